@@ -9,6 +9,7 @@ from io import TextIOWrapper
 
 try:
     from agtrace.serving.interruption import end_at_interrupt
+    from agtrace.settings.environment import load_no_plugins
 except KeyboardInterrupt:  # pressed before any other handler is in place
     os._exit(130)
 
@@ -20,9 +21,15 @@ CLOSED_PIPE = 141
 """The exit code when the reader closes the pipe early, as for a program ended by SIGPIPE (128 + 13)."""
 
 
+_STARTING_OTHERS = {"resume", "run", "setup"}
+"""The commands that start programs of others, which inherit the environment."""
+
+
 def main() -> None:
     """Run `agtrace` with the process's arguments. The server starts without loading the command line."""
     gc.set_threshold(_OBJECTS)
+    if _STARTING_OTHERS.isdisjoint(sys.argv):
+        load_no_plugins()
     end_at_interrupt()
     _stand_in("stderr", "w")
     if sys.argv[1:] == ["mcp"]:

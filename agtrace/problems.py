@@ -178,7 +178,7 @@ class TelemetryUnavailable(Problem):
     retryable = True
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} can't be read: it may be deleted, and is made anew with the next request")
+        super().__init__(f"{path} can't be read; you can delete it, and the next request creates a new one")
 
 
 class SearchTimeout(Problem):

@@ -1,4 +1,4 @@
-"""Times in requests: ISO 8601, some minutes, hours, days or weeks ago, today, yesterday."""
+"""Times in requests: ISO 8601, some minutes, hours, days or weeks ago, today, yesterday; times in answers."""
 
 from __future__ import annotations
 
@@ -44,3 +44,13 @@ def _day(first: datetime, end: bool) -> int:
 
 def _ms(time: datetime) -> int:
     return round(time.timestamp() * 1000)
+
+
+def iso(milliseconds: int | None) -> str | None:
+    """Format a time as ISO 8601 in UTC, to the second, with a four-digit year; None and 0 mean unknown."""
+    if not milliseconds:
+        return None
+    try:
+        return datetime.fromtimestamp(milliseconds // 1000, UTC).replace(tzinfo=None).isoformat() + "Z"
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -18,10 +18,10 @@ from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index
 from agtrace.index.trouble import as_sentence
 from agtrace.problems import IndexUnavailable, SettingError
-from agtrace.sessions.query import iso
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
 from agtrace.text.lines import one_line
+from agtrace.times import iso
 from agtrace.usage.prices import load as load_prices
 
 _LONGEST_PROBLEM = 400
@@ -74,7 +74,7 @@ def health(
 
 def _configuration(loaded: Loaded, problem: str | None) -> Configuration:
     faults = [*map(str, loaded.faults), *([problem] if problem else [])]
-    more = f"; and {len(faults) - 1} more: `agtrace config check` names them" if len(faults) > 1 else ""
+    more = f"; and {len(faults) - 1:,} more: `agtrace config check` names them" if len(faults) > 1 else ""
     return Configuration(
         version=loaded.settings.version,
         file=None if loaded.file is None else _line(str(loaded.file)),

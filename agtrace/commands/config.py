@@ -51,15 +51,17 @@ def config(context: click.Context, show_all: bool, as_json: bool) -> None:
     or what --config or AGTRACE_CONFIG name; it may be TOML, YAML or JSON. A running server notices when it changes.
 
     \b
-      agtrace config path
+      agtrace config | grep AGTRACE_
       agtrace config check team.yaml
       agtrace --set token_budget_threshold=8000 config
     """
     if context.invoked_subcommand is not None:
         return
-    from agtrace.settings.sources import read
+    from agtrace.settings.sources import misspelled, read
 
     found = read()
+    for sentence in misspelled():
+        tell(sentence)
     rows = list(_rows(found, everything=show_all or as_json))
 
     def for_person() -> None:
@@ -67,31 +69,42 @@ def config(context: click.Context, show_all: bool, as_json: bool) -> None:
 
         settings([{**row, "value": _written(row["value"])} for row in rows], found.file)
 
-    leave({"file": found.file and str(found.file), "settings": rows}, as_json, for_person)
+    file = found.file and str(found.file)
+    leave({"file": file, "version": found.settings.version, "settings": rows}, as_json, for_person)
 
 
 @config.command(short_help="Check a file: its faults, or what it would change.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @plain_json
-def check(file: Path, as_json: bool) -> None:
+def check(file: Path | None, as_json: bool) -> None:
     """Say what is wrong with a configuration file, or what it would change. Nothing is changed.
 
-    Exits 2 if it can't be used, naming every fault: the key, its value, and what is allowed.
+    Without FILE, it checks the one that is in force. Exits 2 if it can't be used, naming every fault: the key, its
+    value, and what is allowed.
     """
+    from agtrace.settings.environment import config_file
+    from agtrace.settings.faults import told
     from agtrace.settings.live import Live
     from agtrace.settings.sources import Found, examined
 
-    found = examined(file)
+    in_force, named = config_file()
+    if file is None and not named and not in_force.exists():
+        nothing = {"valid": True, "changes": []}
+        leave(nothing, as_json, lambda: print_lines([f"There is no configuration file, which would be {in_force}."]))
+        return
+    chosen = (file or in_force).absolute()
+    found = examined(chosen)
     if not isinstance(found, Found):
         faults = [fault._asdict() for fault in found]
-        leave({"valid": False, "faults": faults}, as_json, lambda: tell(*map(str, found)))
+        leave({"valid": False, "faults": faults}, as_json, lambda: tell(*told(found)))
         sys.exit(USAGE)
     changes = list(_changes(Live.start().current.settings, found.settings))
-    lines = [f"{one['key']}: {_written(one['old'])} -> {_written(one['new'])}" for one in changes]
 
     def for_person() -> None:
-        print_lines([f"{file} can be used. It would change:" if lines else f"{file} can be used. It changes nothing."])
-        print_lines(f"  {line}" for line in lines)
+        compared = "It is what is in force." if chosen == in_force else "Compared with what is in force now, it changes"
+        nothing = "" if chosen == in_force else " nothing." if not changes else ":"
+        print_lines([f"{file or in_force} can be used. {compared}{nothing}"])
+        print_lines(f"  {one['key']}: {_written(one['old'])} -> {_written(one['new'])}" for one in changes)
 
     leave({"valid": True, "changes": changes}, as_json, for_person)
 

@@ -34,9 +34,14 @@ def doctor(repair: bool, as_json: bool) -> None:
 
 
 def _examine(*, as_json: bool) -> None:
+    from agtrace_indexer.redact import use
+
+    from agtrace.settings.live import Live
     from agtrace.upkeep.doctor import examine
 
-    found = examine(usable())
+    loaded = Live.start().current  # a configuration file that can't be used is part of the diagnosis
+    use(loaded.settings.data_dir)
+    found = examine(loaded)
 
     def for_person() -> None:
         from agtrace.render.doctor import doctor

@@ -16,10 +16,11 @@ from agtrace.commands.printing import leave
 def health(as_json: bool) -> None:
     """Show the status of the index: its state, how far it is behind, its size. Exits 1 if there is trouble.
 
-    A server reports the same, and the sizes of its answers, as the resource ax://health and at /healthz.
+    A server reports the same, and the sizes of its answers, as the resource ax://health and at /healthz. This command
+    reads the configuration file itself: what it says of it need not be what a server read before.
     """
     from agtrace_indexer.redact import use
-    from agtrace_schema.answers import dump
+    from agtrace_schema.model import dump
 
     from agtrace.answers.status import look
     from agtrace.settings.live import Live

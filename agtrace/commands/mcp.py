@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agtrace.commands import serve
+from agtrace.commands.errors import tell
 from agtrace.commands.options import Address, settings_options
 from agtrace.problems import SettingError
 
@@ -40,9 +41,13 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
         raise click.UsageError("--no-token needs --http")
     if show_token:
         from agtrace.serving.http_token import load_token
-        from agtrace.settings import load
+        from agtrace.settings.faults import told
+        from agtrace.settings.live import Live
 
-        found = load()
+        loaded = Live.start().current  # as the server does, which leaves out a file that can't be used
+        for fault in told(loaded.faults):
+            tell(fault)
+        found = loaded.settings
         sys.stdout.write(f"{found.http.token or load_token(found.token_file)}\n")
     elif address is None:
         serve()

@@ -7,49 +7,65 @@ from types import ModuleType
 from typing import Any, get_args
 
 import click
+from agtrace_schema.own_tools import TOOLS
 from agtrace_schema.requests import RequestOutcome, RequestsBy
 
+from agtrace.commands.errors import tell
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave
-from agtrace.settings.environment import places
 
 
 @click.command()
-@click.option("--tool", help="Only requests to this tool.")
+@click.option("--tool", type=click.Choice(TOOLS), metavar="TOOL", help="Only requests to this tool.")
 @click.option("--since", metavar="TIME", help="Only requests from this time on: 2026-11-03, 12h, 7d, yesterday.")
-@click.option("--until", metavar="TIME", help="Only requests up to this time, written as for --since.")
+@click.option("--until", metavar="TIME", help="Only requests up to this time, a day (today, 2026-11-03) included.")
 @click.option("--outcome", type=click.Choice(get_args(RequestOutcome)), help="Only requests that ended like this.")
-@click.option("--by", type=click.Choice(get_args(RequestsBy)), default="tool", show_default=True, help="The groups.")
+@click.option("--by", type=click.Choice(get_args(RequestsBy)), help="The groups, by default tool.")
 @click.option("--ab", is_flag=True, help="Compare answers with and without protection (the setting `ab.mode`).")
 @plain_json
-def metrics(as_json: bool, ab: bool, since: str | None, until: str | None, **wanted: Any) -> None:
+def metrics(
+    as_json: bool, ab: bool, since: str | None, until: str | None, by: RequestsBy | None, **wanted: Any
+) -> None:
     """Show what servers were asked, and how fast, how large and how complete their answers were.
 
-    Servers record figures and codes in telemetry.sqlite3 in the data folder, for 30 days, and nothing of what was asked
-    or answered. The setting telemetry.enabled turns that off; the file can be deleted at any time.
+    Servers record figures and codes in telemetry.sqlite3 in the data folder, for as many days as the setting
+    telemetry.keep_days says, and nothing of what was asked or answered. The setting telemetry.enabled turns that off;
+    the file can be deleted at any time.
+
+    Of the answers, `paginated` are pages of a list, `chunked` chunks of a long text, `summarized` digests (`mode`) and
+    `pruned` outputs without what a question wasn't about; `cut` ones lack parts that no cursor continues, `oversized`
+    ones didn't fit in the form they were asked for, and `stale` ones (in --json) come from an index that was behind.
 
     \b
       agtrace metrics --since 1d
       agtrace metrics --outcome oversized --by client
     """
     from agtrace_indexer import redact
-    from agtrace_schema.answers import dump
 
-    from agtrace.answers.telemetry.figures import comparison
-    from agtrace.answers.telemetry.figures import metrics as figures
     from agtrace.answers.telemetry.store import Wanted
+    from agtrace.settings.environment import places
     from agtrace.times import moment
 
+    if ab and by:
+        raise click.UsageError("--by can't be combined with --ab, which compares the sides of a comparison")
     settings, now = places(), datetime.now(UTC)
     redact.use(settings.data_dir)  # whose rules are compiled already
+    if not settings.records:
+        tell("nothing is recorded now: the setting telemetry.enabled is off")
     from_, to = since and moment("since", since, now), until and moment("until", until, now, end=True)
-    asked = Wanted(since=from_ or None, until=to or None, **wanted)
+    if from_ and to and from_ > to:
+        raise click.UsageError(f"--since {since} is later than --until {until}")
+    asked = Wanted(since=from_ or None, until=to or None, by=None if ab else by or "tool", **wanted)
+    from agtrace_schema.model import dump
+
+    from agtrace.answers.telemetry import figures
+
     if ab:
-        sides = comparison(settings.telemetry_file, asked)
+        sides = figures.comparison(settings.telemetry_file, asked)
         leave(dump(sides), as_json, lambda: _render().comparison(sides))
     else:
-        found = figures(settings.telemetry_file, asked)
-        leave(dump(found), as_json, lambda: _render().metrics(found, wanted["by"]))
+        found = figures.metrics(settings.telemetry_file, asked)
+        leave(dump(found), as_json, lambda: _render().metrics(found, asked.by))
 
 
 def _render() -> ModuleType:

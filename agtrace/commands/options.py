@@ -84,6 +84,7 @@ class Lines(click.ParamType[tuple[int | None, int | None]]):
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, the answer that an agent gets over MCP.")
 plain_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 cursor = click.option("--cursor", help="Continue after a page, with the cursor at its end.")
+limit = click.option("--limit", type=int, help="The most items to show; settings have the default and the maximum.")
 path = click.option("--path", metavar="TEXT", help="Only where a tool named a file whose path contains this.")
 failed = click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
 fields = click.option("--fields", metavar="NAME,NAME", help="With --json: only these fields, such as id,title.")
@@ -94,7 +95,7 @@ project = click.option(
 )  # fmt: skip
 
 _FILTERS = (
-    click.option("--limit", type=int, help="The most items to show, up to 50; 10 unless configured."),
+    limit,
     click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
     click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
     project,
@@ -122,7 +123,7 @@ def put_on_top(config: str | None, settings: Iterable[str]) -> None:
     parted = [one.partition("=") for one in settings]
     for key, equals, value in parted:
         if not equals or not value.strip():
-            raise click.UsageError(f"--set needs KEY=VALUE, such as default_page_size=20, got {key!r}")
+            raise click.UsageError(f"--set needs KEY=VALUE, such as default_page_size=20, got {key + equals!r}")
     use_command_line(None if config is None else Path(config), {key.strip(): value.strip() for key, _, value in parted})
 
 

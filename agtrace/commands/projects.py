@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import as_json, cursor
+from agtrace.commands.options import as_json, cursor, limit
 from agtrace.commands.printing import leave
 
 
 @click.command()
-@click.option("--limit", type=int, default=20, show_default=True, help="Projects at most, up to 50.")
+@limit
 @cursor
 @as_json
 def projects(as_json: bool, **filters: Any) -> None:

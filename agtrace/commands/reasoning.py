@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import as_json, cursor
+from agtrace.commands.options import as_json, cursor, limit
 from agtrace.commands.printing import leave
 
 
 @click.command()
 @click.argument("session")
 @click.option("--turn", "turn_index", type=int, help="Only one turn.")
-@click.option("--limit", type=int, default=10, show_default=True, help="Thoughts at most, up to 50.")
+@limit
 @cursor
 @as_json
 def reasoning(session: str, as_json: bool, **asked: Any) -> None:

@@ -71,7 +71,7 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     advice = Counter(file["advice"] for file in found["not_read"])
     heading("what to do")
     for sentence in found["trouble"] or ["nothing: all logs are read"]:
-        OUT.print(f"  {plain_line(sentence)}")
+        OUT.print(f"  {plain_line(sentence)}", soft_wrap=True)
     for sentence, count in advice.items():
         OUT.print(Text(f"  {counted(count, 'file')}: {sentence}", style="dim"))
 

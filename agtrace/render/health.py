@@ -36,6 +36,6 @@ def health(found: Health) -> None:
 def _configuration(found: Configuration) -> str:
     """Return where the settings come from; without a file they have a version only."""
     if found.file is None:
-        return found.version
+        return f"no file, version {found.version}"
     read = f", read {when(found.loaded_at)}" if found.loaded_at else ""
     return f"{plain(found.file)}{read}"

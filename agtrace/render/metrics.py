@@ -6,26 +6,27 @@ from agtrace_schema.metrics import AbComparison, ArmFigures, RequestFigures, Req
 from agtrace_schema.requests import RequestsBy
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain_line, print_table
+from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain_line, print_table, when
 from agtrace.text.numbers import counted, percent, size
 
-_WIDE = 100
 _RIGHT = frozenset({"requests", "errors", "p50 ms", "p95 ms", "p99 ms", "p50 size", "largest", "pages", "cut"})
-_WIDE_ONLY = frozenset({"p99 ms", "largest", "pages", "cut"})
-"""Columns that a narrow terminal has no room for."""
+_NEEDED = {"p99 ms": 100, "largest": 100, "pages": 100, "cut": 100, "p95 ms": 60, "p50 size": 60}
+"""The columns that a narrower terminal has no room for, so that what a row is about stays."""
 
 
 def metrics(found: RequestMetrics, by: RequestsBy) -> None:
     """Print the figures of all requests and of each group, then what was too large and which errors there were."""
     total = found.total
-    OUT.print(Text(f"{counted(total.requests, 'request')}, {counted(total.errors, 'error')}", style="bold"))
+    period = f", {when(found.first)} to {when(found.last)}" if found.first else ""
+    OUT.print(Text(f"{counted(total.requests, 'request')}, {counted(total.errors, 'error')}{period}", style="bold"))
     if not total.requests:
-        nothing("Nothing was asked in this time: `agtrace setup` adds the server to an agent.")
+        none = "No request is recorded yet: `agtrace setup` adds the server to an agent."
+        nothing("No matching requests in this period." if found.recorded else none)
         return
     rows = [_row(group, by) for group in found.groups]
     if len(rows) > 1:
         rows.append(_row(total, by))
-    print_table(rows, _RIGHT, frozenset() if OUT.width >= _WIDE else _WIDE_ONLY)
+    print_table(rows, _RIGHT, frozenset(column for column, needed in _NEEDED.items() if OUT.width < needed))
     if total.oversized:
         before, after = size(total.oversized_asked_bytes), size(total.oversized_bytes)
         share = percent(total.oversized / total.requests)
@@ -38,30 +39,32 @@ def metrics(found: RequestMetrics, by: RequestsBy) -> None:
 
 
 def comparison(found: AbComparison) -> None:
-    """Print the sides of a comparison: sizes, calls that followed, errors."""
+    """Print a column for each side of a comparison: sizes, calls that followed, errors."""
     if not found.arms:
-        nothing("Nothing was compared in this time: the setting ab.mode turns that on (`agtrace config`).")
+        nothing("Nothing was compared in this period. Set ab.mode to shadow or split to turn comparison on.")
         return
-    print_table([_side(arm) for arm in found.arms], _RIGHT_OF_SIDES, frozenset())
+    sides = {arm.arm: _side(arm) for arm in found.arms}
+    labels = {label: None for side in sides.values() for label in side}
+    rows: list[Row] = [
+        {**{arm: side.get(label, "") for arm, side in sides.items()}, "answers": label} for label in labels
+    ]
+    print_table(rows, frozenset(sides), frozenset())
 
 
-_RIGHT_OF_SIDES = frozenset(
-    {"connections", "requests", "per connection", "errors", "p50 size", "p95 size", "unprotected"}
-)
-
-
-def _side(found: ArmFigures) -> Row:
+def _side(found: ArmFigures) -> dict[str, str]:
     without = found.unprotected_bytes
     return {
         "connections": figure(found.connections),
         "requests": figure(found.requests),
-        "per connection": f"{found.requests_per_connection:.1f}",
+        "requests per connection": f"{found.requests_per_connection:.1f}",
         "errors": percent(found.error_share),
-        "p50 size": size(round(found.bytes.p50)),
-        "p95 size": size(round(found.bytes.p95)),
-        "unprotected": "" if without is None else f"{size(round(without.p50))} / {size(round(without.p95))}",
-        "answers": Text(found.arm),
-    }
+        "bytes, p50": figure(round(found.bytes.p50)),
+        "bytes, p95": figure(round(found.bytes.p95)),
+        **({} if without is None else {
+            "unprotected bytes, p50": figure(round(without.p50)),
+            "unprotected bytes, p95": figure(round(without.p95)),
+        }),
+    }  # fmt: skip
 
 
 def _row(found: RequestFigures, by: RequestsBy) -> Row:

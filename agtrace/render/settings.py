@@ -1,4 +1,4 @@
-"""The settings as a table, for people."""
+"""The settings, a line for each, for people and for `grep`."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ from pathlib import Path
 
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, plain_line, print_table
+from agtrace.render.terminal import OUT, plain_line
+
+_ALIGNED = 20
 
 
 def settings(rows: Sequence[Mapping[str, str]], file: Path | None) -> None:
-    """Print each setting with its value and source; what isn't a default stands out."""
-    print_table(
-        [
-            {
-                "setting": row["key"],
-                "value": plain_line(row["value"]),
-                "source": Text(plain_line(row["source"]), style="dim" if row["source"] == "default" else "bold"),
-            }
-            for row in rows
-        ],
-        frozenset(),
-        frozenset(),
-    )
+    """Print each setting with its value and source, uncut; what isn't a default stands out."""
+    longest = max(len(row["key"]) for row in rows)
+    for row in rows:
+        value, source = plain_line(row["value"]), plain_line(row["source"])
+        line = Text(f"{row['key']:{longest}}  {value:{_ALIGNED}}  ")
+        OUT.print(line.append(source, "dim" if source == "default" else "bold"), soft_wrap=True)
     where = f"The file is {file}." if file else "There is no configuration file: `agtrace config path` says where."
     OUT.print(Text(f"{where} `--all` shows the settings of each tool.", style="dim"), soft_wrap=True)

@@ -9,7 +9,7 @@ from statistics import mean, median_low
 
 from agtrace_schema.analysis import Ending, Figures
 
-from agtrace.sessions.query import iso
+from agtrace.times import iso
 from agtrace.usage.usage import Usage
 
 LOW, GOOD = 60, 80

@@ -17,7 +17,7 @@ from agtrace.report.figures import Tally, figures
 from agtrace.report.lessons import Case, learned
 from agtrace.report.selection import Family, families, in_period
 from agtrace.report.survey import Asked, Seen, examine_all
-from agtrace.sessions.query import iso
+from agtrace.times import iso
 
 ENOUGH_TO_RANK = 10
 """The scored sessions from which on each has a percentile."""

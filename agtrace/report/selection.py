@@ -16,8 +16,8 @@ from agtrace_indexer.index.questions import reports, sessions
 from agtrace_indexer.index.questions.sessions import Session
 
 from agtrace.report.wording import AGENTS
-from agtrace.sessions.query import iso
 from agtrace.text.numbers import counted
+from agtrace.times import iso
 
 _EVER = 1 << 62
 

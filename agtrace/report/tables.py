@@ -21,8 +21,8 @@ from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.report.figures import Tally, endings, mean_score, usage_of_all
 from agtrace.report.selection import Family
-from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, NO_TOOL, one_line
+from agtrace.times import iso
 
 _TENS = 10
 

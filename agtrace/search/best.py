@@ -15,10 +15,11 @@ from agtrace.search.ranking import FAINT
 from agtrace.search.scoring import Ranked, RankedHit
 from agtrace.sessions.aftermath import aftermath
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import iso, short_id
+from agtrace.sessions.query import short_id
 from agtrace.sessions.said import TEXT, opened, said
 from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import LABEL, one_line
+from agtrace.times import iso
 
 _RIVAL = 0.6
 """Sessions with at least this share of the best score are shown with their hits."""

@@ -16,8 +16,8 @@ from agtrace.search.matching import Matcher
 from agtrace.search.question import SessionHits
 from agtrace.sessions.previews import preview
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
+from agtrace.times import iso
 
 
 def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) -> list[EventPreview]:

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import anyio
 import anyio.lowlevel
-from agtrace_schema.answers import dump
+from agtrace_schema.model import dump
 from agtrace_schema.status import Health
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

@@ -95,6 +95,7 @@ TEMPLATES = types.ListResourceTemplatesResult(
             ("event/{session}/{index}", "event", "Event", "The text of an event, or its first chunk."),
             ("analysis/{session}", "analysis", "Analysis", "A session's score and every finding."),
             ("report/{since}", "report", "Report", "The health of all sessions since a time, such as 7d."),
+            ("lessons/{project}", "lessons", "Lessons", "What keeps failing in a project, and what worked in the end."),
             ("metrics/{since}", "metrics", "Metrics", "The requests that were answered since a time, such as 1d."),
         )
     ]

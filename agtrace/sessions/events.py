@@ -14,9 +14,10 @@ from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace
 from agtrace_schema.events import EventType, Json
 
 from agtrace.sessions.aftermath import aftermath
-from agtrace.sessions.query import iso, last_event_of, short_id
+from agtrace.sessions.query import last_event_of, short_id
 from agtrace.shaping.json_values import flattened
 from agtrace.text.lines import one_line, shown_path
+from agtrace.times import iso
 
 _LONGEST_NAME = 100
 _ARGUMENT_LEVELS = 5  # of nested objects, within the 8 that an answer may have

@@ -13,9 +13,10 @@ from agtrace_schema.answers import EventPreview
 from agtrace_schema.events import EventType
 
 from agtrace.sessions.events import name_of, shown_turn, token_usage
-from agtrace.sessions.query import iso, short_id
+from agtrace.sessions.query import short_id
 from agtrace.sessions.said import error_of
 from agtrace.text.lines import one_line, without_controls
+from agtrace.times import iso
 
 PREVIEW = 300
 """The most characters of text in a preview."""

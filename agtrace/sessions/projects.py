@@ -17,8 +17,8 @@ from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
 
 from agtrace.problems import UnknownProject
-from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, one_line, repeated, shown_path
+from agtrace.times import iso
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, usage_by
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import UTC, datetime
 
 from agtrace_indexer.index.questions import events, sessions
 from agtrace_indexer.index.questions.sessions import Session
@@ -64,16 +63,6 @@ def last_event_of(connection: sqlite3.Connection, session: Session) -> int:
     """Return the index of a session's newest event, which marks the snapshot for all pages; -1 if it has none."""
     last = events.last(connection, session.id)
     return -1 if last is None else last
-
-
-def iso(milliseconds: int | None) -> str | None:
-    """Format a time as ISO 8601 in UTC, to the second, with a four-digit year; None and 0 mean unknown."""
-    if not milliseconds:
-        return None
-    try:
-        return datetime.fromtimestamp(milliseconds // 1000, UTC).replace(tzinfo=None).isoformat() + "Z"
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 def _shared_beginning(one: str, other: str) -> int:

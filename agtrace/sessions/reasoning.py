@@ -15,8 +15,8 @@ from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_schema.answers import Thought
 from agtrace_schema.events import EventType
 
-from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, SUMMARY, cut, named, one_line, without_controls
+from agtrace.times import iso
 
 TEXT = 1_000
 """The most characters of a thought that the chain shows."""

@@ -14,7 +14,8 @@ from agtrace_indexer.index.questions import calls, events, landmarks, requests, 
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
-from agtrace_schema.answers import FailedExecution, HumanRequest, Model, ToolUse
+from agtrace_schema.answers import FailedExecution, HumanRequest, ToolUse
+from agtrace_schema.model import Model
 
 from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files

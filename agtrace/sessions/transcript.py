@@ -20,9 +20,9 @@ from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
 from agtrace_schema.events import EventType
 
 from agtrace.sessions import events
-from agtrace.sessions.query import iso
 from agtrace.shaping.replies import Entry
 from agtrace.text.lines import LABEL, UNSEEN, named
+from agtrace.times import iso
 
 _HEADING = "## event "
 _LIKE_A_HEADING = re.compile(f"(?:^|(?<=[\r\u2028\u2029]))(?=[ \x00-\x09\x0b-\x1f{UNSEEN}]*{_HEADING})", re.M)

@@ -15,9 +15,9 @@ from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import FailingTurns, TurnDetail, TurnOutcome, TurnOverview
 
 from agtrace.problems import InvalidRange
-from agtrace.sessions.query import iso
 from agtrace.sessions.steps import ALWAYS_SHOWN, Step
 from agtrace.text.lines import USER_MESSAGE, one_line
+from agtrace.times import iso
 
 _KEY_ACTIONS = 6
 _FAILING_SHOWN = 20

@@ -1,6 +1,6 @@
 """The settings: a model of them, the sources they come from, and how a running server notices a change.
 
-What is here is what everything else needs without loading the model.
+What is here is what everything else needs without loading the model, which has all other ranges and defaults.
 """
 
 from __future__ import annotations

@@ -40,6 +40,11 @@ def given(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
     return os.environ if environment is None else environment
 
 
+def load_no_plugins() -> None:
+    """Let pydantic look for no plugins in this process and those it starts, unless the user wants some: 12 ms."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
 def anything_set(environment: Mapping[str, str] | None = None) -> bool:
     """Whether a variable or the command line sets more than the data folder; a file may do so, too."""
     named = (name for name in given(environment) if name.startswith(_PREFIX) and name != DATA_DIR)
@@ -73,10 +78,12 @@ def platform_data_dir() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What indexing needs of the settings."""
+    """What indexing, and a look at the recorded requests, need of the settings."""
 
     data_dir: Path
     keep_days: int | None = None
+    records: bool = True
+    """Whether servers record the requests that they answer."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -100,8 +107,8 @@ def places(environment: Mapping[str, str] | None = None) -> Places:
         from agtrace.settings.sources import read
 
         settings = read(values).settings
-        return Places(settings.data_dir, settings.keep_days, values)
-    return Places(_data_dir(values), None, values)
+        return Places(settings.data_dir, settings.keep_days, settings.telemetry.enabled, values)
+    return Places(_data_dir(values), environment=values)
 
 
 def data_dir(environment: Mapping[str, str] | None = None) -> Path:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from datetime import date, time
 from typing import Any, NamedTuple
 
 from agtrace.problems import SettingError
@@ -11,39 +13,69 @@ from agtrace.settings import SHORTEST_TOKEN
 from agtrace.settings.model import Key
 
 _LONGEST_SHOWN = 60
+_MOST_NAMED = 12
+MOST_TOLD = 20
+"""The most faults of which each is told."""
 
 
 class Fault(NamedTuple):
-    """A value that can't be used."""
+    """A value that can't be used, or a source."""
 
     origin: str
     """The file's path, the variable, or `--set`."""
     key: str
     """Empty if the source as a whole can't be used."""
-    value: str
-    """As given, shortened; nothing of a secret."""
-    expected: str
+    problem: str
+    """What is wrong, such as `expected a path, got 1`."""
+    value: str = ""
+    """As given, shortened; nothing of a secret. Empty if nothing is wrong with the value by itself."""
+    expected: str = ""
+    """What it may be."""
 
     def __str__(self) -> str:
-        where = (
-            f"{self.origin}: {self.key}: "
-            if self.key and not self.origin.startswith("AGTRACE_")
-            else f"{self.origin}: "
-        )
-        return f"{where}expected {self.expected}, got {self.value}"
+        named = self.key and not self.origin.startswith("AGTRACE_")
+        return f"{self.origin}: {self.key}: {self.problem}" if named else f"{self.origin}: {self.problem}"
+
+
+def unfit(origin: str, key: str, value: str, expected: str) -> Fault:
+    """Return the fault of a value that isn't what is expected."""
+    return Fault(origin, key, f"expected {expected}, got {value}", value, expected)
 
 
 class InvalidSettings(SettingError):
     """Settings that can't be used, with every fault."""
 
     def __init__(self, faults: tuple[Fault, ...]) -> None:
-        super().__init__("\n".join(map(str, faults)))
+        super().__init__("\n".join(told(faults)))
         self.faults = faults
+
+
+def told(faults: tuple[Fault, ...]) -> list[str]:
+    """Return a sentence for each fault; of very many, for the first ones, and how many more there are."""
+    more = len(faults) - MOST_TOLD
+    left_out = [f"... and {more:,} more: `agtrace config check --json` names them"] if more > 0 else []
+    return [*map(str, faults[:MOST_TOLD]), *left_out]
 
 
 def expected(key: Key, *, as_text: bool = False) -> str:
     """Return what a setting may be, for a sentence; `as_text` if it is written in a variable."""
-    schema = key.type
+    kind = key.type.get("type")
+    if kind == "boolean" and as_text:
+        return "0 or 1 (or false, true, off, on)"
+    if kind == "array":
+        return f"a list, each {expected_within(key)}"
+    if kind == "object":
+        return f"names, each with {_one(key.type['additionalProperties'])}"
+    return _one(key.type)
+
+
+def expected_within(key: Key) -> str:
+    """Return what an item of a list, or a value of a table, may be."""
+    within = key.type.get("items") or key.type.get("additionalProperties") or key.type
+    return str(within.get("description") or _one(within))
+
+
+def _one(schema: Mapping[str, Any]) -> str:
     kind = schema.get("type")
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
@@ -52,12 +84,7 @@ def expected(key: Key, *, as_text: bool = False) -> str:
     if kind == "number":
         return f"a number from {schema['minimum']} to {schema['maximum']}"
     if kind == "boolean":
-        return "0 or 1" if as_text else "true or false"
-    if kind == "array":
-        return "a list of texts"
-    if kind == "object":
-        each = schema["additionalProperties"]
-        return f"names with a whole number from {each['minimum']} to {each['maximum']}"
+        return "true or false"
     if schema.get("format") == "path":
         return "a path"
     if schema.get("format") == "endpoint":
@@ -66,12 +93,14 @@ def expected(key: Key, *, as_text: bool = False) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a fault shows it."""
+    """Return a value as a fault shows it: as in a file."""
     if isinstance(value, Mapping | list):  # may be nested deeply
         return "a table" if isinstance(value, Mapping) else "a list"
     if isinstance(value, int) and value.bit_length() > _LONGEST_SHOWN:
         return "a number that is far too large"
-    text = repr(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=repr)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
 
@@ -80,7 +109,16 @@ def veiled(value: Any) -> str:
     return "a text" if isinstance(value, str) and len(value) >= SHORTEST_TOKEN else shown(value)
 
 
-def meant(given: str, known: list[str]) -> str:
+def meant(given: str, known: Iterable[str]) -> str:
     """Return which of the known keys an unknown one may be."""
-    near = difflib.get_close_matches(given, known, 1)
-    return f"a known key, perhaps {near[0]}" if near else f"a known key: {', '.join(known[:20])}"
+    names = list(known)
+    near = nearest(given, names)
+    if near is not None:
+        return f"a known key, perhaps {near}"
+    few = len(names) <= _MOST_NAMED
+    return f"a known key: {', '.join(names)}" if few else "a known key (`agtrace config --all` lists them)"
+
+
+def nearest(given: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the known name that is most similar to a given one; None if none is similar enough (0 to 1)."""
+    return next(iter(difflib.get_close_matches(given, known, 1, least)), None)

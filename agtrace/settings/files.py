@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,56 +13,56 @@ from typing import Any
 LARGEST = 65_536
 """Bytes."""
 
+_LONGEST_NAME = 60
 _QUOTED = re.compile(r"'[^'<]{4,}'")
 """A piece of a file in a parser's message; not a single letter, nor the name of a form such as '<scalar>'."""
 
 
 class Unreadable(Exception):
-    """A file that can't be read or isn't what its suffix says."""
-
-    def __init__(self, expected: str, found: str) -> None:
-        super().__init__(f"expected {expected}, got {found}")
-        self.expected, self.found = expected, found
+    """A file that can't be read or isn't what its suffix says; the message is the rest of a sentence about it."""
 
 
 def parsed(path: Path) -> Mapping[Any, Any]:
     """Return the content of a file; an empty one has none. Raises `Unreadable`."""
     kind = path.suffix.lower()
     if kind not in _PARSERS:
-        raise Unreadable("a file that ends in .toml, .yaml, .yml or .json", repr(path.name))
+        raise Unreadable("expected a name that ends in .toml, .yaml, .yml or .json")
     name, parser = _PARSERS[kind]
     text = _text(path)
     try:
         found = parser(text) if text.strip() else {}
     except RecursionError:
-        raise Unreadable(f"valid {name}", "a file that is nested too deeply") from None
+        raise Unreadable(f"expected valid {name}: it is nested too deeply") from None
     except Exception as error:  # noqa: BLE001  # each library has errors of its own, some of them undocumented
-        raise Unreadable(f"valid {name}", _mistake(error)) from None
+        raise Unreadable(f"expected valid {name}: {_mistake(error)}") from None
     if found is None:
         return {}
     if not isinstance(found, Mapping):
-        raise Unreadable("keys and values", f"a {type(found).__name__}")
+        raise Unreadable("expected keys and values")
     return found
 
 
 def _text(path: Path) -> str:
     try:
         if path.exists() and not path.is_file():
-            raise Unreadable("a file that can be read", "something else")
+            raise Unreadable("can't be read: it isn't a file")
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
-        raise Unreadable("a file that can be read", f"{error.strerror or error}") from None
+        why = error.strerror or str(error)
+        raise Unreadable(f"can't be read: {why[:1].lower()}{why[1:]}") from None
     if len(data) > LARGEST:
-        raise Unreadable(f"a file of at most {LARGEST:,} bytes", "a larger one")
+        raise Unreadable(f"expected at most {LARGEST:,} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable("UTF-8", f"another encoding at byte {error.start}") from None
+        raise Unreadable(f"expected UTF-8; byte {error.start} isn't valid UTF-8") from None
 
 
 def _mistake(error: Exception) -> str:
     """Return what is wrong and where, with nothing of the file's text, which may be a token."""
+    if "set_int_max_str_digits" in str(error):
+        return "a number is far too large"
     mark = getattr(error, "problem_mark", None)
     said = str(error) if mark is None else f"{getattr(error, 'problem', '')} (at line {mark.line + 1})"
     return " ".join(_QUOTED.sub("...", said).split())
@@ -70,8 +71,8 @@ def _mistake(error: Exception) -> str:
 def _yaml(text: str) -> Any:
     import yaml  # only for those who write YAML: it takes 20 ms
 
-    class WithoutAliases(yaml.SafeLoader):
-        """Refuses aliases: a few of them can stand for billions of values."""
+    class Strict(yaml.SafeLoader):
+        """Refuses aliases, a few of which can stand for billions of values, and a key that is given twice."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
@@ -79,12 +80,35 @@ def _yaml(text: str) -> Any:
                 raise yaml.MarkedYAMLError(problem="an alias, which isn't supported", problem_mark=mark)
             return super().compose_node(parent, index)
 
-    return yaml.load(text, WithoutAliases)
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            node = super().compose_mapping_node(anchor)
+            names = set()
+            for key, _ in node.value:
+                if isinstance(key.value, str) and key.value in names:
+                    raise yaml.MarkedYAMLError(problem=_twice(key.value), problem_mark=key.start_mark)
+                names.add(str(key.value))
+            return node
+
+    return yaml.load(text, Strict)
+
+
+def _json(text: str) -> Any:
+    def strict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError(_twice(Counter(name for name, _ in pairs).most_common(1)[0][0]))
+        return found
+
+    return json.loads(text, object_pairs_hook=strict)
+
+
+def _twice(name: str) -> str:
+    return f"{name[:_LONGEST_NAME]} is given twice; keep one"
 
 
 _PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     ".toml": ("TOML", tomllib.loads),
     ".yaml": ("YAML", _yaml),
     ".yml": ("YAML", _yaml),
-    ".json": ("JSON", json.loads),
+    ".json": ("JSON", _json),
 }

@@ -1,8 +1,7 @@
 """Settings of a running server, which follow their file.
 
-Before each request the file's stamp is looked at, which takes microseconds; SIGHUP has the file read at once. A file
-that can't be used changes nothing: the old values stay, and its faults are told until it is mended (requirements R-091,
-R-093).
+Before each request the file's stamp is looked at, which takes microseconds; SIGHUP makes it read the file at once. A
+file that can't be used changes nothing: the old values stay, and its faults are told until it is mended.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ class Live:
         try:
             found = read(self._environment)
             if old.file is not None and found.file is None:
-                raise InvalidSettings((Fault(str(self._path), "", "none", "the file that was read before"),))
+                raise InvalidSettings((Fault(str(self._path), "", "can't be read: the file is gone"),))
         except InvalidSettings as error:
             self._loaded = replace(old, faults=error.faults)
             if error.faults != old.faults:
@@ -186,9 +185,13 @@ class Live:
             self._say({"event": "config.mended", "file": str(self._path)})
 
     def _tell_faults(self, faults: tuple[Fault, ...]) -> None:
-        for fault in faults:
-            said = {"key": fault.key, "value": fault.value, "expected": fault.expected}
-            self._say({"event": "config.invalid", "level": "error", "file": fault.origin, **said})
+        from agtrace.settings.faults import MOST_TOLD
+
+        for fault in faults[:MOST_TOLD]:
+            told = {name: text for name, text in fault._asdict().items() if name != "origin"}
+            self._say({"event": "config.invalid", "level": "error", "file": fault.origin, **told})
+        if len(faults) > MOST_TOLD:
+            self._say({"event": "config.invalid", "level": "error", "more_faults": len(faults) - MOST_TOLD})
 
     def _say(self, record: Mapping[str, Any]) -> None:
         if self._log is not None:

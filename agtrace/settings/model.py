@@ -1,7 +1,7 @@
 """Every setting that a user can make: its key, type, range, default and one sentence.
 
-This model is the only place that knows them. The table in README.md, `agtrace config schema`, the checks of a file and
-of variables, and what `agtrace config` lists are made from it.
+The table in README.md, `agtrace config schema`, the checks of a file and of variables, and what `agtrace config` lists
+are made from it. Only the numbers that are needed without loading it are in `__init__.py`.
 """
 
 from __future__ import annotations
@@ -64,11 +64,17 @@ def _token(given: str) -> str:
     return given
 
 
-Place = Annotated[Path, BeforeValidator(_place), WithJsonSchema({"type": "string", "format": "path"})]
+Place = Annotated[Path, BeforeValidator(_place), WithJsonSchema({"type": "string", "format": "path", "minLength": 1})]
 Bytes = Annotated[int, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
 Page = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
 Percent = Annotated[int, Field(ge=0, le=100)]
-Texts = Annotated[tuple[str, ...], Field(strict=False)]
+_HOST = r"([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
+Host = Annotated[
+    str, Field(pattern=f"^{_HOST}$", description="a host name, such as agtrace.example or agtrace.example:8765")
+]
+Origin = Annotated[
+    str, Field(pattern=f"^[a-z][a-z0-9+.-]*://{_HOST}$", description="an origin, such as https://agtrace.example")
+]
 Token = Annotated[
     str, AfterValidator(_token), Field(json_schema_extra={"minLength": SHORTEST_TOKEN, "pattern": "^[!-~]*$"})
 ]
@@ -80,8 +86,14 @@ _RESTART: dict[str, JsonValue] = {"restart": True}
 class Protection(Group):
     """One of the ways in which answers of a tool are kept small."""
 
-    enabled: bool = Field(default=True, description="whether answers are protected in this way")
-    rollout: Percent = Field(default=100, description="the percentage of connections whose answers are")
+    enabled: bool = Field(
+        default=True, description="whether answers are protected in this way at all; if false, `rollout` has no effect"
+    )
+    rollout: Percent = Field(
+        default=100,
+        description="the percentage of connections whose answers are protected in this way; the others get answers "
+        "without it",
+    )
 
 
 def _switched(given: Any) -> Any:
@@ -191,13 +203,15 @@ class Http(Group):
         "more; by default a generated one, kept in http.token in the data folder",
         json_schema_extra={"variable": "AGTRACE_HTTP_TOKEN", "secret": True},
     )
-    hosts: Texts = Field(
+    hosts: tuple[Host, ...] = Field(
         default=(),
+        strict=False,
         description="host names by which clients reach the server, in addition to loopback",
         json_schema_extra={"variable": "AGTRACE_HTTP_HOSTS"},
     )
-    origins: Texts = Field(
+    origins: tuple[Origin, ...] = Field(
         default=(),
+        strict=False,
         description="web origins whose pages may use the server, in addition to loopback",
         json_schema_extra={"variable": "AGTRACE_HTTP_ORIGINS"},
     )
@@ -226,10 +240,12 @@ class Ab(Group):
     mode: AbMode = Field(
         default="off",
         description="`shadow` measures what the answer without protection would have been; `split` gives that answer, "
-        "without secrets and below 1 MiB, to a share of the connections",
+        "with secrets masked and at most 1 MiB, to a share of the connections",
     )
     share: Percent = Field(
-        default=50, description="the percentage of connections that are compared, or get that answer"
+        default=50,
+        description="`shadow`: the percentage of connections that are measured; `split`: the percentage that get the "
+        "unprotected answer",
     )
 
 
@@ -276,14 +292,17 @@ class Values(Group):
 
     data_dir: Place = Field(
         default_factory=platform_data_dir,
-        description="the folder of the index; by default the platform's folder for user data",
+        description="the folder of the index, in a file relative to that file; by default the platform's folder for "
+        "user data",
         json_schema_extra=_RESTART,
     )
     max_response_bytes: Bytes = Field(
         default=ABSOLUTE_MAX_BYTES,
         description="the largest size of any answer in bytes; each tool also has a budget of its own",
     )
-    default_page_size: Page = Field(default=10, description="items of a page if a request names no `limit`")
+    default_page_size: Page = Field(
+        default=10, description="items of a page if a request names no `limit`; by default no more than `max_page_size`"
+    )
     max_page_size: Page = Field(default=50, description="the largest `limit` that a request may name")
     token_budget_threshold: int = Field(
         default=USUAL_TOKENS,
@@ -317,8 +336,8 @@ class Values(Group):
     )
     prices: Place | None = Field(
         default=None,
-        description="a price table in JSON that overrides the built-in one; if it can't be used, the server says so on "
-        "stderr and continues without it",
+        description="a price table in JSON that overrides the built-in one, in a file relative to that file; if it "
+        "can't be used, the server says so on stderr and continues without it",
     )
     search_events: bool = Field(
         default=False, description="whether the deprecated tool search_events is offered", json_schema_extra=_RESTART
@@ -478,5 +497,13 @@ def _extra(field: FieldInfo) -> Mapping[str, Any]:
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration file."""
     found = Values.model_json_schema(by_alias=False)
+    for group in (found, *found["$defs"].values()):
+        _accept_camel_case(group)
     found["properties"]["$schema"] = {"type": "string"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "Settings of agtrace"}
+
+
+def _accept_camel_case(group: dict[str, Any]) -> None:
+    """Let the keys of a group be written in camelCase, too: as patterns, so that an editor proposes one spelling."""
+    names = {to_camel(name): name for name in group["properties"]}
+    group["patternProperties"] = {f"^{camel}$": group["properties"][name] for camel, name in names.items()}

@@ -7,7 +7,7 @@ with every fault in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,13 +16,26 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agtrace.settings.environment import CONFIG, command_line, config_file, given
-from agtrace.settings.faults import Fault, InvalidSettings, expected, meant, shown, veiled
+from agtrace.settings.environment import CONFIG, at_home, command_line, config_file, given
+from agtrace.settings.faults import (
+    Fault,
+    InvalidSettings,
+    expected,
+    expected_within,
+    meant,
+    nearest,
+    shown,
+    unfit,
+    veiled,
+)
 from agtrace.settings.files import Unreadable, parsed
 from agtrace.settings.model import Key, Protection, Settings, Values, group_of, keys, value_of
 
 _ON_COMMAND_LINE = "--set"
 _DEFAULT = "default"
+_PREFIX = "AGTRACE_"
+_SIMILAR = 0.8
+"""How similar a variable must be to one of ours to be taken for it: others may begin with AGTRACE_, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +46,12 @@ class Found:
     file: Path | None
     """The configuration file; None if there is none."""
     origins: Mapping[str, str] = field(repr=False)
-    """By key; a key that isn't there has its default."""
+    """By key, and by name of a client; a key that isn't there has its default."""
 
     def origin(self, key: str) -> str:
         """Return where the value of a key comes from: `default`, the file's path, a variable, or `--set`."""
-        return self.origins.get(key, _DEFAULT)
+        found = {origin: None for name, origin in self.origins.items() if name == key or name.startswith(f"{key}.")}
+        return ", ".join(found) or _DEFAULT
 
 
 def read(environment: Mapping[str, str] | None = None, *, without_file: bool = False) -> Found:
@@ -51,7 +65,7 @@ def read(environment: Mapping[str, str] | None = None, *, without_file: bool = F
 
 def examined(path: Path, environment: Mapping[str, str] | None = None) -> Found | tuple[Fault, ...]:
     """Return the settings that a file would give, or all its faults."""
-    values = given(environment)
+    values, path = given(environment), path.absolute()
     try:
         return _merged([of_file(path), _of_variables(values), _of_command_line()], values, path)
     except InvalidSettings as error:
@@ -65,23 +79,41 @@ def variables() -> dict[str, str]:
     }
 
 
+def misspelled(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Return a sentence for each variable that sets nothing, but has almost the name of one that does."""
+    known = {name.removeprefix(_PREFIX): name for name in (CONFIG, *_variables())}
+    strays = [name for name in given(environment) if name.startswith(_PREFIX) and name not in known.values()]
+    near = ((name, nearest(name.removeprefix(_PREFIX), known, _SIMILAR)) for name in strays)
+    return [f"the variable {name} sets nothing: perhaps {known[meant]} is meant" for name, meant in near if meant]
+
+
 # -- sources ---------------------------------------------------------------------------------------
 
 
 class _Given(NamedTuple):
-    """A value, where it comes from, and how it is written there."""
+    """A value, where it comes from, and how its key is spelled there."""
 
     value: Any
     origin: str
-    written: Any
+    name: str
 
 
 class _Source(NamedTuple):
     """What a source sets."""
 
     values: Mapping[str, _Given]
-    """By key."""
+    """By key; by `clients.NAME` for clients."""
     faults: tuple[Fault, ...]
+
+    @classmethod
+    def of(cls, given: Iterable[tuple[str, _Given]], faults: list[Fault]) -> _Source:
+        """Return what is set, each key once: two spellings of a key may not contradict each other."""
+        found: dict[str, _Given] = {}
+        for key, one in given:
+            other = found.setdefault(key, one)
+            if other.value != one.value:
+                faults.append(Fault(one.origin, key, f"is given twice ({other.name} and {one.name}); keep one"))
+        return cls(found, tuple(faults))
 
 
 def of_file(path: Path) -> _Source:
@@ -89,87 +121,147 @@ def of_file(path: Path) -> _Source:
     try:
         data = parsed(path)
     except Unreadable as problem:
-        return _Source({}, (Fault(str(path), "", problem.found, problem.expected),))
+        return _Source({}, (Fault(str(path), "", str(problem)),))
     faults: list[Fault] = []
     settings = {key: value for key, value in data.items() if key != "$schema"}  # which editors look for in JSON
-    leaves: dict[str, Any] = {}
-    for key, value in _leaves(Values, settings, "", str(path), faults):
-        if key in leaves:
-            faults.append(Fault(str(path), key, veiled(value), "each key once, in one of its spellings"))
-        leaves[key] = value
-    return _Source({key: _Given(value, str(path), value) for key, value in leaves.items()}, tuple(faults))
+    found = [
+        (key, _Given(_from_file(value, key, path.parent), str(path), name))
+        for key, name, value in _leaves(Values, settings, "", str(path), faults)
+    ]
+    return _Source.of(found, faults)
 
 
 def _leaves(
     group: type[BaseModel], data: Mapping[Any, Any], prefix: str, origin: str, faults: list[Fault]
-) -> Iterator[tuple[str, Any]]:
-    """Yield the keys and values of a group; what has no place in it becomes a fault."""
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield the keys of a group, as they are written, and their values; what has no place in it becomes a fault."""
     names = {to_camel(name): name for name in group.model_fields} | {name: name for name in group.model_fields}
     for written, value in data.items():
         name = names.get(written) if isinstance(written, str) else None
         key = f"{prefix}{written if name is None else name}"
         below = None if name is None else group_of(group.model_fields[name])
         if name is None:
-            faults.append(Fault(origin, key, veiled(value), meant(str(written), list(group.model_fields))))
+            faults.append(unfit(origin, key, veiled(value), meant(str(written), group.model_fields)))
         elif below is None:
-            yield key, value
+            yield from ((one, written, within) for one, within in _values(key, value, origin, faults))
         elif below is Protection and isinstance(value, bool):
-            yield f"{key}.enabled", value
+            yield f"{key}.enabled", written, value
         elif isinstance(value, Mapping):
             yield from _leaves(below, value, f"{key}.", origin, faults)
         else:
-            faults.append(Fault(origin, key, veiled(value), f"a table with {', '.join(below.model_fields)}"))
+            faults.append(unfit(origin, key, veiled(value), f"a table with {', '.join(below.model_fields)}"))
+
+
+def _values(name: str, value: Any, origin: str, faults: list[Fault]) -> Iterator[tuple[str, Any]]:
+    """Yield a key and its value; of names with values, each by itself, so that a source may set some of them."""
+    if keys()[name].holds is not Mapping:
+        yield name, value
+    elif isinstance(value, Mapping):
+        yield from ((f"{name}.{one}", within) for one, within in value.items())
+    else:
+        faults.append(unfit(origin, name, veiled(value), expected(keys()[name])))
+
+
+def _from_file(value: Any, name: str, folder: Path) -> Any:
+    """Return the value that stands for one of a file: 60.0 is a whole number, and a path begins at the file."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if _key(name).holds is Path and isinstance(value, str) and value:
+        return str(folder / at_home(value))
+    return value
+
+
+def _key(name: str) -> Key:
+    """Return the setting of a name: of `clients.NAME`, it is `clients`."""
+    return keys().get(name) or keys()[name.partition(".")[0]]
+
+
+@cache
+def _spelled() -> Mapping[str, Key]:
+    """Return every setting by each name that it has in a variable or on the command line."""
+    switches = {
+        name.removesuffix(".enabled"): key
+        for name, key in keys().items()
+        if key.group is Protection and name.endswith(".enabled")
+    }
+    return {**keys(), **switches}
+
+
+@cache
+def _variables() -> Mapping[str, Key]:
+    """Return every setting by the variables that set it."""
+    nested = {f"{_PREFIX}{name.replace('.', '__').upper()}": key for name, key in _spelled().items()}
+    return {**{key.variable: key for key in keys().values()}, **nested}
 
 
 def _of_variables(environment: Mapping[str, str]) -> _Source:
     """Read the environment: `AGTRACE_` and the key, in capitals, with `__` for each dot."""
-    found: dict[str, _Given] = {}
-    nested = {_nested(key.name): key for key in keys().values()}
-    for variable, key in {**nested, **{key.variable: key for key in keys().values()}}.items():
-        text = environment.get(variable, "").strip()
-        if text:
-            found[key.name] = _Given(_from_text(text, key), variable, text)
-    unknown = (name for name in environment if name.startswith("AGTRACE_") and "__" in name and name not in nested)
-    return _Source(
-        found, tuple(Fault(name, name, veiled(environment[name]), meant(name, [*nested])) for name in unknown)
-    )
+    faults: list[Fault] = []
+    found = [
+        (name, _Given(value, variable, variable))
+        for variable, key in _variables().items()
+        if (text := environment.get(variable, "").strip())
+        for name, value in _values(key.name, _from_text(text, key), variable, faults)
+    ]
+    for name in environment:
+        if name.startswith(_PREFIX) and "__" in name and name not in _variables():
+            known = {known.removeprefix(_PREFIX): known for known in _variables()}
+            near = nearest(name.removeprefix(_PREFIX), known)
+            perhaps = f", perhaps {known[near]}" if near else " (`agtrace config --all` lists the keys)"
+            faults.append(unfit(name, name, veiled(environment[name]), f"a known variable{perhaps}"))
+    return _Source.of(found, faults)
 
 
 def _of_command_line() -> _Source:
-    found: dict[str, _Given] = {}
     faults: list[Fault] = []
-    for name, text in command_line().items():
-        key = keys().get(name)
-        if key is None:
-            faults.append(Fault(_ON_COMMAND_LINE, name, veiled(text), meant(name, [*keys()])))
+    return _Source.of(_set_on_command_line(faults), faults)
+
+
+def _set_on_command_line(faults: list[Fault]) -> Iterator[tuple[str, _Given]]:
+    for written, text in command_line().items():
+        name = _in_snake_case(written)
+        group, _, one = written.partition(".")
+        key = _spelled().get(name)
+        if key is not None:
+            values = _values(key.name, _from_text(text, key), _ON_COMMAND_LINE, faults)
+        elif one and group in keys():
+            values = iter([(written, _from_json(text))])
         else:
-            found[key.name] = _Given(_from_text(text, key), _ON_COMMAND_LINE, text)
-    return _Source(found, tuple(faults))
+            faults.append(unfit(_ON_COMMAND_LINE, written, veiled(text), meant(name, keys())))
+            continue
+        yield from ((known, _Given(value, _ON_COMMAND_LINE, written)) for known, value in values)
 
 
-def _nested(key: str) -> str:
-    return f"AGTRACE_{key.replace('.', '__').upper()}"
+def _in_snake_case(name: str) -> str:
+    """Return a key that may be written in camelCase as the model spells it."""
+    parts = {to_camel(part): part for key in keys() for part in key.split(".")}
+    return ".".join(parts.get(part, part) for part in name.split("."))
 
 
-_SWITCHES = {"0": False, "1": True, "false": False, "true": True}
+_SWITCHES = {"0": False, "1": True, "false": False, "true": True, "off": False, "on": True}
 
 
 def _from_text(text: str, key: Key) -> Any:
     """Return the value that a text stands for; the text itself if it can't, which is a fault later."""
-    try:
-        if key.holds is int:
-            return int(text)
-        if key.holds is float:
-            return float(text)
-        if key.holds is Mapping:
-            return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    if key.holds in (int, float):
+        try:
+            return key.holds(text)
+        except ValueError:
+            return text
+    if key.holds is Mapping:
+        return _from_json(text)
     if key.holds is bool:
         return _SWITCHES.get(text.lower(), text)
     if key.holds is tuple:
         return [part.strip() for part in text.split(",") if part.strip()]
     return text
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 # -- checks ----------------------------------------------------------------------------------------
@@ -183,9 +275,12 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
     try:
         values = Values.model_validate(_tree({**_required(), **{key: one.value for key, one in found.items()}}))
     except ValidationError as error:
-        wrong = {_key_of(one["loc"]): one["input"] for one in error.errors(include_url=False)}
-        faults += (_fault(key, value, found) for key, value in wrong.items())
+        wrong = {one["loc"]: one["input"] for one in error.errors(include_url=False)}
+        faults += (_fault(place, value, found) for place, value in wrong.items())
     else:
+        if "default_page_size" not in found:
+            most = min(values.default_page_size, values.max_page_size)
+            values = values.model_copy(update={"default_page_size": most})
         faults += _crossed(values, origins)
     if faults:
         raise InvalidSettings(tuple(faults))
@@ -203,7 +298,7 @@ def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
     """Return values by key as nested objects."""
     tree: dict[str, Any] = {}
     for key, value in flat.items():
-        *groups, name = key.split(".")
+        *groups, name = key.split(".") if key in keys() else key.split(".", 1)
         at = tree
         for group in groups:
             at = at.setdefault(group, {})
@@ -211,21 +306,17 @@ def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def _key_of(place: tuple[Any, ...]) -> str:
-    """Return the key that a place in the settings belongs to: an item of a list belongs to its list."""
-    parts = [str(part) for part in place]
-    whole = next((end for end in range(1, len(parts) + 1) if ".".join(parts[:end]) in keys()), len(parts))
-    return ".".join(parts[:whole] if whole == len(parts) or parts[0] != "clients" else parts)
-
-
-def _fault(name: str, value: Any, found: Mapping[str, _Given]) -> Fault:
-    """Return the fault of a value, or of an item within it."""
-    key = keys().get(name) or keys()[name.partition(".")[0]]
-    one = found[key.name]
+def _fault(place: tuple[Any, ...], value: Any, found: Mapping[str, _Given]) -> Fault:
+    """Return the fault of a value, or of an item of a list, at a place in the settings."""
+    name = ".".join(part for part in place if isinstance(part, str))
+    key, one = _key(name), found[name]
     if key.secret:
-        return Fault(one.origin, name, "something else", expected(key))
-    wrong = one.written if key.name == name and not isinstance(one.value, (list, dict)) else value
-    return Fault(one.origin, name, shown(wrong), expected(key, as_text=one.origin.startswith("AGTRACE_")))
+        return unfit(one.origin, name, "something else", expected(key))
+    if isinstance(place[-1], int):
+        return unfit(one.origin, f"{name}[{place[-1]}]", veiled(value), expected_within(key))
+    as_text = one.origin.startswith((_PREFIX, _ON_COMMAND_LINE))
+    allowed = expected(key, as_text=as_text) if name in keys() else expected_within(key)
+    return unfit(one.origin, name, shown(value), allowed)
 
 
 def _crossed(values: Values, origins: Mapping[str, str]) -> Iterator[Fault]:
@@ -237,11 +328,11 @@ def _crossed(values: Values, origins: Mapping[str, str]) -> Iterator[Fault]:
     for key, size in pages.items():
         if size is not None and size > most:
             origin = origins.get(key) or origins["max_page_size"]
-            yield Fault(origin, key, str(size), f"at most max_page_size, which is {most}")
+            yield unfit(origin, key, str(size), f"at most max_page_size, which is {most}")
     for mode in type(values.modes).model_fields:
         limits = getattr(values.modes, mode)
         if limits.width > limits.chars:
             key = next(key for key in (f"modes.{mode}.width", f"modes.{mode}.chars") if key in origins)
-            yield Fault(
+            yield unfit(
                 origins[key], f"modes.{mode}.width", str(limits.width), f"at most chars, which is {limits.chars}"
             )

@@ -27,8 +27,8 @@ OPTIONAL = frozenset(
 _LOGGED = frozenset({"arguments", "payload", "preview"})
 """Fields that hold objects from a log, whose names are not those of our models."""
 
-_MOST_ITEMS = 10
-"""Stands for `limits.max_array_items` of the settings."""
+_AS_SET = 1 << 30
+"""More items than the setting `limits.max_array_items` ever allows: it alone says how many."""
 
 _PATHS_SHOWN = 10
 _LONGEST_PATH = 160
@@ -132,7 +132,7 @@ RUNGS = (
     Rung(chars=120),
     Rung(chars=60),
     Rung(chars=60, as_tables=True),
-    Rung(chars=60, as_tables=True, items=_MOST_ITEMS),
+    Rung(chars=60, as_tables=True, items=_AS_SET),
     Rung(chars=60, as_tables=True, items=5),
     Rung(chars=60, as_tables=True, items=3),
     Rung(chars=60, as_tables=True, items=2),
@@ -156,11 +156,7 @@ def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]
         smaller = without_optional(value, left)
         smaller = shorter(smaller, left, rung.chars) if rung.chars else smaller
         smaller = tables(smaller) if rung.as_tables else smaller
-        smaller = (
-            fewer(smaller, left, most if rung.items == _MOST_ITEMS else min(rung.items, most))
-            if rung.items
-            else smaller
-        )
+        smaller = fewer(smaller, left, min(rung.items, most)) if rung.items else smaller
         yield smaller, left.told()
 
 

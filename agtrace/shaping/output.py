@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from agtrace_indexer.redact import redact
-from agtrace_schema.answers import Model
+from agtrace_schema.model import Model
 
 from agtrace.text.lines import without_controls
 

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, get_args
 
-from agtrace_schema.answers import Model
+from agtrace_schema.model import Model
 
 from agtrace.problems import InvalidParameter
 from agtrace.text.lines import repeated

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import orjson
 from agtrace_indexer.redact import redact, redact_json
-from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination, dump
+from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination
+from agtrace_schema.model import dump
 
 from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem

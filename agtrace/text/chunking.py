@@ -6,16 +6,13 @@ from bisect import bisect_right
 
 import orjson
 
-LINES_PER_CHUNK = 200
-"""The most lines of a chunk, unless a setting says otherwise."""
-
 
 def escaped_size(text: str) -> int:
     """Return the bytes that a string takes inside JSON, without its quotes."""
     return len(orjson.dumps(text)) - 2
 
 
-def chunk_end(text: str, start: int, most_bytes: int, most_lines: int = LINES_PER_CHUNK) -> int:
+def chunk_end(text: str, start: int, most_bytes: int, most_lines: int) -> int:
     """Return the end of the chunk that begins at `start`: at most this many lines, and bytes as JSON.
 
     A chunk ends after a newline; only a line longer than the budget is cut, between characters.
@@ -32,7 +29,7 @@ def chunk_end(text: str, start: int, most_bytes: int, most_lines: int = LINES_PE
     return begun
 
 
-def chunks_from(text: str, start: int, most_bytes: int, most_lines: int = LINES_PER_CHUNK) -> int:
+def chunks_from(text: str, start: int, most_bytes: int, most_lines: int) -> int:
     """Count the chunks of a text from `start` on, at least one."""
     count = 1
     while (start := chunk_end(text, start, most_bytes, most_lines)) < len(text):

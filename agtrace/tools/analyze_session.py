@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis, Insight
-from agtrace_schema.answers import dump
+from agtrace_schema.model import dump
 
 from agtrace.sessions.landmarks import done_by
 from agtrace.sessions.query import find_session

@@ -29,15 +29,15 @@ from pydantic_core import PydanticCustomError
 
 from agtrace.problems import InvalidParameter
 from agtrace.settings.limits import Limits, limits
-from agtrace.settings.model import LARGEST_PAGE
+from agtrace.settings.model import LARGEST_PAGE, Values
 from agtrace.text.lines import repeated
 
 _LARGEST = 2**53
 _LENGTHS = ("minLength", "maxLength")
 _BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
 
-DEFAULT_LIMIT = 10
-"""Stands for the page size of the settings, which `parse` puts in its place."""
+DEFAULT_LIMIT: int = Values.model_fields["default_page_size"].default
+"""Stands for the page size of the settings in force, which `parse` puts in its place."""
 
 Limit = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
 """The settings say what the largest one is (`max_page_size`)."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import orjson
-from agtrace_schema.answers import dump
 from agtrace_schema.comparison import ComparedSession
+from agtrace_schema.model import dump
 from pydantic import Field
 
 from agtrace.problems import InvalidParameter

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent
-from agtrace_schema.answers import EventsAround, dump
+from agtrace_schema.answers import EventsAround
+from agtrace_schema.model import dump
 from agtrace_schema.requests import MOST_AROUND, Mode
 from pydantic import Field
 

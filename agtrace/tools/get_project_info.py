@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agtrace_indexer.index.questions import sessions
-from agtrace_schema.answers import ProjectItem, dump_all
+from agtrace_schema.answers import ProjectItem
+from agtrace_schema.model import dump_all
 
 from agtrace.sessions import projects
 from agtrace.shaping.replies import Pages, Reply

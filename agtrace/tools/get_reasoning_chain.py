@@ -7,7 +7,8 @@ from typing import Any
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.answers import Thought, dump_all
+from agtrace_schema.answers import Thought
+from agtrace_schema.model import dump_all
 
 from agtrace.sessions import reasoning, turns
 from agtrace.sessions.query import find_session, last_event_of, short_id

@@ -6,16 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from agtrace_schema.answers import (
-    Model,
-    SessionHead,
-    SessionOverview,
-    SessionSections,
-    SessionSteps,
-    SessionTurns,
-    dump,
-    dump_all,
-)
+from agtrace_schema.answers import SessionHead, SessionOverview, SessionSections, SessionSteps, SessionTurns
+from agtrace_schema.model import Model, dump, dump_all
 
 from agtrace.sessions import long_texts, parts, steps, turns
 from agtrace.shaping.projection import projection

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.providers.registry import TITLES
-from agtrace_schema.answers import SessionItem, dump_all
+from agtrace_schema.answers import SessionItem
+from agtrace_schema.model import dump_all
 from agtrace_schema.requests import Access, SessionKind, Sort
 from pydantic import Field
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.answers import dump
+from agtrace_schema.model import dump
 from agtrace_schema.requests import Mode
 from pydantic import Field
 
@@ -247,7 +247,11 @@ def _health(opening: _Opening) -> Reply:
     total = health.index.sessions
     hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(total))
     given = opening.text("ax://health", hint, _json(dump(health)))
-    return opening.reply(f"Health: the index is {health.index.state.replace('_', ' ')}, {total:,} sessions", given)
+    parts = {"index": health.index.problem, "configuration": health.configuration.problem}
+    troubled = " and ".join(name for name, problem in parts.items() if problem)
+    wrong = f"; see the problem of {troubled}" if troubled else ""
+    state = health.index.state.replace("_", " ")
+    return opening.reply(f"Health: the index is {state}, {total:,} sessions{wrong}", given)
 
 
 def _overview(session: Session) -> str:

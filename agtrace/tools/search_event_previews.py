@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agtrace_schema.answers import WordCount, dump_all
+from agtrace_schema.answers import WordCount
+from agtrace_schema.model import dump_all
 
 from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.answers import TurnOverview, dump, dump_all
+from agtrace_schema.answers import TurnOverview
+from agtrace_schema.model import dump, dump_all
 from agtrace_schema.requests import Level, Section
 from pydantic import BeforeValidator, Field
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions import events, sessions
-from agtrace_schema.answers import ChildItem, FailedExecution, HumanRequest, LandmarkItem, Model, TurnOverview, dump_all
+from agtrace_schema.answers import ChildItem, FailedExecution, HumanRequest, LandmarkItem, TurnOverview
+from agtrace_schema.model import Model, dump_all
 
 from agtrace.sessions.sections import LISTS, Source
 from agtrace.settings.limits import limits

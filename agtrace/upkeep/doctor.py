@@ -16,25 +16,29 @@ from agtrace_indexer.repair.repair import examine as look_for_damage
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
 from agtrace.index.trouble import REPAIR
+from agtrace.settings.faults import told
+from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
+from agtrace.settings.sources import misspelled
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
 from agtrace.upkeep.exposure import exposure
 
 _HEAD_SHOWN = 100
 
-_ADVICE = {
-    "unreadable": "make it readable, or ignore it: it is tried again when it changes",
-    "skipped": "nothing to do: only regular files are read",
-    "unrecognized": "nothing to do unless an agent wrote it as a log: then its format is not supported yet",
-    "empty": "nothing to do: it is read as soon as something is written to it",
-    "waiting": "nothing to do: it is read as soon as it is completely written",
-    "duplicate": "nothing to do: it is a copy of a log that is read",
+_ADVICE = {  # of all files with this status
+    "unreadable": "make each readable, or ignore it; it is tried again when it changes",
+    "skipped": "nothing to do; only regular files are read",
+    "unrecognized": "nothing to do, unless an agent wrote them as logs; then their format isn't supported yet",
+    "empty": "nothing to do; each is read as soon as something is written to it",
+    "waiting": "nothing to do; each is read as soon as it is completely written",
+    "duplicate": "nothing to do; each is a copy of a log that is read",
 }
 
 
-def examine(settings: Settings, *, refresh_seconds: float = 10) -> dict[str, Any]:
-    """Examine the index and the agents' homes. Raises `IndexUnavailable` if the index can't be opened."""
+def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
+    """Examine settings, index and the agents' homes. Raises `IndexUnavailable` if the index can't be opened."""
+    settings = loaded.settings
     index = Index(settings)
     freshness = index.refresh(refresh_seconds)
     with index.reader() as reader:
@@ -46,7 +50,8 @@ def examine(settings: Settings, *, refresh_seconds: float = 10) -> dict[str, Any
                 raise
             found = _what_can_be_read(settings, freshness)
     found["index"] |= _soundness(settings, damage)
-    found["trouble"] = [*_trouble(found), *exposure(settings.data_dir)]
+    configuration = [*told(loaded.faults), *misspelled(settings.environment)]
+    found["trouble"] = [*configuration, *_trouble(found), *exposure(settings.data_dir)]
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
     return redacted
 

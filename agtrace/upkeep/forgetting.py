@@ -19,11 +19,11 @@ from agtrace_indexer.repair.repair import damaged_copies
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions.projects import folders_meant
-from agtrace.sessions.query import find_session, iso
+from agtrace.sessions.query import find_session
 from agtrace.sessions.references import session_in
 from agtrace.settings.model import Settings
 from agtrace.text.lines import USER_MESSAGE, one_line
-from agtrace.times import moment
+from agtrace.times import iso, moment
 
 _TITLES = 5
 

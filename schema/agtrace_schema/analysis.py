@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agtrace_schema.answers import Done, Made, Model
+from agtrace_schema.answers import Done, Made
 from agtrace_schema.events import Provider
 from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.lessons import Lesson
+from agtrace_schema.model import Model
 
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage", "Time", "Outcome"]

@@ -6,34 +6,18 @@ this package is generated from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_serializer
+from pydantic import model_serializer
 
 from agtrace_schema.events import EventType, Outcome, Provider, UserKind
 from agtrace_schema.landmarks import LandmarkKind, Verdict
+from agtrace_schema.model import Model
 
 TurnOutcome = Literal["success", "partial", "failed", "unknown"]
 Made = Literal["exact", "partial", "estimated", "unknown"]
 """How reliable a total is. exact: all figures are known; partial: some are missing; estimated: from list prices, or
 from vanished logs that share responses with others; unknown: there is no figure."""
-
-
-class Model(BaseModel):
-    """A frozen part of an answer."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)  # built when first used: 7 ms of a server's start
-
-
-def dump(model: Model) -> dict[str, Any]:
-    """Return a model as JSON values, without the fields that are None."""
-    return model.model_dump(mode="json", exclude_none=True)
-
-
-def dump_all(models: Iterable[Model]) -> list[dict[str, Any]]:
-    """Return models as JSON values."""
-    return [dump(model) for model in models]
 
 
 # -- list_sessions: data is {"sessions": [SessionItem]} --------------------------------------------

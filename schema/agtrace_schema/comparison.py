@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agtrace_schema.answers import Copied, Made, Model, ModelTotals, TouchedFile, TurnOutcome
+from agtrace_schema.answers import Copied, Made, ModelTotals, TouchedFile, TurnOutcome
 from agtrace_schema.events import Outcome, Provider
+from agtrace_schema.model import Model
 
 
 class FailedCall(Model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agtrace_schema.answers import Model
+from agtrace_schema.model import Model
 
 
 class Lesson(Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_schema.answers import Model
+from agtrace_schema.model import Model
 
 
 class Percentiles(Model):
@@ -18,7 +18,7 @@ class RequestFigures(Model):
     """The figures of some requests."""
 
     group: str | None = None
-    """The tool, the client, the day or the hour (UTC) that they have in common; None for all."""
+    """The tool, the client's name, the day or the hour (UTC) that they have in common; None for all."""
     requests: int
     errors: int
     error_codes: dict[str, int]
@@ -30,7 +30,9 @@ class RequestFigures(Model):
     paginated_share: float
     """The share of the requests that were answered with a page of a list."""
     chunked_share: float
+    """The share that was answered with a chunk of a long text."""
     summarized_share: float
+    """The share that asked for a digest of a long text (`mode`)."""
     pruned_share: float
     cut_share: float
     """The share of the answers without parts that no cursor continues."""
@@ -48,12 +50,16 @@ class RequestMetrics(Model):
     """The figures of the requests of a period."""
 
     since: str | None = None
+    """What was asked for, as is `until`."""
     until: str | None = None
+    first: str | None = None
+    """When the first of these requests was answered; likewise the last one."""
+    last: str | None = None
     total: RequestFigures
     groups: list[RequestFigures]
     """By what was asked for, those with most requests first; days and hours in their order."""
     recorded: int
-    """All requests in the telemetry file, which keeps 30 days."""
+    """All requests in the telemetry file, which keeps as many days as `telemetry.keep_days` says."""
     dropped: int | None = None
     """Requests that this server couldn't record; None without a server."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agtrace_schema.answers import Model
+from agtrace_schema.model import Model
 
 # -- ax://health, /healthz, `agtrace health` --------------------------------------------------------
 
@@ -55,7 +55,7 @@ class TelemetryHealth(Model):
     """The recorded requests."""
 
     rows: int
-    """In the telemetry file, which keeps 30 days."""
+    """In the telemetry file, which keeps as many days as `telemetry.keep_days` says."""
     dropped: int | None = None
     """Requests that this server couldn't record; None without a server."""
     last_hour: int

@@ -17,7 +17,7 @@ from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
-from agtrace.text.chunking import LINES_PER_CHUNK
+from agtrace.settings.limits import limits
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query, text_of
 from tests.conftest import SAMPLES
 
@@ -474,7 +474,7 @@ def test_a_chunk_says_which_lines_and_events_it_holds(each: Asker) -> None:
                 return
             assert chunk["chunk_index"] == number
             assert chunk["start_line"] == before.count("\n") + 1
-            assert text.count("\n") <= LINES_PER_CHUNK
+            assert text.count("\n") <= limits().chunk_lines
             first = next(index for index, end in ends.items() if end > len(before))
             before += text
             last = next(index for index, end in ends.items() if end >= len(before))

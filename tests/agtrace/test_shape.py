@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem, SessionNotFound
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Body, Entry, Pages, Reply, Stream
 from agtrace.shaping.shape import Answer, answer, error_answer, estimated_tokens
-from agtrace.text.chunking import LINES_PER_CHUNK, chunk_end, escaped_size
+from agtrace.text.chunking import chunk_end, escaped_size
 from agtrace.text.lines import cut, one_line, without_controls
 from tests.agtrace.asking import check
 
@@ -80,7 +81,7 @@ def test_the_chunks_of_any_text_join_to_the_text(text: str, budget: int) -> None
     values = list(chunks(text, budget))
     assert joined(values) == text
     for value in values:
-        assert "chunk" not in value or value["data"]["payload"]["text"].count("\n") <= LINES_PER_CHUNK
+        assert "chunk" not in value or value["data"]["payload"]["text"].count("\n") <= limits().chunk_lines
 
 
 @settings(max_examples=30, deadline=None)
@@ -143,10 +144,10 @@ def test_a_text_that_fits_comes_without_a_chunk() -> None:
 
 @given(TEXTS.filter(bool), st.integers(64, 3_000))
 def test_the_first_chunk_of_a_text_is_never_empty_nor_too_large(text: str, most: int) -> None:
-    end = chunk_end(text, 0, most)
+    end = chunk_end(text, 0, most, limits().chunk_lines)
     assert 0 < end <= len(text)
     assert escaped_size(text[:end]) <= most
-    assert text[:end].count("\n") <= LINES_PER_CHUNK
+    assert text[:end].count("\n") <= limits().chunk_lines
     if text[end - 1] != "\n" and end < len(text):
         line = text[text.rfind("\n", 0, end) + 1 :].partition("\n")[0]
         assert escaped_size(f"{line}\n") > most, "only a line that fits no chunk is cut"
@@ -227,7 +228,7 @@ def test_the_chunks_of_any_stream_join_to_it(bodies: list[str], budget: int, at_
             assert len(values) == 1
             continue
         assert (chunk["chunk_index"], chunk["start_line"]) == (number, before.count("\n") + 1)
-        assert piece.count("\n") <= LINES_PER_CHUNK
+        assert piece.count("\n") <= limits().chunk_lines
         before += piece
         assert chunk["end_line"] == before.count("\n") + (not before.endswith("\n"))
         assert chunk["first_event"] <= chunk["last_event"]

@@ -39,7 +39,7 @@ FACTS_OF_AGENTS = {
 }
 """What says which agents there are, and loads no parser."""
 
-WORDS = {"agtrace_schema", "agtrace_schema.events", "agtrace_schema.requests"}
+WORDS = {"agtrace_schema.own_tools", "agtrace_schema", "agtrace_schema.events", "agtrace_schema.requests"}
 """The words of options: they load no model."""
 
 SDK = {"mcp", "mcp_types", "pydantic", "pydantic_core"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from agtrace_schema.requests import RequestOutcome, RequestsBy
@@ -20,6 +20,8 @@ from agtrace.answers.telemetry.recorder import Recorder, _Writer
 from agtrace.answers.telemetry.request import Request
 from agtrace.answers.telemetry.store import Wanted
 from agtrace.problems import TelemetryUnavailable
+from agtrace.times import iso
+from tests.agtrace.terminal import agtrace, agtrace_here
 
 DAY = 24 * 3600
 NOW = 1_790_000_000.0
@@ -123,6 +125,7 @@ def test_groups_and_outcomes_are_what_a_plain_count_finds(tmp_path: Path, by: Re
     many = [
         ONE._replace(
             at=ONE.at - chance.randrange(3 * DAY * 1000), tool=chance.choice("abc"), client=chance.choice(["x", None]),
+            client_version=chance.choice(["1", "2", None]),
             outcome=chance.choice(["ok", "ok", "session_not_found"]), asked_bytes=chance.choice([2_000, 9_000]),
             chunked=chance.random() < 0.3, cut=chance.random() < 0.1, index_state=chance.choice(["ready", "building"]),
         )
@@ -138,6 +141,8 @@ def test_groups_and_outcomes_are_what_a_plain_count_finds(tmp_path: Path, by: Re
         found = metrics(path, Wanted(since=ONE.at - 2 * DAY * 1000, tool="b", outcome=outcome, by=by))
         chosen = [one for one in many if one.at >= ONE.at - 2 * DAY * 1000 and one.tool == "b" and fits(one)]
         total = found.total
+        times = [one.at // 1000 for one in chosen]
+        assert (found.first, found.last) == (iso(1000 * min(times)), iso(1000 * max(times)))
         assert (total.requests, total.stale) == (len(chosen), sum(one.index_state != "ready" for one in chosen))
         assert total.oversized_asked_bytes == sum(one.asked_bytes for one in chosen if one.asked_bytes > one.bytes)
         assert total.errors == sum(one.outcome != "ok" for one in chosen) == sum(group.errors for group in found.groups)
@@ -149,8 +154,7 @@ def test_groups_and_outcomes_are_what_a_plain_count_finds(tmp_path: Path, by: Re
 def by_hand(request: Request, by: RequestsBy) -> str:
     """The group of a request."""
     hour = datetime.fromtimestamp(request.at / 1000, UTC).strftime("%Y-%m-%dT%H:00")
-    client = " ".join(filter(None, (request.client or "unknown", request.client_version)))
-    return {"tool": request.tool, "client": client, "day": hour[:10], "hour": hour}[by]
+    return {"tool": request.tool, "client": request.client or "unknown", "day": hour[:10], "hour": hour}[by]
 
 
 def test_a_client_s_name_is_masked_like_any_text(tmp_path: Path) -> None:
@@ -165,10 +169,15 @@ def test_a_client_s_name_is_masked_like_any_text(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_can_not_be_asked_and_is_replaced_by_the_next_request(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.sqlite3"
     path.write_bytes(b"nothing that SQLite knows " * 400)
-    with pytest.raises(TelemetryUnavailable, match="may be deleted"):
+    with pytest.raises(TelemetryUnavailable, match="you can delete it"):
         metrics(path, Wanted())
-    store.append(path, [ONE])
-    assert metrics(path, Wanted()).total.requests == 1
+    said: list[Mapping[str, Any]] = []
+    recorder = Recorder(path, now=Clock(), log=said.append)
+    recorder.record(ONE)
+    recorder.record(ONE)
+    recorder.close(5)
+    assert metrics(path, Wanted()).total.requests == 2
+    assert said == [{"event": "telemetry.replaced", "level": "warning", "file": str(path)}]
 
 
 def test_a_hundred_thousand_requests_take_less_than_thirty_megabytes(tmp_path: Path) -> None:
@@ -177,3 +186,56 @@ def test_a_hundred_thousand_requests_take_less_than_thirty_megabytes(tmp_path: P
     store.append(path, many)
     assert path.stat().st_size < 30_000_000
     assert metrics(path, Wanted(by="day")).total.requests == 100_000
+
+
+# -- `agtrace metrics` -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with two requests."""
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path))
+    store.append(tmp_path / "telemetry.sqlite3", [ONE, ONE._replace(at=ONE.at + 60_000)])
+    return tmp_path
+
+
+def test_what_can_not_be_asked_is_a_mistake_that_is_named(data: Path) -> None:
+    for options, told in (
+        (["--tool", "nope"], "'list_sessions'"),
+        (["--since", "1d", "--until", "2d"], "--since 1d is later than --until 2d"),
+        (["--ab", "--by", "client"], "--by can't be combined with --ab"),
+    ):
+        said = agtrace_here("metrics", *options)
+        assert said.code == 2 and told in said.err
+
+
+def test_the_period_is_told_and_why_there_is_nothing_to_tell(data: Path, tmp_path: Path) -> None:
+    assert agtrace_here("metrics", TZ="UTC").out.startswith("2 requests, 0 errors, 2026-09-21 ")
+    assert "No matching requests in this period." in agtrace_here("metrics", "--since", "1d").out
+    assert "No matching requests in this period." in agtrace_here("metrics", "--tool", "read_artifact").out
+    (tmp_path / "telemetry.sqlite3").unlink()
+    assert "No request is recorded yet: `agtrace setup`" in agtrace_here("metrics").out
+    off = agtrace_here("metrics", AGTRACE_TELEMETRY="0")
+    assert off.code == 0 and "nothing is recorded now: the setting telemetry.enabled is off" in off.err
+
+
+def test_versions_of_a_client_are_one_client(data: Path) -> None:
+    store.append(data / "telemetry.sqlite3", [ONE._replace(client_version=version) for version in ("2", None)])
+    (group,) = agtrace_here("metrics", "--by", "client", "--json").json()["groups"]
+    assert (group["group"], group["requests"]) == ("tester", 4)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_comparison_has_a_column_for_each_side_and_a_line_for_each_figure(data: Path, columns: int) -> None:
+    sides = [ONE._replace(arm=arm, connection=arm) for arm in ("protected", "unprotected")]
+    shadow = ONE._replace(arm="shadow", connection="c", unprotected_bytes=20_480)
+    store.append(data / "telemetry.sqlite3", [*sides, shadow])
+    lines = agtrace("metrics", "--ab", COLUMNS=str(columns)).out.splitlines()
+    assert lines[0].split() == ["protected", "shadow", "unprotected", "answers"]
+    text = "\n".join(lines)
+    assert "2,000   2,000        2,000  bytes" in text and "20,480" in text
+    assert all(len(line) <= columns for line in lines)
+
+
+def test_a_narrow_table_still_says_what_a_row_is_about(data: Path) -> None:
+    assert "list_sessions" in agtrace("metrics", COLUMNS="40").out

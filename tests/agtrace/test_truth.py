@@ -14,6 +14,7 @@ import agtrace.index.reader as reading
 from agtrace.answers.desk import Answers
 from agtrace.render.doctor import doctor
 from agtrace.render.lists import sessions
+from agtrace.settings.live import Loaded
 from agtrace.upkeep.doctor import examine
 from tests.agtrace.asking import Asker, call_in, claude_log
 
@@ -103,7 +104,7 @@ def test_what_looks_like_markup_is_printed_as_it_is(tmp_path: Path, capsys: pyte
     asker = Asker(tmp_path, tmp_path / "ho[/b]me")
     capsys.readouterr()
     sessions(asker.ask("list_sessions"), ())
-    doctor(examine(asker.settings))
+    doctor(examine(Loaded(asker.settings)))
     printed = capsys.readouterr().out
     assert "fix [/b] in [red] :bug:" in printed and "1[/b]" in printed and "ho[/b]me" in printed
 
@@ -116,7 +117,7 @@ def test_a_preview_cannot_turn_the_direction_of_a_line(tmp_path: Path) -> None:
 
 def test_doctor_reads_a_version_of_five_thousand_digits(tmp_path: Path) -> None:
     claude_log(tmp_path / "home", ONE).write("user", "hello", version="9" * 5000)
-    found = examine(Asker(tmp_path, tmp_path / "home").settings)
+    found = examine(Loaded(Asker(tmp_path, tmp_path / "home").settings))
     assert len(found["agents"][0]["versions"][0]) <= 100
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.lowlevel
+import httpx2
 import pytest
 
 from agtrace.answers.telemetry.request import Request
@@ -311,9 +312,9 @@ def stays(server: Running, key: str, expected: str) -> None:
     """The old values hold, one line says why, and health says it, too."""
     assert [server.page() for _ in range(3)] == [7, 7, 7]
     (told,) = server.events("config.invalid")
-    assert told["key"] == key and expected in told["expected"] and told["value"]
+    assert told["key"] == key and expected in told["problem"] and bool(told["value"]) is bool(key)
     assert told["level"] == "error" and told["file"] == str(server.file)
-    assert told["expected"][:40] in server.configuration["problem"]
+    assert told["problem"][:40] in server.configuration["problem"]
 
 
 def is_mended(server: Running) -> None:
@@ -343,7 +344,7 @@ def test_a_file_that_can_not_be_read_changes_nothing(server: Running, trouble: A
     server.set(default_page_size=7)
     assert server.page() == 7
     trouble(server.file)
-    stays(server, "", "a file that can be read")
+    stays(server, "", "can't be read")
     if server.file.is_dir():
         server.file.rmdir()
     is_mended(server)
@@ -359,6 +360,17 @@ def test_a_file_that_is_emptied_before_it_is_written_is_no_change(server: Runnin
     server.file.write_text('{"default_page_size": 9}')
     assert server.page() == 9
     assert [one["new"] for one in server.events("config.changed")] == [7, 9]
+
+
+def test_a_faulty_file_shows_in_the_summary_of_health_and_in_monitoring(stdio: Running, http: Running) -> None:
+    for server, valid in ((stdio, "1.0"), (http, "1.0"), (stdio, "0.0"), (http, "0.0")):
+        afresh(server).set(default_page_size=int(valid[0]))
+        if server.url:
+            page = httpx2.get(server.url.replace("/mcp", "/metrics"), headers=server.shown, timeout=SECONDS).text
+            assert f"\nagtrace_configuration_valid {valid}\n" in page
+        else:
+            summary = server.ask("read_artifact", ref="ax://health")["summary"]
+            assert summary.endswith("; see the problem of configuration") is (valid == "0.0")
 
 
 def test_a_command_shows_the_problem_too(stdio: Running) -> None:
@@ -384,7 +396,7 @@ def test_what_only_yaml_can_do_wrong_changes_nothing(home: Path, tmp_path: Path)
         for content in (BOMB, "prices: !!python/object/apply:os.getcwd []", "\tmax_page_size: 5", DEEP[:5_000]):
             replace(file, content)
             assert server.page() == 7
-            assert server.events("config.invalid")[-1]["expected"] == "valid YAML"
+            assert server.events("config.invalid")[-1]["problem"].startswith("expected valid YAML: ")
         assert len(server.events("config.invalid")) == 4
 
 

@@ -77,7 +77,7 @@ def test_the_lists_are_short_the_same_for_everybody_and_may_be_kept(tell: Callab
         templates = await client.list_resource_templates()
         assert [template.uri_template for template in templates.resource_templates] == [
             "ax://session/{id}", "ax://event/{session}/{index}", "ax://analysis/{session}",
-            "ax://report/{since}", "ax://metrics/{since}",
+            "ax://report/{since}", "ax://lessons/{project}", "ax://metrics/{since}",
         ]  # fmt: skip
         lists = [resources, templates, await client.list_prompts(), await client.list_tools()]
         assert all(listed.next_cursor is None for listed in lists)

@@ -14,26 +14,29 @@ from agtrace_schema.metrics import AbComparison, ArmFigures, Percentiles, Reques
 from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.store import NOTHING, Compared, Group, Sums, Wanted
 from agtrace.problems import TelemetryUnavailable
-from agtrace.sessions.query import iso
+from agtrace.times import iso
 
 
 def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> RequestMetrics:
     """Return the figures of the requests in a telemetry file. Raises `TelemetryUnavailable`."""
     try:
-        groups, recorded = store.grouped(path, wanted), store.count(path)
+        found = store.grouped(path, wanted)
     except sqlite3.Error:
         raise TelemetryUnavailable(path) from None
+    groups = found.groups
     names = sorted(groups)
     if wanted.by not in ("day", "hour"):
         names.sort(key=lambda name: -groups[name].sums.requests)
     return RequestMetrics(
         since=iso(wanted.since),
         until=iso(wanted.until),
+        first=iso(found.first),
+        last=iso(found.last),
         total=_figures(_together(groups.values())),
         groups=[]
         if wanted.by is None
         else [_figures(groups[name], redact(name) if wanted.by == "client" else name) for name in names],
-        recorded=recorded,
+        recorded=found.recorded,
         dropped=dropped,
     )
 

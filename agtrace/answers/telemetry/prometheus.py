@@ -129,7 +129,7 @@ class RequestCounts:
                 ),
                 CounterMetricFamily(
                     "agtrace_oversized_asked_bytes_total",
-                    "Sizes that the answers which didn't fit would have had as they were asked for.",
+                    "Total size that answers which didn't fit would have had, in bytes.",
                     value=self._oversized_asked_bytes,
                 ),
             ]
@@ -181,6 +181,11 @@ class _State:
         yield _gauge("agtrace_index_behind_bytes", "Bytes of logs that aren't indexed yet.", behind[1])
         yield _gauge("agtrace_index_sessions", "Sessions in the index.", index.sessions)
         yield _gauge("agtrace_index_events", "Events in the index.", index.events)
+        yield _gauge(
+            "agtrace_configuration_valid",
+            "1 if the settings are what their sources say, 0 if a fault keeps earlier ones or defaults in force.",
+            int(health.configuration.problem is None),
+        )
         dropped = self._dropped()  # asked directly: health has no figures of a file that can't be read
         if dropped is not None:
             yield CounterMetricFamily(

@@ -10,14 +10,17 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from agtrace_indexer.redact import redact
 
+from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.request import Request
+from agtrace.settings.model import Telemetry
 
 _MOST_WAITING = 10_000
 _TOGETHER_SECONDS = 0.05
@@ -29,9 +32,16 @@ _EXPIRY_SECONDS = 3600
 class Recorder:
     """Records requests in the telemetry file. Safe to use from several threads."""
 
-    def __init__(self, path: Path, *, now: Callable[[], float] = time.time, most: int = _MOST_WAITING) -> None:
-        self.path, self.keep_days = path, store.KEEP_DAYS
-        self._now = now
+    def __init__(
+        self,
+        path: Path,
+        *,
+        now: Callable[[], float] = time.time,
+        most: int = _MOST_WAITING,
+        log: Callable[[Mapping[str, Any]], None] = log_to_stderr,
+    ) -> None:
+        self.path, self.keep_days = path, Telemetry().keep_days
+        self._now, self._log = now, log
         self._waiting: queue.Queue[Request | None] = queue.Queue(most)
         """None wakes the writer for the end."""
         self._lock = threading.Lock()
@@ -79,7 +89,8 @@ class Recorder:
 
     def _write(self, requests: list[Request]) -> None:
         try:
-            store.append(self.path, requests)
+            if store.append(self.path, requests):
+                self._log({"event": "telemetry.replaced", "level": "warning", "file": str(self.path)})
         except (sqlite3.Error, OSError):
             self._drop(len(requests))
             return

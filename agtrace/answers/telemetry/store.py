@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -19,7 +20,6 @@ from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.answers.telemetry.request import Request
 
-KEEP_DAYS = 30
 _HOUR = 3600 * 1000
 _DAY = 24 * _HOUR
 _PATIENCE, _READING_PATIENCE = 1.0, 0.2
@@ -48,16 +48,18 @@ _MADE_FROM = {
 _INSERT = f"INSERT INTO request VALUES ({', '.join('?' * len(Request._fields))})"
 
 
-def append(path: Path, requests: Sequence[Request]) -> None:
-    """Append requests to the file, which is made if it isn't there. A damaged file is replaced."""
+def append(path: Path, requests: Sequence[Request]) -> bool:
+    """Append requests to the file, which is made if it isn't there; return whether a damaged one was replaced."""
     try:
         _append(path, requests)
+        return False
     except sqlite3.DatabaseError as error:
         if not is_damage(error):  # locked, read-only, full: not the file's fault
             raise
         for name in (path.name, f"{path.name}-journal"):
             path.with_name(name).unlink(missing_ok=True)
         _append(path, requests)
+        return True
 
 
 def _append(path: Path, requests: Sequence[Request]) -> None:
@@ -75,7 +77,7 @@ def _append(path: Path, requests: Sequence[Request]) -> None:
         connection.execute("COMMIT")
 
 
-def expire(path: Path, now: float, days: int = KEEP_DAYS) -> None:
+def expire(path: Path, now: float, days: int) -> None:
     """Delete what is older than so many days, and give its room back."""
     if not path.exists():
         return
@@ -123,7 +125,7 @@ NOTHING = Sums(*[0] * 12)
 
 
 class Group(NamedTuple):
-    """The requests that have a tool, a client, a day or an hour (UTC) in common."""
+    """The requests that have a tool, the name of a client, a day or an hour (UTC) in common."""
 
     sums: Sums
     errors: dict[str, int]
@@ -131,29 +133,43 @@ class Group(NamedTuple):
     """Milliseconds, bytes and tokens of each."""
 
 
+class Found(NamedTuple):
+    """The requests that were looked for."""
+
+    groups: dict[str, Group]
+    """By name; without groups, all as one without a name."""
+    first: int | None
+    """When the first and the last one were answered, in milliseconds since 1970 UTC; None if there are none."""
+    last: int | None
+    recorded: int
+    """All requests in the file."""
+
+
+_OVERSIZED = "asked_bytes > bytes"
 _OUTCOMES: dict[RequestOutcome | None, str] = {
     None: "1",
     "ok": "outcome = 'ok'",
     "error": "outcome != 'ok'",
-    "oversized": "asked_bytes > bytes",
+    "oversized": _OVERSIZED,
     **{kind: kind for kind in ("paginated", "chunked", "summarized", "pruned", "cut")},
 }
 _GROUPS: dict[RequestsBy | None, str] = {
     None: "''",
     "tool": "tool",
-    "client": "trim(coalesce(client, 'unknown') || ' ' || coalesce(client_version, ''))",
+    "client": "coalesce(client, 'unknown')",
     "day": f"at / {_DAY}",
     "hour": f"at / {_HOUR}",
 }
 _TIMES: dict[RequestsBy | None, tuple[int, str]] = {"day": (_DAY, "%Y-%m-%d"), "hour": (_HOUR, "%Y-%m-%dT%H:00")}
 """For groups that are numbers of days or hours: their lengths, and how their beginnings are written."""
-_VALUES = "json_group_array(ms), json_group_array(bytes), json_group_array(tokens)"
-"""Much faster than a row for each request."""
+_MARKS = "paginated + 2 * chunked + 4 * summarized + 8 * pruned + 16 * cut + 32 * (index_state != 'ready')"
+_VALUES = f"json_group_array(ms), json_group_array(bytes), json_group_array(tokens), json_group_array({_MARKS})"
+"""Much faster than a row for each request, and than sums beside them: SQLite sorts by group what it adds up."""
 
-_SUMS = """
+_SUMS = f"""
 count(*), sum(bytes), sum(tokens), sum(paginated), sum(chunked), sum(summarized), sum(pruned), sum(cut),
-sum(asked_bytes > bytes),
-sum(iif(asked_bytes > bytes, asked_bytes, 0)), sum(iif(asked_bytes > bytes, bytes, 0)), sum(index_state != 'ready')
+sum({_OVERSIZED}),
+sum(iif({_OVERSIZED}, asked_bytes, 0)), sum(iif({_OVERSIZED}, bytes, 0)), sum(index_state != 'ready')
 """
 
 
@@ -166,31 +182,74 @@ def sums_since(path: Path, since: int) -> Sums:
     return Sums(*(number or 0 for number in row))
 
 
-def grouped(path: Path, wanted: Wanted) -> dict[str, Group]:
-    """Return requests by group; without groups, all of them as one without a name."""
+def grouped(path: Path, wanted: Wanted) -> Found:
+    """Return requests by group."""
     with _opened(path) as connection:
         if connection is None:
-            return {}
-        connection.execute("BEGIN")  # both queries see the same requests
-        at = "+at" if wanted.since is None else "at"  # of all, a scan is faster
-        chosen = (
-            f"FROM request WHERE {at} BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
-        )
-        given = (wanted.since or 0, _END_OF_TIME if wanted.until is None else wanted.until, wanted.tool)
+            return Found({}, None, None, 0)
+        connection.execute("BEGIN")  # all queries see the same requests
+        recorded = connection.execute("SELECT count(*) FROM request").fetchone()[0]
+        chosen, given = _chosen(wanted)
+        ends = (f"SELECT at {chosen} ORDER BY at {order} LIMIT 1" for order in ("", "DESC"))
+        first, last = (connection.execute(end, given).fetchone() or (None,) for end in ends)
+        if wanted.since is None:
+            chosen, given = _chosen(wanted, at="+at")  # of all, a scan is faster
         group = _GROUPS[wanted.by]
-        found = {
-            name: Group(Sums(*sums), {}, (orjson.loads(ms), orjson.loads(sizes), orjson.loads(tokens)))
-            for name, ms, sizes, tokens, *sums in connection.execute(
-                f"SELECT {group}, {_VALUES}, {_SUMS} {chosen} GROUP BY 1", given
-            )
+        groups = {
+            name: _group(*map(orjson.loads, values))
+            for name, *values in connection.execute(f"SELECT {group}, {_VALUES} {chosen} GROUP BY 1", given)
         }
-        errors = f"SELECT {group}, outcome, count(*) {chosen} AND outcome != 'ok' GROUP BY 1, 2"
-        for name, code, number in connection.execute(errors, given):
-            found[name].errors[code] = number
-    if wanted.by not in _TIMES:
-        return found
-    length, form = _TIMES[wanted.by]
-    return {datetime.fromtimestamp(number * length / 1000, UTC).strftime(form): it for number, it in found.items()}
+        unusual = (
+            f"SELECT {group}, outcome, count(*), sum({_OVERSIZED}), "
+            f"sum(iif({_OVERSIZED}, asked_bytes, 0)), sum(iif({_OVERSIZED}, bytes, 0)) "
+            f"{chosen} AND (outcome != 'ok' OR {_OVERSIZED}) GROUP BY 1, 2"
+        )
+        for name, outcome, number, *oversized in connection.execute(unusual, given):
+            groups[name] = _with_unusual(groups[name], outcome, number, oversized)
+    if wanted.by in _TIMES:
+        length, form = _TIMES[wanted.by]
+        begun = {number: datetime.fromtimestamp(number * length / 1000, UTC) for number in groups}
+        groups = {begun[number].strftime(form): group for number, group in groups.items()}
+    return Found(groups, first[0], last[0], recorded)
+
+
+def _chosen(wanted: Wanted, at: str = "at") -> tuple[str, tuple[int | str | None, ...]]:
+    """Return which requests of the table are wanted, and the values in that."""
+    until = _END_OF_TIME if wanted.until is None else wanted.until
+    condition = f"{at} BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
+    return f"FROM request WHERE {condition}", (wanted.since or 0, until, wanted.tool)
+
+
+def _group(ms: list[float], sizes: list[float], tokens: list[float], marks: list[int]) -> Group:
+    counts = Counter(marks)
+    paginated, chunked, summarized, pruned, cut, stale = (
+        sum(number for mark, number in counts.items() if mark & 1 << place) for place in range(6)
+    )
+    sums = NOTHING._replace(
+        requests=len(ms),
+        bytes=round(sum(sizes)),
+        tokens=round(sum(tokens)),
+        paginated=paginated,
+        chunked=chunked,
+        summarized=summarized,
+        pruned=pruned,
+        cut=cut,
+        stale=stale,
+    )
+    return Group(sums, {}, (ms, sizes, tokens))
+
+
+def _with_unusual(group: Group, outcome: str, number: int, oversized: Sequence[int]) -> Group:
+    """Add requests that failed or didn't fit: how many didn't, and their sizes as asked for and as sent."""
+    sums, (count, asked_bytes, sent_bytes) = group.sums, oversized
+    return group._replace(
+        sums=sums._replace(
+            oversized=sums.oversized + count,
+            oversized_asked_bytes=sums.oversized_asked_bytes + asked_bytes,
+            oversized_bytes=sums.oversized_bytes + sent_bytes,
+        ),
+        errors=group.errors if outcome == "ok" else {**group.errors, outcome: number},
+    )
 
 
 class Compared(NamedTuple):
@@ -209,10 +268,9 @@ def compared(path: Path, wanted: Wanted) -> list[Compared]:
     with _opened(path) as connection:
         if connection is None:
             return []
-        chosen = f"at BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
-        given = (wanted.since or 0, _END_OF_TIME if wanted.until is None else wanted.until, wanted.tool)
+        chosen, given = _chosen(wanted)
         columns = "arm, coalesce(connection, ''), outcome, bytes, tokens, unprotected_bytes"
-        rows = connection.execute(f"SELECT {columns} FROM request WHERE arm IS NOT NULL AND {chosen}", given)
+        rows = connection.execute(f"SELECT {columns} {chosen} AND arm IS NOT NULL", given)
         return [Compared(*row) for row in rows]
 
 
