@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -19,6 +17,7 @@ from agtrace.settings import load
 from agtrace.settings.model import Http
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import Asker, claude_log
+from tests.agtrace.terminal import agtrace_here
 from tests.faults.serving import SLOW
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
@@ -149,11 +148,9 @@ def test_a_machine_without_an_index_is_not_ready_and_one_that_can_not_have_it_sa
 
 
 def run(*arguments: str, code: int = 0) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-m", "agtrace", "health", *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.returncode == code, ended.stderr
-    return ended.stdout + ended.stderr
+    said = agtrace_here("health", *arguments)
+    assert said.code == code, said.err
+    return said.out + said.err
 
 
 def test_a_person_gets_a_table_and_a_program_the_same_figures(own_home: Path) -> None:
