@@ -114,12 +114,14 @@ def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) 
 
 def test_the_figures_wait_for_no_question(asker: Asker) -> None:
     """A search may take half a minute; who asks whether the process lives is answered meanwhile."""
-    asker.ask("list_sessions")
-    searching = threading.Thread(target=asker.answers.ask, args=("search_event_previews", SLOW), daemon=True)
+    answers = Answers(asker.settings.model_copy(update={"search_timeout_seconds": 1}), log=lambda record: None)
+    answers.ask("list_sessions", {})
+    searching = threading.Thread(target=answers.ask, args=("search_event_previews", SLOW))
     searching.start()
-    told = asker.answers.health()
+    told = answers.health()
     assert (told.index.state, told.index.sessions) == ("ready", 3)
     assert searching.is_alive()
+    searching.join()
 
 
 def test_a_configuration_is_told_from_another_and_what_is_wrong_with_it(asker: Asker, tmp_path: Path) -> None:
