@@ -80,7 +80,7 @@ def _parsed(path: Path) -> ast.Module:
 
 
 MODULES = {module.name: module for module in _modules()}
-every_module = pytest.mark.parametrize("module", MODULES.values(), ids=str)
+"""A rule for all of them is one test, which names the module that breaks it: a test for each took most of the time."""
 
 
 def _imports(module: Module, nodes: Iterator[ast.AST] | None = None) -> Iterator[str]:
@@ -92,9 +92,19 @@ def _imports(module: Module, nodes: Iterator[ast.AST] | None = None) -> Iterator
             origin = _origin(module, node)
             yield origin
             yield from (f"{origin}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+        elif isinstance(node, ast.Call) and _last_name(node.func).endswith(("import_module", "__import__")):
             assert node.args and isinstance(node.args[0], ast.Constant), f"{module}: an import nobody can read"
             yield str(node.args[0].value)
+
+
+@cache
+def _imported(module: Module) -> frozenset[str]:
+    return frozenset(_imports(module))
+
+
+def _last_name(function: ast.expr) -> str:
+    """The name behind the last dot of what is called; empty where there is none."""
+    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def _origin(module: Module, node: ast.ImportFrom) -> str:
@@ -116,49 +126,48 @@ def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
         yield from _at_import(node)
 
 
-@every_module
-def test_imports_never_go_against_the_arrow_from_schema_over_indexer_to_agtrace(module: Module) -> None:
+def test_imports_never_go_against_the_arrow_from_schema_over_indexer_to_agtrace() -> None:
     order = list(PACKAGES)
-    above = set(order[order.index(module.package) + 1 :])
-    assert {name for name in _imports(module) if name.split(".")[0] in above} == set()
+    for module in MODULES.values():
+        above = order[order.index(module.package) + 1 :]
+        assert {name for name in _imported(module) if name.split(".")[0] in above} == set(), module.name
 
 
-@every_module
-def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_knows_mcp(module: Module) -> None:
+def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_knows_mcp() -> None:
     """`socket` is there to listen with; only OpenTelemetry and the client of a pruner call out, if the user says so."""
-    imported = set(_imports(module))
-    families = imported | {name.split(".")[0] for name in imported}
     allowed = {
         "agtrace.serving.connections": {"socket"},
         "agtrace.pruning.loopback": {"socket"},  # asks the server of a run whether it is there
         "agtrace.pruning.asking": {"httpx2"},
     }
-    assert families & NETWORK <= allowed.get(module.name, set())
-    if not module.name.startswith(("agtrace.serving.", "agtrace.pruning.")):
-        assert families & {"mcp", "mcp_types", "starlette", "uvicorn"} == set()
-    if not module.name.startswith("agtrace.serving.otel."):
-        assert "opentelemetry" not in families
+    for module in MODULES.values():
+        families = _imported(module) | {name.split(".")[0] for name in _imported(module)}
+        assert families & NETWORK == allowed.get(module.name, set()), module.name
+        if not module.name.startswith(("agtrace.serving.", "agtrace.pruning.")):
+            assert families & {"mcp", "mcp_types", "starlette", "uvicorn"} == set(), module.name
+        if not module.name.startswith("agtrace.serving.otel."):
+            assert "opentelemetry" not in families, module.name
 
 
-@every_module
-def test_only_the_server_over_http_can_load_the_library_for_monitoring(module: Module) -> None:
-    page = "agtrace.answers.telemetry.prometheus"
-    imported = set(_imports(module))
-    assert ("prometheus_client" in {name.split(".")[0] for name in imported}) == (module.name == page)
-    assert (page in imported) == (module.name == "agtrace.serving.http_transport")
+def test_only_the_server_over_http_can_load_the_library_for_monitoring() -> None:
+    page, library = "agtrace.answers.telemetry.prometheus", "prometheus_client"
+    loads = {name for name, module in MODULES.items() if library in {i.split(".")[0] for i in _imported(module)}}
+    assert loads == {page}
+    assert {name for name, module in MODULES.items() if page in _imported(module)} == {"agtrace.serving.http_transport"}
 
 
-@every_module
-def test_only_the_settings_read_the_environment(module: Module) -> None:
+def test_only_the_settings_read_the_environment() -> None:
     words = {"environ", "environb", "getenv", "getenvb", "expandvars"}
-    read = [node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute) and node.attr in words]
-    read += [name for name in _imports(module) if name.rpartition(".")[2] in words]
-    assert bool(read) == (module.name == "agtrace.settings.environment")
+    reading = set()
+    for module in MODULES.values():
+        read = [node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute) and node.attr in words]
+        if read or any(name.rpartition(".")[2] in words for name in _imported(module)):
+            reading.add(module.name)
+    assert reading == {"agtrace.settings.environment"}
 
 
-@every_module
-def test_every_public_module_class_and_function_says_what_it_is(module: Module) -> None:
-    assert list(_undocumented(module.name, module.tree)) == []
+def test_every_public_module_class_and_function_says_what_it_is() -> None:
+    assert [name for module in MODULES.values() for name in _undocumented(module.name, module.tree)] == []
 
 
 def _undocumented(name: str, node: ast.AST) -> Iterator[str]:
@@ -345,9 +354,9 @@ def test_the_lock_satisfies_every_dependency_of_the_project() -> None:
         assert wanted.specifier.contains(clause.version, prereleases=True), wanted
 
 
-@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_is_generated_from_the_code_is_current(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == documents()[path], "run make docs"
+def test_what_is_generated_from_the_code_is_current() -> None:
+    for path, text in documents().items():
+        assert path.read_text(encoding="utf-8") == text, "run make docs"
 
 
 # -- the list of tools -----------------------------------------------------------------------------

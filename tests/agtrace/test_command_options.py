@@ -111,15 +111,12 @@ OPENED: list[Asked] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "asked", [SESSIONS, COUNTS, SEARCHES, TEXTS, OPENED], ids=["sessions", "count", "search", "texts", "show"]
-)
-def test_json_is_what_an_agent_gets_over_mcp(asked: list[Asked], indexed: Path) -> None:
-    printed = [agtrace_here(*arguments, "--json") for arguments, _, _ in asked]
-    answers = anyio.run(answered_over_mcp, asked)
-    assert [said.json() for said in printed] == answers
-    assert {(said.code, said.err) for said in printed} == {(0, "")}
-    assert all(answer["success"] for answer in answers)
+def test_json_is_what_an_agent_gets_over_mcp(indexed: Path) -> None:
+    asked = [*SESSIONS, *COUNTS, *SEARCHES, *TEXTS, *OPENED]
+    for (arguments, _, _), answer in zip(asked, anyio.run(answered_over_mcp, asked), strict=True):
+        said = agtrace_here(*arguments, "--json")
+        assert said.json() == answer and answer["success"], arguments
+        assert (said.code, said.err) == (0, ""), arguments
 
 
 async def answered_over_mcp(asked: list[Asked]) -> list[Any]:

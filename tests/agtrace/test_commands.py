@@ -214,8 +214,8 @@ def test_without_any_log_everything_is_said_to_be_empty_and_where_it_was_looked(
     assert said.code == 0
     assert "No logs found. Looked in:" in said.out
     assert str(own_home / ".claude" / "projects") in said.out
-    assert "Found 0 sessions" in agtrace("sessions").out
-    doctor = agtrace("doctor")
+    assert "Found 0 sessions" in agtrace_here("sessions").out
+    doctor = agtrace_here("doctor")
     assert doctor.code == 1
     assert "no logs found" in doctor.out
 

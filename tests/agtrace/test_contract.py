@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agtrace.shaping.shape import Answer
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
 from tests.agtrace.asking import YEAR, Asker, text_of
@@ -24,6 +25,9 @@ from tests.worlds import (
 
 PORTABLE = 10_240
 
+Answered = list[tuple[str, dict[str, Any], Answer]]
+"""Calls, each with its answer."""
+
 
 @pytest.fixture(scope="module", params=WORLDS, ids=lambda world: world.name)
 def world(request: pytest.FixtureRequest) -> World:
@@ -37,11 +41,16 @@ def asker(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asker:
     return Asker(folder / "data", folder / "home", ttl=YEAR, still=True)
 
 
-def test_every_answer_keeps_the_contract(world: World, asker: Asker) -> None:
-    """Size, summary, depth, strings, schema, both copies."""
+@pytest.fixture(scope="module")
+def answers(world: World, asker: Asker) -> Answered:
+    """Every call, asked once; `asking.py` checks each answer for what must hold for all."""
+    return [(name, arguments, asker.anything(name, **arguments)) for name, arguments in calls(world)]
+
+
+def test_every_answer_keeps_the_contract(answers: Answered, asker: Asker) -> None:
+    """Size, summary, depth, strings, schema, both copies; also of the page that follows."""
     answered = 0
-    for name, arguments in calls(world):
-        given = asker.anything(name, **arguments)
+    for name, arguments, given in answers:
         answered += not given.is_error
         if not given.is_error and name in ("list_sessions", "search_event_previews", "get_session_details"):
             _next_page(asker, name, arguments, given.value)
@@ -64,12 +73,12 @@ def test_the_configured_maximum_holds_for_any_arguments(world: World, asker: Ask
         clamped.anything(name, **arguments)  # it checks the size
 
 
-def test_the_same_call_gives_the_same_answer(world: World, asker: Asker) -> None:
+def test_the_same_call_gives_the_same_answer(answers: Answered, asker: Asker) -> None:
     """On an unchanged index, also from another process."""
     other = Asker(asker.settings.data_dir, ttl=YEAR)
-    for name, arguments in [*calls(world)][::9]:
+    for name, arguments, given in answers[::9]:
         if name != "read_artifact" or arguments["ref"] != "ax://health":
-            assert asker.anything(name, **arguments).text == other.anything(name, **arguments).text
+            assert other.anything(name, **arguments).text == given.text
 
 
 @pytest.mark.parametrize(
@@ -139,11 +148,10 @@ def test_a_failure_in_line_9_000_of_10_000_is_shown(outputs: Asker, mode: str | 
     assert text_of(near["data"]["payload"]) == "".join(lines)
 
 
-def test_every_hint_can_be_followed(asker: Asker, world: World) -> None:
+def test_every_hint_can_be_followed(answers: Answered, asker: Asker, world: World) -> None:
     """What a hint writes out as a call is a call that gives an answer."""
     followed: set[str] = set()
-    for name, arguments in [*calls(world)][::4]:
-        given = asker.anything(name, **arguments)
+    for _, _, given in answers[::4]:
         hint = given.value.get("hint", "")
         if not given.is_error and hint.partition("(")[0] in TOOLS and hint not in followed:
             followed.add(hint)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -19,6 +17,7 @@ from agtrace.settings import load
 from agtrace.settings.model import Http
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import Asker, claude_log
+from tests.agtrace.terminal import agtrace_here
 from tests.faults.serving import SLOW
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
@@ -115,12 +114,14 @@ def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) 
 
 def test_the_figures_wait_for_no_question(asker: Asker) -> None:
     """A search may take half a minute; who asks whether the process lives is answered meanwhile."""
-    asker.ask("list_sessions")
-    searching = threading.Thread(target=asker.answers.ask, args=("search_event_previews", SLOW), daemon=True)
+    answers = Answers(asker.settings.model_copy(update={"search_timeout_seconds": 1}), log=lambda record: None)
+    answers.ask("list_sessions", {})
+    searching = threading.Thread(target=answers.ask, args=("search_event_previews", SLOW))
     searching.start()
-    told = asker.answers.health()
+    told = answers.health()
     assert (told.index.state, told.index.sessions) == ("ready", 3)
     assert searching.is_alive()
+    searching.join()
 
 
 def test_a_configuration_is_told_from_another_and_what_is_wrong_with_it(asker: Asker, tmp_path: Path) -> None:
@@ -149,11 +150,9 @@ def test_a_machine_without_an_index_is_not_ready_and_one_that_can_not_have_it_sa
 
 
 def run(*arguments: str, code: int = 0) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-m", "agtrace", "health", *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.returncode == code, ended.stderr
-    return ended.stdout + ended.stderr
+    said = agtrace_here("health", *arguments)
+    assert said.code == code, said.err
+    return said.out + said.err
 
 
 def test_a_person_gets_a_table_and_a_program_the_same_figures(own_home: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.agtrace.asking import Asker, claude_log, query
-from tests.agtrace.terminal import agtrace
+from tests.agtrace.terminal import agtrace_here
 
 ONE, TWO = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
 PULL = "https://github.com/owner/sea/pull/104"
@@ -145,9 +145,9 @@ def test_a_fork_has_not_done_what_its_origin_did(tmp_path: Path) -> None:
 
 def test_the_command_line_says_what_a_session_did(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(asker.settings.data_dir))
-    assert "1 commit, opened pull request 104, last tests passed" in agtrace("show", ONE).out
-    assert ONE[:8] in agtrace("sessions", "--commit", "3fa9c21d").out
-    listed = agtrace("show", ONE, "--sections", "landmarks").out
+    assert "1 commit, opened pull request 104, last tests passed" in agtrace_here("show", ONE).out
+    assert ONE[:8] in agtrace_here("sessions", "--commit", "3fa9c21d").out
+    listed = agtrace_here("show", ONE, "--sections", "landmarks").out
     assert "landmarks: 34" in listed and "3fa9c21d  Fix the tide" in listed
 
 
@@ -155,8 +155,8 @@ def test_an_analysis_and_a_report_sum_up_what_was_done(asker: Asker, monkeypatch
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(asker.settings.data_dir))
     done = {"commits": 1, "pull_requests": ["104"], "last_tests": "passed"}
     assert asker.ask("analyze_session", session_id=ONE)["data"]["done"] == done
-    assert "Done: 1 commit, opened pull request 104, last tests passed" in agtrace("analyze", ONE).out
+    assert "Done: 1 commit, opened pull request 104, last tests passed" in agtrace_here("analyze", ONE).out
     said = "1 commit, 1 pull request, 2 test runs (1 failed), 30 builds"
-    assert said in " ".join(agtrace("report").out.split())
-    assert said in agtrace("report", "--html", "-").out
-    assert "| test run | 2 | 1 | 1 |" in agtrace("report", "--markdown").out
+    assert said in " ".join(agtrace_here("report").out.split())
+    assert said in agtrace_here("report", "--html", "-").out
+    assert "| test run | 2 | 1 | 1 |" in agtrace_here("report", "--markdown").out

@@ -362,7 +362,7 @@ def test_a_signal_ends_it_within_a_second_without_a_word(by: signal.Signals, cod
 def test_a_signal_in_the_midst_of_a_run_ends_it_and_the_next_run_completes_the_index(
     by: signal.Signals, logs: Path, database: Path, compiled_rules: Path, tmp_path: Path
 ) -> None:
-    corpus.make(tmp_path / "corpus", 18)
+    corpus.make(tmp_path / "corpus", 9)  # more than is committed at once
     keep_rules(compiled_rules, tmp_path)
     with watching(logs) as watcher:
         shutil.move(tmp_path / "corpus", logs / "corpus")

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agtrace_indexer.index.lock import Busy, WriteLock
@@ -45,6 +46,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     return Undisturbed.make(tmp_path_factory.mktemp("undisturbed"))
 
 
+@pytest.fixture(scope="module")
+def expected(undisturbed: Undisturbed, tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
+    """The answers to all questions from an index without damage."""
+    return damage.ask(undisturbed.copy(tmp_path_factory.mktemp("sound") / "data"))
+
+
 def repaired(undisturbed: Undisturbed, database: Path) -> Repaired:
     """Repair, and see that nothing is missing but what was named."""
     done = repair(database, patience=30)  # where a server writes
@@ -57,10 +64,9 @@ def repaired(undisturbed: Undisturbed, database: Path) -> Repaired:
 
 
 def test_an_overwritten_page_changes_no_answer_is_noticed_and_can_be_repaired(
-    undisturbed: Undisturbed, tmp_path: Path
+    undisturbed: Undisturbed, expected: dict[int, dict[str, Any]], tmp_path: Path
 ) -> None:
     """Every 31st page of all that the file has: tables, indexes, the word index, the list of the tables."""
-    expected = damage.ask(undisturbed.copy(tmp_path / "sound"))
     for page in range(2, undisturbed.pages, 62):
         database = undisturbed.copy(tmp_path / "data")
         damage.overwrite_page(database, page)
@@ -73,11 +79,12 @@ def test_an_overwritten_page_changes_no_answer_is_noticed_and_can_be_repaired(
             assert named or done.unread or damage.same(given, expected[number]), (page, given)
 
 
-def test_a_flipped_bit_in_a_text_or_in_the_word_index_is_noticed(undisturbed: Undisturbed, tmp_path: Path) -> None:
+def test_a_flipped_bit_in_a_text_or_in_the_word_index_is_noticed(
+    undisturbed: Undisturbed, expected: dict[int, dict[str, Any]], tmp_path: Path
+) -> None:
     pages = damage.pages_of(undisturbed.database, lambda name: name in ("block_data", "words_data", "vocabulary"))
     if not pages:
         pytest.skip("this SQLite can't tell what is in a page")
-    expected = damage.ask(undisturbed.copy(tmp_path / "sound"))
     noticed = 0
     for page in pages[::13]:
         database = undisturbed.copy(tmp_path / "data")
@@ -118,9 +125,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_file_gives_a_right_answer_or_a_clear_error_and_is_repaired(
-    how: str, undisturbed: Undisturbed, tmp_path: Path
+    how: str, undisturbed: Undisturbed, expected: dict[int, dict[str, Any]], tmp_path: Path
 ) -> None:
-    expected = damage.ask(undisturbed.copy(tmp_path / "sound"))
     database = undisturbed.copy(tmp_path / "data")
     DAMAGES[how](database)
     before = database.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,13 +22,20 @@ from tests.corpus import make
 QUERIES = ("error", "the file", "def ", "import os", "nothing holds this", "é")
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def optimized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of a few megabytes, whose words are covered."""
-    make(tmp_path / "logs", 12)
-    index(tmp_path / "index.sqlite3", [str(tmp_path / "logs")])
-    optimize(tmp_path / "index.sqlite3")
-    return tmp_path / "index.sqlite3"
+    folder = tmp_path_factory.mktemp("optimized")
+    make(folder / "logs", 12)
+    index(folder / "index.sqlite3", [str(folder / "logs")])
+    optimize(folder / "index.sqlite3")
+    return folder / "index.sqlite3"
+
+
+@pytest.fixture
+def database(optimized: Path, tmp_path: Path) -> Path:
+    """A copy of it for a test."""
+    return Path(shutil.copyfile(optimized, tmp_path / "index.sqlite3"))
 
 
 @contextmanager
