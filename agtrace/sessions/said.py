@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
 from agtrace_indexer.index.questions import events
@@ -135,12 +136,20 @@ def _part(text: str, words: Sequence[str], most: int) -> str:
 
 def _best_place(text: str, words: Sequence[str], most: int) -> int:
     """Where a part of this length begins that holds the most different words; 0 where none stands."""
-    found = [(match.start(), match[0].casefold()) for match in _found(text, words)]
-    counts = (
-        (len({word for at, word in found[number:] if at < start + most * 4 // 5}), -start)
-        for number, (start, _) in enumerate(found[:200])
-    )
-    return -max(counts, default=(0, 0))[1]
+    within: deque[tuple[int, str]] = deque()
+    held = Counter[str]()
+    best, place = 0, 0
+    for match in _found(text, words):  # `within` is what the part that ends here can hold
+        within.append((match.start(), match[0].casefold()))
+        held[within[-1][1]] += 1
+        while within[0][0] <= match.start() - most * 4 // 5:
+            _, gone = within.popleft()
+            held[gone] -= 1
+            if not held[gone]:
+                del held[gone]
+        if len(held) > best:
+            best, place = len(held), within[0][0]
+    return place
 
 
 def _found(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
