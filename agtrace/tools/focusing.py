@@ -81,15 +81,16 @@ def lines_asked(
         check(len(taken.lines))
     failing = _Failing.of(taken, start)
     aim = min(max(_AIM, failing.size + _AIM // 2), limits().usual)
-    room = max_bytes - _AROUND if max_bytes else aim
+    room = max(max_bytes - _AROUND, _LEAST) if max_bytes else aim
     text = "".join(f"{line}\n" for line in taken.lines)
-    first = focused(text, question, max(room, _LEAST), first_line=start)
+    first = focused(text, question, room, first_line=start)
     if isinstance(first, Pruning):
         return first
 
     def make(most_bytes: int) -> Made:
         found: Focused | Pruning = first
-        if escaped_size(first.text) > most_bytes - _FOR_PATHS:
+        more = most_bytes - _FOR_PATHS > room and failing.lost(first)
+        if more or escaped_size(first.text) > most_bytes - _FOR_PATHS:
             found = focused(text, question, most_bytes - _FOR_PATHS, first_line=start)
         if isinstance(found, Pruning):
             found = nothing(text, start)
