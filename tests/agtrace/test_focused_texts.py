@@ -12,6 +12,7 @@ import pytest
 from agtrace_indexer.redact import redact
 
 from agtrace.answers.desk import Answers
+from agtrace.answers.telemetry.request import Request
 from agtrace.settings.model import Pruner
 from agtrace.shaping import focusing
 from agtrace.text.kept_texts import KeptTexts
@@ -155,16 +156,14 @@ def test_max_bytes_is_what_the_answer_may_take(built: Asker, most: int) -> None:
 
 
 def test_as_many_lines_come_as_there_is_room_for(built: Asker) -> None:
-    sizes = [
-        len(
-            built.anything(
-                "get_event_details", session_id=SESSION, event_index=RESULT, max_bytes=most,
-                context_focus_question="What of the gauges is compiled?",
-            ).text.encode()
-        )
-        for most in (2_048, 50_000)
-    ]  # fmt: skip
-    assert sizes == sorted(sizes) and sizes[0] > 1_200 and sizes[1] > 25_000
+    sizes = []
+    for most in (2_048, 50_000):
+        question = "Which crates below storage and billing are compiled?"
+        asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": question, "max_bytes": most}
+        given = built.anything("get_event_details", **asked)
+        assert given.value["pruning"]["applied"]
+        sizes.append(len(given.text.encode()))
+    assert sizes[0] > 1_200 and sizes[1] > 25_000
 
 
 def test_within_a_span_of_lines_numbers_are_those_of_the_text(built: Asker, log: list[str]) -> None:
@@ -224,6 +223,21 @@ def test_the_second_page_of_steps_takes_the_question_along(built: Asker) -> None
     pages = list(built.pages("get_session_details", **arguments, max_bytes=2_048))
     assert len(pages) > 1
     assert [page["pruning"]["applied"] for page in pages].count(True) >= 2
+
+
+def test_telemetry_notes_that_an_answer_was_focused_and_not_the_question(built: Asker) -> None:
+    noted: list[Request] = []
+
+    class Notes:
+        def record(self, request: Request) -> None:
+            noted.append(request)
+
+    answers = Answers(built.settings, observers=[Notes()], log=lambda _: None)
+    for question in (QUESTION, "zzqx?"):
+        asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": question}
+        answers.ask("get_event_details", asked)
+    assert [request.pruned for request in noted] == [True, False]
+    assert "scheduler" not in repr(noted) and "zzqx" not in repr(noted)
 
 
 # -- where there is nothing to leave out -----------------------------------------------------------
