@@ -154,18 +154,21 @@ class InvalidRange(Problem):
 
 
 class InvalidArtifactRef(Problem):
-    """A reference of an unknown form."""
+    """A reference of an unknown form, or to something that is gone."""
 
     code = "invalid_artifact_ref"
 
-    def __init__(self, reference: str) -> None:
+    def __init__(self, reference: str, trouble: str = "") -> None:
         from agtrace.text.lines import repeated  # it loads the redaction rules
         from agtrace.text.next_call import call
 
         given = repeated(reference, 200)
+        forms = (
+            "use ax://session/<id>, ax://event/<session>/<index>, ax://analysis/<session>, ax://report, "
+            "ax://report/<since>, ax://lessons, ax://metrics/<since>, ax://exec/<id> (outputs, kept for a day) or ax://health"
+        )
         super().__init__(
-            f"Invalid artifact ref: {given}; use ax://session/<id>, ax://event/<session>/<index>, "
-            "ax://analysis/<session>, ax://report, ax://report/<since>, ax://lessons, ax://metrics/<since> or ax://health",
+            f"Invalid artifact ref: {given}; {trouble or forms}",
             call("list_sessions").saying("shows the ids of the newest sessions"),
             ref=given,
         )

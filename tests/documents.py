@@ -47,6 +47,9 @@ _HISTORY = """\
 - 6 (2026-11-23): a project is a repository with its folders: `project` in place of `project_hash`, in arguments (where
   the old name is still understood) and in lists; get_project_info without figures by kind and model. `kind` in place of
   `event_type`, which is still understood; `around` of get_event_details; landmarks are rows; `best.nowhere`.
+- 7 (2026-11-25): `context_focus_question` of get_event_details, read_artifact and get_session_details (steps, full):
+  the lines that it is about, in place of the first chunk or of beginnings; `pruning` in the envelope,
+  `truncation.reason` focus. `ax://exec/<id>`: an output that `agtrace prune` keeps for a day.
 """
 
 
@@ -144,7 +147,7 @@ The outcome of a tool execution is one of {_values(events.Outcome)}; unknown is 
 ## Answers
 
 Every answer is one JSON object: `summary` (at most 100 characters), `success`, `data` (below), and where they
-apply `pagination`, `chunk`, `index`, `untrusted`, `artifact_ref`, `truncation`, `budget`, `hint`. Unknown
+apply `pagination`, `chunk`, `index`, `untrusted`, `artifact_ref`, `truncation`, `pruning`, `budget`, `hint`. Unknown
 fields are left out. An error has `success: false` and `error` instead of `data`; its codes are
 {", ".join(f"`{code}`" for code in get_args(answers.ErrorBody.model_fields["code"].annotation))}.
 

@@ -89,7 +89,9 @@ def pages(tool: str, wanted: dict[str, Any], answer: Answer | None = None) -> It
     answer = answer or ask(tool, wanted)
     while True:
         yield answer
-        following = (answer.value.get("pagination") or answer.value.get("chunk") or {}).get("next_cursor")
+        pages, chunk = answer.value.get("pagination"), answer.value.get("chunk")
+        following = (pages or chunk or {}).get("next_cursor")
         if not following:
             return
-        answer = ask(tool, {**wanted, "cursor": following})
+        question = wanted.get("context_focus_question") if pages else None
+        answer = ask(tool, {**wanted, "cursor": following, "context_focus_question": question})

@@ -42,7 +42,8 @@ def forget(
     they are never read again, not even into a new index. The agents' own logs stay where they are; a log without a
     session id is recognised by its path, so it is read again if it is moved. You see what would go and are asked first.
     The index is rewritten, which takes as much free disk space as it occupies. AGTRACE_KEEP_DAYS forgets by age,
-    continuously.
+    continuously. What `agtrace prune` keeps of outputs is no session: it goes after a day, or when you delete the
+    folder `outputs` in the data folder.
 
     \b
       agtrace forget fb3cff44

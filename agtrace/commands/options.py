@@ -166,6 +166,7 @@ def _with(options: Iterable[Callable[[Command], Command]], command: Command) -> 
 def text_options(command: Command) -> Command:
     """Add the options that long texts have."""
     for option in (
+        click.option("--focus", metavar="QUESTION", help="Only the lines that a question is about, and failing ones."),
         click.option("--mode", type=click.Choice(MODES), help="Show a digest instead, failing lines first."),
         click.option("--lines", type=Lines(), help="Only these lines of the text: 10:20, 10:, :20 or 10."),
     ):

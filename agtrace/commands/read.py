@@ -21,6 +21,7 @@ def read(ref: str, as_json: bool, **asked: Any) -> None:
     \b
       agtrace read ax://event/fb3cff44/42
       agtrace read ax://session/fb3cff44 --lines 1:200
+      agtrace read ax://session/fb3cff44 --focus "Which migration was rolled back?"
       agtrace read ax://analysis/fb3cff44
       agtrace read ax://health
     """

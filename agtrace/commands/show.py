@@ -21,7 +21,7 @@ _OF_SESSION = {
     "fields": "--fields",
 }  # fmt: skip
 _OF_EVENT = {"around": "--around", "lines": "--lines", "mode": "--mode"}
-_WITHOUT_SECTIONS = ("level", "turn_index", "reasoning")
+_WITHOUT_SECTIONS = ("level", "turn_index", "reasoning", "focus")
 _LONGEST_INDEX = 15
 """Digits of an event's index."""
 
@@ -59,6 +59,7 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
       agtrace show fb3cff44 --sections failures,files
       agtrace show fb3cff44:42 --lines 1:50
       agtrace show fb3cff44:42 --mode minimal
+      agtrace show fb3cff44:42 --focus "Which test fails, and why?"
       agtrace show fb3cff44:42 --around 5
     """
     session_id, event_index = _place(place)
@@ -81,14 +82,17 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
     _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace read ax://session/{session_id}`")
     check_fields(asked["fields"], as_json=as_json)
     if "sections" in given:
-        _refuse(given, {name: _OF_SESSION[name] for name in _WITHOUT_SECTIONS}, "can't be combined with --sections")
+        options = {**_OF_SESSION, "focus": "--focus"}
+        _refuse(given, {name: options[name] for name in _WITHOUT_SECTIONS}, "can't be combined with --sections")
         _show_sections({"session_id": session_id, **_only(asked, "sections", "fields", "cursor")}, as_json=as_json)
         return
     level = asked["level"] or ("turns" if given & {"turn_index", "reasoning"} else "summary")
+    if "focus" in given:
+        level = asked["level"] or "full"
     _show_session(
         {
             "session_id": session_id, "detail_level": level, "include_reasoning": asked["reasoning"],
-            **_only(asked, "turn_index", "fields", "cursor"),
+            **_only(asked, "turn_index", "fields", "cursor"), "context_focus_question": asked["focus"],
         },
         as_json=as_json,
     )  # fmt: skip
@@ -130,11 +134,13 @@ def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
 
     def for_person() -> None:
         from agtrace.render.session import SessionView
+        from agtrace.render.text import text_rest
 
         view = SessionView()
         view.page(answer.value, first=wanted["cursor"] is None)
         for page in following:
             view.page(page.value, first=False)
+        text_rest(answer.value, answer.next_calls)
 
     leave(answer.value, as_json, for_person)
 

@@ -11,7 +11,10 @@ from agtrace.commands.printing import leave
 def text_asked(asked: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a long text as arguments of a tool."""
     first, last = asked["lines"] or (None, None)
-    return {"start_line": first, "end_line": last, "mode": asked["mode"], "cursor": asked["cursor"]}
+    return {
+        "start_line": first, "end_line": last, "mode": asked["mode"], "cursor": asked["cursor"],
+        "context_focus_question": asked["focus"],
+    }  # fmt: skip
 
 
 def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> None:

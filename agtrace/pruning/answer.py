@@ -7,10 +7,12 @@ lines, and kept for a day under a reference that `read` takes as `file_path`.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
+from agtrace_schema.answers import Pruning
+from agtrace_schema.model import dump
 
 from agtrace.pruning.tools.output import Output
 from agtrace.shaping.digest import Limits, gather, of_mode
@@ -19,23 +21,6 @@ from agtrace.text.lines import without_controls
 
 USUAL_WIDTH = 2_000
 """Characters of a line unless the request names a mode: an agent may need all of a line to edit it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pruning:
-    """What became of a question."""
-
-    attempted: bool = False
-    applied: bool = False
-    fallback: bool = False
-    reason: str | None = None
-    """Why the text is as it was: no_question, disabled_or_unconfigured, input_too_large, not_prunable."""
-    error: str | None = None
-    """Why it was attempted in vain: timeout, http_error, invalid_response."""
-    summary: str | None = None
-    """The error or the reason in a few words."""
-    kept_lines: int | None = None
-    total_lines: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +83,7 @@ def result(
         "raw_bytes": raw_bytes,
         "truncation": {"shown_lines": given.shown_lines, "total_lines": total_lines} if given.is_cut else None,
         "captured": {"kept_bytes": captured.kept_bytes, "total_bytes": captured.total_bytes} if captured else None,
-        "pruning": {name: value for name, value in asdict(pruning).items() if value is not None},
+        "pruning": dump(pruning),
         "ref": reference,
     }
     line = json.dumps({name: value for name, value in about.items() if value is not None}, ensure_ascii=False)

@@ -13,9 +13,10 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 from agtrace_indexer.redact import redact
+from agtrace_schema.answers import Pruning
 from mcp.shared.exceptions import MCPError
 
-from agtrace.pruning.answer import Given, Pruning, fitted, fitted_pruned, limits_of, result
+from agtrace.pruning.answer import Given, fitted, fitted_pruned, limits_of, result
 from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
 from agtrace.pruning.asking import NONE, NotPrunable, Pruned, PrunerFailed, Pruners, shown
 from agtrace.pruning.configuration import Configured

@@ -47,9 +47,6 @@ from agtrace.serving.stdio_transport import serve
 from agtrace.settings.environment import given
 from agtrace.text.kept_texts import KeptTexts
 
-KEPT = "outputs"
-"""The folder of kept outputs below the data folder."""
-
 LARGEST_REQUEST = 1_048_576
 MOST_REQUESTS = 256
 """The most requests at a time over HTTP, at work or waiting."""
@@ -214,10 +211,10 @@ def workplace(configured: Configured) -> Workplace:
     log = Log(log_to_stderr)
     if configured.problems:
         log.write("mcp_pruner.config_invalid", problems=list(configured.problems))
-    data_dir = configured.live.current.settings.data_dir
-    redact.use(data_dir)
+    settings = configured.live.current.settings
+    redact.use(settings.data_dir)
     threading.Thread(target=redact.redact, args=("",), daemon=True).start()  # compiles the rules, if nobody has
-    return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(data_dir / KEPT)))
+    return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(settings.kept_outputs)))
 
 
 def _recorder(place: Workplace) -> Recorder:

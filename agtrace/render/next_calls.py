@@ -28,7 +28,7 @@ _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 _NAMES = {
     "session_id": "--session", "event_type": "--type", "min_tokens": "--min-tokens",
-    "detail_level": "--level", "turn_index": "--turn",
+    "detail_level": "--level", "turn_index": "--turn", "context_focus_question": "--focus",
 }  # fmt: skip
 _FLAGS = {
     ("order", "oldest"): "--oldest", ("order", "newest"): "--newest",

@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, entry, indented, made, plain, summary, when
+from agtrace.render.text import told_focus
 from agtrace.sessions.landmarks import said
 from agtrace.text.numbers import counted, dollars, seconds, short
 
@@ -32,6 +33,7 @@ class SessionView:
         if first:
             summary(answer)
             _facts(data)
+            told_focus(answer)
         if "text" in data:
             OUT.file.write(plain(data["text"]))
             return

@@ -33,7 +33,24 @@ def text_head(answer: dict[str, Any]) -> None:
         OUT.print(Text(f"{plain_line(data['origin']['file'])}:{data['origin']['line']}", style="dim"), soft_wrap=True)
     if "failures" in data:
         _print_failures(data["failures"])
+    told_focus(answer)
     OUT.print()
+
+
+def told_focus(answer: dict[str, Any]) -> None:
+    """Print what became of a question, if there was one."""
+    pruning = answer.get("pruning")
+    if pruning is None:
+        return
+    if pruning["applied"]:
+        said = (
+            f"{pruning['kept_lines']:,} of {counted(pruning['total_lines'], 'line')}: those that the question is about"
+        )
+    else:
+        why = (pruning.get("error") or pruning["reason"]).replace("_", " ")
+        more = f", {pruning['summary']}" if "summary" in pruning else ""
+        said = f"not reduced to what the question is about: {why}{more}"
+    OUT.print(Text(said, style="yellow"))
 
 
 def text_body(answer: dict[str, Any]) -> None:
@@ -53,8 +70,8 @@ def text_body(answer: dict[str, Any]) -> None:
 
 
 def text_rest(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
-    """Print, below a digest, the commands that show what it leaves out."""
-    if answer.get("truncation", {}).get("reason") == "digest":
+    """Print, below a digest or the lines of a question, the commands that show what it leaves out."""
+    if answer.get("truncation", {}).get("reason") in ("digest", "focus"):
         OUT.print()
         offer(next_calls)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from itertools import repeat
+from itertools import chain, repeat, takewhile
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions.sessions import Session
@@ -34,6 +34,17 @@ def session_lines(entries: Iterable[Entry]) -> Iterator[tuple[str, Failing | Non
     for entry in entries:
         yield redact(entry.heading), None
         yield from told_lines(redact(entry.text).split("\n"), output=entry.output)
+
+
+def lines_from(entries: Iterable[Entry], first: int, last: int) -> tuple[int, Iterator[tuple[str, Failing | None]]]:
+    """Return the lines of a session's text from one event to another, and the number of the first of them."""
+    before, ahead = 1, iter(entries)
+    for entry in ahead:
+        if entry.event_index >= first:
+            within = takewhile(lambda entry: entry.event_index <= last, chain((entry,), ahead))
+            return before, session_lines(within)
+        before += redact(entry.text).count("\n") + 2
+    return before, iter(())
 
 
 class LinePlace(NamedTuple):
@@ -73,11 +84,12 @@ def session_stream(
     cursor: Callable[[int, int, int, int], str],
     turn_index: int | None = None,
     until: int | None = None,
+    unfocused: dict[str, Any] | None = None,
 ) -> Stream:
     """Return the canonical text of a session or turn, from a position passed to `cursor` on; () is the beginning.
 
     `frame` is the data around it, `essential` what remains of that if there is no room for more. `until` is the last
-    requested line.
+    requested line, `unfocused` says why a question about the text was of no use.
     """
     event, offset, line, chunk = place or (0, 0, 0, 0)
     found = transcript.entries(connection, session, event, last_event, turn_index)
@@ -94,6 +106,7 @@ def session_stream(
         line=line,
         chunk=chunk,
         until=until,
+        pruning=unfocused,
     )
 
 

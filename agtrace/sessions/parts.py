@@ -18,7 +18,7 @@ from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, St
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.sessions.query import short_id
-from agtrace.sessions.quotes import arguments_quote, beginning
+from agtrace.sessions.quotes import Quotes, arguments_quote, beginning
 from agtrace.sessions.steps import StepUsage
 from agtrace.text.lines import LABEL, one_line
 
@@ -46,13 +46,26 @@ class Part(NamedTuple):
         return self.event_index if self.shown.result_event is None else self.shown.result_event
 
     @property
+    def quoted(self) -> int | None:
+        """The event whose text is quoted; None if there is none."""
+        if isinstance(self.shown, ToolExecution):
+            return self.shown.result_event
+        return self.event_index if isinstance(self.shown, Quote) else None
+
+    @property
     def without_texts(self) -> Part:
         """The same part without its texts, for a page that has no room for them."""
         return self._replace(shown=_without_texts(self.shown))
 
 
 def parts_of(
-    connection: sqlite3.Connection, session: Session, *, behind: int, last_event: int, turn_index: int | None
+    connection: sqlite3.Connection,
+    session: Session,
+    *,
+    behind: int,
+    last_event: int,
+    turn_index: int | None,
+    quotes: Quotes,
 ) -> Iterator[Part]:
     """Yield the parts of a session after an event, or those of a turn, in file order, reading them as needed."""
     then = events.snapshot(connection, session.id, last_event)
@@ -60,7 +73,7 @@ def parts_of(
     found = events.without_answers(connection, session.id, then, from_event=behind + 1, turn_index=turn_index)
     while some := list(islice(found, _READ_AT_ONCE)):
         beside = _Beside.of(connection, session, [placed.event for placed in some], read)
-        yield from (_part(placed, read(placed.event), beside) for placed in some)
+        yield from (_part(placed, read(placed.event), beside, quotes) for placed in some)
 
 
 def by_turns(parts: Iterable[Part]) -> list[TurnSteps]:
@@ -92,26 +105,28 @@ class _Beside:
         )
 
 
-def _part(placed: Placed, event: StoredEvent, beside: _Beside) -> Part:
+def _part(placed: Placed, event: StoredEvent, beside: _Beside, quotes: Quotes) -> Part:
     return Part(
         event_index=event.event_index,
         turn_index=placed.turn_index,
         step_index=None if placed.turn_index is None else placed.event.step_index,
         opens_turn=placed.opens_turn,
-        shown=_shown(event, beside, opens=placed.opens_turn),
+        shown=_shown(event, beside, quotes, opens=placed.opens_turn),
         copied_turn=placed.copied_turn,
         is_reasoning=event.type == EventType.REASONING,
     )
 
 
-def _shown(event: StoredEvent, beside: _Beside, *, opens: bool) -> Quote | ToolExecution | EventQuote | StepUsage:
+def _shown(
+    event: StoredEvent, beside: _Beside, quotes: Quotes, *, opens: bool
+) -> Quote | ToolExecution | EventQuote | StepUsage:
     match event.type:
         case EventType.MESSAGE | EventType.REASONING:
-            return Quote(event_index=event.event_index, **beginning(event.text))
+            return Quote(event_index=event.event_index, **quotes.quote(event.event_index, event.text))
         case EventType.TOOL_CALL:
-            return _execution(event, beside)
+            return _execution(event, beside, quotes)
         case EventType.TOOL_RESULT:
-            result = ResultQuote(**beginning(event.text, "content"))
+            result = _result(event, quotes)
             return ToolExecution(
                 result=result,
                 outcome=event.outcome,
@@ -130,19 +145,23 @@ def _shown(event: StoredEvent, beside: _Beside, *, opens: bool) -> Quote | ToolE
             )
 
 
-def _execution(call: StoredEvent, beside: _Beside) -> ToolExecution:
+def _execution(call: StoredEvent, beside: _Beside, quotes: Quotes) -> ToolExecution:
     """Return a tool call with its result."""
     result = beside.results.get(call.event_index)
     arguments, chars = arguments_quote(call.rest.get("arguments"))
     return ToolExecution(
         call=CallQuote(name=one_line(call.row.name or "", LABEL), arguments=arguments, chars=chars),
-        result=None if result is None else ResultQuote(**beginning(result.text, "content")),
+        result=None if result is None else _result(result, quotes),
         outcome=call.outcome,
         duration_ms=call.row.duration_ms,
         call_event=call.event_index,
         result_event=None if result is None else result.event_index,
         agent=beside.agents.get(call.event_index),
     )
+
+
+def _result(result: StoredEvent, quotes: Quotes) -> ResultQuote:
+    return ResultQuote(**quotes.quote(result.event_index, result.text, "content"))
 
 
 def _without_texts(shown: Quote | ToolExecution | EventQuote | StepUsage) -> Any:

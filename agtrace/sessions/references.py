@@ -1,4 +1,4 @@
-"""References: `ax://` addresses of sessions, events, analyses, reports, lessons, metrics and the server's status."""
+"""References: `ax://` addresses of sessions, events, analyses, reports, lessons, metrics, outputs and the status."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ _FORMS = {
     "lessons": re.compile(r"ax://lessons(?:/(?P<project>[^?]{1,200}))?(?:\?since=(?P<since>[\w:.+-]{1,40}))?"),
     "metrics": re.compile(r"ax://metrics(?:/(?P<since>[\w:.+-]{1,40}))?"),
     "health": re.compile(r"ax://health"),
+    "exec": re.compile(r"ax://exec/(?P<output>[0-9a-f]{16})"),
 }
 
 
 class Reference(NamedTuple):
     """The target of a reference."""
 
-    kind: Literal["session", "event", "analysis", "report", "lessons", "metrics", "health"]
+    kind: Literal["session", "event", "analysis", "report", "lessons", "metrics", "health", "exec"]
     session: str = ""
     event_index: int = 0
     since: str | None = None
     """The start of a report, of lessons or of metrics, as in the arguments of list_sessions; None for all time."""
     project: str | None = None
     """The project that lessons are about, as in the arguments of list_sessions; None for all."""
+    output: str = ""
+    """The id of an output that `agtrace prune` keeps for a day."""
 
 
 def parse(text: str) -> Reference:
@@ -36,7 +39,7 @@ def parse(text: str) -> Reference:
         if found := form.fullmatch(text.strip()):
             parts = found.groupdict()
             place = parts.get("session", ""), int(parts.get("event", 0)), parts.get("since"), parts.get("project")
-            return Reference(kind, *place)  # type: ignore[arg-type]
+            return Reference(kind, *place, parts.get("output", ""))  # type: ignore[arg-type]
     raise InvalidArtifactRef(text)
 
 

@@ -44,6 +44,14 @@ def entries(
         yield Entry(event.event_index, heading(event, placed.turn_index), text, event.type == EventType.TOOL_RESULT)
 
 
+def turn_span(connection: sqlite3.Connection, session: Session, turn_index: int, last_event: int) -> tuple[int, int]:
+    """Return the first and the last event of a turn in the snapshot; (0, -1) if it has none there."""
+    then = stored_events.snapshot(connection, session.id, last_event)
+    found = stored_events.of_session(connection, session.id, then, from_event=0, turn_index=turn_index)
+    indices = [placed.event.event_index for placed in found]
+    return (indices[0], indices[-1]) if indices else (0, -1)
+
+
 def heading(event: StoredEvent, turn: int | None) -> str:
     """Return the line above an event's text: its index, turn and step, type, outcome and time."""
     row = event.row

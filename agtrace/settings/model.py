@@ -383,6 +383,11 @@ class Settings(Values):
         return self.data_dir / "telemetry.sqlite3"
 
     @property
+    def kept_outputs(self) -> Path:
+        """The folder with the outputs that `agtrace prune` keeps for a day."""
+        return self.data_dir / "outputs"
+
+    @property
     def version(self) -> str:
         """12 characters that identify a configuration, not counting the token and the places of the logs."""
         return sha256(repr(self).encode()).hexdigest()[:12]

@@ -41,6 +41,8 @@ class Pages:
     total_exact: bool = True
     essential: Callable[[int], dict[str, Any]] | None = None
     """Return the first n items without the data around them, for a page that has no room for it."""
+    pruning: Callable[[int], dict[str, Any]] | None = None
+    """Return what became of a question about the texts of the first n items; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Body:
     """The part of the frame that holds the text; None for the frame itself."""
     told: Callable[[int], tuple[dict[str, Any], Hint]] | None = None
     """Return, in at most this many bytes, what the first of several chunks adds to the frame, and its hint."""
+    pruning: dict[str, Any] | None = None
+    """Why a question about the text was of no use; None if there was none. Likewise below."""
 
 
 class Entry(NamedTuple):
@@ -106,6 +110,7 @@ class Stream:
     """Newlines and chunks before the requested part."""
     until: int | None = None
     """The last requested line; None if no lines were requested."""
+    pruning: dict[str, Any] | None = None
 
 
 class Made(NamedTuple):
@@ -114,6 +119,8 @@ class Made(NamedTuple):
     text: str
     truncation: dict[str, Any] | None
     hint: Hint
+    pruning: dict[str, Any] | None = None
+    """How much a question left of it; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,10 @@ class Digest:
     key: str
     within: str | None = "payload"
     """The text goes into `frame[within][key]`, or into `frame[key]`."""
+    essential: dict[str, Any] | None = None
+    """The data around it if there is no room for the whole frame; None to make that smaller."""
+    pruning: dict[str, Any] | None = None
+    """The largest that `Made.pruning` can be."""
 
 
 @dataclass(frozen=True, slots=True)

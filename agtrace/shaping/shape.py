@@ -8,7 +8,7 @@ Serialized JSON is never cut. An answer that doesn't fit is made smaller, in thi
 |---|---|
 | a page of a list | fewer items; `pagination` continues. A single item: down the ladder, then its essential fields |
 | a long text | fewer lines; `chunk` continues. The data around it: down the ladder |
-| a digest of it | fewer lines, failing ones last; `hint` is the call for the rest |
+| a digest of it, or what a question is about | fewer lines, failing ones last; `hint` is the call for the rest |
 | anything else | down the ladder (`agtrace/shaping/ladder.py`); `truncation` says what is missing |
 | whatever still doesn't fit | counts and a reference |
 """
@@ -156,7 +156,8 @@ class _Envelope:
             yield from self._digest_rungs(data)
         else:
             yield from self._smaller(self._parts(self._chosen(data)))
-        yield self._parts(dict(self.reply.counts), truncation={"reason": "bytes", "shown": 0})
+        bare = self._parts(dict(self.reply.counts), truncation={"reason": "bytes", "shown": 0})
+        yield {**bare, "pruning": None}
 
     def _page_rungs(self, pages: Pages) -> Iterator[dict[str, Any]]:
         """Yield as many items as fit, found by bisection; a single item that doesn't fit is made smaller."""
@@ -189,12 +190,14 @@ class _Envelope:
             yield {**frame, "data": _placed(frame["data"], body, {body.key: piece}), "chunk": dump(chunk)}
 
     def _digest_rungs(self, digest: Digest) -> Iterator[dict[str, Any]]:
-        """Yield the digest that fits the budget."""
-        for frame, room in self._frames(digest, digest.frame, hint="x" * _LONGEST_HINT):
+        """Yield the digest, or the lines that a question is about, that fit the budget."""
+        around = (digest.frame,) if digest.essential is None else (digest.frame, digest.essential)
+        for frame, room in self._frames(digest, *around, hint="x" * _LONGEST_HINT):
             made = digest.make(room - _TRUNCATION_PART)
             data = _placed(frame["data"], digest, {digest.key: made.text})
             truncation = {**(frame["truncation"] or {}), **made.truncation} if made.truncation else frame["truncation"]
-            yield {**frame, "data": data, "truncation": truncation, "hint": _Hint.of(made.hint)}
+            told = {"truncation": truncation, "pruning": made.pruning, "hint": _Hint.of(made.hint)}
+            yield {**frame, "data": data, **told}
 
     def _stream_rungs(self, stream: Stream) -> Iterator[dict[str, Any]]:
         """Yield as much of the stream as fits the budget, with `chunk` if that isn't everything."""
@@ -238,7 +241,8 @@ class _Envelope:
             )
         if data is None and count not in self.built:
             self.built[count] = self._chosen(pages.build(count))
-        return self._parts(data or self.built[count], pagination=pagination)
+        pruning = pages.pruning(count) if pages.pruning else None
+        return self._parts(data or self.built[count], pagination=pagination, pruning=pruning)
 
     def _parts(
         self,
@@ -247,11 +251,14 @@ class _Envelope:
         pagination: Pagination | None = None,
         chunk: Chunk | None = None,
         truncation: dict[str, Any] | None = None,
+        pruning: dict[str, Any] | None = None,
         hint: Hint | None = None,
     ) -> dict[str, Any]:
         """Return the envelope around a payload, in the order of the contract; absent parts are None."""
         reply = self.reply
         hint = hint or reply.hint
+        if isinstance(reply.data, (Body, Stream, Digest)):
+            pruning = reply.data.pruning
         return {
             "summary": one_line(redact(reply.summary), SUMMARY),
             "success": True,
@@ -262,6 +269,7 @@ class _Envelope:
             "untrusted": reply.untrusted or None,
             "artifact_ref": reply.reference and cut(reply.reference, _LONGEST_HINT),
             "truncation": truncation,
+            "pruning": pruning,
             "hint": _Hint.of(hint) if hint else None,
         }
 

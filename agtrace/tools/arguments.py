@@ -43,7 +43,9 @@ Limit = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
 """The settings say what the largest one is (`max_page_size`)."""
 Cursor = str | None
 """The `next_cursor` of an answer, which goes on where that one ended."""
-SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="ID or prefix.")]
+AnotherId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+"""The id of a session, or its beginning, where other tools have described that."""
+SessionId = Annotated[AnotherId, Field(description="ID or prefix.")]
 _HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
 
 
@@ -56,11 +58,9 @@ def _as_hash(given: str | None) -> str | None:
     return given.lower() if given and (_HEXADECIMAL.fullmatch(given) or given.lower() == ANY) else given
 
 
-ProjectName = Annotated[
-    str | None,
-    StringConstraints(min_length=1, max_length=500),
-    Field(description="Name, folder or hash."),
-]
+AnyProject = Annotated[str | None, StringConstraints(min_length=1, max_length=500)]
+"""The name, folder or hash of a project, where other tools have described that."""
+ProjectName = Annotated[AnyProject, Field(description="Name, folder or hash.")]
 
 
 def _as_pull_request(given: str) -> str:
@@ -106,6 +106,9 @@ def known_agent(given: str) -> str:
 
 Agent = Annotated[Provider, AfterValidator(known_agent), WithJsonSchema({"enum": list(AGENTS), "type": "string"})]
 """The name of an agent whose logs agtrace reads."""
+
+FocusQuestion = Annotated[str | None, Field(min_length=1, max_length=2_000)]
+"""What the lines of a long text that are wanted are about; `shaping/focusing.py` finds them."""
 
 Fields = Annotated[list[str] | None, BeforeValidator(listed)]
 """The fields to keep in an answer; read by `projection`."""

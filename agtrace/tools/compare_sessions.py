@@ -20,7 +20,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, NO_TOOL, SUMMARY, named, one_line
 from agtrace.text.next_call import NextCall, call
-from agtrace.tools.arguments import Arguments, SessionId
+from agtrace.tools.arguments import AnotherId, Arguments, SessionId
 from agtrace.tools.tool import Context, Tool, event_kilobytes, overview_kilobytes
 
 _MOST_BYTES = 30_720
@@ -44,7 +44,7 @@ class CompareSessions(Arguments):
     """Arguments of compare_sessions."""
 
     id1: SessionId
-    id2: SessionId
+    id2: AnotherId
     max_bytes: Annotated[int | None, Field(ge=2_048, le=_MOST_BYTES)] = None
 
 

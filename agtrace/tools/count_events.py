@@ -16,7 +16,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
-from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Limit, ProjectName, Text, Until
+from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, AnyProject, Arguments, Limit, Text, Until
 from agtrace.tools.tool import Context, Tool, kilobytes, list_budget, unless_behind
 
 _OF_CALLS = frozenset({"tool", "program", "file"})
@@ -45,7 +45,7 @@ class CountEvents(Arguments):
     session_id: Annotated[str | None, Field(max_length=200)] = None
     kind: SessionKind | None = None
     provider: Agent | None = None
-    project: ProjectName = None
+    project: AnyProject = None
     tool: Text | None = None
     path: Text | None = None
     failed: bool | None = None

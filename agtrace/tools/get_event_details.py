@@ -19,9 +19,10 @@ from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import call
 from agtrace.text.numbers import counted
-from agtrace.tools.arguments import Arguments, Cursor, SessionId
+from agtrace.tools.arguments import Arguments, Cursor, FocusQuestion, SessionId
 from agtrace.tools.event_hints import after_event, after_lines
-from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, body_or_digest, budget_of, check_asked, part_asked
+from agtrace.tools.focusing import asked_part
+from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, budget_of, check_asked, part_asked
 from agtrace.tools.tool import Context, Tool, query_of
 
 
@@ -36,6 +37,7 @@ class GetEventDetails(Arguments):
         int | None, Field(ge=1, le=MOST_AROUND, description="So many events before and after it, a line each.")
     ] = None
     mode: Annotated[Mode | None, Field(description="Digest, failing lines first; default verbatim.")] = None
+    context_focus_question: FocusQuestion = None
     cursor: Cursor = None
     max_bytes: MaxBytes = None
 
@@ -64,7 +66,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
         output=event.type == "ToolResult",
         whole=events.whole(event),
     )
-    data = body_or_digest(
+    data = asked_part(
         text,
         wanted,
         lambda cursor: context.cursors.read(TOOL.name, query, cursor),
@@ -85,7 +87,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
 
 def _around(context: Context, wanted: GetEventDetails, session: Session, event: StoredEvent, most: int) -> Reply:
     """Answer with the events near one. Raises `InvalidParameter` if its own text is asked for, too."""
-    for name in ("mode", "start_line", "end_line", "cursor"):
+    for name in ("mode", "start_line", "end_line", "cursor", "context_focus_question"):
         if getattr(wanted, name) is not None:
             raise InvalidParameter("around", f"around: lists events, so leave out {name}")
     connection, index = context.connection, event.event_index
@@ -105,8 +107,8 @@ TOOL = Tool(
     "get_event_details",
     "Open an event",
     "One event, verbatim, with the event of its call or result; for a failed one also the later call that "
-    "succeeded and the changes before it. Long texts come in chunks: follow chunk.next_cursor, give lines, or set "
-    "mode for a digest.",
+    "succeeded and the changes before it. Long texts come in chunks: follow chunk.next_cursor, give lines, set mode "
+    "for a digest, or ask a context_focus_question for the lines it is about.",
     GetEventDetails,
     answer,
 )

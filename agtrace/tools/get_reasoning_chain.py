@@ -17,7 +17,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
-from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId, TurnIndex
+from agtrace.tools.arguments import DEFAULT_LIMIT, AnotherId, Arguments, Cursor, Limit, TurnIndex
 from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200
@@ -26,7 +26,7 @@ _LONG_BYTES = 51_200
 class GetReasoningChain(Arguments):
     """Arguments of get_reasoning_chain."""
 
-    session_id: SessionId
+    session_id: AnotherId
     turn_index: TurnIndex = None
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
-from agtrace_schema.answers import SessionHead, SessionOverview, SessionSections, SessionSteps, SessionTurns
+from agtrace_schema.answers import (
+    Pruning,
+    SessionHead,
+    SessionOverview,
+    SessionSections,
+    SessionSteps,
+    SessionTurns,
+)
 from agtrace_schema.model import Model, dump, dump_all
 
-from agtrace.sessions import long_texts, parts, steps, turns
+from agtrace.sessions import long_texts, parts, steps, transcript, turns
+from agtrace.sessions.quotes import FocusedQuotes, Quotes
 from agtrace.shaping.projection import projection
-from agtrace.shaping.replies import Pages, Reply, Stream, fitting
-from agtrace.text.next_call import NextCall
+from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting
+from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
+from agtrace.tools.focusing import lines_asked
+from agtrace.tools.long_text import LongText
 from agtrace.tools.session_arguments import NAME, GetSessionDetails, View, view_of
 from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.tool import Context, Tool
@@ -121,12 +133,15 @@ def _level_turns(view: View) -> tuple[Pages, NextCall]:
 def _level_steps(view: View) -> tuple[Pages, NextCall]:
     """Level steps: every part of every step, and the call that opens the first failed execution."""
     (behind,) = view.position or (-1,)
+    question = view.wanted.context_focus_question
+    quotes = Quotes() if question is None else FocusedQuotes(question)
     found = parts.parts_of(
         view.context.connection,
         view.session,
         behind=behind,
         last_event=view.last_event,
         turn_index=view.wanted.turn_index,
+        quotes=quotes,
     )
     listed, more = fitting(found, lambda part: _size(part.shown), view.budget)
     pages = view.pages(
@@ -137,13 +152,25 @@ def _level_steps(view: View) -> tuple[Pages, NextCall]:
         essential=lambda count: dump_all(parts.by_turns(part.without_texts for part in listed[:count])),
     )
     failure = next((part.failure for part in listed if part.failure is not None), None)
+    if isinstance(quotes, FocusedQuotes):
+        pages = replace(pages, pruning=lambda count: quotes.told(part.quoted for part in listed[:count]))
+        gap = quotes.first_gap(failure)
+        if gap is not None:
+            return pages, view.lines_hint(*gap)
     if failure is not None:
         return pages, view.event_hint(failure, "the first failure")
     return pages, view.onward_hint(listed[-1].turn_index if listed else None)
 
 
-def _level_full(view: View) -> tuple[Stream, NextCall]:
+def _level_full(view: View) -> tuple[Stream | Digest, NextCall]:
     """Level full: the canonical text of the session, and the call that opens the first event in it."""
+    question = view.wanted.context_focus_question
+    unfocused = None
+    if question is not None:
+        asked = _lines_asked(view, question)
+        if isinstance(asked, Digest):
+            return asked, view.event_hint(0, "its first event")
+        unfocused = dump(asked)
     stream = long_texts.session_stream(
         view.context.connection,
         view.session,
@@ -154,12 +181,31 @@ def _level_full(view: View) -> tuple[Stream, NextCall]:
         essential={"session_id": view.session.uid},
         cursor=view.cursor,
         turn_index=view.wanted.turn_index,
+        unfocused=unfocused,
     )
     first = stream.entries[0].event_index if stream.entries else 0
     return stream, view.event_hint(first, "the first of these events with its links")
 
 
-_LEVELS: dict[str, Callable[[View], tuple[Pages | Stream, NextCall]]] = {
+def _lines_asked(view: View, question: str) -> Digest | Pruning:
+    """Return the lines of the session, or of a turn, that a question is about, or why not.
+
+    They are numbered as read_artifact numbers those of the session.
+    """
+    connection, session, last_event = view.context.connection, view.session, view.last_event
+    first, last = 0, last_event
+    if view.wanted.turn_index is not None:
+        first, last = transcript.turn_span(connection, session, view.wanted.turn_index, last_event)
+    found = transcript.entries(connection, session, 0, last_event, None)
+    start, lines = long_texts.lines_from(found, first, last)
+    whole = partial(call, "read_artifact", ref=f"ax://session/{view.shown_id}")
+    given = LongText(whole, view.top, "text", None, view.event_hint(first, "the first of these events"))
+    asked = lines_asked(given, question, lines, start, max_bytes=view.wanted.max_bytes)
+    essential = {"session_id": session.uid}
+    return replace(asked, essential=essential) if isinstance(asked, Digest) else asked
+
+
+_LEVELS: dict[str, Callable[[View], tuple[Pages | Stream | Digest, NextCall]]] = {
     "summary": _level_summary,
     "turns": _level_turns,
     "steps": _level_steps,

@@ -29,6 +29,8 @@ _MOST_AROUND = 4_000  # bytes that an answer takes in addition to a digest
 
 _LARGER: dict[Mode | None, Mode] = {"minimal": "standard", "standard": "verbose"}
 
+QUESTION = "context_focus_question"
+
 LineNumber = Annotated[int | None, Field(le=2**53)]
 MaxBytes = Annotated[int | None, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
 
@@ -58,6 +60,10 @@ class Asked(Protocol):
     def max_bytes(self) -> int | None:
         """The bytes that the answer may take."""
 
+    @property
+    def context_focus_question(self) -> str | None:
+        """What the wanted lines are about; None for all lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class LongText:
@@ -79,11 +85,23 @@ class LongText:
 
 
 def check_asked(asked: Asked) -> None:
-    """Raise `InvalidParameter` if a digest is requested with a cursor."""
+    """Raise `InvalidParameter` if a digest is requested with a cursor, or the answer to a question with one of both."""
+    if asked.context_focus_question is not None:
+        check_question(cursor=asked.cursor, mode=asked.mode)
     if asked.mode and asked.cursor:
         raise InvalidParameter(
             "cursor", "cursor: a digest is a single answer; leave out mode to get chunks, or cursor to get a digest"
         )
+
+
+def check_question(**others: str | None) -> None:
+    """Raise `InvalidParameter` for arguments that can't be combined with a question."""
+    for name, value in others.items():
+        if value is not None:
+            message = (
+                f"{QUESTION}: gives the lines that it is about in a single answer; leave out {name}, or the question"
+            )
+            raise InvalidParameter(QUESTION, message)
 
 
 def budget_of(asked: Asked) -> int:

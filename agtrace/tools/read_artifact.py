@@ -1,4 +1,4 @@
-"""What an artifact_ref refers to, as text: an event, a session, an analysis, a report, lessons, metrics, the status."""
+"""What an artifact_ref refers to, as text: events, sessions, analyses, reports, lessons, metrics, outputs, status."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from agtrace_schema.model import dump
 from agtrace_schema.requests import Mode
 from pydantic import Field
 
+from agtrace.problems import InvalidArtifactRef
 from agtrace.sessions import events, transcript
 from agtrace.sessions.long_texts import place_of, session_lines, session_stream
 from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.sessions.references import Reference, parse
+from agtrace.settings.limits import limits
 from agtrace.shaping.output import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
+from agtrace.text.chunking import line_count
+from agtrace.text.kept_texts import KeptTexts
 from agtrace.text.lines import named
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
-from agtrace.tools.arguments import Arguments, Cursor
+from agtrace.tools.arguments import Arguments, Cursor, FocusQuestion
+from agtrace.tools.focusing import asked_part, lines_asked
 from agtrace.tools.long_text import (
     LineNumber,
     LongText,
     MaxBytes,
-    body_or_digest,
     budget_of,
     check_asked,
     check_range,
@@ -53,10 +57,11 @@ _EXAMINED_AT_ONCE = 500_000
 class ReadArtifact(Arguments):
     """Arguments of read_artifact."""
 
-    ref: Annotated[str, Field(max_length=300, description="artifact_ref of an answer, or ax://health.")]
+    ref: Annotated[str, Field(max_length=300)]
     start_line: LineNumber = None
     end_line: LineNumber = None
     mode: Mode | None = None
+    context_focus_question: FocusQuestion = None
     cursor: Cursor = None
     max_bytes: MaxBytes = None
 
@@ -98,8 +103,8 @@ class _Opening:
         return self.context.cursors.make(TOOL.name, self._query(), position)
 
     def _query(self) -> dict[str, Any]:
-        kind, _, event_index, since, project = self.reference
-        return {**query_of(self.wanted), "ref": [kind, self.row and self.row.uid, event_index, since, project]}
+        kind, _, *rest = self.reference
+        return {**query_of(self.wanted), "ref": [kind, self.row and self.row.uid, *rest]}
 
     def text(self, ref: str, hint: Hint, text: str = "", *, output: bool = False) -> LongText:
         """Return a text under its shortest reference."""
@@ -108,14 +113,14 @@ class _Opening:
 
     def reply(self, what: str, given: LongText, data: Body | Digest | Stream | None = None) -> Reply:
         """Return the answer that holds a text."""
-        fitted = data or body_or_digest(given, self.wanted, self.read_cursor, self.make_cursor)
+        fitted = data or asked_part(given, self.wanted, self.read_cursor, self.make_cursor)
         return Reply(
             summary=what + part_asked(self.wanted),
             data=fitted,
             budget=budget_of(self.wanted),
             hint=given.hint,
             reference=given.frame["ref"],
-            untrusted=self.row is not None or self.reference.kind in ("report", "lessons"),
+            untrusted=self.row is not None or self.reference.kind in ("report", "lessons", "exec"),
         )
 
 
@@ -142,10 +147,17 @@ def _session(opening: _Opening) -> Reply:
     opened = call("get_session_details", session_id=shown_id).saying("shows its turns", _overview(session))
     given = opening.text(f"ax://session/{shown_id}", opened)
     what = f"The text of session {shown_id}"
-    if wanted.mode:
+    unfocused = None
+    if wanted.mode or wanted.context_focus_question:
         found = session_lines(transcript.entries(connection, session, 0, last_event_of(connection, session), None))
         lines, first, check = ranged_lines(found, wanted, given.call)
-        return opening.reply(what, given, digest(given, wanted, lines, first, check))
+        if wanted.mode:
+            return opening.reply(what, given, digest(given, wanted, lines, first, check))
+        assert wanted.context_focus_question is not None
+        asked = lines_asked(given, wanted.context_focus_question, lines, first, max_bytes=wanted.max_bytes, check=check)
+        if isinstance(asked, Digest):
+            return opening.reply(what, given, asked)
+        unfocused = dump(asked)
     if wanted.cursor:
         last_event, *place = opening.read_cursor(wanted.cursor)
     else:
@@ -161,6 +173,7 @@ def _session(opening: _Opening) -> Reply:
         essential=given.frame,
         cursor=lambda *position: opening.make_cursor(last_event, *position),
         until=wanted.end_line,
+        unfocused=unfocused,
     )
     return opening.reply(what, given, stream)
 
@@ -254,6 +267,17 @@ def _health(opening: _Opening) -> Reply:
     return opening.reply(f"Health: the index is {state}, {total:,} sessions{wrong}", given)
 
 
+def _exec(opening: _Opening) -> Reply:
+    """Answer with an output that `agtrace prune` kept. Raises `InvalidArtifactRef` once it is gone."""
+    id = opening.reference.output
+    ref = f"ax://exec/{id}"
+    text = KeptTexts(limits().settings.kept_outputs).read(id)
+    if text is None:
+        raise InvalidArtifactRef(ref, "there is no such output any more: outputs are kept for a day")
+    given = opening.text(ref, "Outputs are kept for a day; repeat the command for a later one.", text, output=True)
+    return opening.reply(f"Output {id}: {counted(line_count(text), 'line')}", given)
+
+
 def _overview(session: Session) -> str:
     return overview_kilobytes(session.turn_count)
 
@@ -270,6 +294,7 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
     "lessons": _lessons,
     "metrics": _metrics,
     "health": _health,
+    "exec": _exec,
 }
 
 

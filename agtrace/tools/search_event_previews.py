@@ -133,7 +133,7 @@ TOOL = Tool(
     "Search events",
     "Find what was said or done before, in prompts, answers, tool arguments, outputs and errors: the sessions that "
     "the words of a query are about, best first, each with its best events. With order newest or oldest: every event "
-    "that contains the text. Next: get_event_details on an event.",
+    "that contains the text. Next: get_event_details.",
     SearchEventPreviews,
     answer,
 )

@@ -21,7 +21,8 @@ from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages
 from agtrace.text.next_call import NextCall, call
-from agtrace.tools.arguments import Arguments, Cursor, Fields, SessionId, TurnIndex, listed
+from agtrace.tools.arguments import Arguments, Cursor, Fields, FocusQuestion, SessionId, TurnIndex, listed
+from agtrace.tools.long_text import QUESTION, check_question
 from agtrace.tools.tool import Context, event_kilobytes, kilobytes, query_of, turn_kilobytes
 
 NAME = "get_session_details"
@@ -66,6 +67,7 @@ class GetSessionDetails(Arguments):
     fields: Annotated[Fields, Field(description="Only these: title, stats.cost_usd, turns.outcome")] = None
     turn_index: TurnIndex = None
     include_reasoning: Annotated[bool, Field(description="Quote the thinking (level turns).")] = False
+    context_focus_question: FocusQuestion = None
     cursor: Cursor = None
     max_bytes: Annotated[
         int | None,
@@ -143,6 +145,14 @@ class View:
         size = event_kilobytes(self.context.connection, self.session.id, event_index)
         return opening.saying(f"opens {what}", size)
 
+    def lines_hint(self, event_index: int, first: int, last: int) -> NextCall:
+        """Return the call that opens lines of an event that a question is not about."""
+        opened = call(
+            "get_event_details", session_id=self.shown_id, event_index=event_index, start_line=first, end_line=last
+        )
+        size = event_kilobytes(self.context.connection, self.session.id, event_index)
+        return opened.saying("opens lines left out of it", size, after="; likewise any others.")
+
     def onward_hint(self, turn_index: int | None) -> NextCall:
         """Return the call to make after a turn without failures: the next turn, or else the thinking."""
         following = turns.turn_behind(self.context.connection, self.session, turn_index, self.last_event)
@@ -175,6 +185,7 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
     """Find the session and the start of the page. Raises what `find_session`, `check_turn` and `Cursors.read` raise."""
     connection = context.connection
     _check_sections(wanted)
+    _check_question(wanted)
     session = find_session(connection, wanted.session_id)
     if wanted.turn_index is not None:
         turns.check_turn(connection, session, wanted.turn_index)
@@ -211,3 +222,15 @@ def _check_sections(wanted: GetSessionDetails) -> None:
         raise InvalidParameter("sections", message, "detail_level='summary'")
     if wanted.turn_index is not None:
         raise InvalidParameter("sections", "sections: leave out turn_index; sections cover the whole session")
+
+
+def _check_question(wanted: GetSessionDetails) -> None:
+    """Raise `InvalidParameter` for a question at a level without long texts, or with the cursor of a single text."""
+    if wanted.context_focus_question is None:
+        return
+    if wanted.detail_level not in ("steps", "full"):
+        given = "sections" if wanted.sections else f"detail_level={wanted.detail_level!r}"
+        message = f"{QUESTION}: there are no long texts in {given}; it works with detail_level 'steps' and 'full'"
+        raise InvalidParameter(QUESTION, message, "detail_level='steps' or 'full'", "full")
+    if wanted.detail_level == "full":
+        check_question(cursor=wanted.cursor)

@@ -98,8 +98,9 @@ def list_budget(limit: int) -> int:
 
 
 def query_of(wanted: Arguments) -> dict[str, Any]:
-    """Return the arguments that identify a query."""
-    return wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    """Return the arguments that identify a query; what to look for in its texts changes no position in it."""
+    told = wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    return {name: value for name, value in told.items() if name != "context_focus_question"}
 
 
 def kilobytes(least: int, most: int) -> str:

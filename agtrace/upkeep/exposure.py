@@ -1,4 +1,4 @@
-"""Files of the index that other users of the machine could read or replace."""
+"""Files and folders of the index that other users of the machine could read or replace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 import stat
 from pathlib import Path
 
-_OURS = ("index.", "cursor.key", "http.token", "forgotten", "redaction.", "telemetry.")
+_OURS = ("index.", "cursor.key", "http.token", "forgotten", "redaction.", "telemetry.", "outputs")
 """Beginnings of our files' names: the folder may hold other files."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -28,7 +28,7 @@ def exposure(folder: Path) -> list[str]:
         told.append(f"other users can put files into {folder}: set AGTRACE_DATA_DIR to a folder of your own")
     if status.st_mode & _PASS:
         told += [
-            f"other users can read {name}: chmod 600 {shlex.quote(str(folder / name))}"
+            f"other users can read {name}: chmod {_mode(folder / name)} {shlex.quote(str(folder / name))}"
             for name in sorted(os.listdir(folder))
             if name.startswith(_OURS) and _is_open(folder / name)
         ]
@@ -37,4 +37,9 @@ def exposure(folder: Path) -> list[str]:
 
 def _is_open(path: Path) -> bool:
     status = path.lstat()
-    return stat.S_ISREG(status.st_mode) and bool(status.st_mode & _OTHERS)
+    ours = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return ours and bool(status.st_mode & _OTHERS)
+
+
+def _mode(path: Path) -> str:
+    return "700" if path.is_dir() else "600"

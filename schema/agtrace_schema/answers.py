@@ -759,6 +759,27 @@ class Chunk(Model):
     next_cursor: str | None = None
 
 
+class Pruning(Model):
+    """What became of a `context_focus_question`: whether the text has only the lines that it is about.
+
+    Each run of others is a line `(N lines left out: A-B)`; start_line and end_line open it.
+    """
+
+    attempted: bool = False
+    applied: bool = False
+    fallback: bool = False
+    """Whether the text is as it would be without a question because the attempt failed."""
+    reason: str | None = None
+    """Why there was nothing to do: disabled_or_unconfigured, input_too_large, not_prunable; no_question of
+    `agtrace prune`."""
+    error: str | None = None
+    """Why it was attempted in vain: timeout; of a pruning service also http_error, invalid_response."""
+    summary: str | None = None
+    """The error or the reason in a few words."""
+    kept_lines: int | None = None
+    total_lines: int | None = None
+
+
 class IndexState(Model):
     """The state of the index, if it isn't up to date."""
 

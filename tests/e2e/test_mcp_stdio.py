@@ -580,3 +580,39 @@ def test_calls_that_arrive_together_are_all_answered(tell: Callable[..., Any], m
         assert len(summaries) == 12 and len(set(summaries)) == 2
 
     tell(story)
+
+
+# -- a question to a long text ---------------------------------------------------------------------
+
+
+def test_a_build_log_of_two_megabytes_answers_a_question_and_its_gaps_open(
+    tell: Callable[..., Any], own_home: Path
+) -> None:
+    lines = [
+        f"[{number:05}] Compiling gauge_{number % 313} (/build/crates/tides/src/harbour.rs)" for number in range(29_000)
+    ]
+    lines[9_000] = "error[E0308]: mismatched types: expected u32, found String"
+    lines[20_000] = "warning: the linker ran out of memory and was started again"
+    log = claude_log(own_home / ".claude", "fb3cff44-13ae-41a6-a6df-f287e0552835").prompt("Build it.")
+    log.call("Bash", {"command": "make"}, "\n".join(lines), failed=True)
+    question = "Did the linker run out of memory?"
+
+    async def story(agent: Agent) -> None:
+        found = await agent.ask("search_event_previews", order="newest", query="mismatched types")
+        (place,) = [match for match in found["data"]["matches"] if match["event_type"] == "ToolResult"]
+        event = {"session_id": place["session_id"], "event_index": place["event_index"]}
+        given = await agent.call("get_event_details", **event, context_focus_question=question)
+        assert len(given.text.encode()) <= 4_096 and given.value["pruning"]["applied"]
+        content = text_of(given.value["data"]["payload"])
+        assert lines[9_000] in content and lines[20_000] in content
+        name, arguments = call_in(given.value["hint"])
+        assert f"left out: {arguments['start_line']}-{arguments['end_line']})" in content
+        opened = await agent.ask(name, **arguments)
+        first = arguments["start_line"] - 1
+        shown = text_of(opened["data"]["payload"]).removesuffix("\n").split("\n")
+        assert shown == lines[first : first + len(shown)]
+        error = await agent.error("get_event_details", **event, context_focus_question="")
+        assert error["code"] == "invalid_parameter"
+
+    logged = tell(story)
+    assert "linker" not in json.dumps(logged), "the log of the server has no word of a question"

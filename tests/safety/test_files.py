@@ -22,7 +22,9 @@ from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.run import index
 
 from agtrace.shaping.cursors import load_key
+from agtrace.text.kept_texts import KeptTexts
 from agtrace.tools import TOOLS
+from agtrace.upkeep.exposure import exposure
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
 from tests.conftest import SAMPLES
@@ -374,3 +376,24 @@ def test_nothing_in_the_folders_of_the_agents_is_ever_touched(home: Path, tmp_pa
     ):  # fmt: skip
         assert agtrace_here(*command).code in (0, 1), command
     assert _state(home) == before
+
+
+@posix
+def test_kept_outputs_are_for_their_owner_alone_and_open_by_their_id_alone(asker: Asker) -> None:
+    """Whatever the umask; the doctor names the folder if others can look into it."""
+    folder = asker.settings.kept_outputs
+    before = os.umask(0)
+    try:
+        id = KeptTexts(folder).keep("the output of a command")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()] == [0o600]
+    assert asker.ask("read_artifact", ref=f"ax://exec/{id}")["data"]["text"] == "the output of a command"
+    for other in (f"{id}.zst", f"../outputs/{id}", "../index.sqlite3", f"{id}%00", "*", ""):
+        assert asker.error("read_artifact", ref=f"ax://exec/{other}")["code"] == "invalid_artifact_ref"
+    asker.settings.data_dir.chmod(0o755)
+    assert not [told for told in exposure(asker.settings.data_dir) if "outputs" in told]
+    folder.chmod(0o755)
+    told = f"other users can read outputs: chmod 700 {folder}"
+    assert told in exposure(asker.settings.data_dir)

@@ -68,6 +68,7 @@ class Request(NamedTuple):
     summarized: bool
     """Whether a digest of a text was asked for."""
     pruned: bool
+    """Whether only the lines that a question is about were given."""
     cut: bool
     """Whether parts are missing that no cursor continues."""
     index_state: str
@@ -123,7 +124,7 @@ def request_of(
         paginated=pagination is not None,
         chunked="chunk" in value,
         summarized=not given.is_error and arguments.get("mode") is not None,
-        pruned=False,
+        pruned=bool(value.get("pruning", {}).get("applied")),
         cut="truncation" in value,
         index_state=value["index"]["state"] if "index" in value else "ready",
         connection=origin.connection and sha256(origin.connection.encode()).hexdigest()[:12],
