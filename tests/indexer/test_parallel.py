@@ -123,11 +123,20 @@ def said(database: Path) -> dict[str, Any]:
             " FROM block b JOIN session s ON s.id = b.session_id ORDER BY 1, 2"
         ).fetchall()
         projects = connection.execute("SELECT hash, root_path FROM project ORDER BY hash").fetchall()
+        ranked = connection.execute(RANKED).fetchall()
+        connection.execute("CREATE VIRTUAL TABLE temp.ranked_word USING fts5vocab(main, ranked, row)")
+        words = connection.execute("SELECT term, doc FROM ranked_word WHERE doc > 0 ORDER BY term").fetchall()
         for table, owner in OWNERS.items():
             key = f"{owner}_id"
             orphans = f"SELECT count(*) FROM {table} WHERE {key} IS NOT NULL AND {key} NOT IN (SELECT id FROM {owner})"
             assert connection.execute(orphans).fetchone() == (0,), table
-    return {**contents(database), "blocks": blocks, "projects": projects}
+    return {**contents(database), "blocks": blocks, "projects": projects, "ranked": ranked, "words": words}
+
+
+RANKED = """
+SELECT s.uid, e.event_index, r.voice, r.words FROM ranked_event r JOIN event e ON e.id = r.id
+JOIN session s ON s.id = e.session_id ORDER BY 1, 2
+"""
 
 
 OWNERS = {

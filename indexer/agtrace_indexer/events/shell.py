@@ -22,6 +22,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _QUOTED = re.compile(r"""'([^']*+)'|"((?:[^"\\]|\\.)*+)"|\\(.)""", re.DOTALL)
+_QUOTING = frozenset("'\"\\")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOWHERE = re.compile(r"/dev/(?:null|stdout|stderr|tty)|\$null|NUL|\d+|-")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
@@ -180,8 +181,8 @@ def _behind_options(words: list[str], at: int) -> int:
 def _unwrapped(found: Iterator[Part], deep: int = 3) -> Iterator[Part]:
     """Yield the parts, with those of the command inside `bash -c "..."` in its place."""
     for part in found:
-        flag = next((n for n, word in enumerate(part.words[1:], 1) if re.fullmatch(r"-\w*c", word)), 0)
-        if deep and flag and part.program in _SHELLS and flag + 1 < len(part.words):
+        flag = _place_of_command(part) if deep and part.program in _SHELLS else 0
+        if flag and flag + 1 < len(part.words):
             for number, inner in enumerate(_unwrapped(_read(part.words[flag + 1]), deep - 1)):
                 after = inner.after if number else part.after
                 substituted = inner.substituted or part.substituted
@@ -190,6 +191,13 @@ def _unwrapped(found: Iterator[Part], deep: int = 3) -> Iterator[Part]:
             yield part
 
 
+def _place_of_command(shell: Part) -> int:
+    """Return the place of a shell's `-c` among its words; 0 if there is none."""
+    return next((n for n, word in enumerate(shell.words[1:], 1) if re.fullmatch(r"-\w*c", word)), 0)
+
+
 def _bare(word: str) -> str:
     """Remove the quotes of a word."""
+    if not _QUOTING.intersection(word):
+        return word
     return _QUOTED.sub(lambda found: found[1] or found[2] or found[3] or "", word)

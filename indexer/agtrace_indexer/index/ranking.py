@@ -4,12 +4,16 @@ It follows every append: a run takes up the events that came since (`meta` 'rank
 human and no model wrote is left out: injected texts, listings, reminders, summaries of compactions, calls to agtrace.
 Copies and superseded events are left out when it is asked. FTS5 holds words without their positions, 1 to 2 % of the
 logs; scores are made by whoever asks (`agtrace.search.ranking`).
+
+Where workers read, they find the words of their events, which are taken up with each of their indexes. Only the
+families show which of these events (`meta` 'ranked_early') are copies: their words are taken out again.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from operator import add
 from typing import NamedTuple
 
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE
@@ -22,7 +26,7 @@ from agtrace_indexer.providers.registry import TELLING
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
-_REACHED, _SIZE = "ranked_to", "ranked_size"
+_REACHED, _SIZE, _EARLY = "ranked_to", "ranked_size", "ranked_early"
 _STALE = 4
 """One part in this many of the events: where more than that are gone, the ranking index is made anew."""
 _SPEAKING = frozenset({UserKind.HUMAN.value, UserKind.TASK.value})
@@ -41,9 +45,18 @@ WHERE b.session_id = ?1 AND b.first_index >= coalesce(
 
 _EVENTS = """
 SELECT e.event_index, e.id, e.type, n.text, e.outcome FROM event e LEFT JOIN name n ON n.id = e.name_id
-WHERE e.session_id = ? AND e.event_index >= ? AND e.event_index < ? AND e.id > ? AND e.own IS NULL
-  AND e.superseded_by IS NULL AND e.copy_of IS NULL
+WHERE e.session_id = ? AND e.event_index >= ? AND e.event_index < ? AND e.id > ? AND e.own IS NULL AND {condition}
 """
+_COUNTING = _EVENTS.format(condition="e.superseded_by IS NULL AND e.copy_of IS NULL")
+_TAKEN_EARLY = _EVENTS.format(
+    condition="(e.superseded_by IS NOT NULL OR e.copy_of IS NOT NULL) "
+    "AND EXISTS (SELECT 1 FROM ranked_event r WHERE r.id = e.id)"
+)
+
+CARRIED = "CREATE TABLE carried (id INTEGER PRIMARY KEY, voice INTEGER, text TEXT, words INTEGER);"
+"""The table of a worker's index with the words of its events."""
+
+_UNRANKED = "SELECT EXISTS (SELECT 1 FROM event WHERE id > ? AND id <= ?)"
 
 
 class _Ranked(NamedTuple):
@@ -94,17 +107,68 @@ def cover(connection: sqlite3.Connection) -> None:
     """Take up the events that came since, in the open transaction; nothing where SQLite has no FTS5."""
     if not prepared(connection):
         return
+    _leave_out_copies(connection)
     reached = int(meta.get(connection, _REACHED) or 0)
-    newest = connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()[0]
+    newest = _newest(connection)
     if newest > reached:
         events, words = size(connection)
         for session, first in connection.execute(_GROWN, (reached,)).fetchall():
-            taken = list(_ranked_of(connection, session, first, reached))
+            taken = list(_ranked_of(connection, _COUNTING, session, first, reached))
             _take_up(connection, taken)
             events += len(taken)
             words += sum(event.words for event in taken)
         _put_size(connection, events, words)
         meta.put(connection, _REACHED, str(newest))
+
+
+def carry(connection: sqlite3.Connection) -> None:
+    """Find the words of all events of a worker's index, for `take_over`."""
+    for (session,) in connection.execute("SELECT id FROM session").fetchall():
+        connection.executemany("INSERT INTO carried VALUES (?, ?, ?, ?)", _ranked_of(connection, _COUNTING, session))
+
+
+def take_over(connection: sqlite3.Connection, shard: str, behind: int) -> None:
+    """Take up the events of a worker's index, attached under this name, whose ids are moved behind another id.
+
+    If there are older events that aren't ranked yet, all wait for `cover`.
+    """
+    if not prepared(connection):
+        return
+    reached = int(meta.get(connection, _REACHED) or 0)
+    if connection.execute(_UNRANKED, (reached, behind)).fetchone()[0]:
+        return
+    if meta.get(connection, _EARLY) is None:
+        meta.put(connection, _EARLY, str(behind))
+    connection.execute(
+        f"INSERT INTO main.ranked (rowid, words) SELECT id + ?, text FROM {shard}.carried ORDER BY id", (behind,)
+    )
+    connection.execute(
+        f"INSERT OR REPLACE INTO main.ranked_event SELECT id + ?, voice, words FROM {shard}.carried", (behind,)
+    )
+    new = connection.execute(f"SELECT count(*), coalesce(sum(words), 0) FROM {shard}.carried").fetchone()
+    _put_size(connection, *map(add, size(connection), new))
+    meta.put(connection, _REACHED, str(_newest(connection)))
+
+
+def _leave_out_copies(connection: sqlite3.Connection) -> None:
+    """Take out what was taken over from workers and turned out to be copied or superseded."""
+    early = meta.get(connection, _EARLY)
+    if early is None:
+        return
+    events, words = size(connection)
+    for session, first in connection.execute(_GROWN, (int(early),)).fetchall():
+        for event in list(_ranked_of(connection, _TAKEN_EARLY, session, first, int(early))):
+            connection.execute(
+                "INSERT INTO ranked (ranked, rowid, words) VALUES ('delete', ?, ?)", (event.id, event.text)
+            )
+            connection.execute("DELETE FROM ranked_event WHERE id = ?", (event.id,))
+            events, words = events - 1, words - event.words
+    _put_size(connection, events, words)
+    meta.drop(connection, _EARLY)
+
+
+def _newest(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(max(id), 0) FROM main.event").fetchone()[0])
 
 
 def make_anew(connection: sqlite3.Connection) -> None:
@@ -141,11 +205,13 @@ def _take_up(connection: sqlite3.Connection, events: list[_Ranked]) -> None:
     )
 
 
-def _ranked_of(connection: sqlite3.Connection, session: int, first: int, reached: int) -> Iterator[_Ranked]:
-    """The new events of a session that are ranked."""
+def _ranked_of(
+    connection: sqlite3.Connection, query: str, session: int, first: int = 0, reached: int = 0
+) -> Iterator[_Ranked]:
+    """The events of a session that a query finds and that are ranked: from an index on, with greater ids than one."""
     for begin, count, ends, packed in connection.execute(_BLOCKS, (session, first)).fetchall():
         block: BlockText | None = None
-        rows = connection.execute(_EVENTS, (session, max(begin, first), begin + count, reached)).fetchall()
+        rows = connection.execute(query, (session, max(begin, first), begin + count, reached)).fetchall()
         for event_index, id, type_code, name, outcome in rows:
             voice = voice_of(EVENT_TYPE_CODES[type_code], name, outcome)
             if voice is None:

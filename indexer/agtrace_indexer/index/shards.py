@@ -12,6 +12,7 @@ from functools import cache
 
 from agtrace_schema import database
 
+from agtrace_indexer.index import ranking
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.table_roles import TABLES, Role, of_role, pointers
 
@@ -44,7 +45,7 @@ def begin() -> sqlite3.Connection:
 def _empty() -> bytes:
     """Return an empty index as SQLite would write it to a file: copying it is faster than creating its tables."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(database.TABLES)
+        connection.executescript(database.TABLES + ranking.CARRIED)
         for name in _NEEDLESS:
             connection.execute(f"DROP INDEX {name}")
         connection.execute("VACUUM")
@@ -82,6 +83,7 @@ def take_in(store: Store, index: bytes) -> list[str]:
         columns = dict(_columns(connection, table, {column: behind[of] for column, of in moved.items()}))
         names, values = ", ".join(columns), ", ".join(columns.values())
         connection.execute(f"INSERT INTO main.{table} ({names}) SELECT {values} FROM {_ATTACHED}.{table} t")
+    ranking.take_over(connection, _ATTACHED, behind["event"])
     return left
 
 

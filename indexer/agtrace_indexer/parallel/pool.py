@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agtrace_indexer import redact
 from agtrace_indexer.index import shards, word_index
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.discovery import Found
@@ -58,6 +59,7 @@ def read_all(
         with Crew(
             portions(files), min(cores(), _MOST_WORKERS), _read_by, "agtrace_indexer.parallel.worker", str(database)
         ) as workers:
+            redact.keep_compiled()  # while they start, as each would have to compile the rules
             for given, read in workers.answers(deadline):
                 if not read.rows:
                     continue

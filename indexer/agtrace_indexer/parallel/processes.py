@@ -80,8 +80,6 @@ class Crew(Generic[Portion, Answer]):
         for _ in range(min(self._most, self._unanswered)):
             with suppress(OSError):
                 self._processes.append(start(*self._module))
-                self._feeders.append(threading.Thread(target=self._feed, args=self._processes[-1:], daemon=True))
-                self._feeders[-1].start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -89,7 +87,13 @@ class Crew(Generic[Portion, Answer]):
         stop(self._processes)
 
     def answers(self, deadline: float | None = None) -> Iterator[tuple[Portion, Answer]]:
-        """Yield portions with their answers as they come, except if the process died, until this monotonic time."""
+        """Yield portions with their answers as they come, except if the process died, until this monotonic time.
+
+        No process is asked before this is.
+        """
+        self._feeders = [threading.Thread(target=self._feed, args=(each,), daemon=True) for each in self._processes]
+        for feeder in self._feeders:
+            feeder.start()
         while self._unanswered and (deadline is None or time.monotonic() < deadline):
             try:
                 portion, answer = self._ready.get(timeout=_PATIENCE)

@@ -20,7 +20,7 @@ import orjson
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
-from agtrace_indexer.index import shards
+from agtrace_indexer.index import ranking, shards
 from agtrace_indexer.index.maintenance import delete_orphans, scrub_is_due
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
@@ -60,6 +60,8 @@ def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes
         if scrub_is_due(connection):  # a log named its id late: names from it that were stored before are deleted, too
             store.flush()
             delete_orphans(connection)
+        store.flush()
+        ranking.carry(connection)
         store.commit()
         return connection.serialize(), progress
 

@@ -60,15 +60,16 @@ def remaining_lines(log: Log, content: Content) -> Iterator[Line]:
 
 def note_position(log: Log, line: Line) -> None:
     """Note that the log was read up to the end of this line."""
-    empty_lines = b"\n" * min(line.offset - log.read_to, ANCHOR)  # before it: only the last of them is a `Line`
+    end = b"\n" * line.ended
+    if not line.whole:
+        log.anchor = end
+    elif line.length >= ANCHOR:
+        log.anchor = line.data[line.ended - ANCHOR :] + end
+    else:
+        empty_lines = b"\n" * min(line.offset - log.read_to, ANCHOR)  # before it: only the last of them is a `Line`
+        log.anchor = (log.anchor + empty_lines + line.data + end)[-ANCHOR:]
     log.read_to = line.offset + line.length + line.ended
     log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
-    if not line.whole:
-        log.anchor = b"\n" * line.ended
-    elif line.length >= ANCHOR:
-        log.anchor = line.data[line.ended - ANCHOR :] + b"\n" * line.ended
-    else:
-        log.anchor = (log.anchor + empty_lines + line.data + b"\n" * line.ended)[-ANCHOR:]
 
 
 def begins_alike(row: KnownFile, path: str) -> bool:

@@ -136,8 +136,8 @@ class Transcript:
             self.settle()
             self._unreadable_record(line)
             return
-        threads = {draft.thread for draft in drafts} - self.log.threads.keys()
-        starts = {thread: self._started_by(thread) for thread in threads}
+        begun = self.log.threads
+        starts = {draft.thread: self._started_by(draft.thread) for draft in drafts if draft.thread not in begun}
         self._waiting.append(_Record(line, drafts, texts, tuple(state.unknown), tuple(state.skipped), starts))
         self._size += sum(map(len, texts))
         state.unknown.clear()
@@ -162,7 +162,8 @@ class Transcript:
         if self._agent.repeats_lines and self._is_repeated(told):
             skipped = (*skipped, "repeated line")
             told = []
-        self._count_types(record.line, record.unknown, skipped)
+        if record.unknown or skipped:
+            self._count_types(record.line, record.unknown, skipped)
         self._gather(told, record)
         self.log.records += 1
         self.progress.records += 1

@@ -85,6 +85,13 @@ def use(folder: Path) -> None:
         _in_use = _InUse(stamp, data, redactor, folder)
 
 
+def keep_compiled() -> None:
+    """Compile the rules in use and keep them for other processes, unless a process has kept some already."""
+    folder = _in_use.folder
+    if folder is not None and not (folder / COMPILED_FILE).exists():
+        _redactor()
+
+
 def digest() -> str:
     """Return a digest of the rules in use: of the built-in ones, and after a colon of the user's."""
     return f"{_built_in_digest()}:{_own_digest()}"
