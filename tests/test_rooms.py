@@ -19,7 +19,7 @@ from tests.rooms import (
     sql,
 )
 
-MOST_ROOMS = {"agtrace_indexer": 14, "agtrace": 19}
+MOST_ROOMS = {"agtrace_indexer": 14, "agtrace": 18}
 MOST_ARROWS = {"agtrace_indexer": 45, "agtrace": 90}
 
 

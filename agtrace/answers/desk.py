@@ -31,6 +31,8 @@ from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.prices import load as load_prices
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.settings.limits import Limits, holding, limits, limits_for, unprotected
 from agtrace.settings.live import Live
@@ -40,8 +42,6 @@ from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.tools import tools_for
 from agtrace.tools.arguments import parse
 from agtrace.tools.tool import Context, Tool
-from agtrace.usage.prices import PriceTable
-from agtrace.usage.prices import load as load_prices
 
 REFRESH_SECONDS = 3.0
 """How long a request waits for changed logs to be indexed; the rest is indexed in the background."""

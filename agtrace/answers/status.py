@@ -18,11 +18,11 @@ from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index
 from agtrace.index.trouble import as_sentence
 from agtrace.problems import IndexUnavailable, SettingError
+from agtrace.sessions.prices import load as load_prices
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
 from agtrace.text.lines import one_line
 from agtrace.times import iso
-from agtrace.usage.prices import load as load_prices
 
 _LONGEST_PROBLEM = 400
 _HOUR = 3600

@@ -56,7 +56,7 @@ def answers() -> Answers:
     """
     from agtrace.answers.desk import Answers
     from agtrace.answers.log import silent
-    from agtrace.usage.prices import load as load_prices
+    from agtrace.sessions.prices import load as load_prices
 
     found = usable()
     load_prices(found.prices)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from agtrace.report.selection import Selection
-    from agtrace.usage.prices import PriceTable
+    from agtrace.sessions.prices import PriceTable
 
 _REFRESH_SECONDS = 10
 """Seconds that a command waits for changed logs to be indexed."""
@@ -50,9 +50,9 @@ def selected(filters: Filters) -> Iterator[Selected]:
 
     from agtrace.index.reader import Index
     from agtrace.report.selection import Selection
+    from agtrace.sessions.prices import load as load_prices
     from agtrace.sessions.projects import resolved
     from agtrace.times import moment
-    from agtrace.usage.prices import load as load_prices
 
     now = time.time()
     today = datetime.fromtimestamp(now, UTC)

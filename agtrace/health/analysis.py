@@ -30,10 +30,10 @@ from agtrace.health.history import Call, Entry, History, Message, Notice, Said, 
 from agtrace.health.history_reader import read_history
 from agtrace.health.score import Examined, Found, Score, score
 from agtrace.health.shares import LARGEST, token_shares
+from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
 from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import one_line
-from agtrace.usage.prices import PriceTable
 
 _QUOTE = 80
 _TOLD_BEFORE = 0.6

@@ -18,8 +18,8 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, UserKind
 
 from agtrace.health.history import KEPT, Call, Entry, History, Message, Notice, Said, Thought, Usage
+from agtrace.sessions.prices import PriceTable
 from agtrace.text.lines import NO_TOOL
-from agtrace.usage.prices import PriceTable
 
 AT_WORK_SECONDS = 600
 """A session whose last event is younger than this may still continue."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.index.questions.sessions import Session
     from agtrace_schema.analysis import Analysis
 
-    from agtrace.usage.prices import PriceTable
+    from agtrace.sessions.prices import PriceTable
 
 _GOOD_FOR_SECONDS = 600
 """The time for which it is uncertain whether a session is still at work."""

@@ -9,8 +9,8 @@ from statistics import mean, median_low
 
 from agtrace_schema.analysis import Ending, Figures
 
+from agtrace.sessions.usage import Usage
 from agtrace.times import iso
-from agtrace.usage.usage import Usage
 
 LOW, GOOD = 60, 80
 """Scores below the first are low, from the second on good."""

@@ -14,10 +14,10 @@ from agtrace.health.experience import Experience, experiences
 from agtrace.health.history_reader import read_history
 from agtrace.problems import TooManyEvents
 from agtrace.report.selection import Selection, families, in_period
+from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
 from agtrace.text.numbers import counted
 from agtrace.times import iso
-from agtrace.usage.prices import PriceTable
 
 FEWEST_SESSIONS, FEWEST_TIMES = 2, 3
 """A lesson failed in so many sessions, or so often in one."""

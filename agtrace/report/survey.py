@@ -24,11 +24,11 @@ from agtrace.report.figures import Tally
 from agtrace.report.selection import Family, Selection, believable
 from agtrace.report.timeline import AgentTimes, timeline
 from agtrace.sessions.listing import shown_kind
+from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import SHORT_HASH
+from agtrace.sessions.usage import Usage, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.times import iso
-from agtrace.usage.prices import PriceTable
-from agtrace.usage.usage import Usage, usage_of
 
 INSIGHTS = 50
 """The most findings that a report shows of a session."""

@@ -17,11 +17,11 @@ from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedToo
 
 from agtrace.sessions.files import Access, compared_files, touched_files
 from agtrace.sessions.listing import session_head, shown_kind
+from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
 from agtrace.sessions.turns import last_outcome
+from agtrace.sessions.usage import Usage, usage_of
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, one_line
-from agtrace.usage.prices import PriceTable
-from agtrace.usage.usage import Usage, usage_of
 
 _QUOTE = 80
 _MODELS = 3

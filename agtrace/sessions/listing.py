@@ -13,13 +13,13 @@ from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, 
 from agtrace_schema.requests import Sort
 
 from agtrace.sessions.landmarks import done_by, titled_landmarks
+from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import SHORT_HASH, labels
 from agtrace.sessions.query import short_id
 from agtrace.sessions.sorting import FIELDS, Place, Snapshot, sorted_page
+from agtrace.sessions.usage import KINDS, Usage, usage_by, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.times import iso
-from agtrace.usage.prices import PriceTable
-from agtrace.usage.usage import KINDS, Usage, usage_by, usage_of
 
 MODELS_SHOWN = 3
 """The most models of a session or project that an overview names."""

@@ -17,10 +17,10 @@ from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
 
 from agtrace.problems import UnknownProject
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.usage import Usage, usage_by
 from agtrace.text.lines import LABEL, one_line, repeated, shown_path
 from agtrace.times import iso
-from agtrace.usage.prices import PriceTable
-from agtrace.usage.usage import Usage, usage_by
 
 SHORT_HASH = 8
 """Characters of a project hash that answers show."""

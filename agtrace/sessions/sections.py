@@ -20,10 +20,10 @@ from agtrace_schema.model import Model
 from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
 from agtrace.sessions.landmarks import landmark_items
+from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.quotes import seen
+from agtrace.sessions.usage import Usage, model_totals, usage_of
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, one_line
-from agtrace.usage.prices import PriceTable
-from agtrace.usage.usage import Usage, model_totals, usage_of
 
 _QUOTE = 80
 

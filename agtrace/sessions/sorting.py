@@ -12,8 +12,8 @@ from agtrace_indexer.index.questions.sessions import Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.requests import Sort
 
-from agtrace.usage.prices import PriceTable
-from agtrace.usage.usage import usage_by
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.usage import usage_by
 
 FIELDS: dict[str, str] = {
     **{name: name for name in MEASURES},

@@ -17,13 +17,13 @@ from agtrace_schema.status import Health
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.problems import UnknownProject
+from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import resolved
 from agtrace.settings.limits import limits
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.times import moment
 from agtrace.tools.arguments import Arguments
-from agtrace.usage.prices import PriceTable
 
 EVENT_AROUND = 1_800
 """The most bytes that an opened event takes in addition to its text."""

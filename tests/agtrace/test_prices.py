@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agtrace.problems import SettingError
-from agtrace.usage.prices import CONTEXT_CLASSES, Model, ModelUsage, Price, Rates, load
+from agtrace.sessions.prices import CONTEXT_CLASSES, Model, ModelUsage, Price, Rates, load
 
 MILLION = 1_000_000
 TABLE = load(None)

@@ -13,8 +13,8 @@ from agtrace_indexer.run import index
 from agtrace.health.finding import Detector, Finding
 from agtrace.health.history_reader import read_history
 from agtrace.index.reader import Reader
+from agtrace.sessions import prices
 from agtrace.settings.model import Settings
-from agtrace.usage import prices
 from tests.documents import ROOT, between
 from tests.health.logs import write_logs
 from tests.health.notation import read_stories

@@ -24,8 +24,8 @@ from agtrace_schema.analysis import Analysis
 
 from agtrace.health.analysis import analyze
 from agtrace.index.reader import Reader
+from agtrace.sessions import prices
 from agtrace.settings.model import Settings
-from agtrace.usage import prices
 from tests.documents import ROOT
 
 LOGS = ROOT.parent / "shared" / "logs"

@@ -11,9 +11,8 @@ from agtrace_schema.events import Outcome, UserKind
 from agtrace.health.history import History, Message, Notice, Said, Thought
 from agtrace.health.history_reader import read_history
 from agtrace.index.reader import Reader
-from agtrace.sessions import query
+from agtrace.sessions import prices, query
 from agtrace.settings.model import Settings
-from agtrace.usage import prices
 from tests.health.evaluation import Rates
 from tests.health.logs import write_logs
 from tests.health.notation import StoryError, stories_of

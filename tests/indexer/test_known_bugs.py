@@ -27,7 +27,7 @@ from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import index, versions
 from rich.cells import cell_len
 
-from agtrace.usage.prices import load as load_prices
+from agtrace.sessions.prices import load as load_prices
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 from tests.agtrace.test_commands import agtrace
 from tests.conftest import SAMPLES

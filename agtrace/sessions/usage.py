@@ -18,8 +18,8 @@ from agtrace_indexer.index.questions.tokens import TokenCounts
 from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.answers import Made, ModelTotals
 
+from agtrace.sessions.prices import ModelUsage, PriceTable
 from agtrace.text.lines import LABEL, one_line
-from agtrace.usage.prices import ModelUsage, PriceTable
 
 KINDS = TokenCounts._fields
 """The kinds of tokens; reasoning is part of the output, the others add up to the total."""
