@@ -91,9 +91,9 @@ def _focused(
 ) -> Focused | Unfocused:
     lines = text.removesuffix("\n").split("\n")
     words = Question.of(question)
-    found = _found(lines, words, in_time)
     laid_out = layout(lines)
     in_time()
+    found = _found(laid_out.bare, words, in_time)
     divided = blocks(lines, laid_out, in_time)
     scored = scores(divided, [sum(map(len, lines[one.start : one.end])) for one in divided], found, words)
     in_time()
