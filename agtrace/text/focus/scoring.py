@@ -16,7 +16,7 @@ LENGTH_MATTERS = 0.3
 IN_HEADER = 0.5
 """What a word counts in a line above a block."""
 
-IN_FIRST_LINE = 1.6
+IN_FIRST_LINE = 1.3
 """What a word counts in the first line of a block of several lines."""
 
 COMMON = 0.6

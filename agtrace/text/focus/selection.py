@@ -16,13 +16,16 @@ FOR_PROTECTED = 0.2
 OF_BEST = 0.5
 """Blocks are kept down to this share of the best score."""
 
-FILLED = 0.35
-"""If the blocks kept are less than this share of the text, more are kept,"""
+SURE, UNSURE = 14.0, 8.0
+"""The best score from which it is likely, and below which it isn't, that the best blocks have the answer."""
 
-OF_BEST_TO_FILL = 0.25
+FILLED_IF_SURE, FILLED = 0.25, 0.5
+"""If the blocks kept are less than this share of the text, more are kept, those with the best scores,"""
+
+OF_BEST_TO_FILL = 0.08
 """down to this share of the best score,"""
 
-MOST_FILLED = 80
+MOST_FILLED = 100
 """but not more than this many lines."""
 
 _CUT = "..."
@@ -41,10 +44,16 @@ def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protecte
     for index in ranked:
         if scores[index] >= best * OF_BEST:
             room.take(_whole(blocks[index]))
-    room = _Room(kept, min(int(total * FILLED) - len(kept), MOST_FILLED))
+    room = _Room(kept, min(int(total * _filled(best)) - len(kept), MOST_FILLED))
     for index in ranked:
         room.take(_whole(blocks[index]))
     return kept
+
+
+def _filled(best: float) -> float:
+    """Return the share of a text to fill: more of it where the best score is small."""
+    sure = min(max((best - UNSURE) / (SURE - UNSURE), 0), 1)
+    return FILLED + (FILLED_IF_SURE - FILLED) * sure
 
 
 def _whole(block: Block) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ WEAK = 0.3
 WHOLE = 1.5
 """The weight of an identifier as a whole."""
 
-LOOSE = 0.45
+LOOSE = 0.4
 """The share of a word's weight that one like it has, or one that it is a part of."""
 
 NUMBER = "0"
