@@ -12,7 +12,10 @@ from agtrace.text.focus.layout import BLANK, Layout
 LARGEST = 30
 """The most lines of a block."""
 
-SMALLEST_LIMIT = 6
+TOGETHER = 6
+"""Short units inside of something are put together as long as they have no more lines than this."""
+
+SMALLEST_LIMIT = 10
 SHARE = 0.12
 """The share of a text's lines that a block may have, within these limits."""
 
@@ -89,7 +92,7 @@ class _Division:
         if len(units) == 1:
             self._headed(start, end, above, depth, lowest)
             return
-        for one, after in zip(units, [*units[1:], end], strict=True):
+        for one, after in pairwise([*self._merged(units, end, depth), end]):
             self.divide(one, after, above, depth + 1)
 
     def _units(self, start: int, end: int, lowest: int) -> list[int]:
@@ -108,6 +111,16 @@ class _Division:
             if level != BLANK:
                 before = level
         return begins
+
+    def _merged(self, units: Sequence[int], end: int, depth: int) -> list[int]:
+        """Return where units begin if short ones inside of something are put together."""
+        if not depth:
+            return list(units)
+        merged = [units[0]]
+        for one, after in pairwise([*units[1:], end]):
+            if after - merged[-1] > TOGETHER:
+                merged.append(one)
+        return merged
 
     def _headed(self, start: int, end: int, above: _Above, depth: int, lowest: int) -> None:
         """Divide a single unit: what stands above its body, and the body."""

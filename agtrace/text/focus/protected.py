@@ -41,7 +41,9 @@ class Protected(NamedTuple):
     failing: dict[int, int]
     """The lines that report a failure, each with its rank: 0 a verdict, 1 a failed test, 2 an error."""
     around: list[int]
-    """Frames, details, verdicts of what went well, both ends: kept as far as there is room, in this order."""
+    """Verdicts of what went well, both ends: kept as far as there is room, in this order."""
+    details: list[int]
+    """Frames, and what else belongs to failures: those of failures that the question is about come first."""
 
 
 _RANKS = {"verdict": 0, "test": 1, "error": 2}
@@ -69,7 +71,7 @@ def protected(lines: Sequence[str]) -> Iterator[Protected | None]:
     frames = [line for index in tracebacks for line in _frames(index, lines, failing)]
     after = [line for index in failing for line in _after(index, lines)]
     ends = _ends(lines) if failing or verdicts or _is_log(lines) else []
-    yield Protected(failing, [*verdicts[-MOST_VERDICTS:], *ends, *frames, *details, *after])
+    yield Protected(failing, [*verdicts[-MOST_VERDICTS:], *ends], [*frames, *details, *after])
 
 
 def _is_log(lines: Sequence[str]) -> bool:

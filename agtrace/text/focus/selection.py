@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Sequence
 
 from agtrace.text.focus.blocks import Block
@@ -19,11 +20,14 @@ OF_BEST = 0.5
 SURE, UNSURE = 14.0, 8.0
 """The best score from which it is likely, and below which it isn't, that the best blocks have the answer."""
 
-FILLED_IF_SURE, FILLED = 0.25, 0.5
+FILLED_IF_SURE, FILLED = 0.25, 0.42
 """If the blocks kept are less than this share of the text, more are kept, those with the best scores,"""
 
 OF_BEST_TO_FILL = 0.08
 """down to this share of the best score,"""
+
+HOLE = 3
+"""No fewer lines than this are left out between two that are kept."""
 
 MOST_FILLED = 100
 """but not more than this many lines."""
@@ -35,7 +39,7 @@ def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protecte
     """Return the lines to keep of a text with this many lines: those with failures, and the best blocks."""
     kept = set(protected.failing)
     room = _Room(kept, int(total * FOR_PROTECTED))
-    for line in protected.around:
+    for line in (*protected.around, *_by_score(protected.details, blocks, scores)):
         room.take((line,))
     best = max(scores, default=0)
     ranked = _ranked(scores, best * OF_BEST_TO_FILL)
@@ -69,13 +73,20 @@ class _Room:
 
     def take(self, lines: Iterable[int]) -> None:
         new = set(lines) - self._kept
-        new |= {line - 1 for line in new if line - 2 in self._kept} | {
-            line + 1 for line in new if line + 2 in self._kept
-        }
-        new -= self._kept
+        new |= self._holes(new)
         if len(new) <= self._left:
             self._kept |= new
             self._left -= len(new)
+
+
+    def _holes(self, new: set[int]) -> set[int]:
+        """Return the few lines that would be left out between these and those that are kept."""
+        holes: set[int] = set()
+        for line in new:
+            for step in (-1, 1):
+                far = next((far for far in range(2, HOLE + 2) if line + step * far in self._kept), 0)
+                holes.update(line + step * near for near in range(1, far))
+        return holes - new - self._kept
 
 
 def _ranked(scores: Sequence[float], least: float) -> list[int]:
@@ -102,9 +113,15 @@ def chosen_within(
         if not room.take(_whole(block)) and not room.take(own):
             for line in sorted(own, key=lambda line: line not in telling):
                 room.take((line,))
-    for line in protected.around:
+    for line in (*protected.around, *protected.details):
         room.take((line,))
     return room.kept
+
+
+def _by_score(lines: Iterable[int], blocks: Sequence[Block], scores: Sequence[float]) -> list[int]:
+    """Return the lines in the order of their blocks' scores."""
+    starts = [block.start for block in blocks]
+    return sorted(lines, key=lambda line: -scores[bisect_right(starts, line) - 1])
 
 
 def _cut(line: str, most: int) -> str:
