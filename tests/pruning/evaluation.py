@@ -15,7 +15,7 @@ from tests.pruning.labelled import KINDS, Case, lines
 from tests.pruning.yardsticks import YARDSTICKS
 
 RECALL, KEPT = 0.85, 0.40
-"""The least mean recall over all cases, and the largest mean share of lines kept over all but diffs, that are good enough.
+"""The least mean recall over all cases, and the largest mean share of lines kept of all but diffs, to be good enough.
 
 Diffs are never pruned, so all their lines are kept, whatever the pruner does.
 """

@@ -44,18 +44,30 @@ class Layout(NamedTuple):
     """The lines without their numbers."""
 
 
-def layout(lines: Sequence[str]) -> Layout:
-    """Tell how a text is laid out."""
-    if _mostly(lines, _FOUND):
-        found = [_FOUND.match(line[:_LONGEST_PREFIX]) for line in lines]
-        return Layout(_levels(_without(lines, found)), _places(found), lines)
-    bare: Sequence[str] = lines
-    if _counted(lines):
-        bare = _without(lines, [_NUMBERED.match(line[:_LONGEST_PREFIX]) for line in lines])
-    plain = bare
-    if _mostly(bare, _STAMPED):
-        plain = _without(bare, [_STAMPED.match(line[:_LONGEST_PREFIX]) for line in bare])
-    return Layout(_levels(plain), [(0, len(lines))], bare)
+def layout(lines: Sequence[str], looked: Sequence[tuple[int, int]]) -> Layout:
+    """Tell how a text is laid out in the stretches that are looked at; elsewhere no line has a level."""
+    found = _mostly(lines, _FOUND)
+    counted = not found and _counted(lines)
+    levels, ranges, bare = [BLANK] * len(lines), [], list(lines)
+    for start, end in looked:
+        part = lines[start:end]
+        if found:
+            places = [_FOUND.match(line[:_LONGEST_PREFIX]) for line in part]
+            levels[start:end] = _levels(_without(part, places))
+            ranges += [(start + one, start + after) for one, after in _places(places)]
+            continue
+        if counted:
+            part = _without(part, [_NUMBERED.match(line[:_LONGEST_PREFIX]) for line in part])
+            bare[start:end] = part
+        levels[start:end] = _levels(_unstamped(part))
+        ranges.append((start, end))
+    return Layout(levels, ranges, bare)
+
+
+def _unstamped(lines: Sequence[str]) -> Sequence[str]:
+    if not _mostly(lines, _STAMPED):
+        return lines
+    return _without(lines, [_STAMPED.match(line[:_LONGEST_PREFIX]) for line in lines])
 
 
 def _mostly(lines: Sequence[str], pattern: re.Pattern[str]) -> bool:

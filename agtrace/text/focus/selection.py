@@ -6,10 +6,14 @@ from bisect import bisect_right
 from collections.abc import Container, Iterable, Sequence
 
 from agtrace.text.focus.blocks import Block
+from agtrace.text.focus.gaps import spans
 from agtrace.text.focus.protected import Protected
 
 MOST_KEPT = 0.4
-"""The share of a text's lines that is kept for the question."""
+"""The share of a text's lines that is kept for the question,"""
+
+MOST_LINES = 250
+"""but not more than this many."""
 
 FOR_PROTECTED = 0.2
 """The share of a text's lines that is kept beside those with failures, whatever the question."""
@@ -20,7 +24,7 @@ OF_BEST = 0.5
 SURE, UNSURE = 14.0, 8.0
 """The best score from which it is likely, and below which it isn't, that the best blocks have the answer."""
 
-FILLED_IF_SURE, FILLED = 0.25, 0.42
+FILLED_IF_SURE, FILLED = 0.25, 0.4
 """If the blocks kept are less than this share of the text, more are kept, those with the best scores,"""
 
 OF_BEST_TO_FILL = 0.08
@@ -38,17 +42,17 @@ _CUT = "..."
 def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protected, total: int) -> set[int]:
     """Return the lines to keep of a text with this many lines: those with failures, and the best blocks."""
     kept = set(protected.failing)
-    room = _Room(kept, int(total * FOR_PROTECTED))
+    room = _Room(kept, min(int(total * FOR_PROTECTED), MOST_LINES))
     for line in (*protected.around, *_by_score(protected.details, blocks, scores)):
         room.take((line,))
     best = max(scores, default=0)
     ranked = _ranked(scores, best * OF_BEST_TO_FILL)
     kept.update(_whole(blocks[ranked[0]]) if ranked else ())
-    room = _Room(kept, int(total * MOST_KEPT) - (len(kept) - len(protected.failing)))
+    room = _Room(kept, min(int(total * MOST_KEPT), MOST_LINES) - (len(kept) - len(protected.failing)))
     for index in ranked:
         if scores[index] >= best * OF_BEST:
             room.take(_whole(blocks[index]))
-    room = _Room(kept, min(int(total * _filled(best)) - len(kept), MOST_FILLED))
+    room = _Room(kept, min(min(int(total * _filled(best)), MOST_LINES) - len(kept), MOST_FILLED))
     for index in ranked:
         room.take(_whole(blocks[index]))
     return kept
@@ -78,14 +82,15 @@ class _Room:
             self._kept |= new
             self._left -= len(new)
 
-
     def _holes(self, new: set[int]) -> set[int]:
         """Return the few lines that would be left out between these and those that are kept."""
         holes: set[int] = set()
-        for line in new:
-            for step in (-1, 1):
-                far = next((far for far in range(2, HOLE + 2) if line + step * far in self._kept), 0)
-                holes.update(line + step * near for near in range(1, far))
+        for start, end in spans(new):
+            for edge, step in ((start, -1), (end, 1)):
+                for far in range(2, HOLE + 2):
+                    if edge + step * far in self._kept:
+                        holes.update(range(edge + step, edge + step * far, step))
+                        break
         return holes - new - self._kept
 
 

@@ -402,9 +402,3 @@ ALIKE = (
     "ship deliver carrier parcel",
 )  # fmt: skip
 """Words of which one may stand where a question has another."""
-
-ASKS_FOR_NUMBERS = frozenset(
-    "many much long often large big high far limit maximum minimum max min default timeout size port count percentage "
-    "amount seconds milliseconds times threshold interval duration exit number version bytes".split()
-)
-"""Words of a question that numbers are likely to answer."""

@@ -13,10 +13,13 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from agtrace.text.focus.thesaurus import ALIKE, ASKS_FOR_NUMBERS, SAME
+from agtrace.text.focus.thesaurus import ALIKE, SAME
 
 LONGEST = 100
 """The characters of the longest identifier that is split into words."""
+
+LONGEST_LINE = 20_000
+"""The characters of a line in which words are looked for."""
 
 MOST_WORDS = 40
 """The words of a question that are looked for."""
@@ -29,12 +32,6 @@ WHOLE = 1.5
 
 LOOSE = 0.4
 """The share of a word's weight that one like it has, or one that it is a part of."""
-
-NUMBER = "0"
-"""The form that every number has."""
-
-NUMBERS = 0.4
-"""The weight of any number, if the question asks for one."""
 
 _words = str.split
 
@@ -137,10 +134,7 @@ class Question(NamedTuple):
                     terms.setdefault(term.forms, term)
         for compound in _compounds(written):
             terms.setdefault(frozenset({compound}), Term(frozenset({compound})))
-        some = list(terms.values())[:MOST_WORDS]
-        if not ASKS_FOR_NUMBERS.isdisjoint(map(str.lower, written)):
-            some.append(Term(frozenset({NUMBER}), NUMBERS))
-        return cls(tuple(some))
+        return cls(tuple(terms.values())[:MOST_WORDS])
 
     def weight(self, number: int) -> float:
         """Return the weight of a word, or of those like it, by a number that `Finder.telling` gives."""
@@ -168,8 +162,8 @@ def _plain(identifier: str) -> str:
 
 
 def identifiers(line: str) -> list[str]:
-    """Return the identifiers, words and numbers of a line."""
-    return _IDENTIFIER.findall(line)
+    """Return the identifiers, words and numbers of a line, of a very long one those at its beginning."""
+    return _IDENTIFIER.findall(line[:LONGEST_LINE])
 
 
 class Finder:
@@ -191,8 +185,6 @@ class Finder:
         """
         known = [identifier for identifier in vocabulary if len(identifier) <= LONGEST]
         found = {identifier: self._of(identifier, forms) for identifier, forms in self._candidates(known).items()}
-        if NUMBER in self._terms:
-            found |= {identifier: tuple(self._terms[NUMBER]) for identifier in known if identifier.isdigit()}
         return {identifier: numbers for identifier, numbers in found.items() if numbers}
 
     def _candidates(self, known: Sequence[str]) -> dict[str, list[str]]:
