@@ -175,9 +175,8 @@ for _word in _WORDS:
     _BY_ROOT[next(root for root in _ROOTS if root in _word)].append(_word)
 
 
-_may_tell = tester(
-    f"(?m:^{_DETAIL})|(?i:{'|'.join(re.escape(word).replace(chr(92) + ' ', ' ') for word in (*_WORDS, 'traceback (most'))})"
-)
+_literals = "|".join(re.escape(word).replace("\\ ", " ") for word in (*_WORDS, "traceback (most"))
+_may_tell = tester(f"(?m:^{_DETAIL})|(?i:{_literals})")
 """A quick test for lines that may match: linear however many words there are."""
 
 

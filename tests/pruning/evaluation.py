@@ -111,7 +111,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def rows(pruned: Sequence[Pruned]) -> list[tuple[str, list[Pruned]]]:
-    """Return the cases by kind, then all, all but diffs, then those whose question has a word of the answer and those that haven't."""
+    """Return the cases by kind, all, all but diffs, and those whose question has a word of the answer or hasn't."""
     named = [(kind, [one for one in pruned if one.case.kind == kind]) for kind in KINDS]
     named += [("all", list(pruned)), ("all but diffs", _but_diffs(pruned))]
     named += [("word shared", [one for one in pruned if one.case.lexical])]

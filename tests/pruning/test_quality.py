@@ -25,7 +25,7 @@ def _pruned(half: str) -> tuple[Pruned, ...]:
 
 @pytest.mark.parametrize("half", sorted({case.half for case in CASES}))
 def test_most_required_lines_are_kept_with_few_others_and_no_failing_line_is_lost(half: str) -> None:
-    """Mean recall of at least 0.85 at a mean share of at most 40 % of lines kept of all but diffs, which are never pruned."""
+    """Mean recall of at least 0.85 at a mean share of at most 40 % of lines kept of all but diffs."""
     pruned = _pruned(half)
     assert faults(pruned) == [], "\n" + quality(pruned) + "\n\n" + yardsticks(pruned)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from agtrace.text.focus.layout import BLANK, Layout
+from agtrace.text.focus.layout import BLANK, TRACEBACK, Layout
 
 LARGEST = 30
 """The most lines of a block."""
@@ -23,7 +23,8 @@ _DEEPEST = 8
 _LONGEST_SIGNATURE = 12
 _CONTINUES = re.compile(
     r"\d+ +\||[\s\d:|→-]*"
-    r"(?:[)\]}]|Caused by: |\.\.\. \d+ more|end\b|else\b|elif\b|except\b|catch\b|finally\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b|<\/)"
+    r"(?:[)\]}]|Caused by: |\.{3} \d+ more|"
+    r"end\b|else\b|elif\b|except\b|catch\b|finally\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b|<\/)"
 )
 _CLOSED = re.compile(r"[\s\d:|→-]*[)\]}]+[,;]*\s*$")
 _OPENS = re.compile(r"[\s\d:|→-]*[\[{(]+\s*$")
@@ -135,7 +136,8 @@ class _Division:
         self.found.append(above.block(start, after))
         comment = range(max(start, header - _LONGEST_COMMENT), header)
         named, values = self._values(header, end) if _OPENS.match(self._lines[header][:80]) else ((), ())
-        description = (*comment, *self._docstring(after, end), *values)
+        raised = [end - 1] if TRACEBACK in self._lines[header] else []
+        description = (*raised, *comment, *self._docstring(after, end), *values)
         headers = (*above.headers, *range(header, after), *named)
         self.divide(after, end, _Above(headers, description), depth + 1)
 
@@ -150,7 +152,7 @@ class _Division:
         return range(start, start + 1 if begun[1] in rest else next(ends, most - 1) + 1)
 
     def _values(self, header: int, end: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Return, of an object that has no name above it, the line that names it, and its values that aren't objects."""
+        """Return, of an object without a name above it, the line that names it, and its values that aren't objects."""
         level = self._levels[header + 1]
         values = [
             line
@@ -180,5 +182,14 @@ class _Division:
 
     def _line_by_line(self, start: int, end: int, above: _Above) -> None:
         """Make each line a block, with the blank ones that follow it."""
+        if above.headers and end - start <= LARGEST:
+            self._evenly(start, end, above)
+            return
         begins = [index for index in range(start, end) if index == start or self._levels[index] != BLANK]
         self.found += [above.block(one, after, loose=True) for one, after in pairwise([*begins, end])]
+
+    def _evenly(self, start: int, end: int, above: _Above) -> None:
+        """Make blocks of about the same length of lines that belong to the same thing: the frames of a traceback."""
+        pieces = -(-(end - start) // self._largest)
+        bounds = [start + (end - start) * piece // pieces for piece in range(pieces + 1)]
+        self.found += [above.block(one, after) for one, after in pairwise(bounds)]

@@ -29,7 +29,7 @@ _BANNERS = {"=": 1, "*": 1, "_": 2, "-": 3}
 _SECTIONS = ("##[group]", "::group::", "[INFO] --- ", "> Task :", "---- ", "FAIL ", "PASS ", "RUN ", "● ")
 _SECTION = 4
 _LONGEST_PREFIX = 400
-_TRACEBACK = "Traceback (most recent call last)"
+TRACEBACK = "Traceback (most recent call last)"
 _GO_FRAME = re.compile(r"\s+\S+\.(?:go|s):\d+")
 
 
@@ -112,7 +112,7 @@ def _levels(lines: Sequence[str]) -> list[int]:
 def _join_tracebacks(lines: Sequence[str], levels: list[int]) -> None:
     """Put the last line of a traceback below its first, and both lines of a frame of Go at one level."""
     for index, line in enumerate(lines):
-        if _TRACEBACK in line[:_LONGEST_PREFIX]:
+        if TRACEBACK in line[:_LONGEST_PREFIX]:
             last = index + 1
             while last < len(lines) and levels[last] > levels[index]:
                 last += 1
@@ -129,6 +129,8 @@ def _depth(line: str) -> int:
     before = len(line) - len(bare)
     if before and "\t" in line[:before]:
         before = len(line[: min(before, DEEPEST)].expandtabs(4))
+    if before % 2 and (bare[:2] in ("* ", "*/") or bare.rstrip() == "*"):
+        before -= 1  # a line of a comment stands as deep as the line that opens it
     return min(before, DEEPEST)
 
 
