@@ -12,7 +12,7 @@ from agtrace.text.focus.layout import BLANK, TRACEBACK, Layout
 LARGEST = 30
 """The most lines of a block."""
 
-TOGETHER = 6
+TOGETHER = 8
 """Short units inside of something are put together as long as they have no more lines than this."""
 
 SMALLEST_LIMIT = 10

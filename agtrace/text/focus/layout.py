@@ -17,7 +17,7 @@ _BELOW_HEADINGS = 10
 _SAMPLE = 400
 _MOST = 0.7
 
-_NUMBERED = re.compile(r" *(\d+)(?:\t|→| ?[:|│] ?)")
+_NUMBERED = re.compile(r" *(\d+)(?:\t|→| ?[:|│] ?|-)")
 _STAMPED = re.compile(  # a line of a log of several jobs, with the time, or with both
     r"(?:[^\t]{1,80}\t[^\t]{1,80}\t|\[[^\]]{1,80}\] +\| ?|[\w.-]{1,40} +\| )?"
     r"(?:[\[(]?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,Z+:-]*[\])]? ?|\[?\d\d:\d\d:\d\d[\d.,]*\]? |#\d+ \d+\.\d+ )?"

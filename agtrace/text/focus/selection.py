@@ -15,16 +15,16 @@ MOST_KEPT = 0.4
 MOST_LINES = 250
 """but not more than this many."""
 
-FOR_PROTECTED = 0.2
+FOR_PROTECTED = 0.15
 """The share of a text's lines that is kept beside those with failures, whatever the question."""
 
 OF_BEST = 0.5
 """Blocks are kept down to this share of the best score."""
 
-SURE, UNSURE = 14.0, 8.0
+SURE, UNSURE = 17.0, 8.0
 """The best score from which it is likely, and below which it isn't, that the best blocks have the answer."""
 
-FILLED_IF_SURE, FILLED = 0.25, 0.4
+FILLED_IF_SURE, FILLED = 0.3, 0.37
 """If the blocks kept are less than this share of the text, more are kept, those with the best scores,"""
 
 OF_BEST_TO_FILL = 0.08
