@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pydantic_core import SchemaValidator, core_schema
 
 AT_ONCE = 256
-"""The lines that are tested together; if one of them may match, their halves are."""
+"""The lines that are tested together; if one of them may match, their halves are,"""
+
+ONE_BY_ONE = 8
+"""down to so many lines."""
 
 
 def tester(pattern: str) -> Callable[[str], bool]:
@@ -36,10 +39,10 @@ def lines_with(lines: Sequence[str], test: Callable[[str], bool]) -> Iterator[in
 
 
 def _within(lines: Sequence[str], start: int, end: int, test: Callable[[str], bool]) -> Iterator[int]:
-    if not test("\n".join(lines[start:end])):
+    if end - start <= ONE_BY_ONE:
+        yield from (line for line in range(start, end) if test(lines[line]))
         return
-    if end - start == 1:
-        yield start
+    if not test("\n".join(lines[start:end])):
         return
     middle = (start + end) // 2
     yield from _within(lines, start, middle, test)

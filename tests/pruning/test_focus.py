@@ -544,6 +544,11 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "tabs": lambda size: "timeout\n" + "\t\t\tx\ty\n" * (size // 7),
     "right to left": lambda size: "timeout\n" + "\u202e\u05d0\u05d1 \u0627\u0644\n" * (size // 7),
     "opened tracebacks": lambda size: "timeout\n" + "Traceback (most recent call last):\n" * (size // 35),
+    "ever deeper tracebacks": lambda size: (
+        "timeout\n" + "\n".join(" " * (at % 300) + "Traceback (most recent call last)" for at in range(size // 180))
+    ),
+    "sections": lambda size: "timeout\n" + "##[group]timeout\n" * (size // 17),
+    "openers": lambda size: "timeout\n" + "{\n  x\n" * (size // 6),
     "headings": lambda size: "timeout\n" + "# a\n\n" * (size // 5),
     "closers": lambda size: "timeout\n" + "}\n" * (size // 2),
     "signatures": lambda size: "timeout\n" + "f(\n a\n)\n" * (size // 8),

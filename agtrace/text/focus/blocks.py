@@ -85,7 +85,7 @@ class _Division:
                 self.found.append(above.block(start, end))
             return
         self._in_time()
-        lowest = min((level for level in self._levels[start:end] if level != BLANK), default=BLANK)
+        lowest = min([level for level in self._levels[start:end] if level != BLANK], default=BLANK)
         if depth >= _DEEPEST or lowest == BLANK:
             self._line_by_line(start, end, above)
             return

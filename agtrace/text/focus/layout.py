@@ -30,6 +30,7 @@ _SECTIONS = ("##[group]", "::group::", "[INFO] --- ", "> Task :", "---- ", "FAIL
 _SECTION = 4
 _LONGEST_PREFIX = 400
 TRACEBACK = "Traceback (most recent call last)"
+_LONGEST_TRACEBACK = 1000
 _GO_FRAME = re.compile(r"\s+\S+\.(?:go|s):\d+")
 
 
@@ -113,10 +114,10 @@ def _join_tracebacks(lines: Sequence[str], levels: list[int]) -> None:
     """Put the last line of a traceback below its first, and both lines of a frame of Go at one level."""
     for index, line in enumerate(lines):
         if TRACEBACK in line[:_LONGEST_PREFIX]:
-            last = index + 1
-            while last < len(lines) and levels[last] > levels[index]:
+            last, most = index + 1, min(index + _LONGEST_TRACEBACK, len(lines))
+            while last < most and levels[last] > levels[index]:
                 last += 1
-            if last < len(lines) and levels[last] == levels[index]:
+            if last < most and levels[last] == levels[index]:
                 levels[last] += 1
         elif line[:1] == "\t" and _GO_FRAME.match(line[:_LONGEST_PREFIX]) and index and levels[index - 1] >= 0:
             levels[index] = levels[index - 1]
