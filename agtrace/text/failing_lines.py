@@ -7,10 +7,11 @@ Every pattern takes linear time, and only the beginning of a long line is examin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
-from pydantic_core import SchemaValidator, core_schema
+from agtrace.text.scan import lines_with, tester
 
 LOOKED_AT = 2000
 """The characters of a line that are examined."""
@@ -174,19 +175,9 @@ for _word in _WORDS:
     _BY_ROOT[next(root for root in _ROOTS if root in _word)].append(_word)
 
 
-def _gate() -> Callable[[str], bool]:
-    """Return a quick test for lines that may match, with Rust's regex engine: linear however many words there are."""
-    words = "|".join(re.escape(word).replace("\\ ", " ") for word in (*_WORDS, "traceback (most"))
-    pattern = f"^{_DETAIL}|(?i:{words})"
-    return SchemaValidator(
-        core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
-    ).isinstance_python
-
-
-_may_tell = _gate()
-_well_formed = SchemaValidator(
-    core_schema.str_schema(strict=True, pattern="", regex_engine="rust-regex")
-).isinstance_python
+_literals = "|".join(re.escape(word).replace("\\ ", " ") for word in (*_WORDS, "traceback (most"))
+_may_tell = tester(f"(?m:^{_DETAIL})|(?i:{_literals})")
+"""A quick test for lines that may match: linear however many words there are."""
 
 
 def read(lines: Iterable[str]) -> Iterator[Failing | None]:
@@ -194,6 +185,20 @@ def read(lines: Iterable[str]) -> Iterator[Failing | None]:
     reader = _Reader()
     for line in lines:
         yield reader.told(line)
+
+
+def found(lines: Sequence[str]) -> Iterator[tuple[int, Failing]]:
+    """Yield the lines that report a failure, by their index, as `read` has them; faster if they are few among many."""
+    reader, at = _Reader(), 0
+    for candidate in chain(lines_with(lines, _may_tell), (len(lines),)):
+        while at < candidate and reader.waiting:
+            if told := reader.told(lines[at]):
+                yield at, told
+            at += 1
+        if candidate < len(lines):
+            if told := reader.told(lines[candidate]):
+                yield candidate, told
+            at = candidate + 1
 
 
 class _Reader:
@@ -204,8 +209,13 @@ class _Reader:
         self._traceback: str | None = None
         self._read = 0
 
+    @property
+    def waiting(self) -> bool:
+        """Whether what the next line tells depends on those before."""
+        return self._traceback is not None or self._numbered
+
     def told(self, line: str) -> Failing | None:
-        if self._traceback is None and not self._numbered and not _may_tell(line) and _readable(line):
+        if not self.waiting and not _may_tell(line):
             return None
         line = line[:LOOKED_AT]
         if "\x1b" in line:
@@ -251,8 +261,3 @@ def _told(line: str) -> Failing | None:
 def _is_whole(found: re.Match[str]) -> bool:
     """Whether a name identifies the test: in a tree of tests it is only the last part."""
     return "tree" not in found.re.groupindex or any(mark in found["name"] for mark in (" > ", " › "))
-
-
-def _readable(line: str) -> bool:
-    """Whether Rust can read the line: it accepts no lone surrogates."""
-    return line.isascii() or _well_formed(line)

@@ -1,7 +1,8 @@
 """`python -m tests.pruning`: what the built-in pruner keeps and loses of the labelled cases, and how long it takes.
 
 With `--lost` it also prints each required line that was lost, but never of `blind`: whoever improves the pruner by
-looking at what it loses must not look there. It exits with 1 if a goal of test_quality.py is missed.
+looking at what it loses must not look there. With the name of a half, only that one is measured. It exits with 1 if a
+goal of test_quality.py is missed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ def main() -> int:
         cases = read_cases()
     except CaseError as error:
         sys.exit(str(error))
+    cases = [case for case in cases if case.half in sys.argv[1:]] or cases
     prune(cases[0])  # what is made once, when a pruner is first used, isn't measured
     pruned = [prune(case) for case in cases]
     large = [prune(case, time.monotonic) for case in large_cases(cases)]

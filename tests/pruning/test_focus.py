@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agtrace.text import failing_lines
 from agtrace.text.failing_lines import read
 from agtrace.text.focus import LEAST_ROOM, Focused, Unfocused, focus
+from agtrace.text.focus.large import LONG
 
 UNHURRIED = 60.0
 QUESTION = "Keep the lines that decide which timeout is used"
@@ -269,7 +271,7 @@ def test_of_a_long_traceback_the_first_and_the_last_frames_stay() -> None:
     )
     lines = kept(log)
     assert frames[0] in lines and frames[-2] in lines and lines[-1] == "E: no"
-    assert len(lines) < 60
+    assert len(lines) < 0.25 * len(log.split("\n"))
 
 
 def test_of_json_a_value_stays_with_the_keys_above_it() -> None:
@@ -315,6 +317,45 @@ def test_a_line_is_cut_only_if_it_would_not_fit_by_itself() -> None:
     found = focused(text, most_chars=1000)
     assert len(found.text) <= 1000
     assert any(line.startswith("the timeout is here") and line.endswith("...") for line in found.text.split("\n"))
+
+
+def test_words_that_stand_for_those_of_the_question_are_found() -> None:
+    lines = kept(python(), "After how much waiting is somebody who asks given up on?")
+    assert "    def _read_timeout(self, request):" in lines
+
+
+def test_a_comment_with_stars_stays_with_the_method_below_it() -> None:
+    comment = "    /**\n     * Waits until the deadline is over.\n     *\n     * @return nothing\n     */\n"
+    method = "    public void linger(Clock clock) {\n        clock.advance(3);\n        this.done = true;\n    }\n"
+    others = "\n".join(
+        f"    public int {name}() {{\n        this.{name}.open();\n        return this.{name}.count;\n    }}\n"
+        for name in NAMES
+    )
+    found = kept(f"class Shop {{\n{others}\n{comment}{method}\n{others}}}\n", "What waits for the deadline?")
+    assert method.split("\n")[0] in found and "        clock.advance(3);" in found
+
+
+def test_of_several_tracebacks_the_one_asked_for_stays_whole() -> None:
+    def traceback(name: str) -> list[str]:
+        frames = [
+            line for at in range(4) for line in (f'  File "/srv/{name}.py", line {at}, in f{at}', f"    {name}()")
+        ]
+        return ["Traceback (most recent call last):", *frames, f"shop.errors.Refused: the {name} said no"]
+
+    log = [line for name in NAMES for line in [*(f"INFO {name} fine" for _ in range(20)), *traceback(name)]]
+    lines = kept("\n".join(log), "Why did the refund fail?")
+    assert set(traceback("refund")) <= set(lines) and len(lines) < 0.5 * len(log)
+
+
+def test_of_a_large_log_what_is_asked_for_stays_with_the_errors() -> None:
+    log = [
+        f"2026-01-05T10:00:{at % 60:02}Z step {at} of {NAMES[at % 11]} took {at * 7 % 90} ms" for at in range(50_000)
+    ]
+    log[31_000] = "2026-01-05T10:01:40Z the timeout of the lock is 45 s"
+    log[45_000] = "error: no space left on device"
+    found = focused("\n".join(log), "Which timeout has the lock?")
+    assert log[31_000] in found.text and log[45_000] in found.text
+    assert found.kept_lines < 500 and found.total_lines == 50_000
 
 
 # -- where nothing is left out ---------------------------------------------------------------------
@@ -439,6 +480,27 @@ def test_every_line_that_reports_a_failure_is_kept(text: str, question: str) -> 
 
 
 @_laws
+@given(_texts)
+def test_failing_lines_are_found_as_they_are_read(text: str) -> None:
+    lines = text.split("\n")
+    assert list(failing_lines.found(lines)) == [(at, told) for at, told in enumerate(read(lines)) if told]
+
+
+@_laws
+@given(_texts, _questions)
+def test_the_laws_hold_for_large_texts(text: str, question: str) -> None:
+    lines = (text * 3 + "\n" + "filling x\n" * 3).split("\n")
+    text = "\n".join(lines * (LONG // len(lines) + 1))
+    found = focus(text, question, first_line=5, seconds=UNHURRIED)
+    if isinstance(found, Unfocused):
+        return
+    lines = text.removesuffix("\n").split("\n")
+    assert all(written == expected for written, expected in _parts(found, lines, 5))
+    numbers = {number for start, end in found.kept for number in range(start - 5, end - 4)}
+    assert {at for at, told in enumerate(read(lines)) if told and told.kind != "detail"} <= numbers
+
+
+@_laws
 @given(_texts, _questions)
 def test_the_same_question_to_the_same_text_has_the_same_answer(text: str, question: str) -> None:
     assert focus(text, question, seconds=UNHURRIED) == focus(text, question, seconds=UNHURRIED)
@@ -482,6 +544,11 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "tabs": lambda size: "timeout\n" + "\t\t\tx\ty\n" * (size // 7),
     "right to left": lambda size: "timeout\n" + "\u202e\u05d0\u05d1 \u0627\u0644\n" * (size // 7),
     "opened tracebacks": lambda size: "timeout\n" + "Traceback (most recent call last):\n" * (size // 35),
+    "ever deeper tracebacks": lambda size: (
+        "timeout\n" + "\n".join(" " * (at % 300) + "Traceback (most recent call last)" for at in range(size // 180))
+    ),
+    "sections": lambda size: "timeout\n" + "##[group]timeout\n" * (size // 17),
+    "openers": lambda size: "timeout\n" + "{\n  x\n" * (size // 6),
     "headings": lambda size: "timeout\n" + "# a\n\n" * (size // 5),
     "closers": lambda size: "timeout\n" + "}\n" * (size // 2),
     "signatures": lambda size: "timeout\n" + "f(\n a\n)\n" * (size // 8),

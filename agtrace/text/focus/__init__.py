@@ -1,8 +1,8 @@
 """Keeps the lines of a text that a question is about, without a model: `focus`.
 
 A text is divided into blocks (`layout.py`, `blocks.py`), which are compared with the question's words (`words.py`,
-`scoring.py`). The best are kept (`selection.py`), as are failures (`protected.py`); what is left out is told
-(`gaps.py`). Diffs stay whole (`diffs.py`).
+`thesaurus.py`, `scoring.py`); of a large text only parts are (`large.py`). The best are kept (`selection.py`), as are
+failures (`protected.py`); what is left out is told (`gaps.py`). Diffs stay whole (`diffs.py`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from agtrace.text import failing_lines
+from agtrace.text.failing_lines import Failing
 from agtrace.text.focus.blocks import blocks
 from agtrace.text.focus.diffs import is_diff
 from agtrace.text.focus.gaps import longest_gap, spans, widened, written
+from agtrace.text.focus.large import LARGE, LONG, looked_at
 from agtrace.text.focus.layout import layout
-from agtrace.text.focus.protected import Protected, protected
+from agtrace.text.focus.protected import protected
 from agtrace.text.focus.scoring import scores
 from agtrace.text.focus.selection import Characters, chosen, chosen_within
 from agtrace.text.focus.words import Finder, Question, identifiers
@@ -91,15 +94,20 @@ def _focused(
 ) -> Focused | Unfocused:
     lines = text.removesuffix("\n").split("\n")
     words = Question.of(question)
-    found = _found(lines, words, in_time)
-    laid_out = layout(lines)
+    failures = _failures(lines, in_time)
+    looked = [(0, len(lines))]
+    if len(text) > LARGE or len(lines) > LONG:
+        looked = looked_at(lines, words, [index for index, _ in failures])
     in_time()
-    divided = blocks(lines, laid_out, in_time)
+    laid_out = layout(lines, looked)
+    in_time()
+    found = _found(laid_out.bare, looked, words, in_time)
+    divided = blocks(laid_out.bare, laid_out, in_time)
     scored = scores(divided, [sum(map(len, lines[one.start : one.end])) for one in divided], found, words)
     in_time()
     if not any(scored):
         return Unfocused("no_telling_words")
-    kept_whatever = _protected(lines, in_time)
+    kept_whatever = protected(lines, failures, looked)
     if most_chars is None:
         kept = chosen(divided, scored, kept_whatever, len(lines))
     else:
@@ -119,24 +127,28 @@ def _told(result: str, kept: Sequence[tuple[int, int]], text: str, first: int, t
     return Focused(result, numbers, sum(end - start + 1 for start, end in kept), total)
 
 
-def _found(lines: Sequence[str], words: Question, in_time: Callable[[], None]) -> dict[int, list[int]]:
-    """Return the numbers of the question's words in each line that has any, in the order of the lines."""
-    written: list[list[str]] = []
-    for start in range(0, len(lines), _AT_ONCE):
-        written += map(identifiers, lines[start : start + _AT_ONCE])
-        in_time()
-    telling = Finder(words).telling({identifier for some in written for identifier in some})
+def _failures(lines: Sequence[str], in_time: Callable[[], None]) -> list[tuple[int, Failing]]:
+    found = []
+    for number, one in enumerate(failing_lines.found(lines)):
+        found.append(one)
+        if not number % _AT_ONCE:
+            in_time()
+    return found
+
+
+def _found(
+    lines: Sequence[str], looked: Sequence[tuple[int, int]], words: Question, in_time: Callable[[], None]
+) -> dict[int, list[int]]:
+    """Return the numbers of the question's words in each of these lines that has any, in the order of the lines."""
+    written: dict[int, list[str]] = {}
+    for start, end in looked:
+        for some in range(start, end, _AT_ONCE):
+            written |= {line: identifiers(lines[line]) for line in range(some, min(some + _AT_ONCE, end))}
+            in_time()
+    telling = Finder(words).telling({identifier for some in written.values() for identifier in some})
     in_time()
     return {
         index: [number for identifier in some for number in telling.get(identifier, ())]
-        for index, some in enumerate(written)
+        for index, some in written.items()
         if not telling.keys().isdisjoint(some)
     }
-
-
-def _protected(lines: Sequence[str], in_time: Callable[[], None]) -> Protected:
-    for found in protected(lines):
-        if found:
-            return found
-        in_time()
-    raise AssertionError("protected() ends with what it found")

@@ -17,12 +17,21 @@ _BELOW_HEADINGS = 10
 _SAMPLE = 400
 _MOST = 0.7
 
-_NUMBERED = re.compile(r" *(\d+)(?:\t|→|[:|] ?)")
+_NUMBERED = re.compile(r" *(\d+)(?:\t|→| ?[:|│] ?|-)")
+_STAMPED = re.compile(  # a line of a log of several jobs, with the time, or with both
+    r"(?:[^\t]{1,80}\t[^\t]{1,80}\t|\[[^\]]{1,80}\] +\| ?|[\w.-]{1,40} +\| )?"
+    r"(?:[\[(]?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,Z+:-]*[\])]? ?|\[?\d\d:\d\d:\d\d[\d.,]*\]? |#\d+ \d+\.\d+ )?"
+)
 _FOUND = re.compile(r"(?!\W*\d+[:/-])((?:[A-Za-z]:)?[^\s:]+?)[:-](\d+)[:-](?:\d+:)?")  # a time is no path
 _HEADING = re.compile(r"(#{1,6}) \S")
 _BANNER = re.compile(r"([=_*-])\1{2,} .*\w.* \1{3,}$")
 _BANNERS = {"=": 1, "*": 1, "_": 2, "-": 3}
+_SECTIONS = ("##[group]", "::group::", "[INFO] --- ", "> Task :", "---- ", "FAIL ", "PASS ", "RUN ", "● ")
+_SECTION = 4
 _LONGEST_PREFIX = 400
+TRACEBACK = "Traceback (most recent call last)"
+_LONGEST_TRACEBACK = 1000
+_GO_FRAME = re.compile(r"\s+\S+\.(?:go|s):\d+")
 
 
 class Layout(NamedTuple):
@@ -32,24 +41,39 @@ class Layout(NamedTuple):
     """How deep each line stands; BLANK where it has no characters."""
     ranges: list[tuple[int, int]]
     """Stretches of lines (the second number is the line after) that have nothing to do with each other."""
+    bare: Sequence[str]
+    """The lines without their numbers."""
 
 
-def layout(lines: Sequence[str]) -> Layout:
-    """Tell how a text is laid out."""
-    ranges = [(0, len(lines))]
-    bare: Sequence[str] = lines
-    if _mostly(lines, _FOUND):
-        found = [_FOUND.match(line[:_LONGEST_PREFIX]) for line in lines]
-        bare = _without(lines, found)
-        ranges = _places(found)
-    elif _counted(lines):
-        bare = _without(lines, [_NUMBERED.match(line[:_LONGEST_PREFIX]) for line in lines])
-    return Layout(_levels(bare), ranges)
+def layout(lines: Sequence[str], looked: Sequence[tuple[int, int]]) -> Layout:
+    """Tell how a text is laid out in the stretches that are looked at; elsewhere no line has a level."""
+    found = _mostly(lines, _FOUND)
+    counted = not found and _counted(lines)
+    levels, ranges, bare = [BLANK] * len(lines), [], list(lines)
+    for start, end in looked:
+        part = lines[start:end]
+        if found:
+            places = [_FOUND.match(line[:_LONGEST_PREFIX]) for line in part]
+            levels[start:end] = _levels(_without(part, places))
+            ranges += [(start + one, start + after) for one, after in _places(places)]
+            continue
+        if counted:
+            part = _without(part, [_NUMBERED.match(line[:_LONGEST_PREFIX]) for line in part])
+            bare[start:end] = part
+        levels[start:end] = _levels(_unstamped(part))
+        ranges.append((start, end))
+    return Layout(levels, ranges, bare)
+
+
+def _unstamped(lines: Sequence[str]) -> Sequence[str]:
+    if not _mostly(lines, _STAMPED):
+        return lines
+    return _without(lines, [_STAMPED.match(line[:_LONGEST_PREFIX]) for line in lines])
 
 
 def _mostly(lines: Sequence[str], pattern: re.Pattern[str]) -> bool:
     sample = [line[:_LONGEST_PREFIX] for line in lines[:_SAMPLE] if line.strip()]
-    return sum(map(bool, map(pattern.match, sample))) > _MOST * len(sample)
+    return sum(found is not None and found.end() > 0 for found in map(pattern.match, sample)) > _MOST * len(sample)
 
 
 def _counted(lines: Sequence[str]) -> bool:
@@ -78,11 +102,25 @@ def _places(found: Sequence[re.Match[str] | None]) -> list[tuple[int, int]]:
 
 def _levels(lines: Sequence[str]) -> list[int]:
     levels = [_depth(line) for line in lines]
+    _join_tracebacks(lines, levels)
     headings = _headings(lines)
     if not headings:
         return levels
     below = _BELOW_HEADINGS
     return [headings.get(index, level + below if level != BLANK else BLANK) for index, level in enumerate(levels)]
+
+
+def _join_tracebacks(lines: Sequence[str], levels: list[int]) -> None:
+    """Put the last line of a traceback below its first, and both lines of a frame of Go at one level."""
+    for index, line in enumerate(lines):
+        if TRACEBACK in line[:_LONGEST_PREFIX]:
+            last, most = index + 1, min(index + _LONGEST_TRACEBACK, len(lines))
+            while last < most and levels[last] > levels[index]:
+                last += 1
+            if last < most and levels[last] == levels[index]:
+                levels[last] += 1
+        elif line[:1] == "\t" and _GO_FRAME.match(line[:_LONGEST_PREFIX]) and index and levels[index - 1] >= 0:
+            levels[index] = levels[index - 1]
 
 
 def _depth(line: str) -> int:
@@ -92,6 +130,8 @@ def _depth(line: str) -> int:
     before = len(line) - len(bare)
     if before and "\t" in line[:before]:
         before = len(line[: min(before, DEEPEST)].expandtabs(4))
+    if before % 2 and (bare[:2] in ("* ", "*/") or bare.rstrip() == "*"):
+        before -= 1  # a line of a comment stands as deep as the line that opens it
     return min(before, DEEPEST)
 
 
@@ -106,5 +146,8 @@ def _headings(lines: Sequence[str]) -> dict[int, int]:
             alone += not after.strip() or not lines[index - 1].strip()
         elif line[:1] in _BANNERS and line[:3] == line[:1] * 3 and (banner := _BANNER.match(line[:300])):
             found[index] = _BANNERS[banner[1]]
+            alone += 1
+        elif line.startswith(_SECTIONS):
+            found[index] = _SECTION
             alone += 1
     return found if alone >= 2 and alone >= _MOST * len(found) else {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agtrace.text.failing_lines import read
+from agtrace.text.failing_lines import Failing
 
 FIRST, LAST = 2, 4
 """The lines kept at both ends of an output."""
@@ -41,35 +41,33 @@ class Protected(NamedTuple):
     failing: dict[int, int]
     """The lines that report a failure, each with its rank: 0 a verdict, 1 a failed test, 2 an error."""
     around: list[int]
-    """Frames, details, verdicts of what went well, both ends: kept as far as there is room, in this order."""
+    """Verdicts of what went well, both ends: kept as far as there is room, in this order."""
+    details: list[int]
+    """Frames, and what else belongs to failures: those of failures that the question is about come first."""
 
 
 _RANKS = {"verdict": 0, "test": 1, "error": 2}
 
 
-def protected(lines: Sequence[str]) -> Iterator[Protected | None]:
-    """Yield the protected lines of an output at last, and before that None now and then, for a look at the time."""
-    failing: dict[int, int] = {}
-    details: list[int] = []
+def protected(
+    lines: Sequence[str], failures: Sequence[tuple[int, Failing]], looked: Sequence[tuple[int, int]]
+) -> Protected:
+    """Return the protected lines of an output, given the failures in it, and the stretches to find others in."""
+    failing = {index: _RANKS[told.kind] for index, told in failures if told.kind != "detail"}
+    details = [index for index, told in failures if told.kind == "detail"]
     verdicts: list[int] = []
     tracebacks: list[int] = []
-    for index, told in enumerate(read(lines)):
-        if told is None:
+    for start, end in looked:
+        for index in range(start, end):
             line = lines[index][:200]
             if "Traceback" in line and _TRACEBACK.match(line):
                 tracebacks.append(index)
-            elif _VERDICT.match(line):
+            elif index not in failing and _VERDICT.match(line):
                 verdicts.append(index)
-        elif told.kind == "detail":
-            details.append(index)
-        else:
-            failing[index] = _RANKS[told.kind]
-        if not index % 500:
-            yield None
     frames = [line for index in tracebacks for line in _frames(index, lines, failing)]
     after = [line for index in failing for line in _after(index, lines)]
     ends = _ends(lines) if failing or verdicts or _is_log(lines) else []
-    yield Protected(failing, [*verdicts[-MOST_VERDICTS:], *ends, *frames, *details, *after])
+    return Protected(failing, [*verdicts[-MOST_VERDICTS:], *ends], [*frames, *details, *after])
 
 
 def _is_log(lines: Sequence[str]) -> bool:

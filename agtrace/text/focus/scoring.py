@@ -16,7 +16,7 @@ LENGTH_MATTERS = 0.3
 IN_HEADER = 0.5
 """What a word counts in a line above a block."""
 
-IN_FIRST_LINE = 1.6
+IN_FIRST_LINE = 1.3
 """What a word counts in the first line of a block of several lines."""
 
 COMMON = 0.6
@@ -26,6 +26,12 @@ NEXT_LINE, LINE_AFTER = 0.6, 0.45
 """What a line of a longer stretch gets of the scores of those around it."""
 
 NEXT_BLOCK = 0.15
+
+NEARBY, HALVED = 0.3, 8
+"""The share of a score that the blocks around have if it is larger than theirs; halved after each so many lines."""
+
+ELSEWHERE = 0.5
+"""The share that goes on to a block with other lines above it."""
 
 
 def scores(
@@ -38,18 +44,18 @@ def scores(
     counts = _counts(blocks, found)
     own = Counter(number for count in counts.values() for number in count)
     weights = {
-        number: question.terms[number].weight * log(1 + (len(blocks) - count + 0.5) / (count + 0.5))
+        number: question.weight(number) * log(1 + (len(blocks) - count + 0.5) / (count + 0.5))
         for number, count in own.items()
         if count <= COMMON * len(blocks)
     }
-    above = {block.headers: _above(block.headers, found) for block in blocks if block.headers}
+    above = {block.about: _above(block.about, found) for block in blocks if block.about}
     average = sum(lengths) / max(len(lengths), 1) or 1
     plain = [0.0] * len(blocks)
     for index, block in enumerate(blocks):
-        count, inherited = counts.get(index), above.get(block.headers)
+        count, inherited = counts.get(index), above.get(block.about)
         if count or inherited:
             plain[index] = _score(count or {}, inherited or (), lengths[index] / average, weights)
-    return _spread(blocks, plain)
+    return _nearby(blocks, _spread(blocks, plain))
 
 
 def _counts(blocks: Sequence[Block], found: Mapping[int, Sequence[int]]) -> dict[int, dict[int, float]]:
@@ -66,8 +72,8 @@ def _counts(blocks: Sequence[Block], found: Mapping[int, Sequence[int]]) -> dict
     return counts
 
 
-def _above(headers: Sequence[int], found: Mapping[int, Sequence[int]]) -> set[int]:
-    return {number for line in headers for number in found.get(line, ())}
+def _above(lines: Sequence[int], found: Mapping[int, Sequence[int]]) -> set[int]:
+    return {number for line in lines for number in found.get(line, ())}
 
 
 def _score(counts: Mapping[int, float], above: Collection[int], length: float, weights: Mapping[int, float]) -> float:
@@ -94,3 +100,19 @@ def _spread(blocks: Sequence[Block], plain: Sequence[float]) -> list[float]:
             elif abs(distance) == 1:
                 spread[other] += NEXT_BLOCK * score
     return spread
+
+
+def _nearby(blocks: Sequence[Block], scores: Sequence[float]) -> list[float]:
+    """Let what stands near a block that fits be worth more than what stands far from any."""
+    near = list(scores)
+    forth = range(len(blocks))
+    for order in (forth, reversed(forth)):
+        carried, before = 0.0, None
+        for index in order:
+            block = blocks[index]
+            if carried and before is not None:
+                carried *= ELSEWHERE if block.headers != before.headers else 1
+                near[index] = max(near[index], carried)
+            carried = max(carried, NEARBY * scores[index]) * 0.5 ** ((block.end - block.start) / HALVED)
+            before = block
+    return near

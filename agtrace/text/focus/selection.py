@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Sequence
 
 from agtrace.text.focus.blocks import Block
+from agtrace.text.focus.gaps import spans
 from agtrace.text.focus.protected import Protected
 
 MOST_KEPT = 0.4
-"""The share of a text's lines that is kept for the question."""
+"""The share of a text's lines that is kept for the question,"""
 
-FOR_PROTECTED = 0.2
+MOST_LINES = 250
+"""but not more than this many."""
+
+FOR_PROTECTED = 0.15
 """The share of a text's lines that is kept beside those with failures, whatever the question."""
 
 OF_BEST = 0.5
 """Blocks are kept down to this share of the best score."""
 
-FILLED = 0.35
-"""If the blocks kept are less than this share of the text, more are kept,"""
+SURE, UNSURE = 17.0, 8.0
+"""The best score from which it is likely, and below which it isn't, that the best blocks have the answer."""
 
-OF_BEST_TO_FILL = 0.25
+FILLED_IF_SURE, FILLED = 0.3, 0.37
+"""If the blocks kept are less than this share of the text, more are kept, those with the best scores,"""
+
+OF_BEST_TO_FILL = 0.08
 """down to this share of the best score,"""
 
-MOST_FILLED = 80
+HOLE = 3
+"""No fewer lines than this are left out between two that are kept."""
+
+MOST_FILLED = 100
 """but not more than this many lines."""
 
 _CUT = "..."
@@ -31,20 +42,26 @@ _CUT = "..."
 def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protected, total: int) -> set[int]:
     """Return the lines to keep of a text with this many lines: those with failures, and the best blocks."""
     kept = set(protected.failing)
-    room = _Room(kept, int(total * FOR_PROTECTED))
-    for line in protected.around:
+    room = _Room(kept, min(int(total * FOR_PROTECTED), MOST_LINES))
+    for line in (*protected.around, *_by_score(protected.details, blocks, scores)):
         room.take((line,))
     best = max(scores, default=0)
     ranked = _ranked(scores, best * OF_BEST_TO_FILL)
     kept.update(_whole(blocks[ranked[0]]) if ranked else ())
-    room = _Room(kept, int(total * MOST_KEPT) - (len(kept) - len(protected.failing)))
+    room = _Room(kept, min(int(total * MOST_KEPT), MOST_LINES) - (len(kept) - len(protected.failing)))
     for index in ranked:
         if scores[index] >= best * OF_BEST:
             room.take(_whole(blocks[index]))
-    room = _Room(kept, min(int(total * FILLED) - len(kept), MOST_FILLED))
+    room = _Room(kept, min(min(int(total * _filled(best)), MOST_LINES) - len(kept), MOST_FILLED))
     for index in ranked:
         room.take(_whole(blocks[index]))
     return kept
+
+
+def _filled(best: float) -> float:
+    """Return the share of a text to fill: more of it where the best score is small."""
+    sure = min(max((best - UNSURE) / (SURE - UNSURE), 0), 1)
+    return FILLED + (FILLED_IF_SURE - FILLED) * sure
 
 
 def _whole(block: Block) -> tuple[int, ...]:
@@ -60,13 +77,21 @@ class _Room:
 
     def take(self, lines: Iterable[int]) -> None:
         new = set(lines) - self._kept
-        new |= {line - 1 for line in new if line - 2 in self._kept} | {
-            line + 1 for line in new if line + 2 in self._kept
-        }
-        new -= self._kept
+        new |= self._holes(new)
         if len(new) <= self._left:
             self._kept |= new
             self._left -= len(new)
+
+    def _holes(self, new: set[int]) -> set[int]:
+        """Return the few lines that would be left out between these and those that are kept."""
+        holes: set[int] = set()
+        for start, end in spans(new):
+            for edge, step in ((start, -1), (end, 1)):
+                for far in range(2, HOLE + 2):
+                    if edge + step * far in self._kept:
+                        holes.update(range(edge + step, edge + step * far, step))
+                        break
+        return holes - new - self._kept
 
 
 def _ranked(scores: Sequence[float], least: float) -> list[int]:
@@ -93,9 +118,15 @@ def chosen_within(
         if not room.take(_whole(block)) and not room.take(own):
             for line in sorted(own, key=lambda line: line not in telling):
                 room.take((line,))
-    for line in protected.around:
+    for line in (*protected.around, *protected.details):
         room.take((line,))
     return room.kept
+
+
+def _by_score(lines: Iterable[int], blocks: Sequence[Block], scores: Sequence[float]) -> list[int]:
+    """Return the lines in the order of their blocks' scores."""
+    starts = [block.start for block in blocks]
+    return sorted(lines, key=lambda line: -scores[bisect_right(starts, line) - 1])
 
 
 def _cut(line: str, most: int) -> str:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
+
+from agtrace.text.focus.thesaurus import ALIKE, SAME
 
 LONGEST = 100
 """The characters of the longest identifier that is split into words."""
+
+LONGEST_LINE = 20_000
+"""The characters of a line in which words are looked for."""
 
 MOST_WORDS = 40
 """The words of a question that are looked for."""
@@ -24,6 +29,9 @@ WEAK = 0.3
 
 WHOLE = 1.5
 """The weight of an identifier as a whole."""
+
+LOOSE = 0.4
+"""The share of a word's weight that one like it has, or one that it is a part of."""
 
 _words = str.split
 
@@ -51,20 +59,6 @@ _WEAK_WORDS = frozenset(
     results entry entries item items logic rule rules given two three many
     """)
 )
-_SAME = (
-    "config configuration configure conf cfg", "auth authentication authenticate authorization authorize",
-    "init initialize initialization initialise", "param parameter", "arg argument", "dir directory folder",
-    "msg message", "resp response", "req request", "db database", "env environment", "max maximum most",
-    "min minimum least", "err error exception", "exec execute execution", "temp temporary tmp", "num number count",
-    "len length size", "id identifier", "info information", "pkg package", "dep dependency", "repo repository",
-    "doc documentation", "spec specification", "delete remove rm", "conn connection connect", "fail failure failed",
-    "warn warning", "retry retries attempt", "async asynchronous", "addr address", "calc calculate compute",
-    "prev previous", "attr attribute", "admin administrator", "app application", "expire expiry expiration ttl",
-    "wait sleep delay", "stop terminate kill shutdown", "start begin launch", "dest destination", "src source",
-    "str string", "int integer", "bool boolean", "char character", "dict dictionary", "stat statistics",
-    "regex pattern", "encode encoding", "password passwd", "timeout timed", "sync synchronize", "sep separator",
-    "limit cap", "choose pick select", "order sort", "check validate verify",
-)  # fmt: skip
 
 _IDENTIFIER = re.compile(r"\w+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -74,6 +68,7 @@ _ENDING = re.compile(
 )
 _LONG_ENDING = re.compile(r"(?:[ae]n(?:ces?|cy|t(?:ly|s)?)|[ai](?:ble|bly|bility)|ive(?:ly|s)?|al(?:ly)?|ness|ity)$")
 _SHORTEST_STEM, _SHORTEST_BEFORE_LONG = 3, 5
+_SHORTEST_BEGINNING, _SHORTEST_END = 4, 5
 
 
 @lru_cache(4096)
@@ -98,16 +93,16 @@ def parts(identifier: str) -> list[str]:
     return [part for part in identifier.split("_") if part]
 
 
-def _groups() -> dict[str, frozenset[str]]:
+def _groups(table: Iterable[str]) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
-    for words in _SAME:
+    for words in table:
         stems = {stem(word) for word in words.split()}
         for one in stems:
             found.setdefault(one, set()).update(stems)
     return {one: frozenset(stems) for one, stems in found.items()}
 
 
-_RELATIVES = _groups()
+_SAME, _ALIKE = _groups(SAME), _groups(ALIKE)
 
 
 class Term(NamedTuple):
@@ -116,6 +111,8 @@ class Term(NamedTuple):
     forms: frozenset[str]
     """Stems any of which is this word, or one identifier in lower case without underscores."""
     weight: float = 1.0
+    like: frozenset[str] = frozenset()
+    """Stems of words that may stand for it."""
 
 
 class Question(NamedTuple):
@@ -127,21 +124,37 @@ class Question(NamedTuple):
     def of(cls, question: str) -> Question:
         """Take the words out of a question that can tell anything."""
         terms: dict[frozenset[str], Term] = {}
-        for identifier in _IDENTIFIER.findall(question):
+        written = _IDENTIFIER.findall(question)
+        for identifier in written:
             split = parts(identifier)
             if len(split) > 1 and (whole := _plain(identifier)) and len(whole) > _SHORTEST_STEM:
                 terms.setdefault(frozenset({whole}), Term(frozenset({whole}), WHOLE))
             for part in split:
                 if term := _term(part.lower()):
                     terms.setdefault(term.forms, term)
+        for compound in _compounds(written):
+            terms.setdefault(frozenset({compound}), Term(frozenset({compound})))
         return cls(tuple(terms.values())[:MOST_WORDS])
+
+    def weight(self, number: int) -> float:
+        """Return the weight of a word, or of those like it, by a number that `Finder.telling` gives."""
+        loose, at = divmod(number, len(self.terms))
+        return self.terms[at].weight * (LOOSE if loose else 1)
 
 
 def _term(word: str) -> Term | None:
     if word in _STOP_WORDS or len(word) < 2:
         return None
     one = stem(word)
-    return Term(_RELATIVES.get(one, frozenset()) | {one}, WEAK if word in _WEAK_WORDS else 1.0)
+    forms = _SAME.get(one, frozenset()) | {one}
+    like = frozenset[str]().union(*(_ALIKE.get(form, ()) for form in forms)) - forms
+    return Term(forms, WEAK if word in _WEAK_WORDS else 1.0, like)
+
+
+def _compounds(written: Sequence[str]) -> list[str]:
+    """Return what two words that follow each other would be as one: "file name" is `filename`."""
+    words = [word.lower() for word in written]
+    return [stem(one + other) for one, other in pairwise(words) if len(one) > 1 and len(other) > 2]
 
 
 def _plain(identifier: str) -> str:
@@ -149,8 +162,8 @@ def _plain(identifier: str) -> str:
 
 
 def identifiers(line: str) -> list[str]:
-    """Return the identifiers, words and numbers of a line."""
-    return _IDENTIFIER.findall(line)
+    """Return the identifiers, words and numbers of a line, of a very long one those at its beginning."""
+    return _IDENTIFIER.findall(line[:LONGEST_LINE])
 
 
 class Finder:
@@ -158,32 +171,47 @@ class Finder:
 
     def __init__(self, question: Question) -> None:
         self._terms: dict[str, list[int]] = {}
+        self._count = len(question.terms)
         for number, term in enumerate(question.terms):
             for form in term.forms:
                 self._terms.setdefault(form, []).append(number)
+            for form in term.like:
+                self._terms.setdefault(form, []).append(number + self._count)
 
     def telling(self, vocabulary: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """Return those of these identifiers that have words of the question, with the numbers of the words."""
-        found = {identifier: self._of(identifier) for identifier in self._candidates(vocabulary)}
+        """Return those of these identifiers that have words of the question, with the numbers of the words.
+
+        A word that is only like the question's has that one's number and the count of the question's words.
+        """
+        known = [identifier for identifier in vocabulary if len(identifier) <= LONGEST]
+        found = {identifier: self._of(identifier, forms) for identifier, forms in self._candidates(known).items()}
         return {identifier: numbers for identifier, numbers in found.items() if numbers}
 
-    def _candidates(self, vocabulary: Iterable[str]) -> Iterator[str]:
-        """Yield the identifiers in which the letters of a word stand: all are searched at once, which is faster."""
-        known = [identifier for identifier in vocabulary if len(identifier) <= LONGEST]
+    def _candidates(self, known: Sequence[str]) -> dict[str, list[str]]:
+        """Return the identifiers in which the letters of a word stand: all are searched at once, which is faster."""
         joined = "\n".join(map(str.lower, known))
         begins = list(accumulate((len(identifier.lower()) + 1 for identifier in known), initial=0))
-        candidates = set()
+        candidates: dict[int, list[str]] = {}
         for form in self._terms:
             at = joined.find(form)
             while at >= 0:
                 number = bisect_right(begins, at) - 1
-                candidates.add(number)
+                candidates.setdefault(number, []).append(form)
                 at = joined.find(form, begins[number + 1])
-        return (known[number] for number in sorted(candidates))
+        return {known[number]: candidates[number] for number in sorted(candidates)}
 
-    def _of(self, identifier: str) -> tuple[int, ...]:
+    def _of(self, identifier: str, candidates: Sequence[str]) -> tuple[int, ...]:
         split = parts(identifier)
         forms = dict.fromkeys(map(stem, split))
         if len(split) > 1:
             forms[_plain(identifier)] = None
-        return tuple(number for form in forms for number in self._terms.get(form, ()))
+        exact = [number for form in forms for number in self._terms.get(form, ())]
+        return tuple(exact) or tuple(self._in_compounds(split, candidates))
+
+    def _in_compounds(self, split: Iterable[str], forms: Iterable[str]) -> Iterator[int]:
+        """Yield the numbers of words that begin or end a longer one: "user" in `username`."""
+        for part in {part.lower() for part in split}:
+            for form in forms:
+                begins = len(form) >= _SHORTEST_BEGINNING and part.startswith(form)
+                if begins or (len(form) >= _SHORTEST_END and part.endswith(form)):
+                    yield from (number + self._count for number in self._terms[form] if number < self._count)

@@ -1,0 +1,49 @@
+"""Finds the lines of a large text that match a pattern, with Rust's regex engine: linear, and many lines at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from pydantic_core import SchemaValidator, core_schema
+
+AT_ONCE = 256
+"""The lines that are tested together; if one of them may match, their halves are,"""
+
+ONE_BY_ONE = 8
+"""down to so many lines."""
+
+
+def tester(pattern: str) -> Callable[[str], bool]:
+    """Return a test whether a text has a match; it also holds for a text that Rust can't read (lone surrogates)."""
+    matches = _validator(pattern)
+    return lambda text: matches(text) or not readable(text)
+
+
+def _validator(pattern: str) -> Callable[[str], bool]:
+    schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
+    return SchemaValidator(schema).isinstance_python
+
+
+_well_formed = _validator("")
+
+
+def readable(text: str) -> bool:
+    """Return whether Rust can read a text: it accepts no lone surrogates."""
+    return text.isascii() or _well_formed(text)
+
+
+def lines_with(lines: Sequence[str], test: Callable[[str], bool]) -> Iterator[int]:
+    """Yield the numbers of the lines for which a test holds that holds for a text if it does for any of its lines."""
+    for start in range(0, len(lines), AT_ONCE):
+        yield from _within(lines, start, min(start + AT_ONCE, len(lines)), test)
+
+
+def _within(lines: Sequence[str], start: int, end: int, test: Callable[[str], bool]) -> Iterator[int]:
+    if end - start <= ONE_BY_ONE:
+        yield from (line for line in range(start, end) if test(lines[line]))
+        return
+    if not test("\n".join(lines[start:end])):
+        return
+    middle = (start + end) // 2
+    yield from _within(lines, start, middle, test)
+    yield from _within(lines, middle, end, test)
