@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -113,7 +114,7 @@ def shown(endpoint: str) -> str:
 
 
 def _built_in(text: str, question: str, first_line: int) -> Pruned:
-    found = focus(text, question, first_line=first_line)
+    found = focus(text, question, first_line=first_line, clock=time.thread_time)
     if not isinstance(found, Unfocused):
         return Pruned(found.text, found.kept_lines)
     if found.reason == "too_slow":
