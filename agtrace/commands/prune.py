@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agtrace.commands.options import Address, settings_options
+from agtrace.problems import SettingError
 
 
 @click.command()
@@ -18,8 +19,8 @@ def prune(address: tuple[str, int] | None, with_parent: bool) -> None:
     anything goes wrong, as it is. The setting pruner.endpoint says which pruner is asked: by default a built-in one.
 
     \b
-      claude mcp add agtrace-prune -- agtrace prune
-      codex mcp add agtrace-prune -- agtrace prune
+      claude mcp add --scope user agtrace_prune -- agtrace prune
+      codex mcp add agtrace_prune -- agtrace prune
 
     With --http, clients must send the token, AGTRACE_HTTP_TOKEN or the one of `agtrace mcp --show-token`. A line on
     stderr says when it is ready. `agtrace run` does all of this for one run of an agent.
@@ -36,9 +37,12 @@ def prune(address: tuple[str, int] | None, with_parent: bool) -> None:
         return
     from agtrace.pruning.server import serve_http
     from agtrace.serving.ending import end
+    from agtrace.serving.http_door import is_loopback
     from agtrace.serving.http_token import load_token
 
     host, port = address
+    if not is_loopback(host):
+        raise SettingError(f"{host} can be reached from other machines: whoever reaches the server can run commands")
     settings = found.live.current.settings
     token = settings.http.token or load_token(settings.token_file)
     end(serve_http(found, host, port, token, with_parent=with_parent))

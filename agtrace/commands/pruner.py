@@ -19,14 +19,14 @@ from agtrace.problems import SettingError
 )
 @settings_options
 def pruner(address: tuple[str, int]) -> None:
-    """Serve the built-in pruner over HTTP, in the way of SWE-Pruner.
+    """Serve the built-in pruner over HTTP, with the same API as SWE-Pruner.
 
     POST /prune takes {"query": QUESTION, "code": TEXT} and answers with the lines that the question is about, in
     pruned_code. It needs no model and no GPU, and listens on loopback only.
 
     \b
       agtrace pruner --http 127.0.0.1:8000
-      curl http://127.0.0.1:8000/prune --json '{"query": "Which timeout is used?", "code": "..."}'
+      jq -Rs '{query: "Which timeout is used?", code: .}' server.py | curl -s --json @- http://127.0.0.1:8000/prune
     """
     from agtrace.pruning.service import serve
     from agtrace.serving.ending import end

@@ -24,7 +24,7 @@ from agtrace.pruning.signals import end_like
 )
 @settings_options
 def run(command: tuple[str, ...], provider: str, no_pruner: bool, log: str | None) -> None:
-    """Run an agent that can read files, run commands and search with a question, and gets what answers it.
+    """Run an agent with read, bash and grep tools that return only the lines that answer a question.
 
     For as long as the agent runs, there is a server like `agtrace prune` for it alone; nothing in the agent's settings
     changes. Without a command the agent is started by its name. A command must name it, as all of these do, and start

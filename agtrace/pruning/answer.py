@@ -19,6 +19,8 @@ from agtrace.shaping.digest import Limits, gather, of_mode
 from agtrace.text.failing_lines import read
 from agtrace.text.lines import without_controls
 
+_OPENED = "`read` with the ref below as file_path, from start_line={gap} to end_line={end}, shows them, in parts"
+
 USUAL_WIDTH = 2_000
 """Characters of a line unless the request names a mode: an agent may need all of a line to edit it."""
 
@@ -37,11 +39,11 @@ def limits_of(mode: Any) -> Limits:
     return of_mode("standard")._replace(width=USUAL_WIDTH) if mode is None else of_mode(mode)
 
 
-def fitted(text: str, limits: Limits, *, first_line: int = 1, output: bool = True) -> Given:
-    """Return a text within limits: its head and tail, and of an output its failing lines; what is left out is named."""
+def fitted(text: str, limits: Limits, *, first_line: int = 1, failing: bool = True) -> Given:
+    """Return a text within limits: its head and tail, and its failing lines; what is left out is named."""
     lines = text.removesuffix("\n").split("\n")
-    told = read(lines) if output else (None for _ in lines)
-    found = gather(zip(lines, told, strict=False), limits, first=first_line).digest(limits.budget)
+    told = read(lines) if failing else (None for _ in lines)
+    found = gather(zip(lines, told, strict=False), limits, first=first_line).digest(limits.budget, _OPENED)
     return Given(found.text if found.shortened else text, found.lines, found.shortened)
 
 

@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from agtrace_schema.requests import Mode
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from agtrace.problems import InvalidParameter
@@ -33,6 +42,10 @@ def _without_nul(given: str) -> str:
     if "\0" in given:
         raise PydanticCustomError("nul", "no NUL character is allowed")
     return given
+
+
+def _several(given: Any) -> Any:
+    return [given] if isinstance(given, str) else given
 
 
 def _one_line(given: str) -> str:
@@ -67,9 +80,10 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     context_focus_question: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | None = Field(
-        None, description="A whole sentence that names what to keep; the rest is left out, with its line numbers."
+        None,
+        description="A full sentence that names what to keep; each gap gives the numbers of the lines left out.",
     )
-    mode: Mode | None = Field(None, description="How much an answer may hold; usually as `standard`.")
+    mode: Mode | None = Field(None, description="How much is shown: 5,000, 40,000 (usual) or 200,000 characters.")
 
 
 class ReadArguments(Arguments):
@@ -108,7 +122,7 @@ class BashArguments(Arguments):
     cwd: _FilePath | None = Field(None, description="A folder; by default the server's.")
     env: dict[_Name, _Value] = Field(default_factory=dict, description="Variables besides those of the server.")
     timeout_ms: _Milliseconds = 120_000
-    allow_nonzero_exit: bool = Field(False, description="Whether a failing command gives its output, not an error.")
+    allow_nonzero_exit: bool = Field(False, description="Whether a nonzero exit is an ordinary result, not an error.")
 
 
 class GrepArguments(Arguments):
@@ -118,7 +132,9 @@ class GrepArguments(Arguments):
     patterns: Annotated[tuple[_Pattern, ...], Field(strict=False, min_length=1, max_length=50)] | None = Field(
         None, description="Any of these, instead of pattern."
     )
-    paths: Annotated[tuple[_FilePath, ...], Field(strict=False, min_length=1, max_length=1_000)] = Field(
+    paths: Annotated[
+        tuple[_FilePath, ...], BeforeValidator(_several), Field(strict=False, min_length=1, max_length=1_000)
+    ] = Field(
         (".",), description="Files and folders, which are searched with hidden and ignored files, but without .git."
     )
     cwd: _FilePath | None = Field(None, description="A folder; by default the server's.")

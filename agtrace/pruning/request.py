@@ -25,7 +25,12 @@ from agtrace.pruning.states import TERMINAL, Course, Req
 from agtrace.pruning.toolbox import REFERENCE, TOOLS, Workbench
 from agtrace.pruning.tools.output import Output, ToolFailed
 from agtrace.settings.model import Pruner
+from agtrace.shaping.focusing import focused
+from agtrace.text.focus import Focused
 from agtrace.text.focus.diffs import is_diff
+
+_NOTHING = {"bash": "(no output)", "grep": "(no matches)"}
+"""What stands for an empty output: a model may take an empty answer for a fault."""
 
 MOST_AT_WORK = 16
 """The most requests at work at a time, from the tool to the answer: each may hold an output of some megabytes."""
@@ -107,7 +112,7 @@ async def _worked(place: Workplace, passage: Passage, wanted: Arguments) -> type
     try:
         output = await TOOLS[passage.tool].run(wanted, place.bench)
     except ToolFailed as failure:
-        return await _failed(passage, failure, wanted)
+        return await _failed(place, passage, failure, wanted)
     text = await anyio.to_thread.run_sync(redact, output.text)
     size = len(text.encode())
     passage.go("done", duration_ms=round(output.duration_ms, 1), bytes=size)
@@ -129,7 +134,7 @@ def _checked(passage: Passage, given: Mapping[str, Any]) -> Arguments:
         raise MCPError(types.INVALID_PARAMS, message, {"request_id": passage.id, "errors": errors}) from None
 
 
-async def _failed(passage: Passage, failure: ToolFailed, wanted: Arguments) -> types.CallToolResult:
+async def _failed(place: Workplace, passage: Passage, failure: ToolFailed, wanted: Arguments) -> types.CallToolResult:
     """Return the error of a tool, with what it gave until then."""
     output = failure.output
     text = await anyio.to_thread.run_sync(redact, output.text if output else "")
@@ -142,17 +147,36 @@ async def _failed(passage: Passage, failure: ToolFailed, wanted: Arguments) -> t
         duration_ms=round(output.duration_ms, 1) if output else passage.ms,
         timeout_ms=failure.timeout_ms,
     )
-    shown_text = await anyio.to_thread.run_sync(fitted, text, limits_of(wanted.mode))
+    return await anyio.to_thread.run_sync(_told, place, passage, wanted, failure, text, message)
+
+
+def _told(
+    place: Workplace, passage: Passage, wanted: Arguments, failure: ToolFailed, text: str, message: str
+) -> types.CallToolResult:
+    """Return the answer of a tool that failed.
+
+    A question to what it gave until then is answered by the built-in pruner: an agent often asks why something failed.
+    """
+    limits, question = limits_of(wanted.mode), wanted.context_focus_question
+    pruning = Pruning(reason="no_question" if question is None else "not_prunable")
+    shown_text = fitted(text, limits)
+    if question is not None and text and place.configured.pruner.enabled:
+        found = focused(text, redact(question), limits.chars, size=len)
+        if isinstance(found, Focused):
+            shown_text = Given(found.text, found.kept_lines, False)
+            kept, total = found.kept_lines, found.total_lines
+            pruning = Pruning(attempted=True, applied=True, kept_lines=kept, total_lines=total)
+    kept_id = place.bench.kept.keep(text) if pruning.applied or shown_text.is_cut else None
     said = Given(f"{message}\n{shown_text.text}" if text else message, shown_text.shown_lines, shown_text.is_cut)
     return result(
         said,
         request_id=passage.id,
         tool=passage.tool,
-        output=output,
+        output=failure.output,
         raw_bytes=len(text.encode()),
         total_lines=_lines(text),
-        pruning=Pruning(reason="not_prunable" if wanted.context_focus_question else "no_question"),
-        reference=None,
+        pruning=pruning,
+        reference=kept_id and f"{REFERENCE}{kept_id}",
         error={"code": failure.error_code, "message": message},
     )
 
@@ -216,10 +240,11 @@ def _answer(
 ) -> types.CallToolResult:
     limits = limits_of(wanted.mode)
     if pruned is None:
-        given = fitted(text, limits, first_line=output.first_line, output=passage.tool == "bash")
+        given = fitted(text, limits, first_line=output.first_line, failing=passage.tool != "grep")
+        given = given if given.text else Given(_NOTHING.get(passage.tool, ""), 0, False)
     else:
         given = fitted_pruned(redact(pruned.text), limits)
-    kept = place.bench.kept.keep(text) if pruned is not None or given.is_cut else None
+    kept = place.bench.kept.keep(text, output.first_line) if pruned is not None or given.is_cut else None
     return result(
         given,
         request_id=passage.id,

@@ -46,14 +46,17 @@ async def _read(wanted: ReadArguments, bench: Workbench) -> Output:
 def _read_kept(wanted: ReadArguments, kept: KeptTexts) -> Output:
     """Read lines of an earlier output."""
     began = time.monotonic()
-    text = kept.read(wanted.file_path.removeprefix(REFERENCE))
-    if text is None:
+    found = kept.read(wanted.file_path.removeprefix(REFERENCE))
+    if found is None:
         raise ToolFailed("ENOENT", "There is no output under this reference any more: outputs are kept for a day.")
-    first, last = wanted.lines or (1, None)
-    lines = [f"{line}\n" for line in text.removesuffix("\n").split("\n")]
-    if first > max(len(lines), 1):
-        raise ToolFailed("out_of_range", f"The output has {len(lines):,} lines: there is no line {first:,}.")
-    chosen = "".join(lines[first - 1 : last]) if text.endswith("\n") else "".join(lines[first - 1 : last])[:-1]
+    lines = found.text.removesuffix("\n").split("\n")
+    begin, end = found.first_line, found.first_line + len(lines) - 1
+    first, last = wanted.lines or (begin, end)
+    first, last = max(first, begin), end if last is None else min(last, end)
+    if first > last:
+        raise ToolFailed("out_of_range", f"The output has the lines {begin:,} to {end:,}.")
+    chosen = "\n".join(lines[first - begin : last - begin + 1])
+    chosen += "\n" if last == end and found.text.endswith("\n") else ""
     return Output(chosen, len(chosen.encode()), 0, None, 1000 * (time.monotonic() - began), first)
 
 
@@ -81,7 +84,8 @@ TOOLS: Mapping[str, Tool] = {
     ),
     "grep": Tool(
         "Search files",
-        "Search files for regular expressions. Hits are shown as path:line:text, lines around them as path-line-text.",
+        "Search files for regular expressions, also hidden and ignored files. Hits are path:line:text, lines around "
+        "them path-line-text; (?i) before a pattern ignores case.",
         GrepArguments,
         _grep,
     ),

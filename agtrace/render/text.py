@@ -37,6 +37,13 @@ def text_head(answer: dict[str, Any]) -> None:
     OUT.print()
 
 
+_WHY = {
+    "no telling words": "its words don't tell the lines apart",
+    "saves too little": "that would leave out hardly anything",
+    "diff": "a diff is shown whole",
+}
+
+
 def told_focus(answer: dict[str, Any]) -> None:
     """Print what became of a question, if there was one."""
     pruning = answer.get("pruning")
@@ -47,9 +54,8 @@ def told_focus(answer: dict[str, Any]) -> None:
             f"{pruning['kept_lines']:,} of {counted(pruning['total_lines'], 'line')}: those that the question is about"
         )
     else:
-        why = (pruning.get("error") or pruning["reason"]).replace("_", " ")
-        more = f", {pruning['summary']}" if "summary" in pruning else ""
-        said = f"not reduced to what the question is about: {why}{more}"
+        why = pruning.get("summary") or (pruning.get("error") or pruning["reason"]).replace("_", " ")
+        said = f"not reduced to what the question is about: {_WHY.get(why, why)}"
     OUT.print(Text(said, style="yellow"))
 
 

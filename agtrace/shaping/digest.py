@@ -38,6 +38,9 @@ def of_mode(mode: Mode) -> Limits:
     return Limits(found.chars, found.lines, found.width, found.max_bytes)
 
 
+OPENED = "start_line={gap}, end_line={end} shows them"
+"""How the omitted lines of a text are read, from the first to the last of them."""
+
 _NOTES = 400  # characters reserved for notes on the digest, and their lines:
 _NOTE_LINES = 3
 _JOINER = "\u200d"
@@ -93,8 +96,8 @@ class Gathered:
         while len(self.tail) > self.limits.lines or self._tail_chars > self.limits.chars + self.limits.width:
             self._tail_chars -= len(self.tail.popleft().text) + 1
 
-    def digest(self, most_bytes: int) -> Digest:
-        """Return the digest, in at most this many bytes as JSON."""
+    def digest(self, most_bytes: int, opened: str = OPENED) -> Digest:
+        """Return the digest, in at most this many bytes as JSON; `opened` says how the omitted lines are read."""
         whole = self._whole(most_bytes)
         if whole is not None:
             return Digest(whole, self.lines, False, 0, None)
@@ -104,7 +107,8 @@ class Gathered:
         around = [line for line in self._around(room, chosen) if line.number not in chosen]
         shown_failures += sum(line.failing for line in around)
         chosen |= {line.number: line.text for line in around}
-        return self._composed(chosen, self.failures.count - shown_failures, room.reached(limits, most_bytes))
+        lost = self.failures.count - shown_failures
+        return self._composed(chosen, lost, room.reached(limits, most_bytes), opened)
 
     def _whole(self, most_bytes: int) -> str | None:
         """Return the text unchanged if all of it is within the limits."""
@@ -138,7 +142,7 @@ class Gathered:
         taken = {*chosen, *(line.number for line in end)}
         return end + room.take_all(line for line in self.head if line.number not in taken)
 
-    def _composed(self, chosen: dict[int, str], lost: int, reached: str | None) -> Digest:
+    def _composed(self, chosen: dict[int, str], lost: int, reached: str | None, opened: str) -> Digest:
         """Return the chosen lines in order, with a line after the head that counts the omitted ones."""
         left, last = self.lines - len(chosen), self.first + self.lines - 1
         if not left:
@@ -147,7 +151,7 @@ class Gathered:
         gap = next(number for number in range(self.first, last + 1) if number not in chosen)
         end = next(number for number in range(last, gap - 1, -1) if number not in chosen)
         numbered = "; numbered lines report failures" if self.failures.count > lost else ""
-        marker = f"... {left:,} lines left out: start_line={gap}, end_line={end} shows them{numbered} ..."
+        marker = f"... {left:,} lines left out: {opened.format(gap=gap, end=end)}{numbered} ..."
         all_failures, tests = f"{self.failures.count:,} failing lines", f"{self.failures.tests:,} failed tests"
         lines = [chosen[number] for number in sorted(chosen) if number < gap]
         lines += [marker, *(chosen[number] for number in sorted(chosen) if number > gap)]

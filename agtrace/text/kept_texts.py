@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import NamedTuple
 from uuid import uuid4
 
 import zstandard
@@ -24,27 +25,38 @@ _ID = re.compile(r"[0-9a-f]{16}")
 _SUFFIX = ".zst"
 
 
+class KeptText(NamedTuple):
+    """A text that was kept."""
+
+    text: str
+    first_line: int
+    """The number of its first line where it comes from."""
+
+
 class KeptTexts:
     """The texts in a folder. Safe to use from several threads and processes: each text is written once, atomically."""
 
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
         self._folder, self._now = folder, now
 
-    def keep(self, text: str) -> str | None:
-        """Keep a text, already without secrets; return its id, or None if it can't be written."""
+    def keep(self, text: str, first_line: int = 1) -> str | None:
+        """Keep a text, already without secrets; return its id, or None if it can't be written.
+
+        `first_line` is the number of its first line where it comes from.
+        """
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._clear()
             id = uuid4().hex[:16]
             with NamedTemporaryFile(dir=self._folder, prefix=".") as fresh:  # readable by its owner only
-                fresh.write(zstandard.ZstdCompressor(level=3).compress(text.encode()))
+                fresh.write(zstandard.ZstdCompressor(level=3).compress(f"{first_line}\n{text}".encode()))
                 fresh.flush()
                 os.link(fresh.name, self._path(id))
         except OSError:
             return None
         return id
 
-    def read(self, id: str) -> str | None:
+    def read(self, id: str) -> KeptText | None:
         """Return a text; None if there is none under this id any more."""
         if not _ID.fullmatch(id):
             return None
@@ -52,8 +64,9 @@ class KeptTexts:
         try:
             if path.stat().st_mtime < self._now() - KEPT_SECONDS:
                 return None
-            return zstandard.ZstdDecompressor().decompress(path.read_bytes()).decode()
-        except (OSError, zstandard.ZstdError, UnicodeDecodeError):
+            number, _, text = zstandard.ZstdDecompressor().decompress(path.read_bytes()).decode().partition("\n")
+            return KeptText(text, int(number))
+        except (OSError, zstandard.ZstdError, ValueError):
             return None
 
     def _path(self, id: str) -> Path:

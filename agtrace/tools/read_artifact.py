@@ -271,11 +271,12 @@ def _exec(opening: _Opening) -> Reply:
     """Answer with an output that `agtrace prune` kept. Raises `InvalidArtifactRef` once it is gone."""
     id = opening.reference.output
     ref = f"ax://exec/{id}"
-    text = KeptTexts(limits().settings.kept_outputs).read(id)
-    if text is None:
+    kept = KeptTexts(limits().settings.kept_outputs).read(id)
+    if kept is None:
         raise InvalidArtifactRef(ref, "there is no such output any more: outputs are kept for a day")
-    given = opening.text(ref, "Outputs are kept for a day; repeat the command for a later one.", text, output=True)
-    return opening.reply(f"Output {id}: {counted(line_count(text), 'line')}", given)
+    given = opening.text(ref, "Outputs are kept for a day; repeat the command for a later one.", kept.text, output=True)
+    origin = f", of which line 1 is line {kept.first_line:,} of the file" if kept.first_line > 1 else ""
+    return opening.reply(f"Output {id}: {counted(line_count(kept.text), 'line')}{origin}", given)
 
 
 def _overview(session: Session) -> str:

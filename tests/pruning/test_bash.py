@@ -113,7 +113,10 @@ def test_of_a_long_output_both_ends_are_kept_in_whole_lines(tmp_path: Path) -> N
     assert rest[:-3] == [str(number) for number in range(1_000_001 - len(rest) + 3, 1_000_001)]
     assert output.truncated and output.truncated.total_bytes == total == 6_888_896 + 6
     assert MOST_CAPTURED - 30 < output.truncated.kept_bytes <= MOST_CAPTURED
-    assert lines[gap] == f"... ({total - output.truncated.kept_bytes} bytes left out) ..."
+    assert (
+        lines[gap]
+        == f"... ({total - output.truncated.kept_bytes:,} bytes left out; the lines below are counted without them) ..."
+    )
 
 
 @needs_proc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -179,6 +180,50 @@ def test_a_tool_that_fails_says_why_and_what_it_gave(
     assert failed["exit_code"] == exit_code
     assert ("some" in answer.text) == (exit_code == 3)
     assert driven.pruner.asked == []
+
+
+def test_a_question_about_a_command_that_fails_is_answered_with_its_error(driven: Driven) -> None:
+    (driven.folder / "build.log").write_text(TEXT + "src/net/socket.cc:88:14: error: no member named 'fd'\n" + TEXT)
+    asked = {"context_focus_question": "Why did the build of the socket fail?"}
+    answer = driven.server.call("bash", {"command": "cat build.log; exit 2", **asked})
+    assert answer.is_error and answer.about["exit_code"] == 2 and answer.about["pruning"]["applied"]
+    assert "error: no member named 'fd'" in answer.text and len(answer.text) < len(TEXT) / 2
+    assert "lines left out" in answer.text and driven.pruner.asked == []
+    kept = driven.server.call("read", {"file_path": answer.about["ref"]})
+    assert kept.text == (driven.folder / "build.log").read_text()
+
+
+def test_of_a_failed_command_s_long_output_the_rest_can_be_read(driven: Driven) -> None:
+    answer = driven.server.call("bash", {"command": "seq 1 5000; exit 1"})
+    assert answer.is_error and answer.about["truncation"] and "`read` with the ref below" in answer.text
+    rest = driven.server.call("read", {"file_path": answer.about["ref"], "start_line": 2_000, "end_line": 2_002})
+    assert rest.text.split() == ["2000", "2001", "2002"]
+
+
+def test_the_reference_of_a_range_has_the_numbers_of_the_file(driven: Driven) -> None:
+    driven.set(endpoint="builtin")
+    lines = [f"line {number} of a file that is about nothing in particular" for number in range(1, 401)]
+    lines[299] = "the timeout decides how long the server waits"
+    (driven.folder / "file.txt").write_text("\n".join(lines))
+    asked = {"context_focus_question": QUESTION}
+    answer = driven.server.call("read", {"file_path": "file.txt", "start_line": 201, "end_line": 390, **asked})
+    first, last = map(int, re.findall(r"left out: (\d+)-(\d+)", answer.text)[0])
+    assert first >= 201
+    gap = driven.server.call("read", {"file_path": answer.about["ref"], "start_line": first, "end_line": last})
+    assert gap.text.split("\n") == lines[first - 1 : last]
+    outside = driven.server.call("read", {"file_path": answer.about["ref"], "start_line": 391})
+    assert outside.is_error and "201 to 390" in outside.text
+
+
+def test_of_a_long_log_that_is_read_the_failing_line_stays(driven: Driven) -> None:
+    failing = "src/net/socket.cc:88:14: error: no member named 'fd'"
+    answer = driven.read(20 * TEXT + failing + "\n" + 20 * TEXT, question=None)
+    assert answer.about["truncation"] and f"4001: {failing}" in answer.text
+
+
+def test_nothing_is_said_in_words(driven: Driven) -> None:
+    assert driven.server.call("bash", {"command": "true"}).text == "(no output)"
+    assert driven.server.call("grep", {"pattern": "nowhere to be found", "paths": "file.txt"}).text == "(no matches)"
 
 
 @drives((Req.EXECUTING_TOOL, "timed out"))

@@ -152,7 +152,7 @@ class Capture:
         head = _to_line_end(bytes(self._head[:half]))
         tail = _from_line_start(bytes((whole or self._tail)[-half:] if half else b""))
         size = len(head) + len(tail)
-        gap = f"... ({self.total - size} bytes left out) ...\n"
+        gap = f"... ({self.total - size:,} bytes left out; the lines below are counted without them) ...\n"
         first = head.decode("utf-8", "replace")
         if first and not first.endswith("\n"):
             first += "\n"
