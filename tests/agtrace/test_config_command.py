@@ -10,6 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from agtrace.settings.model import Tools
+from agtrace.tools import TOOLS
 from tests.agtrace.terminal import Said, agtrace, agtrace_here
 
 TOKEN = "tok-" + "73b1" * 6
@@ -425,3 +427,7 @@ def test_the_schema_accepts_what_the_check_accepts(
     said = checked(written(tmp_path / "a.json", json.dumps(values)))
     assert (said.code == 0) is usable, said
     assert jsonschema.Draft202012Validator(schema).is_valid(values) is usable
+
+
+def test_every_tool_can_be_configured() -> None:
+    assert set(Tools.model_fields) == {*TOOLS, "search_events"}

@@ -116,7 +116,7 @@ def data_dir(home: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_eight_read_only_tools_are_listed_with_both_schemas(tell: Callable[..., Any], mode: str) -> None:
+def test_only_tools_that_read_are_listed_with_both_schemas(tell: Callable[..., Any], mode: str) -> None:
     """In both eras of the protocol."""
 
     async def story(agent: Agent) -> None:
