@@ -58,20 +58,8 @@ def costs(
     behind: str | None = None,
 ) -> Costs:
     """Return what the selected sessions spent in the selected period, by group."""
-    label = _label(connection, by)
-    families_of = {member: family for family in families(connection, selection) for member in family.members}
-    groups: dict[str, _Group] = defaultdict(_Group)
-    total = _Group()
-    for day, sums in _responses(connection, selection, families_of):
-        family = families_of[sums.key]
-        for group in (groups[label(family, day, sums.model)], total):
-            group.used.add(sums, prices)
-            group.note(family, sums.key)
-    for member in _without_figures(connection, selection, families_of):
-        family = families_of[member]
-        for group in (groups[label(family, _day(family.started_at), "")], total):
-            group.used.untold += 1
-            group.note(family, member)
+    groups = _grouped(connection, selection, by, prices)
+    total = _together(groups.values())
     twice = usage.counted_twice(connection, Among("session", sessions=tuple(total.members))).keys()
     for group in (*groups.values(), total):
         group.used.shared = len(group.members & twice)
@@ -88,6 +76,32 @@ def costs(
         prices=f"{prices.source}, {prices.dated}" if dollars else None,
         behind=behind,
     )
+
+
+def _grouped(connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable) -> dict[str, _Group]:
+    label = _label(connection, by)
+    families_of = {member: family for family in families(connection, selection) for member in family.members}
+    groups: dict[str, _Group] = defaultdict(_Group)
+    for day, sums in _responses(connection, selection, families_of):
+        family = families_of[sums.key]
+        group = groups[label(family, day, sums.model)]
+        group.used.add(sums, prices)
+        group.note(family, sums.key)
+    for member in _without_figures(connection, selection, families_of):
+        family = families_of[member]
+        group = groups[label(family, _day(family.started_at), "")]
+        group.used.untold += 1
+        group.note(family, member)
+    return groups
+
+
+def _together(groups: Iterable[_Group]) -> _Group:
+    total = _Group()
+    for group in groups:
+        total.used.include(group.used)
+        total.sessions |= group.sessions
+        total.members |= group.members
+    return total
 
 
 def _responses(
