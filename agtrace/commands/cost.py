@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 import click
-from agtrace_schema.costs import CostBy
+from agtrace_schema.requests import CostBy
 
 from agtrace.commands.errors import tell
 from agtrace.commands.options import PROVIDERS, plain_json, project

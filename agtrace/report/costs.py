@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from agtrace_indexer.index.questions import usage
 from agtrace_indexer.index.questions.usage import Among, ModelSums
-from agtrace_schema.costs import CostBy, Costs, Spent, UnpricedModel
+from agtrace_schema.costs import Costs, Spent, UnpricedModel
+from agtrace_schema.requests import CostBy
 
 from agtrace.report.selection import Family, Selection, believable, families, in_period
 from agtrace.sessions.prices import PriceTable

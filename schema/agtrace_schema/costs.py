@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from agtrace_schema.answers import Made
 from agtrace_schema.model import Model
-
-CostBy = Literal["day", "week", "month", "project", "model", "agent"]
+from agtrace_schema.requests import CostBy
 
 
 class Spent(Model):

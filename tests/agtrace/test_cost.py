@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from agtrace_schema.costs import CostBy, Costs
+from agtrace_schema.costs import Costs
+from agtrace_schema.requests import CostBy
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
