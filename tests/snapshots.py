@@ -107,6 +107,8 @@ COMMANDS: list[list[str]] = [
     ["compare", CLAUDE, GEMINI],
     ["reasoning", CLAUDE],
     ["analyze", LARGE],
+    ["cost", "--by", "model"],
+    ["cost", "--by", "week", "--json"],
 ]
 """The commands that a person types."""
 

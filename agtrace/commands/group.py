@@ -42,6 +42,10 @@ _COMMANDS = {
         "Count calls or tokens by tool, file, model, day ...",
         lambda: import_module("agtrace.commands.count").count,
     ),
+    "cost": _Listed(
+        "Show what was spent by day, project, model ...",
+        lambda: import_module("agtrace.commands.cost").cost,
+    ),
     "show": _Listed(
         "Show a session, or one event in full.",
         lambda: import_module("agtrace.commands.show").show,

@@ -39,6 +39,8 @@ class Usage:
     dollars: float = 0.0
     priced: int = 0
     """Responses that have a cost."""
+    unpriced: int = 0
+    """Tokens whose price isn't known."""
     told: int = 0
     """Responses whose cost is recorded in the log."""
     untold: int = 0
@@ -97,7 +99,7 @@ class Usage:
 
     def include(self, other: Usage) -> None:
         """Add the usage of another session."""
-        for name in ("responses", "incomplete", "dollars", "priced", "told", "untold", "shared"):
+        for name in ("responses", "incomplete", "dollars", "priced", "unpriced", "told", "untold", "shared"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, tokens in other.tokens.items():
             self.tokens[kind] = self.tokens.get(kind, 0) + tokens
@@ -114,11 +116,13 @@ class Usage:
         added = used.tokens[: len(_ADDED)]
         if all(tokens is None for tokens in added):
             return
-        figures = (tokens or 0 for tokens in added)
+        figures = [tokens or 0 for tokens in added]
         cost = prices.cost(
             ModelUsage(used.model or None, used.speed or None, used.context_class, used.responses, *figures)
         )
-        if cost is not None:
+        if cost is None:
+            self.unpriced += sum(figures)
+        else:
             self.dollars += cost
             self.priced += used.responses
 

@@ -53,6 +53,9 @@ SessionKind = Literal["main", "subagent", "all"]
 GroupBy = Literal["tool", "program", "file", "project", "agent", "model", "day", "session"]
 """What calls or tokens are counted by; a program is the first one of a command, a day is one in UTC."""
 
+CostBy = Literal["day", "week", "month", "project", "model", "agent"]
+"""The groups of what was spent."""
+
 CountOf = Literal["calls", "failed", "tokens"]
 """What is counted, and by which groups are sorted, the largest first."""
 

@@ -28,6 +28,9 @@ WHOLE_INPUT = _WHOLE_INPUT.format("u.")
 TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
 """SQL: all tokens of a response in `token_usage` u."""
 
+CONTEXT_CLASS = " + ".join(f"({WHOLE_INPUT} > {bound})" for bound in CONTEXT_CLASSES)
+"""SQL: the number of `CONTEXT_CLASSES` that the entire input of a response in `token_usage` u exceeds."""
+
 # The event to start reading from: remaining events of these turns come after their first events, or are new. A turn
 # without a row may still have events (figures of a response that says nothing yet): they come after the previous turn.
 _FROM = """
@@ -58,7 +61,7 @@ HAVING count(r.event_index) + sum(e.step_index IS NOT NULL AND e.type != :usage)
 
 MODEL_USAGE = f"""
 SELECT u.session_id, coalesce(u.model, ''), coalesce(u.speed, ''),
-  {" + ".join(f"({WHOLE_INPUT} > {bound})" for bound in CONTEXT_CLASSES)} AS context_class,
+  {CONTEXT_CLASS} AS context_class,
   u.cost_usd IS NOT NULL AS told,
   count(*), sum(NOT u.complete), sum(u.input_tokens), sum(u.cache_creation_5m_tokens),
   sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.output_tokens), sum(u.reasoning_tokens),

@@ -44,7 +44,7 @@ from agtrace_indexer.index.questions.upkeep import (
     UnreadFile,
 )
 from agtrace_indexer.index.questions.upkeep import Totals as WholeTotals
-from agtrace_indexer.index.questions.usage import Among, Figures, LargestRequest, ModelSums
+from agtrace_indexer.index.questions.usage import Among, DaySums, Figures, LargestRequest, ModelSums
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.candidates import Narrowed, Places
 
@@ -293,6 +293,11 @@ class Usage(Protocol[Connection]):
 
     def by_model(self, connection: Connection, among: Among) -> Iterator[ModelSums]:
         """Yield the usage of sessions by key and by everything that affects the price, the most used first."""
+
+    def by_day(
+        self, connection: Connection, sessions: Iterable[int], *, since: int | None, until: int | None
+    ) -> Iterator[DaySums]:
+        """Yield the usage of these sessions by the day of each response, session and what affects the price."""
 
     def without_figures(self, connection: Connection, among: Among) -> dict[int, int]:
         """Return, by key, the number of sessions in which a model answered but whose log has no figures at all."""

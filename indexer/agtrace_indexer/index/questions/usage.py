@@ -13,7 +13,7 @@ from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
-from agtrace_indexer.index.turn_sums import MODEL_USAGE, WHOLE_INPUT
+from agtrace_indexer.index.turn_sums import CONTEXT_CLASS, MODEL_USAGE, WHOLE_INPUT
 
 _FIGURES = f"u.event_index, u.model, u.response_id, u.complete, u.context_window, {TOKEN_COLUMNS}"
 
@@ -39,6 +39,17 @@ _GREW = "IN (SELECT e.session_id FROM event e WHERE e.id > :newest)"
 _USAGE_THEN = f"""
 (SELECT * FROM model_usage WHERE session_id NOT {_GREW} UNION ALL
 {MODEL_USAGE.format(condition=f"u.session_id {_GREW} AND e.id <= :newest AND e.copy_of IS NULL AND {LIVE}")})
+"""
+
+# CROSS JOIN makes SQLite look up the figures of these sessions only, each with its event.
+_BY_DAY = f"""
+SELECT CASE WHEN e.ts THEN e.ts / {24 * 3600 * 1000} END, u.session_id, coalesce(u.model, ''), coalesce(u.speed, ''),
+  {CONTEXT_CLASS}, u.cost_usd IS NOT NULL, count(*), sum(NOT u.complete), sum(u.cost_usd),
+  {", ".join(f"sum(u.{kind})" for kind in TokenCounts._fields)}
+FROM json_each(:sessions) wanted CROSS JOIN token_usage u ON u.session_id = wanted.value
+CROSS JOIN event e USING (session_id, event_index)
+WHERE {COUNTED} AND (:since IS NULL OR e.ts >= :since) AND (:until IS NULL OR e.ts <= :until)
+GROUP BY 1, 2, 3, 4, 5, 6
 """
 
 _WITHOUT_FIGURES = """
@@ -155,6 +166,30 @@ class ModelSums(NamedTuple):
 def by_model(connection: sqlite3.Connection, among: Among) -> Iterator[ModelSums]:
     """Yield the usage of sessions by key and by everything that affects the price, the most used first."""
     return rows(connection, partial(_with_counts, ModelSums), *_asked(_BY_MODEL, among))
+
+
+class DaySums(NamedTuple):
+    """The usage of a session's responses of one day with the same price."""
+
+    day: int | None
+    """The day of the responses, counted from 1970-01-01 UTC; None if the log has no time."""
+    sums: ModelSums
+    """Its key is the row id of the session."""
+
+
+def _day_sums(day: int | None, *columns: Any) -> DaySums:
+    return DaySums(day, _with_counts(ModelSums, *columns))
+
+
+def by_day(
+    connection: sqlite3.Connection, sessions: Iterable[int], *, since: int | None, until: int | None
+) -> Iterator[DaySums]:
+    """Yield the usage of these sessions by day, session and everything that affects the price.
+
+    A response belongs to the day of its own event, and to the period if that event does; times are milliseconds since
+    1970 UTC, both ends included.
+    """
+    return rows(connection, _day_sums, _BY_DAY, {"sessions": as_json(sessions), "since": since, "until": until})
 
 
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:

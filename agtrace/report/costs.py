@@ -1,0 +1,185 @@
+"""What was spent: tokens and dollars by day, week, month, project, model or agent.
+
+A response belongs to the day (UTC) of its own event, not to the day on which its session began; a period selects
+responses. Sessions are those of a report, each with its sub-agents, so without a period the totals are equal.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import TypeAlias
+
+from agtrace_indexer.index.questions import usage
+from agtrace_indexer.index.questions.usage import Among, ModelSums
+from agtrace_schema.costs import Costs, Spent, UnpricedModel
+from agtrace_schema.requests import CostBy
+
+from agtrace.report.selection import Family, Selection, believable, families, in_period
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.projects import labels
+from agtrace.sessions.usage import Usage
+from agtrace.text.lines import LABEL, one_line
+
+UNKNOWN = "unknown"
+OVER_TIME: tuple[CostBy, ...] = ("day", "week", "month")
+_CACHE_WRITES = ("cache_creation_5m_tokens", "cache_creation_1h_tokens")
+_DAY_MS = 24 * 3600 * 1000
+
+_Label: TypeAlias = Callable[[Family, int | None, str], str]
+"""Returns the group of a response: from its session, its day and its model."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """The responses of a group, and the sessions that they belong to."""
+
+    used: Usage = field(default_factory=Usage)
+    sessions: set[int] = field(default_factory=set)
+    """The rows of sessions of a report."""
+    members: set[int] = field(default_factory=set)
+    """The rows of these sessions and of their sub-agents."""
+
+    def note(self, family: Family, member: int) -> None:
+        """Count a session."""
+        self.sessions.add(family.row.id)
+        self.members.add(member)
+
+
+def costs(
+    connection: sqlite3.Connection,
+    selection: Selection,
+    by: CostBy,
+    *,
+    prices: PriceTable,
+    dollars: bool = True,
+    behind: str | None = None,
+) -> Costs:
+    """Return what the selected sessions spent in the selected period, by group."""
+    groups = _grouped(connection, selection, by, prices)
+    total = _together(groups.values())
+    twice = usage.counted_twice(connection, Among("session", sessions=tuple(total.members))).keys()
+    for group in (*groups.values(), total):
+        group.used.shared = len(group.members & twice)
+    shown = [_spent(name, group, dollars=dollars) for name, group in groups.items()]
+    return Costs(
+        selection=selection.sentence(len(total.sessions)),
+        by=by,
+        groups=sorted(shown, key=_in_time if by in OVER_TIME else _most_first),
+        total=_spent("total", total, dollars=dollars),
+        unpriced=(_unpriced(total.used.models) or None) if dollars else None,
+        incomplete_responses=total.used.incomplete,
+        sessions_without_figures=total.used.untold,
+        sessions_counted_twice=total.used.shared,
+        prices=f"{prices.source}, {prices.dated}" if dollars else None,
+        behind=behind,
+    )
+
+
+def _grouped(connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable) -> dict[str, _Group]:
+    label = _label(connection, by)
+    families_of = {member: family for family in families(connection, selection) for member in family.members}
+    groups: dict[str, _Group] = defaultdict(_Group)
+    for day, sums in _responses(connection, selection, families_of):
+        family = families_of[sums.key]
+        group = groups[label(family, day, sums.model)]
+        group.used.add(sums, prices)
+        group.note(family, sums.key)
+    for member in _without_figures(connection, selection, families_of):
+        family = families_of[member]
+        group = groups[label(family, _day(family.started_at), "")]
+        group.used.untold += 1
+        group.note(family, member)
+    return groups
+
+
+def _together(groups: Iterable[_Group]) -> _Group:
+    total = _Group()
+    for group in groups:
+        total.used.include(group.used)
+        total.sessions |= group.sessions
+        total.members |= group.members
+    return total
+
+
+def _responses(
+    connection: sqlite3.Connection, selection: Selection, sessions: Iterable[int]
+) -> Iterator[tuple[int | None, ModelSums]]:
+    """Yield the usage of the responses in the period with their day; those without a day only if no period is given."""
+    timeless = selection.since is None and selection.until is None
+    for day, sums in usage.by_day(connection, sessions, since=selection.since, until=selection.until):
+        known = None if day is None else _day(day * _DAY_MS)
+        if timeless or known is not None:
+            yield known, sums
+
+
+def _without_figures(
+    connection: sqlite3.Connection, selection: Selection, families_of: Mapping[int, Family]
+) -> Iterator[int]:
+    """Yield the sessions of the period in which a model answered but whose log has no figures."""
+    there = {family.row.id for family in in_period(families_of.values(), selection.since, selection.until)}
+    for member in usage.without_figures(connection, Among("session", sessions=tuple(families_of))):
+        if families_of[member].row.id in there:
+            yield member
+
+
+def _spent(name: str, group: _Group, *, dollars: bool) -> Spent:
+    used = group.used
+    writes = [used.tokens[kind] for kind in _CACHE_WRITES if kind in used.tokens]
+    return Spent(
+        group=name,
+        sessions=len(group.sessions),
+        input_tokens=used.tokens.get("input_tokens"),
+        cache_write_tokens=sum(writes) if writes else None,
+        cache_read_tokens=used.tokens.get("cache_read_tokens"),
+        output_tokens=used.tokens.get("output_tokens"),
+        total_tokens=used.total,
+        tokens_made=used.tokens_made,
+        cost_usd=used.cost if dollars else None,
+        cost_made=used.cost_made if dollars else None,
+    )
+
+
+def _unpriced(models: Mapping[str, Usage]) -> list[UnpricedModel]:
+    without = {name: one.unpriced for name, one in models.items() if one.unpriced}
+    found = [UnpricedModel(model=one_line(name, LABEL), tokens=tokens) for name, tokens in without.items()]
+    return sorted(found, key=lambda one: (-one.tokens, one.model))
+
+
+def _in_time(group: Spent) -> tuple[bool, str]:
+    return group.group == UNKNOWN, group.group
+
+
+def _most_first(group: Spent) -> tuple[bool, float, int, str]:
+    return group.cost_usd is None, -(group.cost_usd or 0), -(group.total_tokens or 0), group.group
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def _label(connection: sqlite3.Connection, by: CostBy) -> _Label:
+    """Return what tells the group of a response."""
+    if by == "project":
+        names = labels(connection)
+        return lambda family, _, __: UNKNOWN if (id := family.row.project_id) is None else names[id]
+    if by == "model":
+        return lambda _, __, model: one_line(model or UNKNOWN, LABEL)
+    if by == "agent":
+        return lambda family, _, __: family.row.provider
+    return lambda _, day, __: UNKNOWN if day is None else calendar(by, day)
+
+
+def calendar(by: CostBy, day: int) -> str:
+    """Return a day, given as days since 1970-01-01, the Monday of its week, or its month."""
+    found = date(1970, 1, 1) + timedelta(days=day)
+    if by == "week":
+        found -= timedelta(days=found.weekday())
+    return found.isoformat()[: 7 if by == "month" else 10]
+
+
+def _day(moment: int) -> int | None:
+    """Return the day of a time in milliseconds since 1970 UTC; None if no correct clock can have recorded it."""
+    return believable(moment) // _DAY_MS or None

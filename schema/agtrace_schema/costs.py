@@ -1,0 +1,65 @@
+"""The models of `agtrace cost`: what was spent, by day, week, month, project, model or agent."""
+
+from __future__ import annotations
+
+from agtrace_schema.answers import Made
+from agtrace_schema.model import Model
+from agtrace_schema.requests import CostBy
+
+
+class Spent(Model):
+    """What was spent on a day, in a project, by a model ...
+
+    A kind of tokens that no log records is absent; the four kinds add up to the total.
+    """
+
+    group: str
+    """A day (UTC), the Monday of a week, or a month, as 2026-11-03, 2026-11-02 or 2026-11; or what `--project` or
+    `--provider` takes; or the model's name. `unknown` if the log doesn't tell."""
+    sessions: int
+    """The sessions that spent something, each with its sub-agents."""
+    input_tokens: int | None = None
+    """Uncached input."""
+    cache_write_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    output_tokens: int | None = None
+    """Reasoning is a part of it."""
+    total_tokens: int | None = None
+    tokens_made: Made | None = None
+    """partial: at least so many."""
+    cost_usd: float | None = None
+    """Absent if no price is known, and with `--no-dollars`."""
+    cost_made: Made | None = None
+    """partial: at least so much."""
+
+
+class UnpricedModel(Model):
+    """A model of which some or all tokens have no price, and aren't in the dollars."""
+
+    model: str
+    """`unknown` if the log doesn't tell."""
+    tokens: int
+    """Those without a price."""
+
+
+class Costs(Model):
+    """What was spent, by group: days, weeks and months in time order, others by cost."""
+
+    selection: str
+    """The filters, as a sentence."""
+    by: CostBy
+    groups: list[Spent]
+    total: Spent
+    """The sum of the groups, but each session counts once."""
+    unpriced: list[UnpricedModel] | None = None
+    """Those with the most tokens first; absent if there are none."""
+    incomplete_responses: int
+    """Responses whose log has no token figures, or only placeholders."""
+    sessions_without_figures: int
+    """Sessions and sub-agents in which a model answered but whose log has no figures at all."""
+    sessions_counted_twice: int
+    """Sessions whose logs are gone and whose responses may also be counted in logs that still exist."""
+    prices: str | None = None
+    """The list prices that were used, and the day of the newest; absent with `--no-dollars`."""
+    behind: str | None = None
+    """What the index is still missing, as a sentence; absent if it has all logs."""

@@ -1,0 +1,288 @@
+"""`agtrace cost`: sums by day, project, model ... equal to a scan over all events, to reports and to lists."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from agtrace_schema.costs import Costs
+from agtrace_schema.requests import CostBy
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from agtrace.report.costs import calendar
+from agtrace.sessions.prices import ModelUsage, load
+from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
+from tests.agtrace.terminal import agtrace, agtrace_here, index_here
+from tests.agtrace.test_usage import respond
+from tests.conftest import LOGS
+
+ONE, TWO, THREE = (f"{letter * 8}-0000-4000-8000-00000000000{n}" for n, letter in enumerate("abc", 1))
+GROUPS: tuple[CostBy, ...] = get_args(CostBy)
+KINDS = ("input_tokens", "cache_write_tokens", "cache_read_tokens", "output_tokens")
+DAY = 86_400
+KEY = "sk-ant-api03-" + "abcDEF0123456789ghij" * 4
+
+
+def cost(by: CostBy, *options: str) -> dict[str, Any]:
+    """The answer as JSON, checked against its model and against itself: the total is the sum of the groups."""
+    said = agtrace_here("cost", "--by", by, "--json", *options)
+    assert said.code == 0, said
+    found: dict[str, Any] = said.json()
+    Costs.model_validate(found)
+    groups, total = found["groups"], found["total"]
+    for kind in (*KINDS, "total_tokens"):
+        assert sum(group.get(kind, 0) for group in groups) == total.get(kind, 0), kind
+    for spent in (*groups, total):
+        assert sum(spent.get(kind, 0) for kind in KINDS) == spent.get("total_tokens", 0)
+    summed = sum(group.get("cost_usd", 0) for group in groups)
+    assert summed == pytest.approx(total.get("cost_usd", 0), abs=0.0001 * (len(groups) + 1))
+    assert max((group["sessions"] for group in groups), default=0) <= total["sessions"]
+    return found
+
+
+def tokens(found: dict[str, Any]) -> dict[str, int]:
+    return {group["group"]: group["total_tokens"] for group in found["groups"] if "total_tokens" in group}
+
+
+@pytest.fixture
+def asked(each: Asker, monkeypatch: pytest.MonkeyPatch) -> Asker:
+    """The index of the samples, then that of the real logs, as the one that commands use."""
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(each.settings.data_dir))
+    return each
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+
+def scanned(asker: Asker) -> list[tuple[str, str, str, Counter[str], float]]:
+    """The day, the model and the agent of every response that counts, its tokens by kind, and its dollars."""
+    prices, found = load(None), []
+    for ts, agent, model, speed, told, *figures in query(
+        asker,
+        "SELECT e.ts, s.provider, u.model, u.speed, u.cost_usd, u.input_tokens, u.cache_creation_5m_tokens, "
+        "u.cache_creation_1h_tokens, u.cache_read_tokens, u.output_tokens FROM token_usage u "
+        "JOIN event e USING (session_id, event_index) JOIN session s ON s.id = e.session_id "
+        "WHERE s.kind != 'warmup' AND e.superseded_by IS NULL AND e.copy_of IS NULL",
+    ):
+        day = datetime.fromtimestamp(ts / 1000, UTC).date().isoformat() if ts else "unknown"
+        new, short, long, read, output = (figure or 0 for figure in figures)
+        whole = sum((new, short, long, read))
+        level = sum(whole > bound for bound in (128_000, 200_000, 272_000))
+        price = prices.cost(ModelUsage(model, speed, level, 1, new, short, long, read, output))
+        kinds = Counter(dict(zip(KINDS, (new, short + long, read, output), strict=True)))
+        found.append((day, model or "unknown", agent, kinds, told if told is not None else price or 0.0))
+    return found
+
+
+def test_the_sums_are_those_of_a_scan_over_all_events(asked: Asker) -> None:
+    responses = scanned(asked)
+    for column, by in enumerate(("day", "model", "agent")):
+        expected: dict[str, Counter[str]] = {}
+        dollars: Counter[str] = Counter()
+        for response in responses:
+            expected.setdefault(str(response[column]), Counter()).update(response[3])
+            dollars[str(response[column])] += response[4]  # type: ignore[assignment]
+        found = {group["group"]: group for group in cost(by)["groups"] if "total_tokens" in group}
+        assert found.keys() == {group for group, kinds in expected.items() if kinds.total() or group in found}
+        for group, spent in found.items():
+            assert {kind: spent.get(kind, 0) for kind in KINDS} == expected[group], group
+            assert spent.get("cost_usd", 0) == pytest.approx(dollars[group], abs=0.0001)
+
+
+def test_the_total_is_that_of_a_report_and_of_a_list(asked: Asker) -> None:
+    largest = max(asked.items("get_project_info", "projects", limit=50), key=lambda one: one["session_count"])["name"]
+    for options in ([], ["--provider", "codex"], ["--project", largest]):
+        figures = agtrace_here("report", "--json", *options).json()["figures"]
+        for by in GROUPS:
+            total = cost(by, *options)["total"]
+            assert total.get("total_tokens", 0) == figures["total_tokens"]
+            assert (total.get("cost_usd"), total.get("cost_made")) == (
+                figures.get("cost_usd"), figures.get("cost_made"))  # fmt: skip
+    listed = asked.items("list_sessions", "sessions", limit=50, kind="all")
+    assert sum(item.get("total_tokens", 0) for item in listed) == cost("agent")["total"]["total_tokens"]
+
+
+def test_a_period_and_its_days_are_those_of_counted_tokens(asked: Asker) -> None:
+    days = sorted(set(tokens(cost("day"))) - {"unknown"})
+    first, last = days[len(days) // 3], days[2 * len(days) // 3]
+    period = ("--since", first, "--until", last)
+    said = agtrace_here("count", "--by", "day", "--measure", "tokens", "--limit", "50", "--json", *period).json()
+    found = tokens(cost("day", *period))
+    assert found == {row[0]: row[1] for row in said["data"]["rows"]}
+    assert set(found) == {day for day in days if first <= day <= last}
+
+
+# Counted by somebody else, from the files: uncached input, cache writes, cache reads, output.
+_COUNTED = (
+    "claude/entireio+auth-go/9b138c7e-bf80-4a5d-af75-e52fc19a2db5.jsonl",
+    "claude/entireio+git-sync/033c8aac-afee-4c13-846b-15cd785eb263.jsonl",
+    "claude/entireio+skills/4a07cdcd-b417-4393-84b1-eb50b109af95.jsonl",
+    "codex/entireio+entire-graph/rollout-2026-07-24T04-28-12-019f9261-846e-7fc0-b843-e0464227f290.jsonl",
+)
+
+
+@pytest.mark.parametrize("file", _COUNTED, ids=lambda file: file.split("/")[1])
+def test_the_sums_of_a_real_log_are_those_of_an_independent_count(file: str, logs: Path) -> None:
+    with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as table:
+        (row,) = [row for row in csv.DictReader(table) if row["file"] == file]
+    new, write, read, output = (int(row[f"{kind}_dedup"] or 0) for kind in ("in", "cw", "cr", "out"))
+    index_here(logs / file)
+    total = cost("month")["total"]
+    new -= read if row["provider"] == "codex" else 0  # which counts what was cached as input
+    assert [total.get(kind, 0) for kind in KINDS] == [new, write, read, output]
+
+
+# -- days ------------------------------------------------------------------------------------------
+
+
+def at(moment: str, log: ClaudeLog) -> ClaudeLog:
+    log.clock = int(datetime.fromisoformat(f"{moment}Z").timestamp())
+    return log
+
+
+def test_tokens_belong_to_the_day_in_utc_on_which_they_were_spent(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    log = at("2026-11-01T23:50:00", claude_log(tmp_path / "logs", ONE)).prompt("q")  # a Sunday
+    respond(log, input_tokens=10, output_tokens=1)
+    respond(at("2026-11-02T00:10:00", log), input_tokens=100, output_tokens=2)
+    index_here(tmp_path / "logs")
+    found = cost("day")
+    assert tokens(found) == {"2026-11-01": 11, "2026-11-02": 102}
+    assert [group["sessions"] for group in found["groups"]] == [1, 1] and found["total"]["sessions"] == 1
+    assert tokens(cost("week")) == {"2026-10-26": 11, "2026-11-02": 102} and tokens(cost("month")) == {"2026-11": 113}
+    assert tokens(cost("model", "--since", "2026-11-02")) == {"claude-opus-4-5": 102}
+    assert tokens(cost("model", "--until", "2026-11-01")) == {"claude-opus-4-5": 11}
+    assert "UTC days, weeks from Monday" in agtrace_here("cost", "--by", "week").out
+
+
+@given(st.dates(date(1970, 1, 1), date(2099, 12, 31)))
+def test_every_day_is_in_the_month_of_its_name_and_in_the_week_of_the_monday_before(day: date) -> None:
+    number = (day - date(1970, 1, 1)).days
+    monday = date.fromisoformat(calendar("week", number))
+    assert calendar("day", number) == day.isoformat() and calendar("month", number) == f"{day:%Y-%m}"
+    assert monday.weekday() == 0 and timedelta() <= day - monday < timedelta(days=7)
+
+
+def test_what_has_no_time_is_in_no_period_and_comes_last(tmp_path: Path) -> None:
+    respond(at("2026-11-01T10:00:00", claude_log(tmp_path / "logs", ONE)).prompt("q"), input_tokens=1, output_tokens=1)
+    respond(at("1971-01-01T10:00:00", claude_log(tmp_path / "logs", TWO)).prompt("q"), input_tokens=5, output_tokens=1)
+    index_here(tmp_path / "logs")
+    assert list(tokens(cost("day")).items()) == [("2026-11-01", 2), ("unknown", 6)]
+    assert tokens(cost("day", "--until", "2026-12-01")) == {"2026-11-01": 2}
+
+
+# -- what is counted once, and what is lacking -----------------------------------------------------
+
+
+def test_what_a_fork_copied_counts_once_and_on_its_day(tmp_path: Path) -> None:
+    origin = respond(claude_log(tmp_path / "logs", ONE).prompt("q"), input_tokens=5, output_tokens=6)
+    copy = ClaudeLog(origin.path.with_name(f"{TWO}.jsonl"), TWO)
+    copy.path.write_bytes(origin.path.read_bytes().replace(ONE.encode(), TWO.encode()))
+    copy.lines, copy.clock = origin.lines, origin.clock + DAY
+    respond(copy, input_tokens=100, output_tokens=0)
+    index_here(tmp_path / "logs")
+    assert list(tokens(cost("day")).values()) == [11, 100]
+    assert cost("agent")["total"]["sessions"] == 2
+
+
+def test_a_sub_agent_is_a_part_of_the_session_that_started_it(indexed: Path) -> None:
+    found, report = cost("agent"), agtrace_here("report", "--json").json()
+    assert found["total"]["sessions"] <= report["figures"]["sessions"]
+    assert found["total"]["total_tokens"] == report["figures"]["total_tokens"]
+
+
+def test_a_model_without_a_price_is_named_and_the_total_is_at_least_the_rest(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("q")
+    respond(log, input_tokens=1_000_000, output_tokens=40_000)
+    respond(log, "nobodys-model-9", input_tokens=7_000_000, output_tokens=10)
+    index_here(tmp_path / "logs")
+    found = cost("model")
+    assert [group["group"] for group in found["groups"]] == ["claude-opus-4-5", "nobodys-model-9"], "by cost"
+    assert found["groups"][1]["cost_made"] == "unknown" and "cost_usd" not in found["groups"][1]
+    assert (found["total"]["cost_usd"], found["total"]["cost_made"]) == (6.0, "partial")
+    assert found["unpriced"] == [{"model": "nobodys-model-9", "tokens": 7_000_010}]
+    said = agtrace_here("cost", "--by", "model").out
+    assert said.startswith("8.0M tokens, at least $6.00, 1 session\n")
+    assert re.search(r"claude-opus-4-5 .* \$6\.00 *\n", said) and re.search(r"nobodys-model-9 .* \? *\n", said)
+    assert "no price for 7.0M tokens of nobodys-model-9" in said and "dollars are estimates (list prices" in said
+
+
+def test_a_log_without_figures_makes_the_tokens_a_lower_bound(tmp_path: Path) -> None:
+    respond(claude_log(tmp_path / "logs", ONE).prompt("q"), input_tokens=5, output_tokens=6)
+    claude_log(tmp_path / "logs", TWO).prompt("q").say("without figures")
+    index_here(tmp_path / "logs")
+    found = cost("day")
+    assert (found["total"]["total_tokens"], found["total"]["tokens_made"]) == (11, "partial")
+    assert found["sessions_without_figures"] == 1 and found["total"]["sessions"] == 2
+    said = agtrace_here("cost").out
+    assert said.startswith("at least 11 tokens, ") and "no token figures in the logs: 1 session" in said
+
+
+def test_what_a_vanished_log_shares_with_another_is_said(tmp_path: Path) -> None:
+    origin = respond(claude_log(tmp_path / "logs", ONE).prompt("q"), input_tokens=5, output_tokens=6)
+    copy = ClaudeLog(origin.path.with_name(f"{TWO}.jsonl"), TWO)
+    copy.path.write_bytes(origin.path.read_bytes().replace(ONE.encode(), TWO.encode()))
+    index_here(tmp_path / "logs")
+    origin.path.unlink()
+    found = cost("agent")
+    assert (found["total"]["total_tokens"], found["total"]["tokens_made"]) == (22, "estimated")
+    assert found["sessions_counted_twice"] == 1
+    assert "perhaps counted twice, as their logs are gone: 1 session" in agtrace_here("cost").out
+
+
+def test_costs_that_logs_name_are_exact_and_no_estimates(tmp_path: Path) -> None:
+    respond(claude_log(tmp_path / "logs", ONE).prompt("q"), input_tokens=5, output_tokens=6, costUSD=1.5)
+    index_here(tmp_path / "logs")
+    assert cost("model")["total"]["cost_made"] == "exact"
+    assert "estimates" not in agtrace_here("cost").out
+
+
+# -- what is shown ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("indexed")
+@pytest.mark.parametrize("by", GROUPS)
+def test_without_dollars_nothing_is_about_money_and_the_most_tokens_come_first(by: CostBy) -> None:
+    found = cost(by, "--no-dollars")
+    assert not re.search("cost_|price", json.dumps(found))
+    if by not in ("day", "week", "month"):
+        assert list(tokens(found).values()) == sorted(tokens(found).values(), reverse=True)
+    said = agtrace_here("cost", "--by", by, "--no-dollars").out
+    assert "$" not in said and "price" not in said and "dollars" not in said
+
+
+@pytest.mark.usefixtures("indexed")
+@pytest.mark.parametrize("columns", [40, 80, 140])
+def test_the_table_fits_and_has_the_total_below_it(columns: int) -> None:
+    for by in ("day", "model", "project"):
+        said = agtrace("cost", "--by", by, COLUMNS=str(columns))
+        assert [line for line in said.out.splitlines() if cell_len(line) > columns] == []
+        assert "…" not in said.out and re.search(r"^total .*\$[\d.,]+", said.out, re.MULTILINE)
+
+
+def test_names_from_logs_are_plain_text_without_secrets(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("q")
+    respond(log, f"[red]\x1b[31mmodel {KEY}", input_tokens=5, output_tokens=6)
+    index_here(tmp_path / "logs")
+    printed = [agtrace_here("cost", "--by", "model", *way).out for way in ([], ["--json"])]
+    assert KEY not in "".join(printed) and "[red]" in printed[0] and "\x1b" not in "".join(printed)
+
+
+def test_without_any_log_nothing_was_spent() -> None:
+    said = agtrace_here("cost")
+    assert said.code == 0 and said.out.startswith("nothing was spent\n") and "agtrace doctor" in said.out
+    found = cost("day")
+    assert found["groups"] == [] and found["total"] == {"group": "total", "sessions": 0}
+
+
+def test_an_unknown_project_is_an_error(indexed: Path) -> None:
+    said = agtrace_here("cost", "--project", "nowhere-at-all")
+    assert said.code != 0 and "no project matches" in said.err
