@@ -15,11 +15,13 @@ from agtrace_schema.answers import Pruning
 from agtrace_schema.model import dump
 
 from agtrace.pruning.tools.output import Output
-from agtrace.shaping.digest import Limits, gather, of_mode
+from agtrace.shaping.digest import Limits, cut_line, gather, of_mode
 from agtrace.text.failing_lines import read
 from agtrace.text.lines import without_controls
 
 _OPENED = "`read` with the ref below as file_path, from start_line={gap} to end_line={end}, shows them, in parts"
+
+_OPENED_OF_PRUNED = "`read` with the ref below as file_path shows the whole output"
 
 USUAL_WIDTH = 2_000
 """Characters of a line unless the request names a mode: an agent may need all of a line to edit it."""
@@ -48,16 +50,12 @@ def fitted(text: str, limits: Limits, *, first_line: int = 1, failing: bool = Tr
 
 
 def fitted_pruned(text: str, limits: Limits) -> Given:
-    """Return a pruned text within limits: its lines up to the first that doesn't fit."""
-    lines, kept, left = text.split("\n"), [], limits.chars
-    for line in lines[: limits.lines]:
-        left -= len(line) + 1
-        if left < 0:
-            break
-        kept.append(line)
-    if len(kept) == len(lines):
-        return Given(text, len(lines), False)
-    return Given("\n".join([*kept, f"({len(lines) - len(kept)} more lines that may matter)"]), len(kept), True)
+    """Return a pruned text within limits: long lines cut, and of too many those that report failures, head and tail."""
+    lines = [cut_line(line, limits.width) for line in text.split("\n")]
+    if len(lines) <= limits.lines and sum(map(len, lines)) + len(lines) <= limits.chars:
+        return Given("\n".join(lines), len(lines), False)
+    found = gather(zip(lines, read(lines), strict=False), limits).digest(limits.budget, _OPENED_OF_PRUNED)
+    return Given(found.text, found.lines, True)
 
 
 def result(

@@ -44,6 +44,12 @@ def _without_nul(given: str) -> str:
     return given
 
 
+def _short_enough(given: str) -> str:
+    if len(given.encode(errors="replace")) > _LONGEST_COMMAND:
+        raise PydanticCustomError("bytes", f"a command has at most {_LONGEST_COMMAND:,} bytes")
+    return given
+
+
 def _several(given: Any) -> Any:
     return [given] if isinstance(given, str) else given
 
@@ -61,7 +67,12 @@ def _variable_name(given: str) -> str:
 
 
 _FilePath = Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_PATH), AfterValidator(_without_nul)]
-_Command = Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_COMMAND), AfterValidator(_without_nul)]
+_Command = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=_LONGEST_COMMAND),
+    AfterValidator(_without_nul),
+    AfterValidator(_short_enough),
+]
 _Pattern = Annotated[
     str,
     StringConstraints(min_length=1, max_length=_LONGEST_PATTERN),

@@ -60,7 +60,7 @@ class Pruners:
     """Asks pruners, few at a time: a reply may be many times as large as what it is about."""
 
     def __init__(self) -> None:
-        self._places = anyio.CapacityLimiter(2)
+        self._places = anyio.CapacityLimiter(4)
         self._alone = anyio.CapacityLimiter(1)
         self._client: httpx2.AsyncClient | None = None
 
@@ -70,8 +70,8 @@ class Pruners:
             async with self._places:
                 return await anyio.to_thread.run_sync(_built_in, text, question, first_line)
         try:
-            async with self._places:
-                with anyio.fail_after(settings.timeout_ms / 1000):
+            with anyio.fail_after(settings.timeout_ms / 1000):
+                async with self._places:
                     body = await self._sent(settings, text, question)
                 return await anyio.to_thread.run_sync(_read, body, text, limiter=self._alone)
         except (TimeoutError, httpx2.TimeoutException):
@@ -149,4 +149,7 @@ def _read(body: bytes, text: str) -> Pruned:
         raise PrunerFailed("invalid_response", "the reply is empty")
     if len(pruned) > len(text):
         raise PrunerFailed("invalid_response", "the reply is longer than what it is about")
-    return Pruned(pruned, sum(not _GAP.fullmatch(line) for line in pruned.rstrip("\n").split("\n")))
+    kept = sum(not _GAP.fullmatch(line) for line in pruned.rstrip("\n").split("\n"))
+    if not kept:
+        raise PrunerFailed("invalid_response", "the reply keeps no line")
+    return Pruned(pruned, kept)

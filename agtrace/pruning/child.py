@@ -44,7 +44,7 @@ class Ended(NamedTuple):
             return cls(returncode)
         try:
             return cls(signal=signal.Signals(-returncode).name)
-        except ValueError:
+        except (ValueError, RecursionError):
             return cls(signal=str(-returncode))
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ def _port(line: bytes) -> int | None:
         return None
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     port = record.get("port") if isinstance(record, dict) and record.get("event") == "mcp_pruner.ready" else None
     return port if isinstance(port, int) and 0 < port < 65_536 else None

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from agtrace_indexer.redact import redact
+
 from agtrace.problems import SettingError
 from agtrace.settings.environment import given
 from agtrace.settings.live import Live
@@ -42,9 +44,10 @@ def configured(environment: Mapping[str, str] | None = None) -> Configured:
     values = given(environment)
     try:
         live = Live.start({**_translated(values), **values})
-        return Configured(live, tuple(map(str, live.current.faults)))
+        return Configured(live, tuple(_without_value(str(fault)) for fault in live.current.faults))
     except SettingError as error:
-        return Configured(Live.fixed(Settings()), tuple(_in_own_words(line, values) for line in str(error).split("\n")))
+        problems = (_in_own_words(line, values) for line in str(error).split("\n"))
+        return Configured(Live.fixed(Settings()), tuple(map(_without_value, problems)))
 
 
 def _translated(values: Mapping[str, str]) -> dict[str, str]:
@@ -55,6 +58,11 @@ def _translated(values: Mapping[str, str]) -> dict[str, str]:
             text = values[name].strip()
             found[keys()[key].variable] = "none" if key == "pruner.endpoint" and not text else text
     return found
+
+
+def _without_value(problem: str) -> str:
+    """Return a problem without the value that was given: an address may hold a password."""
+    return redact(problem.partition(", got ")[0])
 
 
 def _in_own_words(problem: str, values: Mapping[str, str]) -> str:

@@ -31,6 +31,8 @@ _AT_ONCE = 4
 _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
 _PATIENCE = keeper.GRACE + keeper.LAST + 2.0
 """Seconds that a keeper has for ending everything, before it is killed itself."""
+_KEEPERS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""What a keeper gets of the environment: a command can read that of its parent."""
 _NO_SECRETS = frozenset({"PWD", "DESKTOP_SESSION", "GDMSESSION", "KDE_FULL_SESSION"})
 """Usual variables whose names read like those of secrets."""
 
@@ -63,7 +65,7 @@ async def run(
     What it left in the background may write a little longer and is then ended too. Raises `OSError` if the program
     can't be started.
     """
-    command = _Command(folder, output, errors)
+    command = _Command(folder, output, errors, {name: environment[name] for name in _KEEPERS if name in environment})
     try:
         async with anyio.create_task_group() as readers:
             for pipe in command.pipes:
@@ -116,7 +118,7 @@ class _Pipe:
 class _Command:
     """One process with its keeper."""
 
-    def __init__(self, folder: Path, output: Sink, errors: Sink) -> None:
+    def __init__(self, folder: Path, output: Sink, errors: Sink, environment: Mapping[str, str]) -> None:
         self._began, self._duration = time.monotonic(), 0.0
         self._why: Literal["itself", "timeout", "enough"] = "itself"
         self._unread, self._gone = b"", False
@@ -128,8 +130,9 @@ class _Command:
         file = [sys.executable, "-I", "-S", keeper.__file__, str(report)]
         try:
             self._keeper = subprocess.Popen(
-                file, bufsize=0, stdin=-1, stdout=-1, stderr=-1, cwd=folder, pass_fds=(report,), start_new_session=True
-            )
+                file, bufsize=0, stdin=-1, stdout=-1, stderr=-1, cwd=folder, env=environment, pass_fds=(report,),
+                start_new_session=True,
+            )  # fmt: skip
         except BaseException:
             os.close(self._reports)
             raise

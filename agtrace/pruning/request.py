@@ -50,14 +50,20 @@ class Workplace:
 class Passage:
     """A request on its way: its id, its state, and what it has come to."""
 
-    def __init__(self, log: Log, tool: str) -> None:
-        self.id, self.tool = uuid4().hex[:12], tool
+    def __init__(self, log: Log, tool: str = "") -> None:
+        self.id = uuid4().hex[:12]
+        self.tool = tool if tool in TOOLS else ""  # any other name may be a text of the user's
         self.course = Course[Req](Req.RECEIVED, log)
         self._begun = time.monotonic()
 
     def go(self, condition: str, **fields: Any) -> None:
         """Take the way of a condition; its log events get these fields, the request's id and its tool."""
-        self.course.go(condition, **{"request_id": self.id, "tool": self.tool, **fields})
+        self.course.go(condition, **{"request_id": self.id, "tool": self.tool or None, **fields})
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the request has come to its answer."""
+        return self.course.state in TERMINAL or self.course.state in (Req.RESPOND_RAW, Req.RESPOND_PRUNED)
 
     @property
     def ms(self) -> float:
@@ -113,7 +119,7 @@ async def _worked(place: Workplace, passage: Passage, wanted: Arguments) -> type
         output = await TOOLS[passage.tool].run(wanted, place.bench)
     except ToolFailed as failure:
         return await _failed(place, passage, failure, wanted)
-    text = await anyio.to_thread.run_sync(redact, output.text)
+    text = await anyio.to_thread.run_sync(_masked, output)
     size = len(text.encode())
     passage.go("done", duration_ms=round(output.duration_ms, 1), bytes=size)
     passage.go("captured")
@@ -124,14 +130,21 @@ async def _worked(place: Workplace, passage: Passage, wanted: Arguments) -> type
 def _checked(passage: Passage, given: Mapping[str, Any]) -> Arguments:
     """Return the arguments. Raises `MCPError` if the tool or an argument is invalid."""
     try:
-        if passage.tool not in TOOLS:
+        if not passage.tool:
             raise InvalidArguments([FieldError("name", f"there are only {', '.join(TOOLS)}")], [*TOOLS])
         return parse(TOOLS[passage.tool].arguments, given)
     except InvalidArguments as error:
         errors = [{"field": redact(one.field), "message": redact(one.message)} for one in error.errors]
-        passage.go("invalid", validation_errors=[one["field"] for one in errors])
+        known = {"name", "arguments", *(TOOLS[passage.tool].arguments.model_fields if passage.tool else [])}
+        named = [one["field"] if one["field"] in known else "(unknown)" for one in errors]
+        passage.go("invalid", validation_errors=named)
         message = "; ".join(one["message"] for one in errors)
         raise MCPError(types.INVALID_PARAMS, message, {"request_id": passage.id, "errors": errors}) from None
+
+
+def _masked(output: Output) -> str:
+    """Return what a tool gave without secrets; a private key that begins before it is masked, too."""
+    return redact(f"{output.inside}\n{output.text}" if output.inside else output.text)
 
 
 async def _failed(place: Workplace, passage: Passage, failure: ToolFailed, wanted: Arguments) -> types.CallToolResult:
@@ -141,7 +154,7 @@ async def _failed(place: Workplace, passage: Passage, failure: ToolFailed, wante
     message = redact(failure.message)
     passage.go(
         "failed" if failure.timeout_ms is None else "timed out",
-        error=message,
+        error=failure.error_code if failure.exit_code is None else f"exit code {failure.exit_code}",
         error_code=failure.error_code,
         exit_code=failure.exit_code,
         duration_ms=round(output.duration_ms, 1) if output else passage.ms,

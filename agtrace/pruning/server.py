@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import anyio
 import mcp_types as types
 from agtrace_indexer import redact
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
@@ -58,6 +58,7 @@ INSTRUCTIONS = (
 )
 
 _EXCHANGE = "agtrace.exchange"
+_UNREADABLE = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 
 
 def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Server[Any]:
@@ -72,7 +73,7 @@ def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Ser
     async def call_tool(
         context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        passage = Passage(place.log, params.name[:60])
+        passage = Passage(place.log, params.name)
         with anyio.CancelScope() as turn:
             passages.begin(context, passage, turn)
             result = await answered(place, passage, params.arguments or {})
@@ -80,9 +81,18 @@ def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Ser
                 asked = request_of(result, origin_of(context), tool=passage.tool, at=time.time(), ms=passage.ms)
                 recorder.record(asked)
             return result
+        passages.cancelled(context, passage)
         raise MCPError(types.CONNECTION_CLOSED, "the client left")  # reaches nobody
 
-    return Server(
+    async def examined(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Note a call that never gets to its tool."""
+        params = ctx.params or {}
+        is_call = isinstance(params.get("name"), str) and isinstance(params.get("arguments"), Mapping | None)
+        if ctx.method == "tools/call" and not is_call:
+            passages.malformed(params.get("name"))
+        return await call_next(ctx)
+
+    server: Server[Any] = Server(
         "agtrace-prune",
         version=__version__,
         title="agtrace prune",
@@ -90,6 +100,8 @@ def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Ser
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+    server.middleware = [examined, *server.middleware]
+    return server
 
 
 def _described(name: str, tool: Tool) -> types.Tool:
@@ -116,13 +128,25 @@ class Passages:
     def begin(self, context: ServerRequestContext[Any, Any], passage: Passage, turn: anyio.CancelScope) -> None:
         """Note a request; over HTTP, `turn` is cancelled when its client leaves."""
         if context.request is None:
-            self._over_stdio[str(context.request_id)].append(passage)
+            self._over_stdio[_known(context.request_id)].append(passage)
         else:
             context.request.scope[_EXCHANGE].begin(passage, turn)
 
+    def cancelled(self, context: ServerRequestContext[Any, Any], passage: Passage) -> None:
+        """Forget a request that gets no answer."""
+        self._over_stdio[_known(context.request_id)] = [
+            one for one in self._over_stdio.pop(_known(context.request_id), []) if one is not passage
+        ]
+
     def unreadable(self, why: str) -> None:
         """Note what can't be read as a message."""
-        Passage(self._log, "").go("unreadable", error=why)
+        Passage(self._log).go("unreadable", error=why)
+
+    def malformed(self, name: object) -> None:
+        """Note a call whose parameters the protocol doesn't allow."""
+        passage = Passage(self._log, name if isinstance(name, str) else "")
+        passage.go("accepted")
+        passage.go("invalid", validation_errors=["params"])
 
     def sent(self, id: types.RequestId) -> None:
         """Note that the answer to a request was written to stdout."""
@@ -135,7 +159,16 @@ class Passages:
             passage.unwritten(error)
 
     def _ended(self, id: types.RequestId) -> list[Passage]:
-        return self._over_stdio.pop(str(id), [])
+        """Return the request that was answered; nothing keeps a client from using an id twice at a time."""
+        begun = self._over_stdio.pop(_known(id), [])
+        ended = next((one for one in begun if one.is_over), None)
+        if rest := [one for one in begun if one is not ended]:
+            self._over_stdio[_known(id)] = rest
+        return [] if ended is None else [ended]
+
+
+def _known(id: types.RequestId | None) -> str:
+    return repr(id)
 
 
 class _Exchange:
@@ -163,7 +196,7 @@ class _Exchange:
         """Note that the answer is complete."""
         for passage, _ in self._begun:
             passage.unwritten("the client left") if self._left else passage.written()
-        if not self._begun and self.status == HTTPStatus.BAD_REQUEST:
+        if not self._begun and self.status in _UNREADABLE:
             passages.unreadable(f"HTTP status {self.status}")
 
 

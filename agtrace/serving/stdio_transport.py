@@ -172,8 +172,10 @@ async def _write(
         text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
         line = text.encode() + b"\n"
         error = await anyio.to_thread.run_sync(_write_line, descriptor, line, abandon_on_cancel=True, limiter=alone)
-        if watching is not None and isinstance(sent.message, types.JSONRPCResponse):
-            watching.sent(sent.message.id) if error is None else watching.unsent(sent.message.id, error)
+        if watching is not None and isinstance(sent.message, types.JSONRPCResponse | types.JSONRPCError):
+            id = sent.message.id
+            if id is not None:
+                watching.sent(id) if error is None else watching.unsent(id, error)
         if error is not None:
             end()
         waiting.answered(sent.message)

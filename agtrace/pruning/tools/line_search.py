@@ -121,11 +121,11 @@ class _Search:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Yield whole lines, many at once; of a very long line, the beginning."""
+    """Yield whole lines, many at once; of a very long line, the beginning; of a binary file, up to the first NUL."""
     while block := file.read(_BLOCK):
-        if not block.endswith(b"\n"):
+        if b"\0" not in block and not block.endswith(b"\n"):
             block += file.readline(_LONGEST_LINE)
-            while not block.endswith(b"\n") and (rest := file.readline(_LONGEST_LINE)):
+            while block[-1:] not in (b"\n", b"\0") and (rest := file.readline(_LONGEST_LINE)):
                 block = block + b"\0" if b"\0" in rest else block + b"\n" if rest.endswith(b"\n") else block
         yield block
 

@@ -41,6 +41,8 @@ class Output:
     """The number of the first line of `text` in its source."""
     truncated: Truncation | None = None
     """What the tool itself left out."""
+    inside: str = ""
+    """The line with which a private key begins that the text begins within."""
 
 
 class ToolFailed(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 import time
@@ -27,6 +28,8 @@ from agtrace.pruning.tools.output import (
 _PIECE = 262_144
 _MOST_UNSIZED = 64 * 1024 * 1024
 """The most bytes that are read of a file that doesn't say how large it is, as those of /proc."""
+_KEY = re.compile(rb"-----(BEGIN|END) [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_LONGEST_MARK = 70
 _CONTROLLING = getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -35,6 +38,21 @@ class _Read(NamedTuple):
 
     capture: Capture
     first_line: int
+    inside: bytes = b""
+    """The beginning of a private key that the first line is within."""
+
+
+class _Key:
+    """Notices whether a place in a file is within a private key."""
+
+    def __init__(self) -> None:
+        self.begun, self._end = b"", b""
+
+    def pass_by(self, piece: bytes) -> None:
+        """Go past a piece of the file."""
+        for found in _KEY.finditer(self._end + piece):
+            self.begun = found[0] if found[1] == b"BEGIN" else b""
+        self._end = piece[-_LONGEST_MARK:]
 
 
 async def run(arguments: ReadArguments, cwd: Path, environment: Mapping[str, str]) -> Output:
@@ -55,7 +73,9 @@ async def run(arguments: ReadArguments, cwd: Path, environment: Mapping[str, str
     kept = found.capture.kept()
     total = found.capture.total
     truncated = Truncation(kept.size, total) if kept.size < total else None
-    return Output(kept.text, total, 0, None, (time.monotonic() - began) * 1000, found.first_line, truncated)
+    return Output(
+        kept.text, total, 0, None, (time.monotonic() - began) * 1000, found.first_line, truncated, found.inside.decode()
+    )
 
 
 def _read(path: Path, arguments: ReadArguments, given_up: Callable[[], bool]) -> _Read:
@@ -132,7 +152,7 @@ def _whole(file: _File) -> _Read:
 
 def _lines(file: _File, first: int, last: int | None, wanted: int) -> _Read:
     """Read the lines from `first` to `last`, or to the end, if the line `wanted` exists."""
-    capture = Capture()
+    capture, key = Capture(), _Key()
     line, ended = 1, True  # the line that comes next, and whether the one before has its end
     for piece in file.pieces():
         begin = 0
@@ -142,15 +162,17 @@ def _lines(file: _File, first: int, last: int | None, wanted: int) -> _Read:
         end = len(piece)
         if last is not None and line + line_ends > last:
             end = _behind(piece, last + 1 - line)
+        if not capture.total:
+            key.pass_by(piece[:begin])
         capture.add(piece[begin:end])
         line += line_ends
         ended = piece.endswith(b"\n")
         if last is not None and line > last:
-            return _Read(capture, first)
+            return _Read(capture, first, key.begun)
     lines = line - 1 if ended else line
     if wanted > max(lines, 1):
         raise file.out_of_range(wanted, lines)
-    return _Read(capture, first)
+    return _Read(capture, first, key.begun)
 
 
 def _behind(piece: bytes, number: int) -> int:
