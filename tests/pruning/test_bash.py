@@ -93,7 +93,7 @@ def test_where_there_is_no_bash_it_is_sh(tmp_path: Path) -> None:
 
 
 def test_a_command_that_no_system_could_start_is_an_error(tmp_path: Path) -> None:
-    failed = failure("bash", tmp_path, command="echo " + "é" * 90_000)
+    failed = failure("bash", tmp_path, command="true", env={"LONG": "x" * 200_000})
     assert failed.error_code == "spawn_failed" and "too long" in failed.message
 
 
