@@ -113,8 +113,13 @@ def test_turns_are_chosen_as_elsewhere_and_ones_that_are_not_there_are_an_error(
 
 
 def test_a_sub_agent_is_named_by_its_id_and_compactions_are_lines(indexed: Path) -> None:
-    assert re.search(r": ok, 9\.8 s, sub-agent `agent-a3f\w*`\n", exported("e97a4b06").out)
+    assert re.search(r": ok, [\d.]+ s, sub-agent `agent-\w+`\n", exported("8c0d35f1").out)
     assert "*The conversation was compacted*" in exported("d41f7a52").out
+
+
+def test_a_failure_says_why_and_a_command_is_what_was_typed(indexed: Path) -> None:
+    assert "Error: `ModuleNotFoundError: No module named 'lanternfish.render'`" in exported("8c0d35f1").out
+    assert "**Command**\n\n> /model opus\n" in exported("e97a4b06").out
 
 
 def test_every_sample_is_exported_in_every_form(indexed: Path) -> None:

@@ -6,8 +6,10 @@ Each item is made when it is asked for, so that a long session takes no more mem
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.events.searchable_text import without_preface
@@ -28,6 +30,12 @@ from agtrace.times import iso
 _ARGUMENT, _ERROR, _MARK = 120, 240, 200
 _LOOKED_AT = 2_000
 """The first lines of a result, and as many of its last, in which the line that tells of a failure is sought."""
+
+_CODE_ALONE = re.compile(r"(?i)\s*(?:exit code:?|exited with code) -?\d+\s*|traceback \(most recent call last\):")
+"""Lines that tell of a failure but not of why."""
+
+_TYPED = re.compile(r"<command-(?:name|args)>([^<]*)</command-(?:name|args)>")
+"""What the user typed, in the text that an agent makes of a command."""
 
 _REQUESTS = {UserKind.HUMAN: "Request", UserKind.TASK: "Task", UserKind.COMMAND: "Command"}
 
@@ -159,6 +167,8 @@ class _Telling:
             return Folded("Summary of the conversation so far", self._cleaner.text(said))
         label = _REQUESTS.get(UserKind(event.row.name)) if event.row.name in set(UserKind) else None
         label = label or ("Request" if opens else None)
+        if label == "Command":
+            said = " ".join(filter(None, map(str.strip, _TYPED.findall(said)))) or said
         return Request(label, self._cleaner.text(said)) if label else Passed()
 
     def _notice(self, event: StoredEvent) -> Item:
@@ -228,4 +238,5 @@ def _error_in(output: str) -> str:
     lines = output.split("\n")
     lines = lines if len(lines) <= 2 * _LOOKED_AT else lines[:_LOOKED_AT] + lines[-_LOOKED_AT:]
     telling = (lines[number] for number, _ in failures_in(lines))
-    return next(telling, "") or next(filter(str.strip, lines), "")
+    both = chain(telling, lines)
+    return next((line for line in both if line.strip() and not _CODE_ALONE.fullmatch(line)), lines[0])
