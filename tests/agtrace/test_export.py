@@ -9,6 +9,7 @@ import tracemalloc
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
+from random import Random
 
 import pytest
 from agtrace_indexer.index.opening import open_read_only
@@ -276,6 +277,7 @@ def test_endless_lines_are_shortened_in_markdown_and_whole_on_a_page(tmp_path: P
         ("1 < 2 and a[1](x)", "1 < 2 and a[1](x)"),
         ("a ` b\n` <b> `", "a ` b\n` &lt;b> `"),
         ("| ` | <b> | ` |", "| ` | &lt;b> | ` |"),
+        ("```| a |\n|---|---|\n<b>", "```| a |\n|---|---|\n&lt;b>"),
         (r"\`<b>`", r"\`&lt;b>`"),
         ("```\n<b>\n```\n<b>", "```\n<b>\n```\n&lt;b>"),
         ("````\n```\n<b>\n````\n<b>", "````\n```\n<b>\n````\n&lt;b>"),
@@ -292,6 +294,27 @@ def test_endless_lines_are_shortened_in_markdown_and_whole_on_a_page(tmp_path: P
 )
 def test_markdown_of_a_log_stays_as_it_is_except_for_what_would_act(text: str, shown: str) -> None:
     assert harmless(text) == shown
+
+
+PARTS = (
+    "<b>", "<!-- ", "`", "``", "```", "```", "~~~", "````", "\n", "\n", "\n", "\n\n", " ", "  ", "   ", "    ", "- ", "1. ", "> ",
+    "| - |\n", "a", "\\", "![i](http://e/i)", "[c](javascript:x)", "[a]: javascript:x", "[a]", "](", "!", "[x]", "\t", "# ",
+    "---", "<", "/b>", "* ", "](\njavascript:x)", "|---|---|\n", "| a | b |\n",
+)  # fmt: skip
+
+
+def test_a_renderer_of_markdown_finds_nothing_that_acts_and_an_end_where_the_quote_ends() -> None:
+    markdown_it = pytest.importorskip("markdown_it", reason="it comes with rich")
+    renderer = markdown_it.MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    renderer.validateLink = lambda url: True
+    random = Random(7)
+    for _ in range(1_500):
+        text = "".join(random.choices(PARTS, k=random.randint(2, 16)))
+        tokens = renderer.parse(f"{quoted(text)}\n\noutside\n")
+        every = tokens + [child for token in tokens for child in token.children or ()]
+        assert not {token.type for token in every} & {"html_block", "html_inline", "image"}, text
+        assert not any("javascript" in str(token.attrs) for token in every if token.type == "link_open"), text
+        assert sum(token.type == "paragraph_open" and not token.level for token in tokens) == 1, text
 
 
 def test_code_is_held_by_more_backticks_than_it_has() -> None:

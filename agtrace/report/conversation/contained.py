@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_FENCE = re.compile(r"(?P<indent> *)(?P<marks>`{3,}(?=[^`]*$)|~{3,})")
+_FENCE = re.compile(r"(?P<indent> *)(?P<marks>`{3,}(?=[^`|]*$)|~{3,}(?=[^|]*$))")
+"""The beginning of a block of code; a line with | may be the head of a table instead."""
+
 _LIKE_A_FENCE = re.compile(r"[\s>*+\-\d.)]*(?:`{3,}|~{3,})")
 _TICKS = re.compile("`+")
 _ENTITY = re.compile(
