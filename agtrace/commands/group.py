@@ -54,6 +54,10 @@ _COMMANDS = {
         "Print or run what continues a session.",
         lambda: import_module("agtrace.commands.resume").resume,
     ),
+    "export": _Listed(
+        "Export a conversation, without secrets.",
+        lambda: import_module("agtrace.commands.export").export,
+    ),
     "read": _Listed(
         "Print what a reference (ax://...) points to.",
         lambda: import_module("agtrace.commands.read").read,

@@ -62,22 +62,28 @@ class Address(click.ParamType[tuple[str, int]]):
         return bare, int(port)
 
 
-class Lines(click.ParamType[tuple[int | None, int | None]]):
-    """A span of lines, counted from 1: `A:B`, `A:` to the end, `:B` from the beginning, `A` for one line."""
+class Span(click.ParamType[tuple[int | None, int | None]]):
+    """A span of what is numbered: `A:B`, `A:` to the end, `:B` from the beginning, `A` for one."""
 
     name = "A:B"
+
+    def __init__(self, noun: str, lowest: int) -> None:
+        self._noun, self._lowest = noun, lowest
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int | None, int | None]:
-        """Return the first and the last line; None for one that isn't given."""
+        """Return the first and the last number; None for one that isn't given."""
         found = _LINES.fullmatch(value)
         if found is None or value == ":":
-            self.fail(f"expected lines such as 10:20, 10:, :20 or 10, got {value!r}", param, ctx)
+            self.fail(f"expected {self._noun} such as 10:20, 10:, :20 or 10, got {value!r}", param, ctx)
         named = (found["one"] or found["first"], found["one"] or found["last"])
         first, last = (int(number) if number else None for number in named)
-        if first == 0 or last == 0 or (first is not None and last is not None and last < first):
-            self.fail(f"expected lines counted from 1, the lower number first, got {value!r}", param, ctx)
+        below = any(number is not None and number < self._lowest for number in (first, last))
+        if below or (first is not None and last is not None and last < first):
+            self.fail(
+                f"expected {self._noun} counted from {self._lowest}, the lower number first, got {value!r}", param, ctx
+            )
         return first, last
 
 
@@ -168,7 +174,7 @@ def text_options(command: Command) -> Command:
     for option in (
         click.option("--focus", metavar="QUESTION", help="Only the lines that a question is about, and failing ones."),
         click.option("--mode", type=click.Choice(MODES), help="Show a digest instead, failing lines first."),
-        click.option("--lines", type=Lines(), help="Only these lines of the text: 10:20, 10:, :20 or 10."),
+        click.option("--lines", type=Span("lines", 1), help="Only these lines of the text: 10:20, 10:, :20 or 10."),
     ):
         command = option(command)
     return command

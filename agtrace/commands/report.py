@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -16,6 +14,7 @@ from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import PROVIDERS, plain_json, project
 from agtrace.commands.printing import print_json
 from agtrace.commands.selecting import Filters, selected
+from agtrace.commands.writing import write
 
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Report, ReportedSession
@@ -98,7 +97,7 @@ def _leave(found: Report, ways: Ways) -> None:
             sys.stdout.write(page)
             sys.stdout.flush()
         else:
-            _write(Path(ways.html), page)
+            tell(f"page written to {write(Path(ways.html), [page], replace=True)}")
     if ways.as_json:
         print_json(found.model_dump(mode="json", exclude_none=True, exclude={"sessions": {"__all__": {"timeline"}}}))
     elif ways.markdown:
@@ -109,33 +108,6 @@ def _leave(found: Report, ways: Ways) -> None:
         from agtrace.render.report import report as print_report
 
         print_report(found)
-
-
-def _write(path: Path, page: str) -> None:
-    """Write the page, whole or not at all, readable by its owner only, since it quotes logs."""
-    from agtrace.serving.interruption import together
-
-    target = path.expanduser().resolve()
-    try:
-        if target.exists() and not target.is_file():
-            target.write_text(page, encoding="utf-8")  # a device or a pipe must not be replaced by a file
-        else:
-            with together:
-                _replace(target, page)
-    except OSError as error:
-        fail(f"can't write {path}: {error.strerror or error}", USAGE)
-    tell(f"page written to {target}")
-
-
-def _replace(target: Path, page: str) -> None:
-    handle, written = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        Path(written).replace(target)
-    except BaseException:
-        Path(written).unlink(missing_ok=True)
-        raise
 
 
 def _below(sessions: list[ReportedSession], limit: int, *, by_mean: bool) -> bool:

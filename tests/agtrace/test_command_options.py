@@ -15,7 +15,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agtrace.commands.options import Lines
+from agtrace.commands.options import Span
 from agtrace.tools import TOOLS
 from tests.agtrace.terminal import AGTRACE, agtrace_here
 
@@ -186,13 +186,13 @@ def test_a_wrong_option_says_why_and_exits_with_2(arguments: list[str], message:
     ("typed", "lines"), [("2:4", (2, 4)), ("9:", (9, None)), (":4", (None, 4)), ("4", (4, 4)), ("4:4", (4, 4))]
 )
 def test_lines_are_named_by_one_number_or_two(typed: str, lines: tuple[int | None, int | None]) -> None:
-    assert Lines().convert(typed, None, None) == lines
+    assert Span("lines", 1).convert(typed, None, None) == lines
 
 
 @pytest.mark.parametrize("typed", ["", ":", "0", "0:3", ":0", "4:2", "a:b", "1:2:3", " 3", "\u0663", "9" * 20])
 def test_what_names_no_lines_is_refused(typed: str) -> None:
     with pytest.raises(click.UsageError, match="expected lines"):
-        Lines().convert(typed, None, None)
+        Span("lines", 1).convert(typed, None, None)
 
 
 def test_a_reference_is_accepted_where_a_session_or_an_event_is(indexed: Path) -> None:

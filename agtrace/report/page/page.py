@@ -6,20 +6,19 @@ log could ever run, even if one got past the escaping.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import orjson
 from agtrace_schema.analysis import Report
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from agtrace.report.page import wording
 from agtrace.report.page.bundle import GROUP, Packed, pack, packed
 from agtrace.report.page.charts import charts
+from agtrace.report.page.document import environment, source_hash, style
 from agtrace.report.page.overview import overview
 from agtrace.report.page.session_data import KINDS, ROW, SEVERITIES, row
 from agtrace.report.page.visible_text import fit_for_the_page
@@ -45,7 +44,7 @@ def html(report: Report) -> str:
 
 
 def _page(shown: dict[str, Any], rows: str, details: Packed) -> str:
-    style, library, script = _style(), _library(), _script()
+    styles, library, script = "\n".join(map(style, _STYLES)), _library(), _script()
     facts = {
         "charts": shown["charts"], "columns": ROW, "severities": SEVERITIES, "kinds": KINDS, "group": GROUP,
         "endings": wording.ENDINGS, "providers": AGENTS,
@@ -60,8 +59,8 @@ def _page(shown: dict[str, Any], rows: str, details: Packed) -> str:
             rows=Markup(rows),
             groups=[Markup(group) for group in details.groups],
             notes=_notes(details),
-            policy=_policy([library, script], [style]),
-            style=Markup(style),
+            policy=_policy([library, script], [styles]),
+            style=Markup(styles),
             library=Markup(library),
             script=Markup(script),
         )
@@ -69,12 +68,9 @@ def _page(shown: dict[str, Any], rows: str, details: Packed) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {"number": wording.plain, "short": wording.short, "dollars": wording.dollars}
-    return environment
+    found = environment(_HERE / "templates")
+    found.filters |= {"number": wording.plain, "short": wording.short, "dollars": wording.dollars}
+    return found
 
 
 def _notes(details: Packed) -> list[str]:
@@ -91,8 +87,8 @@ def _policy(scripts: list[str], styles: list[str]) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src {' '.join(map(_hash, scripts))}",
-            f"style-src {' '.join(map(_hash, styles))}",
+            f"script-src {' '.join(map(source_hash, scripts))}",
+            f"style-src {' '.join(map(source_hash, styles))}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -100,10 +96,6 @@ def _policy(scripts: list[str], styles: list[str]) -> str:
             "trusted-types 'none'",
         )
     )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _as_script(value: Any) -> Markup:
@@ -114,10 +106,6 @@ def _as_script(value: Any) -> Markup:
 def _json_lists(value: Any) -> Any:
     """Turn tuples into lists, as in JSON."""
     return orjson.loads(orjson.dumps(value))
-
-
-def _style() -> str:
-    return "\n".join(_read(f"styles/{name}.css") for name in _STYLES)
 
 
 def _script() -> str:

@@ -1,0 +1,86 @@
+"""`agtrace export`: a session as a conversation to pass on, without secrets."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agtrace.commands.errors import USAGE, fail, tell
+from agtrace.commands.options import Span
+from agtrace.commands.selecting import Filters, selected
+from agtrace.commands.writing import write
+
+if TYPE_CHECKING:
+    from agtrace.report.conversation.export import Exported, Wanted
+
+STDOUT = "-"
+
+
+@click.command()
+@click.argument("session")
+@click.option("--markdown", "form", flag_value="markdown", help="Markdown (the default).")
+@click.option("--html", "form", flag_value="html", help="One page for a browser, without scripts; it works offline.")
+@click.option("--jsonl", "form", flag_value="jsonl", help="A line of JSON for each event.")
+@click.option("--turns", type=Span("turns", 0), help="Only these turns, counted from 0: 2:5, 2:, :5 or 2.")
+@click.option("--thinking", is_flag=True, help="With --markdown: the model's thinking, too.")
+@click.option("--tools", is_flag=True, help="With --markdown: arguments and results of tools in full.")
+@click.option("--out", metavar="FILE", help="Write a file that only you can read; by default, print it.")
+@click.option("--force", is_flag=True, help="With --out: replace a file that exists.")
+def export(
+    session: str,
+    form: str | None,
+    turns: tuple[int | None, int | None] | None,
+    thinking: bool,
+    tools: bool,
+    out: str | None,
+    force: bool,
+) -> None:
+    """Export a session as a conversation to pass on: requests, answers, tool calls, and what was masked in them.
+
+    Secrets are masked and counted by kind, and paths in your home folder begin with ~. Read it before you send it.
+
+    \b
+      agtrace export last --html --out conversation.html
+      agtrace export fb3cff44 --turns 2:5
+      agtrace export fb3cff44 --markdown --tools --thinking
+      agtrace export fb3cff44 --jsonl
+    """
+    from agtrace.report.conversation.export import Form, Wanted
+
+    kind = Form(form or Form.MARKDOWN)
+    if kind is not Form.MARKDOWN and (thinking or tools):
+        fail(f"{'--thinking' if thinking else '--tools'} is for --markdown; --{kind} has everything", USAGE)
+    to_file = out not in (None, STDOUT)
+    if force and not to_file:
+        fail("--force needs --out FILE", USAGE)
+    if to_file and not force and Path(str(out)).expanduser().is_file():
+        fail(f"{out} exists: use --force to replace it", USAGE)
+    found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools))
+    _leave(found, Path(str(out)) if to_file else None, force=force)
+
+
+def _exported(session: str, wanted: Wanted) -> Exported:
+    """Export a session of the index, which is brought up to date before."""
+    from agtrace.report.conversation.export import export
+    from agtrace.sessions.query import find_session
+
+    with selected(Filters()) as (connection, _, _, prices, lacking):
+        if lacking:
+            tell(lacking)
+        found = find_session(connection, session)
+        return export(connection, found, wanted, home=str(Path.home()), prices=prices)
+
+
+def _leave(found: Exported, path: Path | None, *, force: bool) -> None:
+    """Print the export, or write a file and say what was masked."""
+    from agtrace.report.conversation.cleaning import said
+
+    if path is None:
+        for piece in found.pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+        return
+    tell(f"written to {write(path, found.pieces, replace=force)}", f"masked: {said(found.masked)}")

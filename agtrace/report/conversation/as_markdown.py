@@ -1,0 +1,102 @@
+"""A conversation in Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from agtrace.report.conversation.contained import code, escaped, fenced, quoted
+from agtrace.report.conversation.head import Fact, Head, masked, took, when
+from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, Passed, Request, Said, Turn
+from agtrace.text.lines import cut
+from agtrace.text.numbers import counted
+
+_LINES = 6
+"""The most lines that are shown of what a tool returned, unless all are wanted."""
+
+_LINE = 240
+"""The most characters of each of them."""
+
+
+def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
+    """Yield the head, given what was masked."""
+    yield f"# {escaped(about.title)}\n\n"
+    yield "".join(f"- **{fact.name}:** {_fact(fact)}\n" for fact in (*about.facts, masked(found)))
+
+
+def body(about: Head, items: Iterable[Item], *, thinking: bool, tools: bool) -> Iterator[str]:
+    """Yield the conversation; `thinking` and `tools` tell whether thoughts, and calls in full, are part of it."""
+    left = Counter[str]()
+    speaking = False
+    for item in items:
+        match item:
+            case Passed():
+                left["text of the agent's program"] += 1
+                continue
+            case Folded() if not thinking:
+                left["thought" if item.label == "Thinking" else "summary"] += 1
+                continue
+            case Said():
+                yield "" if speaking else f"\n**{about.agent}**\n"
+                yield f"\n{quoted(item.text)}\n"
+            case Execution():
+                yield from _call(item, tools, left)
+            case _:
+                yield _block(item)
+        speaking = isinstance(item, (Said, Execution, Folded))
+    yield from _left_out(left)
+
+
+def _block(item: Turn | Request | Folded | Mark) -> str:
+    match item:
+        case Turn():
+            return f"\n## Turn {item.number}{' · ' * bool(item.time)}{when(item.time)}{' · copied' * item.copied}\n"
+        case Mark():
+            return f"\n*{escaped(item.text)}*\n"
+        case Request() | Folded():
+            return f"\n**{item.label}**\n\n{quoted(item.text)}\n"
+
+
+def _fact(fact: Fact) -> str:
+    return " ".join(filter(None, (escaped(fact.says), code(fact.quoted))))
+
+
+def _call(call: Execution, full: bool, left: Counter[str]) -> Iterator[str]:
+    exit_code = f"exit code {call.exit_code}" if call.exit_code else ""
+    ended = ", ".join(filter(None, (call.outcome, exit_code, took(call.duration_ms))))
+    agent = f", sub-agent {code(call.agent)}" if call.agent else ""
+    yield f"\n{code(call.tool)} {code(call.about)}".rstrip() + f": {ended}{agent}\n"
+    if call.error:
+        yield f"\nError: {code(call.error)}\n"
+    if full:
+        yield from (f"\n{fenced(text)}\n" for text in (call.arguments, call.result or "") if text.strip())
+        return
+    yield from _shortened(call, left)
+
+
+def _shortened(call: Execution, left: Counter[str]) -> Iterator[str]:
+    """Yield the first lines of a result, and how many more there are."""
+    result = (call.result or "").strip("\n")
+    lines = result.split("\n", _LINES)[:_LINES] if result.strip() else []
+    more = result.count("\n") + 1 - len(lines) if lines else 0
+    arguments = call.arguments.strip().count("\n")  # beside the one that is shown
+    if lines:
+        yield f"\n{fenced(chr(10).join(cut(line, _LINE) for line in lines))}\n"
+    said = [f"{counted(more, 'more line')} of the result"] if more else []
+    said += [f"{counted(arguments, 'line')} of arguments"] if arguments else []
+    if said:
+        yield f"\n*{' and '.join(said)} left out*\n"
+    left["line of tools"] += more + arguments
+
+
+def _left_out(left: Counter[str]) -> Iterator[str]:
+    """Yield what the conversation doesn't show."""
+    plural = {"text of the agent's program": "texts of the agent's program", "line of tools": "lines of tools",
+              "summary": "summaries"}  # fmt: skip
+    named = [
+        counted(number, what) if what not in plural or number == 1 else f"{number:,} {plural[what]}"
+        for what, number in left.items()
+        if number
+    ]
+    if named:
+        yield f"\n---\n\n*Left out: {', '.join(named)}.*\n"

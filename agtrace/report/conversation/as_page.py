@@ -1,0 +1,97 @@
+"""A conversation as one HTML file: it fetches nothing, has no script, and its only style is named by its hash.
+
+Texts of a log are only ever text between elements of ours: no element, attribute or name of one comes from a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from agtrace.report.conversation.head import Head, masked, took, when
+from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, Passed, Request, Said, Turn
+from agtrace.report.page.document import environment, source_hash, style
+from agtrace.text.numbers import counted
+
+_HERE = Path(__file__).parent
+_FENCE = re.compile(r"(?P<marks>`{3,}(?=[^`]*$)|~{3,})")
+
+
+class Piece(NamedTuple):
+    """A part of a text of the model: code between fences, or the rest."""
+
+    is_code: bool
+    text: str
+
+
+def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
+    """Yield the beginning of the page, given what was masked."""
+    styles = "\n".join((style("colours"), (_HERE / "styles" / "conversation.css").read_text(encoding="utf-8")))
+    policy = (
+        "default-src 'none'", f"style-src {source_hash(styles)}", "img-src data:", "base-uri 'none'",
+        "form-action 'none'",
+    )  # fmt: skip
+    facts = [*about.facts, masked(found)]
+    yield _template("head.html").render(about=about, facts=facts, policy="; ".join(policy), style=Markup(styles))
+
+
+def body(about: Head, items: Iterable[Item]) -> Iterator[str]:
+    """Yield the conversation and the end of the page."""
+    parts: Any = _template("parts.html").module
+    passed = 0
+    yield str(parts.begin(None))
+    for item in items:
+        match item:
+            case Turn():
+                yield str(parts.end())
+                yield str(parts.begin(item))
+            case Request():
+                yield str(parts.request(item))
+            case Said():
+                yield str(parts.said(about.agent, pieces(item.text)))
+            case Folded():
+                yield str(parts.folded(item))
+            case Execution():
+                yield str(parts.call(item, took(item.duration_ms)))
+            case Mark():
+                yield str(parts.mark(item))
+            case Passed():
+                passed += 1
+    yield str(parts.end())
+    left = f"{counted(passed, 'text')} that {about.agent} itself added" if passed else ""
+    yield _template("foot.html").render(left=left) + "\n"
+
+
+def pieces(text: str) -> list[Piece]:
+    """Part a text at its fences; one that isn't closed goes on to the end."""
+    found: list[Piece] = []
+    lines: list[str] = []
+    fence = ""
+    for line in text.strip("\n").split("\n"):
+        opened = _FENCE.match(line)
+        closes = fence and set(line.strip()) == {fence[0]} and len(line.strip()) >= len(fence)
+        if closes or (opened and not fence):
+            _add(found, bool(fence), lines)
+            fence, lines = "" if closes or opened is None else opened["marks"], []
+        else:
+            lines.append(line)
+    _add(found, bool(fence), lines)
+    return found
+
+
+def _add(found: list[Piece], is_code: bool, lines: list[str]) -> None:
+    text = "\n".join(lines).strip("\n")
+    if text.strip():
+        found.append(Piece(is_code, text))
+
+
+@cache
+def _template(name: str) -> Any:
+    found = environment(_HERE / "templates")
+    found.filters["when"] = when
+    return found.get_template(name)

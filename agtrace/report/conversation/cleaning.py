@@ -1,0 +1,119 @@
+"""Texts of a log made fit to pass on: without secrets, which are counted, control characters and the home folder."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agtrace_indexer.redact import redact, redact_json
+from agtrace_indexer.redact.rules import kinds
+
+from agtrace.text.lines import one_line, without_controls
+from agtrace.text.numbers import counted
+
+_MASK = re.compile(r"\[redacted: ([^\[\]\n]{1,60})\]")
+_HOME = re.compile(r"(?:/home|/Users)/[^/\\\s:]+|/root(?=/|$)|[A-Za-z]:[\\/]Users[\\/][^\\/]+")
+_NOT_HOMES = frozenset({"", "/"})
+_LONGEST_LINE = 4_000
+"""The characters of a text that are looked at for one line of it, far beyond any cut."""
+
+_SPELLED = {
+    "github": "GitHub", "gitlab": "GitLab", "openai": "OpenAI", "aws": "AWS", "npm": "npm", "npmrc": ".npmrc",
+    "pypi": "PyPI", "huggingface": "Hugging Face", "digitalocean": "DigitalOcean", "jwt": "JWT", "api": "API",
+    "id": "id", "pat": "token", "xai": "xAI", "nuget": "NuGet", "sendgrid": "SendGrid", "mongodb": "MongoDB",
+    "openrouter": "OpenRouter", "rubygems": "RubyGems", "url": "URL", "otp": "OTP", "dsn": "DSN", "json": "JSON",
+    "sql": "SQL", "vpn": "VPN", "ntlm": "NTLM", "rsa": "RSA", "netrc": ".netrc", "paypal": "PayPal",
+    "circleci": "CircleCI", "hubspot": "HubSpot", "posthog": "PostHog",
+}  # fmt: skip
+_COMMON = frozenset({
+    "access", "account", "auth", "authorization", "basic", "bearer", "beside", "call", "chat", "client", "codes",
+    "command", "cookie", "database", "encryption", "hash", "header", "jar", "key", "list", "login", "masked",
+    "message", "mnemonic", "pair", "parameter", "passphrase", "password", "private", "proof", "recovery", "refresh",
+    "request", "secret", "secure", "seed", "session", "signature", "string", "token", "user", "value", "web",
+    "webhook", "wifi",
+})  # fmt: skip
+"""Words of kinds that are no names."""
+
+
+class Cleaner:
+    """Cleans the texts of one session, and counts what it masks by kind. For one thread.
+
+    `verbatim` keeps control characters, for a form that escapes them.
+    """
+
+    def __init__(self, homes: Iterable[str | None], *, verbatim: bool = False) -> None:
+        self.masked: Counter[str] = Counter()
+        self._verbatim = verbatim
+        self._homes = _below(homes)
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets, control characters and home folders; masks in it are counted."""
+        cleaned = redact(text if self._verbatim else without_controls(text))
+        return self._counted(cleaned)
+
+    def line(self, text: str, most: int) -> str:
+        """Return a text on one line of at most this many characters, cleaned before it is cut; nothing is counted."""
+        return one_line(self._homes.sub(_tilde, redact(without_controls(text[:_LONGEST_LINE]))), most)
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value whose keys and texts are cleaned as by `text`."""
+        return self._each(redact_json(value if self._verbatim else _without_controls(value)))
+
+    def _each(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._counted(value)
+        if isinstance(value, dict):
+            return {self._counted(key): self._each(item) for key, item in value.items()}
+        return [self._each(item) for item in value] if isinstance(value, list) else value
+
+    def _counted(self, text: str) -> str:
+        if "[redacted: " in text:
+            known = kinds()
+            self.masked.update(kind if kind in known else "secret" for kind in _MASK.findall(text))
+        return self._homes.sub(_tilde, text)
+
+
+def home_in(folder: str | None) -> str | None:
+    """Return the home folder that a path is in, judged by its form; None if it is in none."""
+    found = _HOME.match(folder or "")
+    return found[0] if found else None
+
+
+def said(masked: Mapping[str, int]) -> str:
+    """Say what was masked: `3 secrets: 2 GitHub tokens, 1 password`; `nothing` if nothing was."""
+    total = sum(masked.values())
+    if not total:
+        return "nothing"
+    ranked = sorted(masked.items(), key=lambda item: (-item[1], item[0]))
+    return f"{counted(total, 'secret')}: {', '.join(counted(number, _kind(kind)) for kind, number in ranked)}"
+
+
+def _kind(kind: str) -> str:
+    """Return the kind of a secret in words: `GitHub token` for `github-token`."""
+    words = (_SPELLED.get(word, word if word in _COMMON else word.capitalize()) for word in kind.split("-"))
+    name = " ".join(words)
+    return name if name[-1:] != "s" else f"{name} entry"
+
+
+def _below(homes: Iterable[str | None]) -> re.Pattern[str]:
+    """Return a pattern for home folders at the beginning of a path, also as agents write a path in a file's name."""
+    found = sorted({home.rstrip("/\\") for home in homes if home} - _NOT_HOMES, key=len, reverse=True)
+    folders = [r"[\\/]{1,2}".join(map(re.escape, re.split(r"[\\/]", home))) for home in found]
+    names = [re.escape(re.sub("[^A-Za-z0-9]", "-", home)) for home in found if re.search(r"[\\/].*[\\/]", home)]
+    never = ["(?!)"]
+    whole = rf"(?:(?<=file://)|(?<![\w.~/-]))(?:{'|'.join(folders or never)})(?![\w-]|\.\w)"
+    return re.compile(rf"{whole}|(?<!\w)(?P<name>{'|'.join(names or never)})(?=-)")
+
+
+def _tilde(found: re.Match[str]) -> str:
+    return "-~" if found["name"] else "~"
+
+
+def _without_controls(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_controls(value)
+    if isinstance(value, dict):
+        return {without_controls(key): _without_controls(item) for key, item in value.items()}
+    return [_without_controls(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,120 @@
+"""What stands above a conversation: which one it is, who worked on it, when, for how much, and how it ended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.providers.registry import AGENTS
+
+from agtrace.report.conversation.cleaning import Cleaner, said
+from agtrace.sessions.listing import session_head
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.projects import labels
+from agtrace.sessions.turns import last_outcome, why_unknown
+from agtrace.text.lines import LABEL, PATH
+from agtrace.text.numbers import counted, dollars, seconds
+
+_ENDED = {
+    "success": "the model had the last word",
+    "partial": "the model had the last word, after calls that failed or were stopped",
+    "failed": "the last thing that happened failed",
+    "no turns": "nobody asked for anything",
+    "open call": "the last call has no result",
+    "no answer": "the last request has no answer",
+}
+"""How a session ended, by the outcome of its last turn, or by why that is unknown."""
+
+
+class Fact(NamedTuple):
+    """A line of the head: what it is about, a sentence, and a name from the log, either of which may be empty."""
+
+    name: str
+    says: str
+    quoted: str = ""
+
+
+class Head(NamedTuple):
+    """The head of a conversation."""
+
+    title: str
+    agent: str
+    """The agent's display name."""
+    facts: list[Fact]
+
+
+def head(
+    connection: sqlite3.Connection,
+    session: Session,
+    turns: tuple[int, int] | None,
+    cleaner: Cleaner,
+    *,
+    prices: PriceTable,
+) -> Head:
+    """Return the head of a session of which only some turns may be told."""
+    agent = AGENTS[session.provider].title
+    title = cleaner.line(session.title or session.snippet or "", LABEL * 2)
+    facts = _facts(connection, session, turns, cleaner, prices)
+    return Head(title or "Untitled session", agent, [*facts, Fact("Ended", _ended(connection, session))])
+
+
+def masked(found: Mapping[str, int]) -> Fact:
+    """Return the line that says what was masked."""
+    return Fact("Masked", said(found))
+
+
+def _facts(
+    connection: sqlite3.Connection,
+    session: Session,
+    turns: tuple[int, int] | None,
+    cleaner: Cleaner,
+    prices: PriceTable,
+) -> Iterator[Fact]:
+    about = session_head(connection, session, prices)
+    stats = about.stats
+    project = labels(connection).get(session.project_id or 0)
+    folder = session.cwd or session.root_path
+    if project:
+        yield Fact("Project", "", cleaner.line(project, LABEL * 2))
+    if folder:
+        yield Fact("Folder", "", cleaner.line(folder, PATH))
+    if about.parent_id:
+        yield Fact("Part of", f"{about.kind} of", cleaner.line(about.parent_id, LABEL))
+    yield Fact("Agent", AGENTS[session.provider].title, cleaner.line(about.version or "", LABEL))
+    if about.model:
+        yield Fact("Model", "", cleaner.line(about.model, LABEL))
+    yield Fact("Session", "", cleaner.line(about.session_id, LABEL * 2))
+    if about.start_time:
+        yield Fact("Began", when(about.start_time))
+    lasted, active = seconds(stats.duration_seconds), seconds(stats.active_seconds)
+    if lasted:
+        yield Fact("Lasted", f"{lasted}, active {active}" if active and active != lasted else lasted)
+    if stats.cost_usd is not None:
+        made = f" ({stats.cost_made})" if stats.cost_made not in (None, "exact") else ""
+        yield Fact("Cost", f"{dollars(stats.cost_usd)}{made}")
+    calls = counted(stats.tool_calls, "tool call") + (f", {stats.failed_calls:,} failed" if stats.failed_calls else "")
+    yield Fact("Size", f"{counted(stats.total_turns, 'turn')}, {calls}")
+    if turns is not None:
+        shown = f"only turn {turns[0]}" if turns[0] == turns[1] else f"only turns {turns[0]} to {turns[1]}"
+        yield Fact("Shown", shown)
+
+
+def _ended(connection: sqlite3.Connection, session: Session) -> str:
+    outcome = last_outcome(connection, session)
+    return _ENDED[why_unknown(connection, session) if outcome == "unknown" else outcome]
+
+
+def when(time: str | None) -> str:
+    """Return an ISO time in UTC as people read it: `2026-11-03 10:00 UTC`."""
+    return f"{time[:16].replace('T', ' ')} UTC" if time else ""
+
+
+def took(milliseconds: int | None) -> str:
+    """Return the duration of a call: `340 ms`, `2.3 s`, `4 min 10 s`; empty if it is unknown or nothing."""
+    if not milliseconds:
+        return ""
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    return f"{milliseconds / 1000:.1f} s" if milliseconds < 60_000 else seconds(milliseconds // 1000)

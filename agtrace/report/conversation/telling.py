@@ -1,0 +1,242 @@
+"""A session told in order, as a person reads it: turns, requests, messages, thoughts, calls with what came of them.
+
+Each item is made when it is asked for, so that a long session takes no more memory than its largest event.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+from agtrace_indexer.events.searchable_text import without_preface
+from agtrace_indexer.index.questions import events, sessions
+from agtrace_indexer.index.questions.events import Placed
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_reader
+from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.events import EventType, Outcome, UserKind
+
+from agtrace.report.conversation.cleaning import Cleaner
+from agtrace.sessions.query import short_id
+from agtrace.sessions.steps import telling_argument
+from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.lines import LABEL, NO_TOOL
+from agtrace.times import iso
+
+_ARGUMENT, _ERROR, _MARK = 120, 240, 200
+_LOOKED_AT = 2_000
+"""The first lines of a result, and as many of its last, in which the line that tells of a failure is sought."""
+
+_CODE_ALONE = re.compile(r"(?i)\s*(?:exit code:?|exited with code) -?\d+\s*|traceback \(most recent call last\):")
+"""Lines that tell of a failure but not of why."""
+
+_TYPED = re.compile(r"<command-(?:name|args)>([^<]*)</command-(?:name|args)>")
+"""What the user typed, in the text that an agent makes of a command."""
+
+_REQUESTS = {UserKind.HUMAN: "Request", UserKind.TASK: "Task", UserKind.COMMAND: "Command"}
+
+
+class Part(NamedTuple):
+    """The part of a session to tell: its first and last event, and its first and last turn; None for all turns."""
+
+    first_event: int
+    last_event: int
+    turns: tuple[int, int] | None
+
+
+class Turn(NamedTuple):
+    """The beginning of a turn."""
+
+    number: int
+    time: str | None
+    copied: bool
+
+
+class Request(NamedTuple):
+    """What the model was asked: `label` is Request, Task or Command."""
+
+    label: str
+    text: str
+
+
+class Said(NamedTuple):
+    """A text of the model."""
+
+    text: str
+
+
+class Folded(NamedTuple):
+    """A text that is for those who want to know: the model's thinking, the summary after a compaction."""
+
+    label: str
+    text: str
+
+
+class Execution(NamedTuple):
+    """A tool call with what came of it."""
+
+    tool: str
+    about: str
+    """The most telling argument, on one line; may be empty."""
+    outcome: Outcome
+    duration_ms: int | None
+    exit_code: int | None
+    arguments: str
+    result: str | None
+    error: str | None
+    """Of a failed call, the line that tells why."""
+    agent: str | None
+    """The id of the sub-agent that it started."""
+
+
+class Mark(NamedTuple):
+    """Something that happened, as a line."""
+
+    text: str
+
+
+class Passed(NamedTuple):
+    """A text that the agent's program added, which is not part of the conversation."""
+
+
+Item: TypeAlias = Turn | Request | Said | Folded | Execution | Mark | Passed
+
+
+def told(connection: sqlite3.Connection, session: Session, part: Part, cleaner: Cleaner) -> Iterator[Item]:
+    """Yield the items of a part of a session, in file order, all texts cleaned."""
+    telling = _Telling(connection, session, cleaner)
+    turn: int | None = None
+    for placed in placed_in(connection, session, part, answers=False):
+        if placed.turn_index is not None and placed.turn_index != turn:
+            turn = placed.turn_index
+            yield Turn(turn, iso(placed.event.ts), placed.copied_turn)
+        item = telling.item(placed)
+        if item is not None:
+            yield item
+
+
+def placed_in(connection: sqlite3.Connection, session: Session, part: Part, *, answers: bool) -> Iterator[Placed]:
+    """Yield the events of a part; results that their calls link to only if `answers`."""
+    then = events.snapshot(connection, session.id, part.last_event)
+    find = events.of_session if answers else events.without_answers
+    for placed in find(connection, session.id, then, from_event=part.first_event, turn_index=None):
+        if part.turns is not None:
+            if placed.turn_index is None or placed.turn_index < part.turns[0]:
+                continue
+            if placed.turn_index > part.turns[1]:
+                return
+        yield placed
+
+
+class _Telling:
+    """Makes items of events, and remembers the text opened last for the next one."""
+
+    def __init__(self, connection: sqlite3.Connection, session: Session, cleaner: Cleaner) -> None:
+        self._connection, self._session, self._cleaner = connection, session, cleaner
+        self._read, self._read_result = text_reader(connection), text_reader(connection)
+        self._notices = AGENTS[session.provider].notices
+
+    def item(self, placed: Placed) -> Item | None:
+        """Return the item of an event; None if it has nothing to tell."""
+        if placed.event.type == EventType.TOKEN_USAGE:
+            return None
+        event, text = self._read(placed.event), self._cleaner.text
+        match event.type:
+            case EventType.MESSAGE:
+                return Said(text(event.text)) if event.text.strip() else None
+            case EventType.REASONING:
+                return Folded("Thinking", text(event.text)) if event.text.strip() else None
+            case EventType.TOOL_CALL:
+                return self._execution(event, _result_of(self._connection, event, self._read_result))
+            case EventType.TOOL_RESULT:
+                return self._execution(None, event)
+            case EventType.USER:
+                return self._user(event, opens=placed.opens_turn)
+            case _:
+                return self._notice(event)
+
+    def _user(self, event: StoredEvent, *, opens: bool) -> Item | None:
+        said = without_preface(event.text).lstrip() if opens else event.text
+        if event.row.name == UserKind.INTERRUPTION:
+            return Mark("The user interrupted the model")
+        if event.row.name == UserKind.COMPACTION_SUMMARY:
+            return Folded("Summary of the conversation so far", self._cleaner.text(said))
+        label = _REQUESTS.get(UserKind(event.row.name)) if event.row.name in set(UserKind) else None
+        label = label or ("Request" if opens else None)
+        if label == "Command":
+            said = " ".join(filter(None, map(str.strip, _TYPED.findall(said)))) or said
+        return Request(label, self._cleaner.text(said)) if label else Passed()
+
+    def _notice(self, event: StoredEvent) -> Item:
+        kind, text = event.row.name or "", event.text
+        if any(sign.fits(kind, text) for sign in self._notices.compactions):
+            return Mark("The conversation was compacted")
+        if any(sign.fits(kind, text) for sign in self._notices.interruptions):
+            return Mark("The user interrupted the model")
+        if kind in self._notices.api_errors:
+            return Mark(f"The model's API failed: {self._cleaner.line(text, _MARK)}")
+        return Passed()
+
+    def _execution(self, call: StoredEvent | None, result: StoredEvent | None) -> Execution:
+        one = call or result
+        assert one is not None
+        arguments = None if call is None else self._cleaner.value(call.rest.get("arguments"))
+        output = None if result is None else self._cleaner.text(result.text)
+        outcome = one.outcome or Outcome.UNKNOWN
+        return Execution(
+            tool=self._cleaner.line(one.row.name or NO_TOOL, LABEL),
+            about=self._cleaner.line(telling_argument(arguments), _ARGUMENT),
+            outcome=outcome,
+            duration_ms=one.row.duration_ms,
+            exit_code=None if result is None else result.rest.get("exit_code"),
+            arguments=written(arguments),
+            result=output,
+            error=self._cleaner.line(_error_in(output), _ERROR) if output and outcome is Outcome.FAILED else None,
+            agent=self._agent(call, result),
+        )
+
+    def _agent(self, call: StoredEvent | None, result: StoredEvent | None) -> str | None:
+        if call is not None:
+            started = sessions.started_by(self._connection, self._session.id, [call.event_index])
+            if started:
+                return self._cleaner.line(short_id(self._connection, started[call.event_index]), LABEL)
+        named = None if result is None else result.rest.get("agent_id")
+        return self._cleaner.line(str(named), LABEL) if named else None
+
+
+def _result_of(connection: sqlite3.Connection, call: StoredEvent, read: ReadText) -> StoredEvent | None:
+    if call.row.link is None:
+        return None
+    found = events.at(connection, call.row.session_row, call.row.link)
+    return None if found is None else read(found)
+
+
+def written(arguments: Any) -> str:
+    """Return arguments as text: a line for each, longer ones below their names."""
+    if not isinstance(arguments, dict):
+        return arguments if isinstance(arguments, str) else "" if arguments is None else _json(arguments)
+    return "\n".join(_argument(name, value) for name, value in arguments.items())
+
+
+def _argument(name: str, value: Any) -> str:
+    text = value if isinstance(value, str) else _json(value)
+    text = text.strip("\n")
+    return f"{name}:\n{text}" if "\n" in text else f"{name}: {text}"
+
+
+def _json(value: Any) -> str:
+    plain = not isinstance(value, (dict, list)) or len(str(value)) < _ARGUMENT
+    return json.dumps(value, ensure_ascii=False, indent=None if plain else 2)
+
+
+def _error_in(output: str) -> str:
+    """Return the line of an output that tells of the failure, else its first line with a text."""
+    lines = output.split("\n")
+    lines = lines if len(lines) <= 2 * _LOOKED_AT else lines[:_LOOKED_AT] + lines[-_LOOKED_AT:]
+    telling = (lines[number] for number, _ in failures_in(lines))
+    both = chain(telling, lines)
+    return next((line for line in both if line.strip() and not _CODE_ALONE.fullmatch(line)), lines[0])
