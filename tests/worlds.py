@@ -162,6 +162,7 @@ VALUES: dict[str, list[Any]] = {
     "end_line": [1, 9_010],
     "group_by": ["session"],
     "fields": [["id", "title"], "id", ["stats", "turns.outcome"]],
+    "context_focus_question": ["Which gauge reads the tide?", "zebra okapi"],
     "sections": [["stats"], "failures", "landmarks", ["turns", "tools", "files"]],
 }
 """The values of arguments by name; enumerations, ranges and booleans take theirs from the schema."""
