@@ -26,7 +26,7 @@ _UNPAGED = 5_000
 _UNLIMITED = 1 << 40
 
 _OFF = Protection.model_construct(enabled=False)
-_NONE = Features.model_construct(pagination=_OFF, summarization=_OFF, chunking=_OFF)
+_NONE = Features.model_construct(pagination=_OFF, summarization=_OFF, chunking=_OFF, pruning=_OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Limits:
     """Whether lists end after a page; likewise the following."""
     summarization: bool = True
     chunking: bool = True
+    pruning: bool = True
     arm: Arm | None = None
 
     @property
@@ -123,13 +124,15 @@ def limits_for(settings: Settings, tool: str, connection: str | None = None) -> 
         pagination=_protects(chosen.pagination, connection, tool),
         summarization=_protects(chosen.summarization, connection, tool),
         chunking=_protects(chosen.chunking, connection, tool),
+        pruning=_protects(chosen.pruning, connection, tool),
         arm=arm,
     )
 
 
 def unprotected(held: Limits) -> Limits:
     """Return the same limits without any protection."""
-    return Limits(held.settings, held.tool, pagination=False, summarization=False, chunking=False, arm=held.arm)
+    off = {"pagination": False, "summarization": False, "chunking": False, "pruning": False}
+    return Limits(held.settings, held.tool, **off, arm=held.arm)
 
 
 def _arm(settings: Settings, connection: str | None) -> Arm | None:

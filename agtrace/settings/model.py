@@ -117,6 +117,9 @@ class Features(Group):
         description="data without pages that doesn't fit is condensed, and says what is missing",
     )
     chunking: Switch = Field(default=_ON, description="long texts are given in chunks, which a cursor continues")
+    pruning: Switch = Field(
+        default=_ON, description="with a `context_focus_question`, long texts are reduced to what it is about"
+    )
 
 
 class ToolSettings(Group):

@@ -13,7 +13,7 @@ from agtrace_indexer.redact import redact
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.telemetry.request import Request
-from agtrace.settings.model import Pruner
+from agtrace.settings.model import Features, Protection, Pruner, Tools, ToolSettings
 from agtrace.shaping import focusing
 from agtrace.text.kept_texts import KeptTexts
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query, text_of
@@ -303,6 +303,15 @@ def test_settings_that_switch_pruning_off_hold_for_traces_too(built: Asker, off:
         value = Answers(settings).ask("get_session_details", asked).value
         told = {"attempted": False, "applied": False, "fallback": False, "reason": "disabled_or_unconfigured"}
         assert value["pruning"] == told
+
+
+def test_pruning_can_be_switched_off_for_one_tool(built: Asker) -> None:
+    tools = Tools(get_event_details=ToolSettings(features=Features(pruning=Protection(enabled=False))))
+    answers = Answers(built.settings.model_copy(update={"tools": tools}))
+    asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": QUESTION}
+    assert answers.ask("get_event_details", asked).value["pruning"]["reason"] == "disabled_or_unconfigured"
+    ref = f"ax://event/{SESSION}/{RESULT}"
+    assert answers.ask("read_artifact", {"ref": ref, "context_focus_question": QUESTION}).value["pruning"]["applied"]
 
 
 def test_a_service_that_the_settings_name_is_never_asked_about_traces(built: Asker) -> None:
