@@ -165,7 +165,7 @@ def test_as_many_lines_come_as_there_is_room_for(built: Asker) -> None:
         given = built.anything("get_event_details", **asked)
         assert given.value["pruning"]["applied"]
         sizes.append(len(given.text.encode()))
-    assert sizes[0] > 1_200 and sizes[1] > 25_000
+    assert sizes[0] > 1_200 and sizes[1] > 4 * sizes[0]
 
 
 def test_within_a_span_of_lines_numbers_are_those_of_the_text(built: Asker, log: list[str]) -> None:
@@ -514,7 +514,7 @@ def test_commands_print_the_lines_of_a_question_and_the_command_that_opens_a_gap
 @pytest.mark.usefixtures("at_hand")
 def test_a_command_says_why_a_text_is_whole_and_goes_on_to_its_end() -> None:
     said = agtrace_here("show", f"{SESSION}:{RESULT}", "--focus", "zzqx?")
-    assert "not reduced to what the question is about: not prunable, no telling words" in said.out
+    assert "not reduced to what the question is about: its words don't tell the lines apart" in said.out
     assert said.out.count("Compiling") > 1_600
     for arguments in (["--level", "turns"], ["--sections", "failures"]):
         assert agtrace_here("show", SESSION, "--focus", QUESTION, *arguments).code != 0
