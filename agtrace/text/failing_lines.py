@@ -1,13 +1,13 @@
 """Finds the lines of a tool's output that report failures, and the tests that failed: a table of known output formats.
 
 A word alone doesn't make such a line: `0 failed`, `"error": null`, a line of source code and a hit of grep are none.
-Every pattern takes linear time, and only the beginning of a long line is examined.
+Only the beginning of a long line is examined, and every pattern takes linear time: no line can hold up the rest.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -50,11 +50,11 @@ _NO_ERROR = r"(?!(?i:null|none|nil|no|false|0|ok|n/a|undefined|\"\"|''|\{\}|\[\]
 RULES = (
     # -- verdicts: the summary of a runner --
     _rule(" fail| error", "verdict",  # pytest, ExUnit, minitest, RSpec, Gradle, Playwright, javac
-        r"[=! ]*(?P<name>(?:\d+ [a-z]+(?: [a-z]+)?, )*[1-9]\d* (?:failed|failures?|errors?)"
-        r"(?:,? \d+ [a-z]+| occurred outside of examples)*(?: in [\d.]+ ?m?s\b[^=]*)?)[=! ]*$"),
-    _rule("failed (", "verdict", r"(?P<name>FAILED \([a-z ]+=\d+.*\))$"),  # unittest
+        r"[=! ]*(?P<name>(?:\d+ [a-z]+(?: [a-z]+)?, ){0,12}[1-9]\d* (?:failed|failures?|errors?)"
+        r"(?:,? \d++ [a-z]++| occurred outside of examples)*+(?: in [\d.]+ ?m?s\b[^=]*+)?)[=! ]*$"),
+    _rule("failed (", "verdict", r"(?P<name>FAILED \([a-z ]+=\d.*\))$"),  # unittest
     _rule("failed", "verdict",
-        r" *(?P<name>(?:Tests|Test Suites|Test Files):? +(?:\d+ \w+,? ?\|? ?)*?[1-9]\d* failed\b.*)"),
+        r" *(?P<name>(?:Tests|Test Suites|Test Files):? +(?:\d++ \w++(?>,? ?\|? ?))*?[1-9]\d* failed\b.*)"),
     _rule("fail", "verdict", r" +(?P<name>[1-9]\d* fail(?:ing)?)$"),  # Mocha, Bun
     _rule("failed.", "verdict", r"(?P<name>test result: FAILED\..*)"),  # Cargo
     _rule("fail", "verdict", r"(?:# |ℹ )(?P<name>fail +[1-9]\d*)$"),  # node --test, tape
@@ -84,18 +84,20 @@ RULES = (
     _rule("✖|×", "test", r"\s*(?P<tree>[✖×]) +(?P<name>\S.*?)" + _TIME + "$"),  # Vitest, node --test
     _rule("×", "test", r"\s*(?P<tree>×) +(?P<name>\S+\.\w+ > .+)"),
     _rule("✖|×", "error", r"\s*[✖×] +(?!\d+ problem)\S"),  # Biome
-    _rule("›", "test", r" +\d+\) (?P<name>\[[^\]]+\] › .*?)[ ─]*$"),  # Playwright
+    _rule("›", "test", r" +\d+\) (?P<name>\[[^\]]+\] › (?:.*[^ ─])?)[ ─]*$"),  # Playwright
     _rule("rspec ", "test", r"rspec (?P<name>\./\S+)"),
     _rule(") test ", "test", r" +\d+\) (?P<name>test .+ \(\S+\))$"),  # ExUnit
     _rule("\\", "test", r"\d+\) (?P<name>[\w\\]+::\w+.*)"),  # PHPUnit
     _rule("--- fail:", "test", r" *--- FAIL: (?P<name>\S+)"),  # Go
-    _rule("not ok", "test", r" *not ok\b(?: \d+)?(?: -)?(?! *#) *(?P<name>(?:(?! # (?i:todo|skip)).)*)$"),  # TAP
+    _rule("not ok", "test",  # TAP
+        r" *not ok\b(?: \d++(?! *#))?+(?: -(?! *#))?+(?! *#) *+(?P<name>(?:(?! # (?i:todo|skip)).)*+)$"),
     _rule("***", "test", r" *\d+/\d+ Test +#\d+: (?P<name>\S+) \.*\*\*\*(?:Failed|Exception|Timeout|Not Run)"),  # CTest
     _rule("(failed)|(timeout)", "test", r"\t? *\d+ - (?P<name>\S+) \((?:Failed|Timeout)\)"),
     _rule("failed  ]", "test", r"\[  FAILED  \] (?P<name>[\w/]+\.[\w/]+)"),  # GoogleTest
     _rule("<<<", "test",  # Maven
-        r"(?:\[ERROR\] +)?(?P<name>[\w.$]+[.(][\w.$]+\)?)(?:\[\d+\])? .*<<< (?:FAILURE|ERROR)!"),
-    _rule(" failed", "test", r"(?P<name>[\w.$]+(?: > .+)+) FAILED$"),  # Gradle
+        r"(?:\[ERROR\] +)?(?P<name>(?:[\w.$][\w$]*+\.[\w.$]++|[\w.$]++\([\w.$]++)\)?)(?:\[\d+\])?"
+        r" .*<<< (?:FAILURE|ERROR)!"),
+    _rule(" failed", "test", r"(?P<name>[\w.$]+ > .+) FAILED$"),  # Gradle
     _rule("[fail]", "test", r"\[xUnit\.net [\d:.]+\] +(?P<name>\S.*?) \[FAIL\]"),
     _rule("failed ", "test", r" +Failed (?P<name>\S.*?) \[[<>\d .]+m?s\]$"),  # dotnet
     _rule("failed (", "test", r"Test Case '(?P<name>[^']+)' failed \("),  # XCTest
@@ -140,7 +142,7 @@ RULES = (
         r"[\w./-]+\.py:\d+:\d+: [A-Z]{1,4}\d{2,4} "),
     _rule(".rb:", "error", r"[\w./-]+\.rb:\d+:in .*\((?:\w+::)*\w*(?:Error|Exception)\)$"),
     _rule("segmentation fault|core dumped", "error",
-        r"(?:\S+: )?(?:line \d+: +)?(?:\d+ )?(?:Segmentation fault|Aborted|.*\(core dumped\))"),
+        r"(?:\S+: )?(?:line \d+: ++)?(?:\d+ )?(?:Segmentation fault|Aborted|.*\(core dumped\))"),
     _rule("command not found|no such file|permission denied", "error",
         r"[\w./-]+:(?:\d+:)? .*(?:command not found(?:: \S.*)?|No such file or directory|Permission denied)\.?$"),
     _rule("exit code|exit status", "error",
@@ -187,15 +189,20 @@ def read(lines: Iterable[str]) -> Iterator[Failing | None]:
         yield reader.told(line)
 
 
-def found(lines: Sequence[str]) -> Iterator[tuple[int, Failing]]:
-    """Yield the lines that report a failure, by their index, as `read` has them; faster if they are few among many."""
+def found(lines: Sequence[str], *, examining: Callable[[], None] = lambda: None) -> Iterator[tuple[int, Failing]]:
+    """Yield the lines that report a failure, by their index, as `read` has them; faster if they are few among many.
+
+    `examining` is called before each line that is looked at by itself.
+    """
     reader, at = _Reader(), 0
     for candidate in chain(lines_with(lines, _may_tell), (len(lines),)):
         while at < candidate and reader.waiting:
+            examining()
             if told := reader.told(lines[at]):
                 yield at, told
             at += 1
         if candidate < len(lines):
+            examining()
             if told := reader.told(lines[candidate]):
                 yield candidate, told
             at = candidate + 1

@@ -394,6 +394,11 @@ def test_a_text_stays_if_the_time_is_over() -> None:
     assert isinstance(focus(python(), QUESTION, clock=lambda: 0.0, seconds=0.0), Focused)
 
 
+def test_the_time_is_looked_at_for_every_line_that_may_report_a_failure() -> None:
+    ticking, text = count(), python() + "# an error that is none\n" * 1000
+    assert focus(text, QUESTION, clock=lambda: float(next(ticking)), seconds=999.5) == Unfocused("too_slow")
+
+
 # -- laws ------------------------------------------------------------------------------------------
 
 _WORDS = [

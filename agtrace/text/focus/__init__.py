@@ -128,12 +128,7 @@ def _told(result: str, kept: Sequence[tuple[int, int]], text: str, first: int, t
 
 
 def _failures(lines: Sequence[str], in_time: Callable[[], None]) -> list[tuple[int, Failing]]:
-    found = []
-    for number, one in enumerate(failing_lines.found(lines)):
-        found.append(one)
-        if not number % _AT_ONCE:
-            in_time()
-    return found
+    return list(failing_lines.found(lines, examining=in_time))
 
 
 def _found(
