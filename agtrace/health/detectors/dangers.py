@@ -59,7 +59,7 @@ _DANGERS = (
     _danger(
         "deleted a folder outside of the project",
         "Critical",
-        rf"rm (?:-\w+ )*-\w*r\w* (?:-\w+ )*(?:\S+ )*{_ELSEWHERE}",
+        rf"rm (?:-[^\Wr]++ )*+-[^\Wr]*+r\w*+ (?:\S+ )*{_ELSEWHERE}",
         r"delete|remove|rm\b|clean|wipe|uninstall",
     ),
     _danger(

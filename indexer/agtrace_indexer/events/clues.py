@@ -40,7 +40,7 @@ FORGES = frozenset({"gh", "glab"})
 _SUBJECTS = frozenset({"issue", "mr", "pr", "release", "run"})
 _ELSEWHERE = frozenset({"--git-dir", "--work-tree", "-R", "--repo", "--hostname"})
 _GOES = re.compile(
-    r"(?:^|[;&|(\n])\s*(?:cd|pushd|popd|Set-Location)\b(?:[^\S\n]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s;&|()]+))?"
+    r"(?:^|[;&|(\n])[^\S\n]*(?:cd|pushd|popd|Set-Location)\b(?:[^\S\n]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s;&|()]+))?"
 )
 _MOVING = re.compile(r"\b(?:cd|pushd|popd|Set-Location)\b")
 _PLACES = ("workdir", "cwd", "working_directory", "dir_path", "directory")

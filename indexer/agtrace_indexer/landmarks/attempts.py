@@ -20,7 +20,7 @@ _LONGEST = 60_000
 _SHORT = 500
 
 _WORD = re.compile(r"[\w.+-]+")
-_MESSAGE = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n\s*\2\s*\)", re.DOTALL)
+_MESSAGE = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[^\S\n]*\2\s*\)", re.DOTALL)
 _VALUE = re.compile(r"(?<==)\$\((?:pwd|date|mktemp|realpath|dirname|git rev-parse)\b[^()\n]*\)")
 """What an assignment before a program is given; it does nothing of the kind."""
 _QUOTING = re.compile(r"""["'`$\\();&|<>]""")

@@ -36,15 +36,17 @@ _TAKES_VALUE = tuple(
 )
 
 _ADDRESS = {
-    LandmarkKind.PULL_REQUEST: re.compile(r"^\s*(https?://[^\s/]+/\S+?/(?:pull|merge_requests)/(\d+))\s*$", re.M),
-    LandmarkKind.ISSUE: re.compile(r"^\s*(https?://[^\s/]+/\S+?/issues/(\d+))\s*$", re.M),
-    LandmarkKind.RELEASE: re.compile(r"^\s*(https?://[^\s/]+/\S+?/releases/(?:tag/)?([^\s/]+))\s*$", re.M),
+    LandmarkKind.PULL_REQUEST: re.compile(r"^[^\S\n]*(https?://[^\s/]+/\S+?/(?:pull|merge_requests)/(\d+))\s*$", re.M),
+    LandmarkKind.ISSUE: re.compile(r"^[^\S\n]*(https?://[^\s/]+/\S+?/issues/(\d+))\s*$", re.M),
+    LandmarkKind.RELEASE: re.compile(r"^[^\S\n]*(https?://[^\s/]+/\S+?/releases/(?:tag/)?([^\s/]+))\s*$", re.M),
 }
 _NUMBERED = re.compile(r"(?:.*/(?:pull|merge_requests|issues)/|#)?(\d+)(?:[/#?].*)?")
 _SAID = {
-    Verdict.MERGED: re.compile(r"^\W*(?:(?:Squashed|Rebased) and m|M)erged(?: pull request)?\W[^\n#]*#(\d+)", re.M),
-    Verdict.CLOSED: re.compile(r"^\W*Closed (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
-    Verdict.REOPENED: re.compile(r"^\W*Reopened (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
+    Verdict.MERGED: re.compile(
+        r"^[^\w\n]*(?:(?:Squashed|Rebased) and m|M)erged(?: pull request)?\W[^\n#]*#(\d+)", re.M
+    ),
+    Verdict.CLOSED: re.compile(r"^[^\w\n]*Closed (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
+    Verdict.REOPENED: re.compile(r"^[^\w\n]*Reopened (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
 }
 _NOT_NEW = re.compile(r"already exists")
 

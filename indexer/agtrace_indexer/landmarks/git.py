@@ -29,7 +29,7 @@ _BRANCH_OPTIONS = frozenset({"-f", "--force", "-t", "--track", "--no-track", "-q
 _MADE = re.compile(r"^\[(?:[^\[\]\n]{1,250} )([0-9a-f]{7,40})\] ?([^\n]*)", re.MULTILINE)
 """`[main 3fa9c21] Subject`, `[main (root-commit) 3fa9c21] Subject`, `[detached HEAD 3fa9c21] Subject`."""
 _MERGED = re.compile(r"^Merge made by ", re.MULTILINE)
-_PUSHED = re.compile(r"^ [ +*] ?\s*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
+_PUSHED = re.compile(r"^ [ +*] ?[^\S\n]*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
 _LISTED = re.compile(r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: ([^\n]*))?$", re.MULTILINE)
 _SWITCHED = re.compile(r"(?:Switched to a new branch|\(new branch) '([^'\n]+)'")
 _TAGGED = re.compile(r"^ \* \[new tag\]\s+(\S+)\s+->", re.MULTILINE)

@@ -15,7 +15,7 @@ from agtrace_indexer.landmarks.several import RUNS, Said, said_of_each
 _EXIT_CODES = re.compile(r"\bexit_code\\?\"?: ?(-?\d{1,9})\b")
 _PUBLISHED = re.compile(
     r"^\+ (?P<npm>(?:@[\w.-]+/)?[\w.-]+@\d[\w.+-]*)$"
-    r"|^\s*(?:Published|Uploaded) (?P<cargo>[\w-]+ v\d[\w.+-]*)"
+    r"|^[^\S\n]*(?:Published|Uploaded) (?P<cargo>[\w-]+ v\d[\w.+-]*)"
     r"|^View at:\s*https?://\S+/project/(?P<twine>[\w.-]+/[\w.+-]+)/"
     r"|^Successfully registered gem: (?P<gem>\S+ \([\w.]+\))"
     r"|\bPublished (?P<vsce>[\w-]+\.[\w.-]+ v\d[\w.+-]*)",

@@ -22,7 +22,7 @@ _STOPPED = _line(
     r"(?:\[[^\]\n]*\] )?ERROR task failed\b",  # mise
     r"(?:error: )?script \"[^\"\n]+\" exited with code [1-9]",  # bun
     r"[ \t]*npm (?:ERR!|error) (?:code ELIFECYCLE|Lifecycle script [^\n]* failed|Test failed|code 1\b|command failed)",
-    r"\W*ELIFECYCLE\W",  # pnpm
+    r"[^\w\n]*ELIFECYCLE\W",  # pnpm
     r"error Command failed with exit code [1-9]",  # yarn
     r"error: Recipe `[^`\n]+` failed",  # just
     r"task: Failed to run task ",
@@ -96,7 +96,7 @@ _FAILED = {
         r"Failed to compile",  # next, webpack
         r"ERROR in ",
         r"[ \t]*✘ \[ERROR\]",  # esbuild
-        r"\W*(?:Build|Compilation) failed",
+        r"[^\w\n]*(?:Build|Compilation) failed",
         r"x Build failed",  # vite
         r"error during build",
         r"(?:ERROR: )?failed to solve",  # docker
@@ -136,8 +136,8 @@ _PASSED = {
         r"Result: PASS",
     ),
     _BUILDS: _line(
-        r"\W*(?:Compiled (?:successfully|with)|Build (?:succeeded|complete|successful))",
-        r"\W*built in [\d.]+ ?m?s",  # vite
+        r"[^\w\n]*(?:Compiled (?:successfully|with)|Build (?:succeeded|complete|successful))",
+        r"[^\w\n]*built in [\d.]+ ?m?s",  # vite
         r"[ \t]*Finished [^\n]*(?:profile|target)",  # cargo
         r"Successfully (?:built|tagged)",  # python, docker
         r"\*\* (?:BUILD|ARCHIVE) SUCCEEDED \*\*",
