@@ -13,6 +13,7 @@ import pytest
 from agtrace.pruning.agents import NAME
 from tests.e2e.clients import CLAUDE, CODEX, Client, machine, require, run
 from tests.e2e.model_server import Call, Messages, ModelServer, Responses, Wire
+from tests.pruning.misbehaving import pruning
 
 QUESTION = "Keep the function that decides how long a retry waits, with its constants"
 LOSE_THE_SERVER = "read -r _ _ _ server _ < /proc/$PPID/stat; kill -KILL $server"
@@ -91,11 +92,11 @@ class Ran(NamedTuple):
         return [event["event"] for event in self.events if event["event"].startswith(prefix)]
 
 
-def drive(agent: Agent, home: Path, calls: Sequence[Call], *options: str) -> Ran:
+def drive(agent: Agent, home: Path, calls: Sequence[Call], *options: str, **variables: str) -> Ran:
     """Run the agent until its model has made these calls and is done."""
     with ModelServer(agent.wire(NAME), calls) as model:
         command = ["agtrace", "run", "--provider", agent.provider, *options, "--log", str(home / "run.log"), "--"]
-        ended = run([*command, *agent.command(model)], home, **agent.variables(model))
+        ended = run([*command, *agent.command(model)], home, **agent.variables(model), **variables)
     assert model.unknown == [], "the agent asked for more than a model"
     lines = (json.loads(line) for line in (home / "run.log").read_text().splitlines())
     return Ran(ended, [line for line in lines if "event" in line], model)
@@ -126,6 +127,23 @@ def test_an_agent_goes_on_when_the_server_is_lost(agent: Agent, home: Path) -> N
     assert len(ran.model.seen) == 2 and all("retry_wait" not in result.text for result in ran.model.seen)
     lost = [f"mcp_pruner.{event}" for event in ("ready", "exited", "degraded", "shutdown_after_degraded")]
     assert ran.named("mcp_pruner.") == lost
+
+
+@pytest.mark.parametrize(
+    ("pruner", "failure"), [("dead", "http_error"), ("slow", "timeout"), ("lying", "invalid_response")]
+)
+def test_an_agent_gets_the_file_as_it_is_from_a_pruner_that_is(
+    agent: Agent, home: Path, pruner: str, failure: str
+) -> None:
+    with pruning() as service:
+        service.silent, service.reply = pruner == "slow", {"pruned_code": 100_000 * "longer "}
+        url = "http://127.0.0.1:9/prune" if pruner == "dead" else service.url
+        asked = [Call("read", {"file_path": "waiting.py", "context_focus_question": QUESTION})]
+        ran = drive(agent, home, asked, JEEVES_PRUNER_ENDPOINT=url, PRUNER_TIMEOUT_MS="1000")
+        assert ran.ended.returncode == 0, ran.ended.stdout[-2_000:] + ran.ended.stderr[-2_000:]
+        assert ran.named("pruner.") == ["pruner.call_start", f"pruner.{failure}", "pruner.call_failed"]
+        assert ran.named("tool.respond") == ["tool.respond_ok"]
+        assert "def other_0(" in ran.model.seen[0].text and len(ran.model.seen[0].text) > 9_000
 
 
 def test_an_agent_without_the_server_is_offered_nothing(agent: Agent, home: Path) -> None:
