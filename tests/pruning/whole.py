@@ -1,9 +1,9 @@
 """`python -m tests.pruning.whole`: tokens and calls of a scripted agent on labelled tasks, with and without questions.
 
 For each case the agent reads the text as a file through the running server. Without a question it gets the text. With
-one it gets what the pruner keeps, and as long as a line that it needs is missing, it reads the gaps, the smallest first:
-as an agent does that notices that something is missing, but not where. A token is counted as four characters, of calls
-and of answers.
+one it gets what the pruner keeps, and as long as a line that it needs is missing, it reads the gaps, the smallest
+first: as an agent does that notices that something is missing, but not where. A token is counted as four characters,
+of calls and of answers.
 """
 
 from __future__ import annotations
