@@ -330,7 +330,7 @@ def invalid_configuration(machine: Machine) -> None:
         ran = running.end(7)
     assert (ran.code, ran.events) == (7, ["config_invalid", "disabled", "not_running"])
     (problem,) = ran.of("config_invalid")["problems"]
-    assert problem.startswith("PRUNER_TIMEOUT_MS: ") and "soon" in problem
+    assert problem.startswith("PRUNER_TIMEOUT_MS: expected") and "soon" not in problem  # it might be a secret
     assert ran.of("disabled") == {"reason": "config_invalid"}
     assert given["arguments"] == []
 
