@@ -5,7 +5,7 @@ Trouble in the user's logs is data, never an exception. The codes are those of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,6 +59,22 @@ class InvalidParameter(Problem):
     ) -> None:
         details = {"field": field, "allowed": allowed, "nearest": nearest}
         super().__init__(message, **{name: value for name, value in details.items() if value is not None})
+
+
+class UnknownArgument(InvalidParameter):
+    """A tool has no argument of this name. Says which of its own is meant: by its name elsewhere, or one like it."""
+
+    def __init__(self, field: str, known: Sequence[str], elsewhere: Mapping[str, Sequence[str]]) -> None:
+        """`elsewhere` has names that arguments have elsewhere, in lower case, and for each their names here."""
+        import difflib  # only if needed
+
+        from agtrace.text.lines import repeated
+
+        meant = [name for name in elsewhere.get(field.lower(), ()) if name in known]
+        nearest = (meant or difflib.get_close_matches(field, known, 1))[:1]
+        asks = f"; did you mean {nearest[0]}? This" if nearest else "; this"
+        message = f"unknown argument {repeated(field, 60)!r}{asks} tool takes {', '.join(known)}"
+        super().__init__(field, message, known, *nearest)
 
 
 class UnknownProject(InvalidParameter):

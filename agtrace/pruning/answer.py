@@ -13,9 +13,11 @@ from typing import Any
 import mcp_types as types
 from agtrace_schema.answers import Pruning
 from agtrace_schema.model import dump
+from agtrace_schema.requests import Mode
 
 from agtrace.pruning.tools.output import Output
 from agtrace.shaping.digest import Limits, cut_line, gather, of_mode
+from agtrace.text.chunking import escaped_size
 from agtrace.text.failing_lines import read
 from agtrace.text.lines import without_controls
 
@@ -36,7 +38,7 @@ class Given:
     is_cut: bool
 
 
-def limits_of(mode: Any) -> Limits:
+def limits_of(mode: Mode | None) -> Limits:
     """Return the limits of a mode; without one, those of `standard` with longer lines."""
     return of_mode("standard")._replace(width=USUAL_WIDTH) if mode is None else of_mode(mode)
 
@@ -52,8 +54,9 @@ def fitted(text: str, limits: Limits, *, first_line: int = 1, failing: bool = Tr
 def fitted_pruned(text: str, limits: Limits) -> Given:
     """Return a pruned text within limits: long lines cut, and of too many those that report failures, head and tail."""
     lines = [cut_line(line, limits.width) for line in text.split("\n")]
-    if len(lines) <= limits.lines and sum(map(len, lines)) + len(lines) <= limits.chars:
-        return Given("\n".join(lines), len(lines), False)
+    whole = "\n".join(lines)
+    if len(lines) <= limits.lines and len(whole) <= limits.chars and escaped_size(whole) <= limits.budget:
+        return Given(whole, len(lines), False)
     found = gather(zip(lines, read(lines), strict=False), limits).digest(limits.budget, _OPENED_OF_PRUNED)
     return Given(found.text, found.lines, True)
 

@@ -5,7 +5,6 @@ Unknown arguments are refused, and no value is taken for one of another type.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -22,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from agtrace.problems import InvalidParameter
+from agtrace.problems import InvalidParameter, UnknownArgument
 from agtrace.text.lines import repeated
 
 LARGEST_LINE = 2**53
@@ -38,7 +37,7 @@ _LONGEST_NAME = 60
 
 
 def _without_nul(given: str) -> str:
-    """Refuse what the operating system can't take: a NUL character, and half a character."""
+    """Refuse a NUL character, which the operating system can't take."""
     if "\0" in given:
         raise PydanticCustomError("nul", "no NUL character is allowed")
     return given
@@ -180,8 +179,8 @@ class FieldError(NamedTuple):
 class InvalidArguments(InvalidParameter):
     """Arguments that don't fit a tool, with all errors."""
 
-    def __init__(self, errors: Sequence[FieldError], allowed: Sequence[str], nearest: str | None = None) -> None:
-        super().__init__(errors[0].field, "; ".join(error.message for error in errors), allowed, nearest)
+    def __init__(self, errors: Sequence[FieldError], allowed: Sequence[str]) -> None:
+        super().__init__(errors[0].field, "; ".join(error.message for error in errors), allowed)
         self.errors = tuple(errors)
 
 
@@ -194,7 +193,7 @@ def parse(model: type[Model], given: Mapping[str, Any]) -> Model:
         details = error.errors(include_url=False, include_context=False)
         details.sort(key=lambda detail: detail["type"] != "extra_forbidden")
         errors = list(dict.fromkeys(_told(detail, known) for detail in details))
-        raise InvalidArguments(errors, known, _nearest(errors[0].field, known)) from None
+        raise InvalidArguments(errors, known) from None
 
 
 def input_schema(model: type[Arguments]) -> dict[str, Any]:
@@ -218,23 +217,12 @@ def _told(detail: ErrorDetails, known: Sequence[str]) -> FieldError:
     place = detail["loc"]
     field = repeated(str(place[0]), _LONGEST_NAME) if place else "arguments"
     if detail["type"] == "extra_forbidden" and len(place) == 1:
-        nearest = _nearest(field, known)
-        meant = f"; did you mean {nearest}? This" if nearest else "; this"
-        return FieldError(field, f"unknown argument {field!r}{meant} tool takes {', '.join(known)}")
+        return FieldError(field, UnknownArgument(str(place[0]), known, _MEANT).message)
     if detail["type"] == "missing":
         return FieldError(field, f"{field} is missing")
     inner = [repeated(str(part), _LONGEST_NAME) for part in place[1:] if part != "[key]"]
     message = detail["msg"].replace("a valid tuple", "a list")
     return FieldError(field, f"{'.'.join([field, *inner])}: {message}")
-
-
-def _nearest(field: str, known: Sequence[str]) -> str | None:
-    """Return the argument that is probably meant by a name."""
-    if field in known:
-        return None
-    meant = [name for name in _MEANT.get(field.lower(), ()) if name in known]
-    close = meant or difflib.get_close_matches(field, known, 1)
-    return close[0] if close else None
 
 
 _MEANT: Mapping[str, tuple[str, ...]] = {

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 import mcp_types as types
 
 from agtrace.answers.telemetry.request import Origin, Request
-
-_CHARACTERS_OF_A_TOKEN = 4 / 1.2
-"""As everywhere: four, and a fifth for safety."""
+from agtrace.shaping.shape import estimated_tokens
 
 
 def request_of(result: types.CallToolResult, origin: Origin, *, tool: str, at: float, ms: float) -> Request:
@@ -31,7 +27,7 @@ def request_of(result: types.CallToolResult, origin: Origin, *, tool: str, at: f
         transport=origin.transport,
         outcome=about["error"]["code"] if "error" in about else "ok",
         ms=round(ms, 2),
-        tokens=math.ceil(sum(map(len, texts)) / _CHARACTERS_OF_A_TOKEN),
+        tokens=estimated_tokens(sum(map(len, texts))),
         asked_bytes=max(size, about["raw_bytes"]),
         bytes=size,
         items=None,
@@ -42,5 +38,5 @@ def request_of(result: types.CallToolResult, origin: Origin, *, tool: str, at: f
         pruned=about["pruning"]["applied"],
         cut="truncation" in about,
         index_state="ready",
-        connection=origin.connection and sha256(origin.connection.encode()).hexdigest()[:12],
+        connection=origin.connection_digest,
     )

@@ -22,12 +22,14 @@ from agtrace.pruning.asking import NONE, NotPrunable, Pruned, PrunerFailed, Prun
 from agtrace.pruning.configuration import Configured
 from agtrace.pruning.events import Log
 from agtrace.pruning.states import TERMINAL, Course, Req
-from agtrace.pruning.toolbox import REFERENCE, TOOLS, Workbench
+from agtrace.pruning.toolbox import TOOLS, Workbench
 from agtrace.pruning.tools.output import Output, ToolFailed
+from agtrace.settings.limits import holding, limits_for
 from agtrace.settings.model import Pruner
 from agtrace.shaping.focusing import focused
 from agtrace.text.focus import Focused
 from agtrace.text.focus.diffs import is_diff
+from agtrace.text.kept_texts import REFERENCE
 
 _NOTHING = {"bash": "(no output)", "grep": "(no matches)"}
 """What stands for an empty output: a model may take an empty answer for a fault."""
@@ -93,7 +95,8 @@ async def answered(place: Workplace, passage: Passage, arguments: Mapping[str, A
     Raises `MCPError` for invalid arguments and for defects; nothing of an exception's text reaches the client.
     """
     try:
-        return await _passed(place, passage, arguments)
+        with holding(limits_for(place.configured.live.current.settings, passage.tool)):
+            return await _passed(place, passage, arguments)
     except MCPError:
         raise
     except anyio.get_cancelled_exc_class():
@@ -152,6 +155,7 @@ async def _failed(place: Workplace, passage: Passage, failure: ToolFailed, wante
     output = failure.output
     text = await anyio.to_thread.run_sync(redact, output.text if output else "")
     message = redact(failure.message)
+    told = await anyio.to_thread.run_sync(_told, place, passage, wanted, failure, text, message)
     passage.go(
         "failed" if failure.timeout_ms is None else "timed out",
         error=failure.error_code if failure.exit_code is None else f"exit code {failure.exit_code}",
@@ -160,7 +164,7 @@ async def _failed(place: Workplace, passage: Passage, failure: ToolFailed, wante
         duration_ms=round(output.duration_ms, 1) if output else passage.ms,
         timeout_ms=failure.timeout_ms,
     )
-    return await anyio.to_thread.run_sync(_told, place, passage, wanted, failure, text, message)
+    return told
 
 
 def _told(
@@ -174,7 +178,7 @@ def _told(
     pruning = Pruning(reason="no_question" if question is None else "not_prunable")
     shown_text = fitted(text, limits)
     if question is not None and text and place.configured.pruner.enabled:
-        found = focused(text, redact(question), limits.chars, size=len)
+        found = focused(text, redact(question), min(limits.chars, limits.budget))
         if isinstance(found, Focused):
             shown_text = Given(found.text, found.kept_lines, False)
             kept, total = found.kept_lines, found.total_lines
@@ -218,10 +222,10 @@ async def _pruned(
     """Ask the pruner, if it may be asked; return what came of it."""
     settings, question = place.configured.pruner, wanted.context_focus_question
     skipped = _ineligible(settings, question, text)
-    if skipped is not None or question is None:
-        skipped = skipped or _Skipped("no question", "no_question")
+    if skipped is not None:
         passage.go(skipped.condition)
         return Pruning(reason=skipped.reason), None
+    assert question is not None
     begun = time.monotonic()
     passage.go("eligible", endpoint=shown(settings.endpoint))
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -77,9 +76,10 @@ def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Ser
         with anyio.CancelScope() as turn:
             passages.begin(context, passage, turn)
             result = await answered(place, passage, params.arguments or {})
-            if place.configured.live.current.settings.telemetry.enabled:
-                asked = request_of(result, origin_of(context), tool=passage.tool, at=time.time(), ms=passage.ms)
-                recorder.record(asked)
+            with suppress(Exception):  # counting answers must never cost one
+                if place.configured.live.current.settings.telemetry.enabled:
+                    at, ms = time.time(), passage.ms
+                    recorder.record(request_of(result, origin_of(context), tool=passage.tool, at=at, ms=ms))
             return result
         passages.cancelled(context, passage)
         raise MCPError(types.CONNECTION_CLOSED, "the client left")  # reaches nobody
@@ -119,24 +119,26 @@ def _described(name: str, tool: Tool) -> types.Tool:
 
 
 class Passages:
-    """The requests whose answers are not yet written, by what the transports know them by."""
+    """The requests whose answers are not yet written, by what the transports know them by.
+
+    Only the event loop uses it.
+    """
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._over_stdio: dict[str, list[Passage]] = defaultdict(list)
+        self._over_stdio: dict[str, list[Passage]] = {}
+        """By id; nothing keeps a client from using one again before it has the answer."""
 
     def begin(self, context: ServerRequestContext[Any, Any], passage: Passage, turn: anyio.CancelScope) -> None:
         """Note a request; over HTTP, `turn` is cancelled when its client leaves."""
         if context.request is None:
-            self._over_stdio[_known(context.request_id)].append(passage)
+            self._over_stdio.setdefault(repr(context.request_id), []).append(passage)
         else:
             context.request.scope[_EXCHANGE].begin(passage, turn)
 
     def cancelled(self, context: ServerRequestContext[Any, Any], passage: Passage) -> None:
         """Forget a request that gets no answer."""
-        self._over_stdio[_known(context.request_id)] = [
-            one for one in self._over_stdio.pop(_known(context.request_id), []) if one is not passage
-        ]
+        self._forget(repr(context.request_id), passage)
 
     def unreadable(self, why: str) -> None:
         """Note what can't be read as a message."""
@@ -150,25 +152,28 @@ class Passages:
 
     def sent(self, id: types.RequestId) -> None:
         """Note that the answer to a request was written to stdout."""
-        for passage in self._ended(id):
+        if (passage := self._ended(id)) is not None:
             passage.written()
 
     def unsent(self, id: types.RequestId, error: str) -> None:
         """Note that the answer to a request couldn't be written to stdout."""
-        for passage in self._ended(id):
+        if (passage := self._ended(id)) is not None:
             passage.unwritten(error)
 
-    def _ended(self, id: types.RequestId) -> list[Passage]:
-        """Return the request that was answered; nothing keeps a client from using an id twice at a time."""
-        begun = self._over_stdio.pop(_known(id), [])
-        ended = next((one for one in begun if one.is_over), None)
-        if rest := [one for one in begun if one is not ended]:
-            self._over_stdio[_known(id)] = rest
-        return [] if ended is None else [ended]
+    def _ended(self, id: types.RequestId) -> Passage | None:
+        """Return the request that was answered, and forget it; None if it was no call of a tool."""
+        ended = next((one for one in self._over_stdio.get(repr(id), ()) if one.is_over), None)
+        if ended is not None:
+            self._forget(repr(id), ended)
+        return ended
 
-
-def _known(id: types.RequestId | None) -> str:
-    return repr(id)
+    def _forget(self, id: str, passage: Passage) -> None:
+        """Forget a request, and its id with the last one that has it."""
+        begun = self._over_stdio.get(id, [])
+        if passage in begun:
+            begun.remove(passage)
+        if not begun:
+            self._over_stdio.pop(id, None)
 
 
 class _Exchange:
@@ -279,12 +284,12 @@ def serve_http(configured: Configured, host: str, port: int, token: str | None, 
 
 
 def _application(place: Workplace, host: str, port: int, token: str | None) -> Starlette:
-    passages = Passages(place.log)
+    passages, names = Passages(place.log), known_names(host, port)
     manager = StreamableHTTPSessionManager(
         make_server(place, passages, _recorder(place)),
         json_response=True,
         stateless=True,
-        security_settings=known_names(host, port),
+        security_settings=names,
         max_request_body_size=LARGEST_REQUEST,
     )
 
@@ -300,7 +305,7 @@ def _application(place: Workplace, host: str, port: int, token: str | None) -> S
             Route("/healthz", _well),
             Route("/readyz", _well),
         ],
-        middleware=[Middleware(KnownNames, known_names(host, port))],
+        middleware=[Middleware(KnownNames, names)],
         lifespan=running,
     )
 

@@ -12,10 +12,7 @@ from anyio import to_thread
 from agtrace.pruning.arguments import Arguments, BashArguments, GrepArguments, ReadArguments
 from agtrace.pruning.tools import bash, grep, read
 from agtrace.pruning.tools.output import Output, ToolFailed
-from agtrace.text.kept_texts import KeptTexts
-
-REFERENCE = "ax://exec/"
-"""The beginning of a reference to a kept output, which `read` takes in the place of a path."""
+from agtrace.text.kept_texts import REFERENCE, KeptTexts
 
 
 class Workbench(NamedTuple):

@@ -6,6 +6,7 @@ import re
 from typing import Literal, NamedTuple
 
 from agtrace.problems import InvalidArtifactRef
+from agtrace.text.kept_texts import REFERENCE
 
 _FORMS = {
     "session": re.compile(r"ax://session/(?P<session>.+)"),
@@ -15,7 +16,7 @@ _FORMS = {
     "lessons": re.compile(r"ax://lessons(?:/(?P<project>[^?]{1,200}))?(?:\?since=(?P<since>[\w:.+-]{1,40}))?"),
     "metrics": re.compile(r"ax://metrics(?:/(?P<since>[\w:.+-]{1,40}))?"),
     "health": re.compile(r"ax://health"),
-    "exec": re.compile(r"ax://exec/(?P<output>[0-9a-f]{16})"),
+    "exec": re.compile(rf"{REFERENCE}(?P<output>[0-9a-f]{{16}})"),
 }
 
 

@@ -17,6 +17,8 @@ from uuid import uuid4
 
 import zstandard
 
+REFERENCE = "ax://exec/"
+"""The beginning of a reference to a kept text; its id follows."""
 KEPT_SECONDS = 24 * 3600
 MOST_BYTES = 268_435_456
 """The most bytes of all texts together, as they are on disk."""

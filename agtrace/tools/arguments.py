@@ -27,7 +27,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from agtrace.problems import InvalidParameter
+from agtrace.problems import InvalidParameter, UnknownArgument
 from agtrace.settings.limits import Limits, limits
 from agtrace.settings.model import LARGEST_PAGE, Values
 from agtrace.text.lines import repeated
@@ -210,7 +210,7 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     field = str(first["loc"][0]) if first["loc"] else "arguments"
     known = list(_properties(_schema(model)))
     if first["type"] == "extra_forbidden":
-        return _unknown(field, known)
+        return UnknownArgument(field, known, _MEANT)
     if first["type"] == "missing":
         return InvalidParameter(field, f"{field} is missing", known)
     schema = _properties(_schema(model)).get(field, {})
@@ -224,15 +224,6 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
     text = ", ".join(f"{name} {value}" for name, value in allowed.items())
     return InvalidParameter(field, f"{field}: {first['msg']}", text or None, schema.get(bound))
-
-
-def _unknown(field: str, known: list[str]) -> InvalidParameter:
-    """Say which of the known arguments is meant by an unknown one: its name elsewhere, or one written like it."""
-    elsewhere = [name for name in _MEANT.get(field.lower(), ()) if name in known]
-    nearest = (elsewhere or difflib.get_close_matches(field, known, 1))[:1]
-    meant = f"; did you mean {nearest[0]}? This" if nearest else "; this"
-    message = f"unknown argument {repeated(field, 60)!r}{meant} tool takes {', '.join(known)}"
-    return InvalidParameter(field, message, known, *nearest)
 
 
 _MEANT: dict[str, tuple[str, ...]] = {

@@ -22,7 +22,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.output import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.text.chunking import line_count
-from agtrace.text.kept_texts import KeptTexts
+from agtrace.text.kept_texts import REFERENCE, KeptTexts
 from agtrace.text.lines import named
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
@@ -270,7 +270,7 @@ def _health(opening: _Opening) -> Reply:
 def _exec(opening: _Opening) -> Reply:
     """Answer with an output that `agtrace prune` kept. Raises `InvalidArtifactRef` once it is gone."""
     id = opening.reference.output
-    ref = f"ax://exec/{id}"
+    ref = f"{REFERENCE}{id}"
     kept = KeptTexts(limits().settings.kept_outputs).read(id)
     if kept is None:
         raise InvalidArtifactRef(ref, "there is no such output any more: outputs are kept for a day")

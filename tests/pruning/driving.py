@@ -140,13 +140,11 @@ class Server:
 
 
 @contextmanager
-def server(folder: Path, *, http: bool = False, python_path: str | None = None, **variables: str) -> Iterator[Server]:
+def server(folder: Path, *, http: bool = False, **variables: str) -> Iterator[Server]:
     """Run the server in a folder, over stdio or on a free port, with these variables besides the usual ones."""
     errors = folder / f"stderr-{time.monotonic_ns()}"
     command = [sys.executable, "-m", "agtrace", "prune", *(["--http", "127.0.0.1:0"] if http else [])]
     environment = {**os.environ, "AGTRACE_HTTP_TOKEN": TOKEN, **variables}
-    if python_path is not None:
-        environment["PYTHONPATH"] = python_path
     with (
         errors.open("wb") as written,
         subprocess.Popen(

@@ -36,6 +36,11 @@ class Origin(NamedTuple):
         name, version, protocol = (text and text[:_LONGEST_NAME] for text in self[:3])
         return Origin(name, version, protocol, self.transport, self.connection)
 
+    @property
+    def connection_digest(self) -> str | None:
+        """12 characters that the requests of a connection have in common, and no others."""
+        return self.connection and sha256(self.connection.encode()).hexdigest()[:12]
+
 
 class Request(NamedTuple):
     """A request and the figures of its answer; the fields are the columns of the telemetry file."""
@@ -127,7 +132,7 @@ def request_of(
         pruned=bool(value.get("pruning", {}).get("applied")),
         cut="truncation" in value,
         index_state=value["index"]["state"] if "index" in value else "ready",
-        connection=origin.connection and sha256(origin.connection.encode()).hexdigest()[:12],
+        connection=origin.connection_digest,
         arm=held.arm,
         arguments=_written(arguments) if held.settings.telemetry.arguments else None,
     )
