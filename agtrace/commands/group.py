@@ -169,7 +169,7 @@ class _Group(click.Group):
     Start with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
     """,
     epilog="The index is in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
-    "Nothing leaves the machine, unless you set up OpenTelemetry.",
+    "Nothing leaves the machine, unless you set up OpenTelemetry or name the URL of a pruner.",
 )
 @click.version_option(__version__, prog_name="agtrace")
 @settings_options

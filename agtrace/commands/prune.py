@@ -43,6 +43,6 @@ def prune(address: tuple[str, int] | None, with_parent: bool) -> None:
     host, port = address
     if not is_loopback(host):
         raise SettingError(f"{host} can be reached from other machines: whoever reaches the server can run commands")
-    settings = found.live.current.settings
+    settings = found.settings
     token = settings.http.token or load_token(settings.token_file)
     end(serve_http(found, host, port, token, with_parent=with_parent))

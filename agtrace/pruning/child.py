@@ -44,7 +44,7 @@ class Ended(NamedTuple):
             return cls(returncode)
         try:
             return cls(signal=signal.Signals(-returncode).name)
-        except (ValueError, RecursionError):
+        except ValueError:
             return cls(signal=str(-returncode))
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from agtrace_indexer.redact import redact
 from agtrace.problems import SettingError
 from agtrace.settings.environment import given
 from agtrace.settings.live import Live
-from agtrace.settings.model import Pruner, Settings, keys
+from agtrace.settings.model import Settings, keys
 
 OTHER_NAMES = {
     "JEEVES_MCP_PRUNER_ENABLED": "pruner.enabled",
@@ -32,11 +32,13 @@ class Configured(NamedTuple):
     """One sentence for each fault; then pruning is off, whatever `live` says."""
 
     @property
-    def pruner(self) -> Pruner:
-        """The settings of the pruner that are in force."""
+    def settings(self) -> Settings:
+        """The settings that are in force, with pruning off if there are problems."""
         current = self.live.current
-        problems = self.problems or current.faults
-        return current.settings.pruner.model_copy(update={"enabled": False}) if problems else current.settings.pruner
+        if not (self.problems or current.faults):
+            return current.settings
+        off = current.settings.pruner.model_copy(update={"enabled": False})
+        return current.settings.model_copy(update={"pruner": off})
 
 
 def configured(environment: Mapping[str, str] | None = None) -> Configured:

@@ -24,7 +24,7 @@ from agtrace.pruning.events import Log
 from agtrace.pruning.states import TERMINAL, Course, Req
 from agtrace.pruning.toolbox import TOOLS, Workbench
 from agtrace.pruning.tools.output import Output, ToolFailed
-from agtrace.settings.limits import holding, limits_for
+from agtrace.settings.limits import holding, limits, limits_for
 from agtrace.settings.model import Pruner
 from agtrace.shaping.focusing import focused
 from agtrace.text.focus import Focused
@@ -65,7 +65,10 @@ class Passage:
     @property
     def is_over(self) -> bool:
         """Whether the request has come to its answer."""
-        return self.course.state in TERMINAL or self.course.state in (Req.RESPOND_RAW, Req.RESPOND_PRUNED)
+        return self.course.state in TERMINAL or self.course.state in (
+            Req.RESPOND_RAW,
+            Req.RESPOND_PRUNED,
+        )
 
     @property
     def ms(self) -> float:
@@ -92,10 +95,12 @@ class Passage:
 async def answered(place: Workplace, passage: Passage, arguments: Mapping[str, Any]) -> types.CallToolResult:
     """Return the answer to a request, which is written and noted by the caller.
 
+    The settings that are in force now hold until it is done.
+
     Raises `MCPError` for invalid arguments and for defects; nothing of an exception's text reaches the client.
     """
     try:
-        with holding(limits_for(place.configured.live.current.settings, passage.tool)):
+        with holding(limits_for(place.configured.settings, passage.tool)):
             return await _passed(place, passage, arguments)
     except MCPError:
         raise
@@ -174,11 +179,11 @@ def _told(
 
     A question to what it gave until then is answered by the built-in pruner: an agent often asks why something failed.
     """
-    limits, question = limits_of(wanted.mode), wanted.context_focus_question
+    room, question = limits_of(wanted.mode), wanted.context_focus_question
     pruning = Pruning(reason="no_question" if question is None else "not_prunable")
-    shown_text = fitted(text, limits)
-    if question is not None and text and place.configured.pruner.enabled:
-        found = focused(text, redact(question), min(limits.chars, limits.budget))
+    shown_text = fitted(text, room)
+    if question is not None and text:
+        found = focused(text, redact(question), min(room.chars, room.budget))
         if isinstance(found, Focused):
             shown_text = Given(found.text, found.kept_lines, False)
             kept, total = found.kept_lines, found.total_lines
@@ -220,7 +225,7 @@ async def _pruned(
     place: Workplace, passage: Passage, wanted: Arguments, text: str, first_line: int
 ) -> tuple[Pruning, Pruned | None]:
     """Ask the pruner, if it may be asked; return what came of it."""
-    settings, question = place.configured.pruner, wanted.context_focus_question
+    settings, question = limits().settings.pruner, wanted.context_focus_question
     skipped = _ineligible(settings, question, text)
     if skipped is not None:
         passage.go(skipped.condition)
@@ -255,12 +260,12 @@ def _answer(
     pruning: Pruning,
     pruned: Pruned | None,
 ) -> types.CallToolResult:
-    limits = limits_of(wanted.mode)
+    room = limits_of(wanted.mode)
     if pruned is None:
-        given = fitted(text, limits, first_line=output.first_line, failing=passage.tool != "grep")
+        given = fitted(text, room, first_line=output.first_line, failing=passage.tool != "grep")
         given = given if given.text else Given(_NOTHING.get(passage.tool, ""), 0, False)
     else:
-        given = fitted_pruned(redact(pruned.text), limits)
+        given = fitted_pruned(redact(pruned.text), room)
     kept = place.bench.kept.keep(text, output.first_line) if pruned is not None or given.is_cut else None
     return result(
         given,

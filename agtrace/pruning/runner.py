@@ -110,7 +110,7 @@ class _Runner:
             from agtrace.pruning.configuration import configured  # takes longer to load than everything else here
 
             found = configured()
-            self._settings = found.pruner
+            self._settings = found.settings.pruner
             if found.problems:
                 self._course.go("invalid configuration", problems=list(found.problems), reason="config_invalid")
             elif not self._settings.enabled:

@@ -77,7 +77,7 @@ def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Ser
             passages.begin(context, passage, turn)
             result = await answered(place, passage, params.arguments or {})
             with suppress(Exception):  # counting answers must never cost one
-                if place.configured.live.current.settings.telemetry.enabled:
+                if place.configured.settings.telemetry.enabled:
                     at, ms = time.time(), passage.ms
                     recorder.record(request_of(result, origin_of(context), tool=passage.tool, at=at, ms=ms))
             return result
@@ -249,14 +249,14 @@ def workplace(configured: Configured) -> Workplace:
     log = Log(log_to_stderr)
     if configured.problems:
         log.write("mcp_pruner.config_invalid", problems=list(configured.problems))
-    settings = configured.live.current.settings
+    settings = configured.settings
     redact.use(settings.data_dir)
     threading.Thread(target=redact.redact, args=("",), daemon=True).start()  # compiles the rules, if nobody has
     return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(settings.kept_outputs)))
 
 
 def _recorder(place: Workplace) -> Recorder:
-    settings = place.configured.live.current.settings
+    settings = place.configured.settings
     recorder = Recorder(settings.telemetry_file)
     recorder.keep_days = settings.telemetry.keep_days
     return recorder

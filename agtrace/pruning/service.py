@@ -45,7 +45,7 @@ class Asked(BaseModel):
 
 
 def pruned(asked: Asked) -> dict[str, Any]:
-    """Return the reply to a question, as the original service gives it."""
+    """Return the reply to a question, as the original service gives it; `score` is the share of lines left out."""
     found = focus(asked.code, asked.query, seconds=SECONDS)
     if isinstance(found, Focused):
         text = _with_filtered(asked.code, found.kept)

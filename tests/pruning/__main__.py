@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from tests.pruning.evaluation import Pruned, faults, prune, quality, speed, yardsticks
 from tests.pruning.labelled import CaseError, large_cases, read_cases
 
+LOST = "--lost"
+
 
 def main() -> int:
     """Print the tables of each half and of both, then what is lost, then which goals are missed."""
@@ -21,7 +23,10 @@ def main() -> int:
         cases = read_cases()
     except CaseError as error:
         sys.exit(str(error))
-    cases = [case for case in cases if case.half in sys.argv[1:]] or cases
+    asked = sys.argv[1:]
+    if not {*asked} <= {LOST, *(case.half for case in cases)}:
+        sys.exit(__doc__)
+    cases = [case for case in cases if case.half in asked] or cases
     prune(cases[0])  # what is made once, when a pruner is first used, isn't measured
     pruned = [prune(case) for case in cases]
     large = [prune(case, time.monotonic) for case in large_cases(cases)]
@@ -31,7 +36,7 @@ def main() -> int:
         _print(f"== {half}: {len(some)} cases ==", quality(some), yardsticks(some), speed(some, beside))
     if len(halves) > 1:
         _print(f"== all: {len(pruned)} cases ==", quality(pruned), yardsticks(pruned), speed(pruned, large))
-    if "--lost" in sys.argv:
+    if LOST in asked:
         _print(*_lost([one for one in pruned if one.case.half != "blind"]))
     found = faults(pruned)
     _print(*found, f"{len(found)} faults")

@@ -83,12 +83,12 @@ async def appear(number: int, mark: str) -> None:
             await anyio.sleep(0.01)
 
 
-def children() -> list[int]:
-    """Return the child processes of this one, also those that have ended and weren't waited for."""
+def children(process: int | None = None) -> list[int]:
+    """Return the child processes of a process, by default this one, also those that have ended, unless waited for."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            if int(path.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+            if int(path.read_text().rpartition(")")[2].split()[1]) == (process or os.getpid()):
                 found.append(int(path.parent.name))
         except OSError:
             pass  # it has just ended

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.serving import memory
 from tests.pruning.driving import Server, server
 from tests.pruning.misbehaving import pruning
+from tests.pruning.running import children
 
-MOST_KILOBYTES = 200 * 1024
+MOST = 200 * 1024 * 1024
 GIGABYTE = 1_000_000_000
 WAITS = "exec tail -f /dev/null"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -25,33 +27,13 @@ def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
         yield found
 
 
-def peak_kilobytes(process: int) -> int:
-    """The most memory that a process has had."""
-    status = Path(f"/proc/{process}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
-
-
-def children(process: int) -> list[int]:
-    """The processes that a process has started and that are still there."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if parent == process:
-                found.append(int(entry.name))
-    return found
-
-
 def test_a_gigabyte_of_output_is_counted_and_takes_no_memory(running: Server) -> None:
     command = f"yes {'x' * 99} | head -c {GIGABYTE}"
     answer = running.call("bash", {"command": command, "context_focus_question": "Where is the end?"})
     assert answer.about["stdout_bytes"] == GIGABYTE
     assert answer.about["pruning"]["reason"] == "input_too_large"
     assert answer.about["captured"]["kept_bytes"] <= 2_097_152 and len(answer.text) <= 40_960
-    assert peak_kilobytes(running.process.pid) < MOST_KILOBYTES
+    assert memory(running.process.pid) < MOST
 
 
 def test_two_hundred_requests_at_once_are_all_answered(tmp_path: Path) -> None:
@@ -71,7 +53,7 @@ def test_two_hundred_requests_at_once_are_all_answered(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(200) as clients:
             assert set(clients.map(ask, range(200))) == {"kept"}
-        assert peak_kilobytes(running.process.pid) < MOST_KILOBYTES
+        assert memory(running.process.pid) < MOST
         assert running.call("bash", {"command": "echo well"}).text == "well\n"
         assert children(running.process.pid) == []
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from agtrace.text import failing_lines
-from agtrace.text.failing_lines import Failing
 from agtrace.text.focus.blocks import blocks
 from agtrace.text.focus.diffs import is_diff
 from agtrace.text.focus.gaps import longest_gap, spans, widened, written
@@ -94,7 +93,7 @@ def _focused(
 ) -> Focused | Unfocused:
     lines = text.removesuffix("\n").split("\n")
     words = Question.of(question)
-    failures = _failures(lines, in_time)
+    failures = list(failing_lines.found(lines, examining=in_time))
     looked = [(0, len(lines))]
     if len(text) > LARGE or len(lines) > LONG:
         looked = looked_at(lines, words, [index for index, _ in failures])
@@ -125,10 +124,6 @@ def _told(result: str, kept: Sequence[tuple[int, int]], text: str, first: int, t
         return Unfocused("saves_too_little")
     numbers = tuple((first + start, first + end) for start, end in kept)
     return Focused(result, numbers, sum(end - start + 1 for start, end in kept), total)
-
-
-def _failures(lines: Sequence[str], in_time: Callable[[], None]) -> list[tuple[int, Failing]]:
-    return list(failing_lines.found(lines, examining=in_time))
 
 
 def _found(
