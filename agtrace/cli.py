@@ -21,7 +21,7 @@ CLOSED_PIPE = 141
 """The exit code when the reader closes the pipe early, as for a program ended by SIGPIPE (128 + 13)."""
 
 
-_STARTING_OTHERS = {"resume", "run", "setup"}
+_STARTING_OTHERS = {"prune", "resume", "run", "setup"}
 """The commands that start programs of others, which inherit the environment."""
 
 

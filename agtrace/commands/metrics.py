@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, get_args
 
 import click
-from agtrace_schema.own_tools import TOOLS
+from agtrace_schema.own_tools import PRUNING_TOOLS, TOOLS
 from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.commands.errors import tell
@@ -16,7 +16,7 @@ from agtrace.commands.printing import leave
 
 
 @click.command()
-@click.option("--tool", type=click.Choice(TOOLS), metavar="TOOL", help="Only requests to this tool.")
+@click.option("--tool", type=click.Choice((*TOOLS, *PRUNING_TOOLS)), metavar="TOOL", help="Only requests to this tool.")
 @click.option("--since", metavar="TIME", help="Only requests from this time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="Only requests up to this time, a day (today, 2026-11-03) included.")
 @click.option("--outcome", type=click.Choice(get_args(RequestOutcome)), help="Only requests that ended like this.")

@@ -16,3 +16,6 @@ TOOLS = (
     "count_events",
 )
 """All tools that the server has ever had."""
+
+PRUNING_TOOLS = ("read", "bash", "grep")
+"""The tools of `agtrace prune`. An agent does its own work with them."""

@@ -213,6 +213,7 @@ def test_the_period_is_told_and_why_there_is_nothing_to_tell(data: Path, tmp_pat
     assert agtrace_here("metrics", TZ="UTC").out.startswith("2 requests, 0 errors, 2026-09-21 ")
     assert "No matching requests in this period." in agtrace_here("metrics", "--since", "1d").out
     assert "No matching requests in this period." in agtrace_here("metrics", "--tool", "read_artifact").out
+    assert "No matching requests in this period." in agtrace_here("metrics", "--tool", "bash").out
     (tmp_path / "telemetry.sqlite3").unlink()
     assert "No request is recorded yet: `agtrace setup`" in agtrace_here("metrics").out
     off = agtrace_here("metrics", AGTRACE_TELEMETRY="0")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from agtrace_schema.own_tools import PRUNING_TOOLS
 
 from agtrace.pruning.events import EVENTS
 from agtrace.pruning.states import ADDED, FAULTS, TRANSITIONS, Req
@@ -541,3 +542,15 @@ def test_requests_are_recorded_as_figures_without_texts(driven: Driven) -> None:
     size = sum(len(block["text"].encode()) for block in answer.message["result"]["content"])
     assert driven.server.until(recorded) == [("read", "ok", 1, size)]
     assert QUESTION.encode() not in file.read_bytes() and b"file.txt" not in file.read_bytes()
+
+
+def test_metrics_know_every_tool_of_the_server(driven: Driven) -> None:
+    listed = driven.server.ask("tools/list", {})["result"]["tools"]
+    assert tuple(tool["name"] for tool in listed) == PRUNING_TOOLS
+
+
+def test_a_command_has_the_environment_of_the_server_s_client(driven: Driven) -> None:
+    """agtrace lets pydantic load no plugins; that is nothing for the programs of others."""
+    name = "PYDANTIC_DISABLE_PLUGINS"
+    answer = driven.server.call("bash", {"command": f"printf %s ${{{name}-unset}}"})
+    assert answer.text == os.environ.get(name, "unset")
