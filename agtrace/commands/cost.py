@@ -8,7 +8,7 @@ import click
 from agtrace_schema.requests import CostBy
 
 from agtrace.commands.errors import tell
-from agtrace.commands.options import PROVIDERS, plain_json, project
+from agtrace.commands.options import plain_json, project, provider
 from agtrace.commands.printing import leave
 from agtrace.commands.selecting import Filters, selected
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--since", metavar="TIME", help="Only what was spent from this time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="Only what was spent up to this time, written as for --since.")
 @project
-@click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent.")
+@provider
 @click.option("--no-dollars", is_flag=True, help="Only tokens, for those who pay by subscription.")
 @plain_json
 def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> None:

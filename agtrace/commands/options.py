@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
 import click
-from agtrace_indexer.providers.registry import AGENTS
+from agtrace_indexer.providers.registry import AGENTS, named
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import (
     Access,
@@ -24,13 +24,11 @@ from agtrace_schema.requests import (
     Sort,
     WordsIn,
 )
+from click.shell_completion import CompletionItem
 
 from agtrace.commands.errors import USAGE, fail
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-PROVIDERS = list(AGENTS)
-"""The names of the agents whose logs are read."""
 
 EVENT_TYPES = [str(kind) for kind in EventType]
 EVENT_KINDS = list(get_args(EventKind))
@@ -46,6 +44,20 @@ COUNTED = list(get_args(CountOf))
 
 _PORT = re.compile("[0-9]{1,5}")
 _LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
+
+
+class AgentName(click.ParamType[str]):
+    """The name of an agent whose logs are read, in any of its spellings."""
+
+    name = "AGENT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name that the index has."""
+        return named(value) or click.Choice(list(AGENTS)).convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that begin with what was typed."""
+        return click.Choice(list(AGENTS)).shell_complete(ctx, param, incomplete)
 
 
 class Address(click.ParamType[tuple[str, int]]):
@@ -100,12 +112,14 @@ project = click.option(
     help="Only one project: its name, owner/name, folder (. is this one), or hash.",
 )  # fmt: skip
 
+provider = click.option("--provider", type=AgentName(), help=f"Only one agent: {', '.join([*AGENTS][:3])} ...")
+
 _FILTERS = (
     limit,
     click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
     click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
     project,
-    click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent."),
+    provider,
 )
 
 

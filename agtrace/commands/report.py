@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
-from agtrace.commands.options import PROVIDERS, plain_json, project
+from agtrace.commands.options import plain_json, project, provider
 from agtrace.commands.printing import print_json
 from agtrace.commands.selecting import Filters, selected
 from agtrace.commands.writing import write
@@ -43,7 +43,7 @@ class Ways:
 
 @click.command()
 @project
-@click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent.")
+@provider
 @click.option("--since", metavar="TIME", help="Only sessions begun from this time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="Only sessions begun up to this time, written as for --since.")
 @click.option("--html", metavar="FILE", help="Write a page for a browser, one file that works offline; - is stdout.")

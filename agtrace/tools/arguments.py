@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
-from agtrace_indexer.providers.registry import AGENTS
+from agtrace_indexer.providers.registry import AGENTS, named
 from agtrace_schema.events import EventType, Provider
 from pydantic import (
     AfterValidator,
@@ -97,15 +97,17 @@ def listed(given: Any) -> Any:
     return [name for name in names if name != ""] if isinstance(names, list) else names
 
 
-def known_agent(given: str) -> str:
-    """Refuse the name of an agent whose logs agtrace doesn't read."""
-    if given not in AGENTS:
-        raise PydanticCustomError("enum", "no agent has this name")
-    return given
+def known_agent(given: str) -> Provider:
+    """Return the agent that is meant by a name; refuse one whose logs agtrace doesn't read."""
+    agent = named(given)
+    if agent is None:
+        raise PydanticCustomError("choice", "no agent has this name", {"choices": list(AGENTS)})
+    return agent
 
 
-Agent = Annotated[Provider, AfterValidator(known_agent), WithJsonSchema({"enum": list(AGENTS), "type": "string"})]
-"""The name of an agent whose logs agtrace reads."""
+Agent = Annotated[Provider, Field(max_length=60), AfterValidator(known_agent), WithJsonSchema({"type": "string"})]
+"""The name of an agent whose logs agtrace reads. The schema doesn't list them: there are many, and every byte of it is
+paid for by each connection. A wrong name is answered with all of them."""
 
 FocusQuestion = Annotated[str | None, Field(min_length=1, max_length=2_000)]
 """What the lines of a long text that are wanted are about; `shaping/focusing.py` finds them."""
@@ -215,7 +217,7 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
         return InvalidParameter(field, f"{field} is missing", known)
     schema = _properties(_schema(model)).get(field, {})
     given = first.get("input")
-    choices = schema.get("enum") or schema.get("items", {}).get("enum")
+    choices = first.get("ctx", {}).get("choices") or schema.get("enum") or schema.get("items", {}).get("enum")
     if choices:
         return _wrong_choice(field, given, choices)
     if first["type"] == "less_than_equal" and field == "limit":

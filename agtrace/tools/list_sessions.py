@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import SessionFilters
-from agtrace_indexer.providers.registry import TITLES
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import SessionItem
 from agtrace_schema.model import dump_all
 from agtrace_schema.requests import Access, SessionKind, Sort
@@ -221,8 +221,8 @@ def _of_project(context: Context, name: str, snapshot: int) -> NextCall | None:
 TOOL = Tool(
     "list_sessions",
     "List sessions",
-    f"Past sessions of {TITLES}, newest first, or by sort, largest first. For an error, file or phrase use "
-    "search_event_previews. Next: get_session_details.",
+    f"Past sessions of coding agents (provider: {', '.join([*AGENTS][:3])} ...), newest first, or by sort, largest "
+    "first. For an error, file or phrase use search_event_previews. Next: get_session_details.",
     ListSessions,
     answer,
 )

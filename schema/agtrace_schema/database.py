@@ -33,7 +33,7 @@ CREATE TABLE file (
                                  -- | container (its logs have rows of their own, with paths below its path)
                                  -- | forgotten (path is then a digest of the path)
   reason TEXT,                   -- why it isn't read, or not completely, as a sentence
-  provider TEXT,                 -- claude_code | codex | gemini; null while unknown
+  provider TEXT,                 -- the agent: claude_code, codex, gemini ...; null while unknown
   gone INTEGER NOT NULL DEFAULT 0, -- 1: the file vanished, its rows are archived
   stamp TEXT NOT NULL,           -- size, mtime, ctime and inode as last seen: if equal, the file is unchanged
   size INTEGER NOT NULL,         -- bytes on disk as last seen

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from agtrace_indexer.providers.registry import AGENTS, SETUPS
+from agtrace_indexer.providers.registry import SETUPS
 
 from tests.agents.nest import Knowing, Nest
 
-TOOLS = """
+NAMES = """
 import json
 from agtrace.settings import variables
-from agtrace.tools import TOOLS
-from agtrace.tools.arguments import input_schema
-print(json.dumps([input_schema(TOOLS["list_sessions"].arguments), TOOLS["list_sessions"].description, variables()]))
+from agtrace.tools.arguments import known_agent
+print(json.dumps([variables(), [known_agent("Tern"), known_agent("tern")]]))
 """
 
 SESSIONS = ("t-1", "t-2", "t-3", "t-4", "t-5")
@@ -80,10 +79,7 @@ def test_our_server_can_be_added_to_it(indexed: Nest) -> None:
     assert f"{{{'|'.join(SETUPS)}|tern}}" in offered
 
 
-def test_tools_settings_and_help_name_it(indexed: Nest) -> None:
-    schema, description, variables = indexed.knowing.value_of(TOOLS)
-    assert schema["properties"]["provider"]["enum"] == [*AGENTS, "tern"]
-    assert f"{', '.join(agent.title for agent in AGENTS.values())} and Tern" in description
+def test_tools_and_settings_know_its_names(indexed: Nest) -> None:
+    variables, known = indexed.knowing.value_of(NAMES)
+    assert known == ["tern"] * 2
     assert variables["TERN_NEST"] == "the home of Tern's logs; default ~/.tern"
-    (shown,) = indexed.ask("--help")
-    assert f"{[*AGENTS.values()][-1].title} and Tern" in " ".join(shown.split())

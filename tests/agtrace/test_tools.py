@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agtrace_indexer.providers.registry import AGENTS
 
 from agtrace.answers.desk import Answers
 from agtrace.index.freshness import Freshness
@@ -588,3 +589,16 @@ def test_descriptions_and_schemas_are_worth_their_bytes() -> None:
         {"name": t.name, "description": t.description, "inputSchema": input_schema(t.arguments)} for t in TOOLS.values()
     ]
     assert len(json.dumps(listed, separators=(",", ":"))) <= 8_192
+
+
+@pytest.mark.parametrize("name", ["claude_code", "Claude Code", "claude-code", "claude", "CLAUDE"])
+def test_an_agent_goes_by_all_its_names(samples: Asker, name: str) -> None:
+    meant = samples.ask("list_sessions", provider="claude_code", limit=50)
+    found = samples.ask("list_sessions", provider=name, limit=50)
+    assert found["data"]["sessions"] == meant["data"]["sessions"] != []
+
+
+@pytest.mark.parametrize("name", ["cloude", "", "-", "aider"])
+def test_an_unknown_agent_is_answered_with_those_that_are_known(samples: Asker, name: str) -> None:
+    error = samples.error("list_sessions", provider=name)
+    assert error["code"] == "invalid_parameter" and error["details"]["allowed"] == list(AGENTS)

@@ -10,7 +10,7 @@ from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.gemini import GEMINI
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from agtrace_schema.events import Provider
@@ -34,8 +34,10 @@ CONTAINERS = tuple((agent.name, containers) for agent in AGENTS.values() for con
 TELLING = frozenset(kind for agent in AGENTS.values() for kind in agent.notices.telling)
 """The kinds of notifications that say what a session was about."""
 
-TITLES = " and ".join(", ".join(agent.title for agent in AGENTS.values()).rsplit(", ", 1))
-"""The agents' names in a sentence: `Claude Code, Codex and Gemini CLI`."""
+_TITLED = 3
+
+TITLES = ", ".join(agent.title for agent in [*AGENTS.values()][:_TITLED]) + " and others"
+"""The first agents' names in a sentence: `Claude Code, Codex, Gemini CLI and others`; all of them would be too many."""
 
 SETUPS = {agent.command: agent.setup for agent in AGENTS.values() if agent.setup is not None}
 """The functions that load how our MCP server is added to an agent, by the name of its program."""
@@ -47,6 +49,23 @@ def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
     The agents' own variables for other folders are honoured.
     """
     return [root for agent in AGENTS.values() for root in agent.home.roots(environment, home)]
+
+
+def named(text: str) -> Provider | None:
+    """Return the agent that a person or a model means by `claude_code`, `Claude Code`, `claude-code` or `claude`.
+
+    None if no agent has that name.
+    """
+    asked = _bare(text)
+    return next((name for name, agent in AGENTS.items() if asked and asked in _names(agent)), None)
+
+
+def _names(agent: Agent) -> Iterator[str]:
+    return map(_bare, (agent.name, agent.title, agent.command))
+
+
+def _bare(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def parser_of(provider: str) -> Parser:
