@@ -1,4 +1,4 @@
-"""The generated documents: tables in README.md and docs/health.md, schema/README.md. `make docs` writes them.
+"""The generated documents: tables in docs, schema/README.md. `make docs` writes them.
 
 A test compares them with the code, so they can't become stale.
 """
@@ -55,13 +55,15 @@ _HISTORY = """\
 
 def documents() -> dict[Path, str]:
     """Return every generated file with the text that it should have."""
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    for name, part in (("tools", tool_table()), ("commands", command_table()), ("settings", setting_table())):
-        text = between(text, name, part)
-    page = ROOT / "docs" / "health.md"
-    rules = between(page.read_text(encoding="utf-8"), "detectors", detector_table())
-    return {readme: text, page: rules, ROOT / "schema" / "README.md": schema_readme()}
+    tables = {
+        "mcp.md": ("tools", tool_table()),
+        "commands.md": ("commands", command_table()),
+        "configuration.md": ("settings", setting_table()),
+        "health.md": ("detectors", detector_table()),
+    }
+    pages = {ROOT / "docs" / name: table for name, table in tables.items()}
+    written = {page: between(page.read_text(encoding="utf-8"), *table) for page, table in pages.items()}
+    return {**written, ROOT / "schema" / "README.md": schema_readme()}
 
 
 def tool_table() -> str:

@@ -1,7 +1,7 @@
 """Every setting that a user can make: its key, type, range, default and one sentence.
 
-The table in README.md, `agtrace config schema`, the checks of a file and of variables, and what `agtrace config` lists
-are made from it. Only the numbers that are needed without loading it are in `__init__.py`.
+The table in docs/configuration.md, `agtrace config schema`, the checks of a file and of variables, and what
+`agtrace config` lists are made from it. Only the numbers that are needed without loading it are in `__init__.py`.
 """
 
 from __future__ import annotations

@@ -344,10 +344,10 @@ def test_no_name_stands_twice_in_the_built_in_table() -> None:
     assert set(TABLE.aliases.values()) <= TABLE.models.keys()
 
 
-def test_the_table_in_the_readme_does_what_the_readme_says(tmp_path: Path) -> None:
-    readme = Path(__file__).resolve().parents[2].joinpath("README.md").read_text(encoding="utf-8")
+def test_the_price_table_in_the_documentation_does_what_it_says(tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "commands.md").read_text(encoding="utf-8")
     own = tmp_path / "prices.json"
-    own.write_text(readme.partition("```json\n")[2].partition("```")[0], encoding="utf-8")
+    own.write_text(page.partition("```json\n")[2].partition("```")[0], encoding="utf-8")
     table = load(own)
     assert table.window("our-model") == 200_000
     large = CONTEXT_CLASSES.index(200_000) + 1
@@ -355,4 +355,4 @@ def test_the_table_in_the_readme_does_what_the_readme_says(tmp_path: Path) -> No
     assert table.cost(usage("our-model", 0, MILLION)) == 1  # no price of its own: as much as input
     assert table.cost(usage("our-model", MILLION, context_class=large)) == 2
     for bound in CONTEXT_CLASSES:
-        assert str(bound) in readme
+        assert str(bound) in page

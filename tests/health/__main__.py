@@ -1,7 +1,7 @@
 """`python -m tests.health`: how often each detector is right about the labelled sessions, and what readers say.
 
-With `--write` it writes the table into the README. It exits with 1 if a precision or a recall is below 0.95, or if a
-detector has too few sessions.
+With `--write` it writes the table into docs/health.md. It exits with 1 if a precision or a recall is below 0.95, or if
+a detector has too few sessions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from agtrace.health.detectors.registry import DETECTORS
-from tests.health.evaluation import README, evaluate, table, with_table
+from tests.health.evaluation import PAGE, evaluate, table, with_table
 from tests.health.notation import StoryError
 from tests.health.readings import LOGS, examined, readings
 from tests.health.readings import table as compared
@@ -22,7 +22,7 @@ def main() -> int:
     except StoryError as error:
         sys.exit(str(error))
     if "--write" in sys.argv:
-        README.write_text(with_table(scores, len(judged)), encoding="utf-8")
+        PAGE.write_text(with_table(scores, len(judged)), encoding="utf-8")
     read = readings() if LOGS.is_dir() else []
     if read:
         sys.stdout.write(f"{compared(read, examined({one.session for one in read}))}\n\n")

@@ -21,7 +21,7 @@ from tests.health.notation import read_stories
 from tests.health.stories import Story
 from tests.health.writing import NOW
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "health.md"
 
 LEAST = 0.95
 """The least precision and recall that are good enough."""
@@ -147,11 +147,11 @@ def table(scores: Sequence[Score], sessions: int) -> str:
 
 
 def with_table(scores: Sequence[Score], sessions: int) -> str:
-    """Return the README with the table of these scores."""
+    """Return docs/health.md with the table of these scores."""
     head = f"| detector | positives | near-misses | precision | recall | precision in all {sessions:,} | recall |"
     rows = (f"| `{one.name}` | {' | '.join(_row(one)[1:])} |" for one in scores)
     written = "\n".join((head, "|---|---|---|---|---|---|---|", *rows))
-    return between(README.read_text(encoding="utf-8"), "health", written)
+    return between(PAGE.read_text(encoding="utf-8"), "health", written)
 
 
 def _row(one: Score) -> tuple[str, ...]:
