@@ -46,6 +46,8 @@ def doctor(found: dict[str, Any]) -> None:
         versions = agent["versions"]
         span = f", versions {versions[0]} to {versions[-1]}" if len(versions) > 1 else ", ".join(["", *versions])
         OUT.print(f"  {agent['provider']}: {_counts(agent)}{plain_line(span)}")
+    for agent in found["unread_agents"]:
+        OUT.print(f"  {agent['agent']}: not read yet ({plain_line(agent['path'])})", soft_wrap=True, markup=False)
     _doctor_trouble(found)
 
 
@@ -54,8 +56,11 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
         "files that couldn't be read",
         [f"{file['path']}: {file['reason']}" for file in found["not_read"] if file["status"] != "unrecognized"],
     )
-    unrecognized = [file["path"] for file in found["not_read"] if file["status"] == "unrecognized"]
-    _doctor_list("files that aren't logs agtrace knows", unrecognized)
+    unrecognized = sum(file["status"] == "unrecognized" for file in found["not_read"])
+    if unrecognized:
+        _doctor_list(
+            f"files that aren't logs agtrace knows: {unrecognized}; formats", [*map(_look, found["unrecognized"])]
+        )
     _doctor_list("logs read in part", [f"{file['path']}: {file['reason']}" for file in found["partly_read"]])
     _doctor_list(
         "lines that aren't records",
@@ -74,6 +79,16 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
         OUT.print(f"  {plain_line(sentence)}", soft_wrap=True)
     for sentence, count in advice.items():
         OUT.print(Text(f"  {counted(count, 'file')}: {sentence}", style="dim"))
+
+
+def _look(look: dict[str, Any]) -> str:
+    """Return what files of one format look like, on one line."""
+    said = [look["form"]]
+    if look["fields"]:
+        said.append(f"fields {', '.join(look['fields'])}")
+    if look["types"]:
+        said.append(", ".join(look["types"]))
+    return f"{counted(look['files'], 'file')}: {'; '.join(said)}; such as {look['path']}"
 
 
 def _counts(agent: dict[str, Any]) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 from agtrace_indexer.index.maintenance import scrub_is_due
 from agtrace_indexer.index.questions import upkeep
+from agtrace_indexer.providers import unread
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair.damage import Damage
 from agtrace_indexer.repair.repair import damaged_copies
@@ -23,13 +25,14 @@ from agtrace.settings.sources import misspelled
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
 from agtrace.upkeep.exposure import exposure
+from agtrace.upkeep.unrecognized import looks
 
 _HEAD_SHOWN = 100
 
 _ADVICE = {  # of all files with this status
     "unreadable": "make each readable, or ignore it; it is tried again when it changes",
     "skipped": "nothing to do; only regular files are read",
-    "unrecognized": "nothing to do, unless an agent wrote them as logs; then their format isn't supported yet",
+    "unrecognized": "nothing to do, unless an agent wrote them as logs: CONTRIBUTING.md shows how to add an agent",
     "empty": "nothing to do; each is read as soon as something is written to it",
     "waiting": "nothing to do; each is read as soon as it is completely written",
     "duplicate": "nothing to do; each is a copy of a log that is read",
@@ -64,6 +67,8 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         "agents": _agents(connection),
         "files": _files(connection),
         "not_read": _not_read(connection),
+        "unrecognized": _unrecognized(connection),
+        "unread_agents": _unread_agents(settings),
         "partly_read": [log._asdict() for log in upkeep.logs_partly_read(connection)],
         "unreadable_lines": _unreadable_lines(connection),
         "unknown_record_types": _record_types(connection, "unknown"),
@@ -73,12 +78,13 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
 
 def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any]:
     """Return the fields of `_found` for an index that is mostly unreadable, as empty lists and None."""
-    empty = ("roots", "agents", "files", "not_read", "partly_read", "unreadable_lines", "unknown_record_types",
-             "left_out_record_types")  # fmt: skip
+    empty = ("roots", "agents", "files", "not_read", "unrecognized", "partly_read", "unreadable_lines",
+             "unknown_record_types", "left_out_record_types")  # fmt: skip
     return {
         "index": _file_of(settings, freshness)
         | {"sessions": None, "events": None, "archived_files": None, "forgotten_files": None, "traces_left": None},
         "homes": _homes(settings),
+        "unread_agents": _unread_agents(settings),
         **{name: [] for name in empty},
     }
 
@@ -141,6 +147,18 @@ def _files(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def _not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return [file._asdict() | {"advice": _ADVICE[file.status]} for file in upkeep.files_not_read(connection)]
+
+
+def _unrecognized(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return what the files look like that no agent's parser recognizes, by format."""
+    files = (file.path for file in upkeep.files_not_read(connection) if file.status == "unrecognized")
+    return looks(files)
+
+
+def _unread_agents(settings: Settings) -> list[dict[str, str]]:
+    """Return the agents that were used on this machine, but whose logs agtrace doesn't read yet."""
+    home = Path(settings.environment.get("HOME") or Path.home())
+    return [{"agent": title, "path": path} for title, path in unread.found(settings.environment, home)]
 
 
 def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:

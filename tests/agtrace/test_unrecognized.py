@@ -1,0 +1,75 @@
+"""`agtrace doctor` says what files look like that no agent's parser recognizes, and which agents aren't read yet."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agtrace.terminal import agtrace_here, index_here
+
+HEADER = {"type": "opened", "id": "a1", "cwd": "/w"}
+MESSAGE = {"type": "said", "id": "a2", "text": "The key is hunter2hunter2."}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "logs").mkdir()
+    return tmp_path / "logs"
+
+
+def _lines(path: Path, *records: Any) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def test_files_of_an_unknown_agent_are_described_by_their_fields_and_types(folder: Path) -> None:
+    _lines(folder / "one.jsonl", HEADER, MESSAGE)
+    _lines(folder / "two.jsonl", HEADER, MESSAGE, {"type": "closed", "reason": "done"})
+    index_here(folder)
+    (look,) = agtrace_here("doctor", "--json").json()["unrecognized"]
+    assert look == {
+        "form": "JSON lines", "fields": ["type", "id", "cwd", "text", "reason"],
+        "types": ["type=opened", "type=said", "type=closed"], "files": 2, "path": str(folder / "one.jsonl"),
+    }  # fmt: skip
+    shown = agtrace_here("doctor").out
+    assert "2 files: JSON lines; fields type, id, cwd, text, reason; type=opened, type=said, type=closed" in shown
+    assert "hunter2" not in shown and "CONTRIBUTING.md" in shown
+
+
+def test_a_document_is_described_by_the_messages_in_it(folder: Path) -> None:
+    messages = [{"role": "user", "text": "Hello"}, {"role": "model", "text": "x" * 100_000}]
+    (folder / "talk.json").write_text(json.dumps({"id": "t", "messages": messages}, indent=1), encoding="utf-8")
+    index_here(folder)
+    (look,) = agtrace_here("doctor", "--json").json()["unrecognized"]
+    assert (look["form"], look["fields"], look["types"][:1]) == ("a JSON document", ["id", "messages"], ["role=user"])
+
+
+def test_what_is_not_json_is_told_apart_and_not_quoted(folder: Path) -> None:
+    (folder / "talk.md").write_text("# A talk\n", encoding="utf-8")
+    (folder / "talk.bin").write_bytes(b"\1\0\2")
+    sqlite3.connect(folder / "talk.db").execute("CREATE TABLE talk (text)").connection.close()
+    index_here(folder)
+    found = agtrace_here("doctor", "--json").json()["unrecognized"]
+    assert sorted(look["form"] for look in found) == ["an SQLite database", "binary data", "text"]
+    assert "A talk" not in agtrace_here("doctor").out
+
+
+@pytest.mark.parametrize(
+    "record", ["[]", "[[1]]", '{"": 1}', '{"type": {"a": [null]}}', '{"\\u001b[31m": 1}', "{", "[1, 2"]
+)
+def test_strange_json_is_described_without_its_texts(folder: Path, record: str) -> None:
+    (folder / "strange.jsonl").write_text(f"{record}\n{record}\n", encoding="utf-8")
+    index_here(folder)
+    assert all(look["types"] == [] for look in agtrace_here("doctor", "--json").json()["unrecognized"])
+    assert "\x1b[31m:" not in agtrace_here("doctor").out
+
+
+def test_an_agent_that_was_used_here_but_is_not_read_is_named(tmp_path: Path) -> None:
+    place = tmp_path / ".factory" / "sessions"
+    place.mkdir(parents=True)
+    index_here(tmp_path)
+    found = agtrace_here("doctor", HOME=str(tmp_path))
+    assert f"Factory Droid: not read yet ({place})" in found.out
