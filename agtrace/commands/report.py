@@ -47,12 +47,21 @@ class Ways:
 @click.option("--since", metavar="TIME", help="Only sessions begun from this time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="Only sessions begun up to this time, written as for --since.")
 @click.option("--html", metavar="FILE", help="Write a page for a browser, one file that works offline; - is stdout.")
+@click.option("--transcripts", is_flag=True, help="With --html: the conversations of the worst sessions, too.")
+@click.option("--no-dollars", is_flag=True, help="Only tokens, for those who pay by subscription.")
 @plain_json
 @click.option("--markdown", is_flag=True, help="Print Markdown, for the summary of a CI run.")
 @click.option("--fail-under", type=click.IntRange(0, 100), metavar="N", help="Exit 1 if any session scores below N.")
 @click.option("--mean", "by_mean", is_flag=True, help="With --fail-under: only if the mean score is below N.")
 def report(
-    html: str | None, as_json: bool, markdown: bool, fail_under: int | None, by_mean: bool, **filters: str | None
+    html: str | None,
+    as_json: bool,
+    markdown: bool,
+    fail_under: int | None,
+    by_mean: bool,
+    transcripts: bool,
+    no_dollars: bool,
+    **filters: str | None,
 ) -> None:
     """Report the health of all sessions, or those of a project, period or agent: scores, how they ended, what failed,
     what it cost, the worst ones; and what got better or worse since the period before.
@@ -69,30 +78,41 @@ def report(
         fail(f"{' and '.join(ways.on_stdout)} can't be combined", USAGE)
     if by_mean and fail_under is None:
         fail("--mean needs --fail-under", USAGE)
-    found = made(Filters(**filters), timelines=html is not None)
+    if transcripts and html is None:
+        fail("--transcripts needs --html FILE", USAGE)
+    found, talks = made(Filters(**filters), timelines=html is not None, dollars=not no_dollars, transcripts=transcripts)
     if found.behind:
         tell(found.behind)
-    _leave(found, ways)
+    _leave(found, ways, talks)
     if fail_under is not None and _below(found.sessions, fail_under, by_mean=by_mean):
         sys.exit(TROUBLE)
 
 
-def made(filters: Filters, *, timelines: bool) -> Report:
-    """Make the report, with secrets masked as in every answer."""
+def made(
+    filters: Filters, *, timelines: bool, dollars: bool = True, transcripts: bool = False
+) -> tuple[Report, dict[str, str]]:
+    """Make the report, with secrets masked as in every answer, and the markup of its worst sessions' conversations."""
     from agtrace.report.report import report as survey
     from agtrace.report.survey import Asked
+    from agtrace.report.without_dollars import without_dollars
     from agtrace.shaping.output import printed
 
     with selected(filters) as (connection, selection, now, prices, lacking):
-        return printed(survey(connection, Asked(selection, now, prices, timelines, lacking)))
+        found = survey(connection, Asked(selection, now, prices, timelines, lacking))
+        talks = {}
+        if transcripts:
+            from agtrace.report.conversation.within import conversations
+
+            talks = conversations(connection, found.sessions, str(Path.home()))
+    return printed(found if dollars else without_dollars(found)), talks
 
 
-def _leave(found: Report, ways: Ways) -> None:
+def _leave(found: Report, ways: Ways, conversations: dict[str, str]) -> None:
     """Write and print the forms that were asked for; by default, the report for a terminal."""
     if ways.html is not None:
         from agtrace.report.page.page import html
 
-        page = html(found)
+        page = html(found, conversations)
         if ways.html == STDOUT:
             sys.stdout.write(page)
             sys.stdout.flush()

@@ -85,7 +85,7 @@ def _endings(figures: Figures) -> None:
     for (ending, count), cells in zip(there, _cells([count for _, count in there], min(widest, _BAR)), strict=True):
         mark, style = _LOOKS[ending]
         bar.append(mark * cells, style=style)
-        named = Text.assemble((mark, style), f" {wording.named(ending)} {count:,}   ")
+        named = Text.assemble((mark, style), f" {wording.ENDED[ending]} {count:,}   ")
         if legend[-1].cell_len + named.cell_len > widest:
             legend.append(Text())
         legend[-1].append_text(named)
@@ -163,9 +163,10 @@ def _spent(found: Report) -> None:
     if not models:
         return
     heading(wording.spent(found))
-    table = _table("model", ("tokens", "right"), ("cost", "right"))
+    priced = found.figures.cost_made is not None
+    table = _table("model", ("tokens", "right"), *((("cost", "right"),) if priced else ()))
     for name, used, cost in models[:_ROWS]:
-        table.add_row(Text(plain(name)), short(used), dollars(cost))
+        table.add_row(Text(plain(name)), short(used), *((dollars(cost),) if priced else ()))
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("models", _ROWS, len(models))
 

@@ -11,7 +11,7 @@ from agtrace_schema.analysis import Change, Report
 
 from agtrace.report import wording
 from agtrace.text.lines import one_line
-from agtrace.text.numbers import percent, short
+from agtrace.text.numbers import dollars, percent, short
 
 _ROWS = 10
 _LONGEST = 200
@@ -33,10 +33,10 @@ def _lines(report: Report) -> Iterator[str]:
         "What keeps failing", ("lesson", "failed", "sessions"),
         ((_quoted(lesson.advice), f"{lesson.times:,}", f"{lesson.sessions:,}") for lesson in report.lessons),
     )  # fmt: skip
-    endings = report.figures.endings
+    endings, priced = report.figures.endings, report.figures.cost_made is not None
     yield from _table(
         "How they ended", ("ending", "sessions"),
-        ((wording.named(ending), f"{endings[ending]:,}") for ending in wording.ENDINGS if endings.get(ending)),
+        ((wording.ENDED[ending], f"{endings[ending]:,}") for ending in wording.ENDINGS if endings.get(ending)),
     )  # fmt: skip
     if report.compared is not None:
         changes = ((change.what, *wording.values(change), _verdict(change)) for change in report.changes)
@@ -59,8 +59,8 @@ def _lines(report: Report) -> Iterator[str]:
          for row in report.deeds),
     )  # fmt: skip
     yield from _table(
-        wording.spent(report), ("model", "tokens", "cost"),
-        ((_quoted(name), short(used), "" if cost is None else f"${cost:,.2f}")
+        wording.spent(report), ("model", "tokens", *(("cost",) if priced else ())),
+        ((_quoted(name), short(used), *((dollars(cost),) if priced else ()))
          for name, used, cost in wording.models(report)[:_ROWS]),
     )  # fmt: skip
     yield from _table(

@@ -25,9 +25,9 @@ from agtrace.report.selection import Family, Selection, believable
 from agtrace.report.timeline import AgentTimes, timeline
 from agtrace.sessions.listing import shown_kind
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.projects import SHORT_HASH
+from agtrace.sessions.projects import labels
 from agtrace.sessions.usage import Usage, usage_of
-from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
+from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.times import iso
 
 INSIGHTS = 50
@@ -133,6 +133,7 @@ class Examiner:
         self._connection, self._asked, self._chosen = connection, asked, chosen
         self._used = usage_of(connection, asked.prices, (member for family in chosen for member in family.members))
         self._entries = entries
+        self._projects = labels(connection)
 
     def all(self) -> list[Seen]:
         """Return each session as a report shows it."""
@@ -180,7 +181,7 @@ class Examiner:
             session_id=found.session_id,
             provider=row.provider,
             kind=shown_kind(row),
-            project=shown_path(row.root_path or "") or (row.project_hash and row.project_hash[:SHORT_HASH]),
+            project=None if row.project_id is None else self._projects[row.project_id],
             title=title,
             start_time=iso(family.started_at),
             duration_seconds=(ended - family.started_at) // 1000 if ended and family.started_at else None,

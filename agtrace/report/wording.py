@@ -19,6 +19,17 @@ ENDINGS: tuple[Ending, ...] = (
 )  # fmt: skip
 """The endings of sessions, from best to worst."""
 
+ENDED: dict[Ending, str] = {
+    "finished": "finished",
+    "question_left": "waiting for you",
+    "interrupted": "interrupted",
+    "abandoned": "abandoned",
+    "tool_left": "cut off mid-call",
+    "error_left": "ended on an error",
+    "unknown": "unknown",
+}
+"""The endings in words."""
+
 AGENTS = {agent.name: agent.title for agent in registry.AGENTS.values()}
 """The agents' display names, by provider."""
 

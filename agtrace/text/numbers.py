@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_ROUNDED_UP = 0.9995
+"""The part of a unit from which on a number is told in it: 999,600 is `1.0M`, not `1000k`."""
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 step`, `2,000 steps`."""
@@ -9,12 +12,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def short(number: float | None) -> str:
-    """Return a count to three or four digits: `4.8G`, `15.1M`, `950`; nothing if it is unknown."""
+    """Return a count to two or three digits: `4.8B`, `15.1M`, `225k`, `950`; nothing if it is unknown."""
     if number is None:
         return ""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.1f}{unit}"
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= size * _ROUNDED_UP:
+            return f"{number / size:.{0 if number >= 99.95 * size else 1}f}{unit}"
     return f"{number:.0f}"
 
 
@@ -29,8 +32,8 @@ def dollars(cost: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share of 1: `0 %`, `4.3 %`, `41 %`."""
-    return f"{100 * share:.0f} %" if share >= 0.1 or not share else f"{100 * share:.1f} %"
+    """Return a share of 1: `0%`, `4.3%`, `41%`."""
+    return f"{100 * share:.0f}%" if share >= 0.1 or not share else f"{100 * share:.1f}%"
 
 
 def seconds(number: int | None) -> str:

@@ -59,7 +59,7 @@ def write(folder: Path, megabytes: float, logs: Path, seed: int = 1) -> dict[str
 
     Another seed gives other sessions. Raise `ValueError` if there are no logs of these agents.
     """
-    found = _found(logs)
+    found = _found(logs.resolve())
     if not found:
         raise ValueError(f"no logs of {', '.join(PLACES)} below {logs}")
     written: Counter[str] = Counter()

@@ -178,7 +178,7 @@ class ReportedSession(Model):
     provider: Provider
     kind: str
     project: str | None = None
-    """The project's root, or the beginning of its hash."""
+    """The name by which its project can be asked for."""
     title: str
     """Its title, or else the beginning of its first request."""
     start_time: str | None = None

@@ -31,6 +31,7 @@ from agtrace.report.page.page import html
 from agtrace.report.page.session_data import thinned
 from agtrace.report.page.visible_text import visible
 from agtrace.report.page.wording import ENDINGS
+from agtrace.report.without_dollars import without_dollars
 from tests.agtrace.health_reports import around, insight, report, session
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -250,6 +251,18 @@ def test_sessions_are_found_by_words_and_every_filter(seventy: tuple[Report, str
     page.select_option("#by-finding", "severity:0")
     assert shown() == counted(lambda item: "Critical" in {found.severity for found in item.insights}) > 0
     page.select_option("#by-finding", "")
+    page.fill("#since", "2026-11-10")
+    assert 70 > shown() == counted(lambda item: (item.start_time or "") >= "2026-11-10") > 0
+    page.fill("#since", "")
+    page.fill("#lasted", "60")
+    assert 70 > shown() == counted(lambda item: (item.duration_seconds or 0) >= 3600) > 0
+    page.fill("#lasted", "")
+    page.fill("#cost", "5")
+    assert 70 > shown() == counted(lambda item: (item.cost_usd or 0) >= 5) > 0
+    page.fill("#cost", "")
+    page.select_option("#order", "cost")
+    dearest = max(made.sessions, key=lambda item: item.cost_usd or 0)
+    assert page.locator("#rows-shown a").first.inner_text() == dearest.title
     page.fill("#below", "60")
     assert shown() == counted(lambda item: item.score is not None and item.score < 60) > 0
     page.select_option("#order", "newest")
@@ -258,6 +271,35 @@ def test_sessions_are_found_by_words_and_every_filter(seventy: tuple[Report, str
         key=lambda item: item.start_time or "",
     )
     assert page.locator("#rows-shown a").first.inner_text() == newest.title
+
+
+@pytest.mark.parametrize(("chart", "filter"), [("projects", "#by-project"), ("detectors", "#by-finding")])
+def test_a_click_on_a_bar_lists_its_sessions(
+    seventy: tuple[Report, str], opened: Opener, chart: str, filter: str
+) -> None:
+    page = opened(seventy[1])
+    page.wait_for_selector("#chart-scores[style*=width]")  # the last one that is drawn
+    x, y = page.evaluate(
+        f"""(() => {{
+            const drawn = Chart.getChart("chart-{chart}");
+            const shown = (bar, n) => bar.width > 2 && drawn.data.labels[n] !== "no project";
+            const {{ x, y, base }} = drawn.getDatasetMeta(0).data.find(shown);
+            return [(x + base) / 2, y];
+        }})()"""
+    )
+    page.locator(f"#chart-{chart}").click(position={"x": x, "y": y})
+    page.wait_for_url("**#sessions")
+    assert page.input_value(filter) != ""
+    assert 0 < int(page.inner_text("#found").partition(" of ")[0]) < 70
+
+
+def test_a_report_without_dollars_has_none(opened: Opener) -> None:
+    page = opened(html(without_dollars(report(70, entries=25))))
+    assert "$" not in page.inner_text("#report") and "Cost" not in page.inner_text("#report")
+    assert page.locator("#order option[value=cost]").count() == 0
+    page.locator("#rows-shown a").first.click()
+    page.wait_for_selector("#session-title")
+    assert "Cost" not in page.inner_text("#session .facts")
 
 
 def test_a_session_is_opened_read_and_left_by_keyboard(seventy: tuple[Report, str], opened: Opener) -> None:

@@ -31,7 +31,7 @@ class Piece(NamedTuple):
 
 def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
     """Yield the beginning of the page, given what was masked."""
-    styles = "\n".join((style("colours"), (_HERE / "styles" / "conversation.css").read_text(encoding="utf-8")))
+    styles = "\n".join((style("colours"), _style("conversation"), _style("turns")))
     policy = (
         "default-src 'none'", f"style-src {source_hash(styles)}", "img-src data:", "base-uri 'none'",
         "form-action 'none'",
@@ -42,18 +42,37 @@ def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
 
 def body(about: Head, items: Iterable[Item]) -> Iterator[str]:
     """Yield the conversation and the end of the page."""
-    parts: Any = _template("parts.html").module
     passed = 0
-    yield str(parts.begin(None))
+
+    def without_passed() -> Iterator[Item]:
+        nonlocal passed
+        for item in items:
+            if isinstance(item, Passed):
+                passed += 1
+            else:
+                yield item
+
+    yield from turns(about.agent, without_passed())
+    left = f"{counted(passed, 'text')} that {about.agent} itself added" if passed else ""
+    yield _template("foot.html").render(left=left) + "\n"
+
+
+def turns(agent: str, items: Iterable[Item], prefix: str = "") -> Iterator[str]:
+    """Yield the markup of a conversation, a section for each turn.
+
+    `prefix` makes their ids unique on a page with several conversations.
+    """
+    parts: Any = _template("parts.html").module
+    yield str(parts.begin(None, prefix))
     for item in items:
         match item:
             case Turn():
                 yield str(parts.end())
-                yield str(parts.begin(item))
+                yield str(parts.begin(item, prefix))
             case Request():
                 yield str(parts.request(item))
             case Said():
-                yield str(parts.said(about.agent, pieces(item.text)))
+                yield str(parts.said(agent, pieces(item.text)))
             case Folded():
                 yield str(parts.folded(item))
             case Execution():
@@ -61,10 +80,17 @@ def body(about: Head, items: Iterable[Item]) -> Iterator[str]:
             case Mark():
                 yield str(parts.mark(item))
             case Passed():
-                passed += 1
+                pass
     yield str(parts.end())
-    left = f"{counted(passed, 'text')} that {about.agent} itself added" if passed else ""
-    yield _template("foot.html").render(left=left) + "\n"
+
+
+def styles_within(element: str) -> str:
+    """Return the style sheet of `turns` for a page that has other things, too: it applies within one element only."""
+    return f"{element} {{\n{_style('turns')}\n}}"
+
+
+def _style(name: str) -> str:
+    return (_HERE / "styles" / f"{name}.css").read_text(encoding="utf-8")
 
 
 def pieces(text: str) -> list[Piece]:

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
-from agtrace_schema.analysis import Report, ReportedModel
+from agtrace_schema.analysis import Report, ReportedModel, Severity
 
 from agtrace.report.page import wording
+from agtrace.report.page.session_data import SEVERITIES
 from agtrace.report.wording import named
-from agtrace.text.numbers import counted
+from agtrace.text.numbers import counted, short
 
 Unit = Literal["number", "tokens", "dollars"]
 
 MOST_DAYS, MOST_WEEKS = 45, 280
 """The most days that are shown by day, and by week; a longer span is shown by month."""
 
-MOST_MODELS, MOST_TOOLS = 5, 12
+MOST_MODELS, MOST_TOOLS, MOST_PROJECTS = 5, 12, 12
 _BY = {"day": "by day", "week": "by week", "month": "by month"}
 
 
@@ -30,7 +31,7 @@ class Chart:
     name: str
     title: str
     kind: Literal["columns", "bars"]
-    """Vertical or horizontal. The series of a row are stacked, except in `bars`, where the second covers the first."""
+    """Vertical or horizontal."""
     unit: Unit
     says: str
     """What the chart shows, in a sentence, for readers who can't see it."""
@@ -40,11 +41,16 @@ class Chart:
     """A custom property of the style sheet for each series, or for each row if there is only one series."""
     rows: list[tuple[str, list[float | None]]]
     note: str | None = None
+    stacked: bool = True
+    """Whether the series of a row are parts of a whole; otherwise the second is a part of the first and covers it."""
 
 
 def charts(report: Report) -> list[Chart]:
     """Return the charts for which a report has figures."""
-    made = (_sessions(report), _scores(report), _tools(report), _detectors(report), _tokens(report), _cost(report))
+    made = (
+        _sessions(report), _cost(report), _projects(report), _tools(report), _detectors(report), _tokens(report),
+        _scores(report),
+    )  # fmt: skip
     return [chart for chart in made if chart and chart.rows]
 
 
@@ -105,23 +111,66 @@ def _tools(report: Report) -> Chart | None:
         colours=["--quiet-bar", "--bad"],
         rows=[(tool.tool, [float(tool.calls), float(tool.failed)]) for tool in tools],
         note=f"{counted(left, 'other tool')} failed less or never" if left else None,
+        stacked=False,
     )
 
 
 def _detectors(report: Report) -> Chart | None:
     found = sorted(report.detectors, key=lambda item: -item.sessions)
     most = found[0] if found else None
+    worst = _worst_severities(report)
     return Chart(
         name="detectors",
         title="What was found",
         kind="bars",
         unit="number",
         says=f"{named(most.detector)} most often: in {counted(most.sessions, 'session')}" if most else "",
-        columns=["Finding", "Sessions"],
-        colours=["--accent"],
-        rows=[(named(item.detector), [float(item.sessions)]) for item in found if item.sessions],
-        note="Sessions in which each detector found something",
+        columns=["Finding", *SEVERITIES],
+        colours=["--bad", "--fair", "--info"],
+        rows=[
+            (named(item.detector), [float(worst[item.detector, severity]) for severity in SEVERITIES])
+            for item in found
+            if item.sessions
+        ],
+        note="Sessions with each finding, by its worst severity; a click lists them",
     )
+
+
+def _projects(report: Report) -> Chart | None:
+    """Chart what each project cost, or its tokens if the report is without dollars."""
+    priced = report.figures.cost_made is not None
+    spent: dict[str, float] = defaultdict(float)
+    for session in report.sessions:
+        spent[session.project or "no project"] += (session.cost_usd if priced else session.total_tokens) or 0
+    ranked = sorted(((name, used) for name, used in spent.items() if used), key=lambda item: -item[1])
+    if not ranked:
+        return None
+    shown, left = ranked[:MOST_PROJECTS], len(ranked) - MOST_PROJECTS
+    what = "Cost" if priced else "Tokens"
+    name, used = shown[0]
+    return Chart(
+        name="projects",
+        title=f"{what} by project",
+        kind="bars",
+        unit="dollars" if priced else "tokens",
+        says=f"{name} most: {wording.dollars(used) if priced else short(used)}",
+        columns=["Project", what],
+        colours=["--series-2"],
+        rows=[(name, [used]) for name, used in shown],
+        note=f"{counted(left, 'other project')} cost less" if left > 0 else "A click lists a project's sessions",
+    )
+
+
+def _worst_severities(report: Report) -> Counter[tuple[str, Severity]]:
+    """Return, for a detector and a severity, the number of sessions in which it is the detector's worst."""
+    worst: Counter[tuple[str, Severity]] = Counter()
+    for session in report.sessions:
+        of_detector: dict[str, int] = {}
+        for insight in session.insights:
+            rank = SEVERITIES.index(insight.severity)
+            of_detector[insight.detector] = min(rank, of_detector.get(insight.detector, rank))
+        worst.update((detector, SEVERITIES[rank]) for detector, rank in of_detector.items())
+    return worst
 
 
 def _tokens(report: Report) -> Chart | None:
@@ -147,7 +196,7 @@ def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, st
         (label, [_sum(used.get((day, model), 0) for day in days for model in those) for those in series])
         for label, days in spans
     ]
-    written = wording.dollars if unit == "dollars" else wording.short
+    written = wording.dollars if unit == "dollars" else short
     totals = [_sum(used[key] for key in used if key[1] == model) for model in shown]
     return Chart(
         name=unit,

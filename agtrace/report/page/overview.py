@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
+from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.report.page import wording
 from agtrace.report.page.session_data import worst
 from agtrace.report.wording import AGENTS, deeds, named
-from agtrace.text.numbers import counted
+from agtrace.text.numbers import counted, duration, percent, short
 
 WORST = 10
 """The most sessions in the table that works without a script; only sessions that aren't good are listed."""
@@ -19,9 +20,10 @@ WORST = 10
 RING = 2 * math.pi * 52
 """The circumference of the ring around the mean score."""
 
+_CHECKS = {LandmarkKind.TEST_RUN, LandmarkKind.BUILD}
 _NOT_GOOD = {"fair", "low"}
 _WRITTEN: dict[str, Callable[[float], str]] = {
-    "share": wording.percent, "tokens": wording.short, "dollars": wording.dollars,
+    "share": percent, "tokens": short, "dollars": wording.dollars,
 }  # fmt: skip
 _ARROWS = {"better": "▲", "worse": "▼", "same": "≈", "neither": "●"}
 _VERDICTS = {"better": "better", "worse": "worse", "same": "no clear change", "neither": "changed"}
@@ -31,11 +33,12 @@ def overview(report: Report) -> dict[str, Any]:
     """Return the values for the templates of the overview."""
     return {
         "selection": report.selection,
+        "dollars": report.figures.cost_made is not None,
         "behind": report.behind,
         "made": wording.minute(report.made_at) if report.made_at else None,
         "compared": report.compared,
         "mean": _mean(report.figures),
-        "figures": _figures(report.figures),
+        "figures": _figures(report),
         "changes": [_change(change) for change in report.changes],
         "endings": _endings(report.figures),
         "done": deeds(report),
@@ -66,19 +69,42 @@ def _mean(figures: Figures) -> dict[str, Any]:
     }
 
 
-def _figures(figures: Figures) -> list[dict[str, str | None]]:
+def _figures(report: Report) -> list[dict[str, str | None]]:
+    """Return what it took and how well it went: what a person asks first comes first."""
+    figures = report.figures
     rate = figures.failed_rate
     corrected = f"by the human, in {_share(figures.sessions_corrected, figures.sessions, 'all')}"
     failed = f"{wording.plain(figures.failed_calls)} of {wording.plain(figures.tool_calls)} tool calls"
-    cost = None if figures.cost_usd is None else wording.dollars(figures.cost_usd)
     return [
-        _figure("Cost", cost, wording.cost_made(figures.cost_made)),
+        *_cost(figures),
+        _hours(report.sessions),
         _figure("Corrections", wording.plain(figures.corrections), corrected),
-        _figure("Sessions", wording.plain(figures.sessions), f"{wording.plain(figures.scored)} scored"),
-        _figure("Below 60", wording.plain(figures.below_60), _share(figures.below_60, figures.scored, "scored")),
-        _figure("Failed calls", None if rate is None else wording.percent(rate), failed),
-        _figure("Tokens", wording.short(figures.total_tokens), wording.plain(figures.total_tokens)),
-    ]  # fmt: skip
+        _checks(report),
+        _figure("Failed calls", None if rate is None else percent(rate), failed),
+        _figure("Tokens", short(figures.total_tokens), wording.plain(figures.total_tokens)),
+    ]
+
+
+def _cost(figures: Figures) -> list[dict[str, str | None]]:
+    """Return the cost, unless the report is without dollars."""
+    if figures.cost_made is None:
+        return [_figure("Sessions", wording.plain(figures.sessions), f"{wording.plain(figures.scored)} scored")]
+    cost = None if figures.cost_usd is None else wording.dollars(figures.cost_usd)
+    return [_figure("Cost", cost, wording.cost_made(figures.cost_made))]
+
+
+def _hours(sessions: Sequence[ReportedSession]) -> dict[str, str | None]:
+    known = [session.active_seconds for session in sessions if session.active_seconds is not None]
+    active = duration(1000 * sum(known)) if known else None
+    return _figure("Active time", active, f"{counted(len(sessions), 'session')}, without long pauses")
+
+
+def _checks(report: Report) -> dict[str, str | None]:
+    """Return how often tests and builds were run, and how often they failed."""
+    checks = [deed for deed in report.deeds if deed.kind in _CHECKS]
+    run, failed = sum(deed.count for deed in checks), sum(deed.failed for deed in checks)
+    rate = percent(failed / run) if run else "none run"
+    return _figure("Failed checks", rate, f"{wording.plain(failed)} of {wording.plain(run)} test runs and builds")
 
 
 def _figure(name: str, value: str | None, about: str) -> dict[str, str | None]:
@@ -86,7 +112,7 @@ def _figure(name: str, value: str | None, about: str) -> dict[str, str | None]:
 
 
 def _share(part: int, whole: int, of: str) -> str:
-    return f"{wording.percent(part / whole)} of {of} sessions" if whole else "no such sessions"
+    return f"{percent(part / whole)} of {of} sessions" if whole else "no such sessions"
 
 
 def _change(change: Change) -> dict[str, str]:
@@ -133,5 +159,7 @@ def _session(session: ReportedSession) -> dict[str, Any]:
             session.project or "no project",
             wording.minute(session.start_time),
         ],
-        "failed": f"{session.failed_calls:,} of {counted(session.tool_calls, 'call')}",
+        "failed": f"{session.failed_calls:,} of {session.tool_calls:,}",
+        "lasted": "" if session.duration_seconds is None else duration(1000 * session.duration_seconds),
+        "cost": "" if session.cost_usd is None else wording.dollars(session.cost_usd),
     }

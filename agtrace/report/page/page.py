@@ -6,6 +6,7 @@ log could ever run, even if one got past the escaping.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from agtrace_schema.analysis import Report
 from jinja2 import Environment
 from markupsafe import Markup
 
+from agtrace.report.conversation.as_page import styles_within
 from agtrace.report.page import wording
 from agtrace.report.page.bundle import GROUP, Packed, pack, packed
 from agtrace.report.page.charts import charts
@@ -26,7 +28,7 @@ from agtrace.report.wording import AGENTS
 from agtrace.text.numbers import counted
 
 MOST_BYTES = 4_500_000
-"""The largest size of a page; timelines are thinned out to stay below it."""
+"""The largest size of a page without conversations; timelines are thinned out to stay below it."""
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("dom", "words", "unpack", "look", "charts", "list", "scale", "timeline", "session", "keys", "main")
@@ -34,20 +36,25 @@ _STYLES = ("colours", "page", "overview", "list", "session", "timeline", "narrow
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
-def html(report: Report) -> str:
-    """Return the page for a report; its texts are made visible and their secrets masked first."""
+def html(report: Report, conversations: Mapping[str, str] | None = None) -> str:
+    """Return the page for a report; its texts are made visible and their secrets masked first.
+
+    `conversations` are the markup of some sessions' conversations, by the sessions' ids.
+    """
     drawn = [asdict(chart) for chart in charts(report)]
     shown: Any = fit_for_the_page({"overview": overview(report), "charts": _json_lists(drawn)})
     rows = packed(fit_for_the_page([row(session) for session in report.sessions]))
-    bare = _page(shown, rows, Packed([], 0, 0, 0, 0))
-    return _page(shown, rows, pack(report.sessions, MOST_BYTES - len(bare.encode())))
+    bare = _page(shown, rows, Packed([], 0, 0, 0, 0), {})
+    return _page(shown, rows, pack(report.sessions, MOST_BYTES - len(bare.encode())), conversations or {})
 
 
-def _page(shown: dict[str, Any], rows: str, details: Packed) -> str:
+def _page(shown: dict[str, Any], rows: str, details: Packed, conversations: Mapping[str, str]) -> str:
     styles, library, script = "\n".join(map(style, _STYLES)), _library(), _script()
+    if conversations:
+        styles += styles_within(".conversation")
     facts = {
         "charts": shown["charts"], "columns": ROW, "severities": SEVERITIES, "kinds": KINDS, "group": GROUP,
-        "endings": wording.ENDINGS, "providers": AGENTS,
+        "endings": wording.ENDINGS, "providers": AGENTS, "dollars": shown["overview"]["dollars"],
     }  # fmt: skip
     return (
         _environment()
@@ -58,6 +65,7 @@ def _page(shown: dict[str, Any], rows: str, details: Packed) -> str:
             facts=_as_script(facts),
             rows=Markup(rows),
             groups=[Markup(group) for group in details.groups],
+            conversations={session: Markup(talk) for session, talk in conversations.items()},
             notes=_notes(details),
             policy=_policy([library, script], [styles]),
             style=Markup(styles),
@@ -69,7 +77,7 @@ def _page(shown: dict[str, Any], rows: str, details: Packed) -> str:
 
 def _environment() -> Environment:
     found = environment(_HERE / "templates")
-    found.filters |= {"number": wording.plain, "short": wording.short, "dollars": wording.dollars}
+    found.filters |= {"number": wording.plain, "dollars": wording.dollars}
     return found
 
 

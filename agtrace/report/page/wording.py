@@ -6,12 +6,9 @@ from agtrace_schema.answers import Made
 
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
-from agtrace.text import numbers
 
-ENDINGS = {ending: wording.named(ending) for ending in wording.ENDINGS}
+ENDINGS = {ending: wording.ENDED[ending] for ending in wording.ENDINGS}
 """The endings in words, in the order of charts and filters."""
-
-_NO_BREAK = "\u00a0"
 
 _COST_MADE: dict[Made, str] = {
     "exact": "as recorded for every response",
@@ -19,14 +16,6 @@ _COST_MADE: dict[Made, str] = {
     "estimated": "estimated from list prices",
     "unknown": "no known prices",
 }
-
-
-def short(number: float) -> str:
-    """Format a number as `950`, `12.3 k`, `4.1 M` or `2 G`."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= size:
-            return f"{number / size:.1f}".removesuffix(".0") + f"{_NO_BREAK}{unit}"
-    return plain(number)
 
 
 def plain(number: float) -> str:
@@ -39,11 +28,6 @@ def dollars(amount: float) -> str:
     if amount >= 1000:
         return f"${amount:,.0f}"
     return f"${amount:.2f}" if amount >= 0.01 or not amount else f"${amount:.4f}"
-
-
-def percent(share: float) -> str:
-    """Format a share of 1 as `0 %`, `4.3 %` or `41 %`, with a space that doesn't break."""
-    return numbers.percent(share).replace(" ", _NO_BREAK)
 
 
 def cost_made(made: Made | None) -> str:

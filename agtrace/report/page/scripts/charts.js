@@ -67,9 +67,9 @@ function series(chart) {
     borderColor: colour("--surface"),
     borderWidth: chart.kind === "columns" && !single ? { top: 1 } : 0,
     borderRadius: chart.kind === "bars" ? 4 : single ? 5 : 2,
-    maxBarThickness: chart.kind === "bars" ? (n ? 8 : 16) : 46,
-    grouped: chart.kind !== "bars",
-    order: chart.kind === "bars" ? -n : n,
+    maxBarThickness: chart.kind === "bars" ? (chart.stacked || !n ? 16 : 8) : 46,
+    grouped: chart.stacked,
+    order: chart.stacked ? n : -n,
   }));
 }
 
@@ -79,7 +79,7 @@ function configuration(chart) {
   const labels = chart.rows.map(([label]) => label);
   const numbers = {
     beginAtZero: true,
-    stacked: !lying,
+    stacked: chart.stacked,
     border: { display: false },
     grid: { drawTicks: false },
     ticks: {
@@ -90,7 +90,7 @@ function configuration(chart) {
     },
   };
   const names = {
-    stacked: !lying,
+    stacked: chart.stacked,
     grid: { display: false },
     border: { color: colour("--line") },
     ticks: {
@@ -108,6 +108,8 @@ function configuration(chart) {
     data: { labels, datasets: series(chart) },
     options: {
       indexAxis: lying ? "y" : "x",
+      onClick: (_, [hit]) => hit && lists(chart) && listSessions(chart, labels[hit.index]),
+      onHover: (event, [hit]) => (event.native.target.style.cursor = hit && lists(chart) ? "pointer" : ""),
       scales: lying ? { x: numbers, y: names } : { x: names, y: numbers },
       interaction: { mode: "index", intersect: false, axis: lying ? "y" : "x" },
       plugins: {
@@ -119,6 +121,20 @@ function configuration(chart) {
       },
     },
   };
+}
+
+// The filters that a chart's bars stand for.
+const FILTERS = { detectors: "by-finding", projects: "by-project" };
+const lists = (chart) => chart.name in FILTERS;
+
+function listSessions(chart, label) {
+  const filter = byId(FILTERS[chart.name]);
+  const wanted = [...filter.options].find(({ dataset }) => dataset.label === label);
+  if (!wanted) return;
+  byId("filters").reset();
+  filter.value = wanted.value;
+  refresh();
+  goTo("#sessions");
 }
 
 // Horizontal bars need room for each; it is reserved before anything is drawn, so that nothing moves later.

@@ -8,7 +8,7 @@ function filled(element, attributes, children) {
     if (value !== null && value !== undefined && value !== false)
       element.setAttribute(name, value === true ? "" : value);
   }
-  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) element.append(child);
+  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined && child !== false) element.append(child);
   return element;
 }
 

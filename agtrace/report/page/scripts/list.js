@@ -7,6 +7,7 @@ const ORDERS = {
   worst: null,
   newest: (a, b) => (b.start ?? "").localeCompare(a.start ?? ""),
   longest: (a, b) => (b.duration ?? -1) - (a.duration ?? -1),
+  cost: (a, b) => (b.cost ?? -1) - (a.cost ?? -1),
   tokens: (a, b) => (b.tokens ?? -1) - (a.tokens ?? -1),
   failed: (a, b) => b.failed - a.failed,
 };
@@ -19,7 +20,8 @@ function rowElement(row) {
     providerName(row.provider),
     " · ",
     foreign(row.project ?? "no project"),
-    ` · ${minute(row.start)}`,
+    " · ",
+    el("time", {}, minute(row.start)),
   );
   const marks = facts.severities.map(
     (name, n) => row.severities[n] && el("span", { class: name }, `${row.severities[n]} ${name.toLowerCase()}`),
@@ -36,7 +38,9 @@ function rowElement(row) {
       el("span", { class: "marks" }, marks.filter(Boolean)),
     ),
     el("td", { role: "cell", class: "cell-ending" }, ended(row.ending)),
-    el("td", { role: "cell", class: "cell-failed" }, `${plain(row.failed)} of ${counted(row.calls, "call")}`),
+    el("td", { role: "cell", class: "cell-failed" }, `${plain(row.failed)} of ${plain(row.calls)}`),
+    el("td", { role: "cell", class: "cell-lasted" }, row.duration === null ? "" : duration(row.duration)),
+    facts.dollars && el("td", { role: "cell", class: "cell-cost" }, row.cost === null ? "" : dollars(row.cost)),
   );
 }
 
@@ -72,10 +76,14 @@ function wanted() {
   };
   const [kind, finding] = byId("by-finding").value.split(":");
   const below = Number(byId("below").value) || null;
+  const [since, minutes, cost] = ["since", "lasted", "cost"].map((id) => byId(id)?.value || null);
   return (row) =>
     Object.entries(chosen).every(([name, value]) => !value || String(row[name] ?? "") === value) &&
     (!finding || (kind === "detector" ? row.detectors.includes(finding) : row.severities[Number(finding)] > 0)) &&
     (below === null || (row.score !== null && row.score < below)) &&
+    (since === null || (row.start ?? "") >= since) &&
+    (minutes === null || (row.duration ?? -1) >= 60 * Number(minutes)) &&
+    (cost === null || (row.cost ?? -1) >= Number(cost)) &&
     terms.every((term) => words(row).includes(term));
 }
 
@@ -93,7 +101,7 @@ function refresh() {
 }
 
 function option(value, text, number) {
-  return el("option", { value }, `${text} (${plain(number)})`);
+  return el("option", { value, "data-label": text }, `${text} (${plain(number)})`);
 }
 
 function tally(values) {

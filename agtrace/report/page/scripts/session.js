@@ -38,6 +38,7 @@ function ring(score) {
 
 function headOf(row, details) {
   const shows = showCommand(row.id);
+  const opens = command("open", row.id);
   const cost = row.cost === null ? "unknown" : dollars(row.cost) + (COST_WORDS[details?.cost_made] ?? "");
   return el(
     "header",
@@ -59,8 +60,9 @@ function headOf(row, details) {
         fact("Turns", plain(row.turns)),
         fact("Failed", `${plain(row.failed)} of ${counted(row.calls, "tool call")}`),
         fact("Tokens", row.tokens === null ? "unknown" : short(row.tokens)),
-        fact("Cost", cost),
+        facts.dollars ? fact("Cost", cost) : null,
       ),
+      el("p", { class: "id" }, el("code", {}, opens), copyButton(opens, "the command that opens this session in the browser")),
       el("p", { class: "id" }, el("code", {}, shows), copyButton(shows, "the command that shows this session")),
     ),
     ring(row.score),
@@ -278,6 +280,16 @@ function findingsOf(row, details) {
   );
 }
 
+// The session's conversation, if the page has it: folded, as it may be long.
+function conversationOf(row) {
+  const found = [...document.querySelectorAll("template.talk")].find(({ dataset }) => dataset.session === row.id);
+  if (!found) return [];
+  const whole = el("details", { class: "card wide whole-conversation" }, el("summary", {}, el("h2", {}, "Conversation")));
+  const fill = () => whole.append(el("div", { class: "conversation" }, found.content.cloneNode(true)));
+  whole.addEventListener("toggle", fill, { once: true });
+  return [whole];
+}
+
 function wayBack(row) {
   const neighbour = (step, text) => {
     const place = list.found.indexOf(row) + step;
@@ -330,6 +342,6 @@ function fillSession(article, row, details) {
     cards.append(el("p", { class: "empty card wide" }, why));
   }
   if (details.agents?.length) cards.append(agentsCard(details.agents));
-  article.append(cards, findingsOf(row, details));
+  article.append(cards, findingsOf(row, details), ...conversationOf(row));
   return chart;
 }

@@ -11,11 +11,11 @@ const counted = (number, noun, nouns = `${noun}s`) => `${plain(number)} ${number
 
 function short(number) {
   for (const [size, unit] of [
-    [1e9, "G"],
+    [1e9, "B"],
     [1e6, "M"],
     [1e3, "k"],
   ]) {
-    if (Math.abs(number) >= size) return (number / size).toFixed(1).replace(/\.0$/, "") + THIN + unit;
+    if (number >= 0.9995 * size) return (number / size).toFixed(number >= 99.95 * size ? 0 : 1) + unit;
   }
   return plain(number);
 }
@@ -43,7 +43,7 @@ function duration(seconds) {
 }
 
 function percent(share) {
-  return `${share >= 0.1 || share === 0 ? Math.round(100 * share) : (100 * share).toFixed(1)}${THIN}%`;
+  return `${share >= 0.1 || share === 0 ? Math.round(100 * share) : (100 * share).toFixed(1)}%`;
 }
 
 const minute = (time) => (time ? time.slice(0, 16).replace("T", " ") : "time unknown");
