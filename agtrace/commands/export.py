@@ -24,6 +24,7 @@ STDOUT = "-"
 @click.option("--markdown", "form", flag_value="markdown", help="Markdown (the default).")
 @click.option("--html", "form", flag_value="html", help="One page for a browser, without scripts; it works offline.")
 @click.option("--jsonl", "form", flag_value="jsonl", help="A line of JSON for each event.")
+@click.option("--otel", "form", flag_value="otel", help="OpenTelemetry spans in JSON lines, without any text.")
 @click.option("--turns", type=Span("turns", 0), help="Only these turns, counted from 0: 2:5, 2:, :5 or 2.")
 @click.option("--thinking", is_flag=True, help="With --markdown: the model's thinking, too.")
 @click.option("--tools", is_flag=True, help="With --markdown: arguments and results of tools in full.")
@@ -52,7 +53,8 @@ def export(
 
     kind = Form(form or Form.MARKDOWN)
     if kind is not Form.MARKDOWN and (thinking or tools):
-        fail(f"{'--thinking' if thinking else '--tools'} is for --markdown; --{kind} has everything", USAGE)
+        has = "no texts" if kind is Form.OTEL else "everything"
+        fail(f"{'--thinking' if thinking else '--tools'} is for --markdown; --{kind} has {has}", USAGE)
     to_file = out not in (None, STDOUT)
     if force and not to_file:
         fail("--force needs --out FILE", USAGE)

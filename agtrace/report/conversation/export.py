@@ -33,6 +33,7 @@ class Form(StrEnum):
     MARKDOWN = "markdown"
     HTML = "html"
     JSONL = "jsonl"
+    OTEL = "otel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,10 @@ def export(
     cleaner = Cleaner(homes, verbatim=wanted.form is Form.JSONL)
     if wanted.form is Form.JSONL:
         return Exported(_kept(as_lines.lines(connection, session, part, cleaner)), cleaner.masked)
+    if wanted.form is Form.OTEL:
+        from agtrace.report.conversation import as_spans
+
+        return Exported(_kept(as_spans.spans(connection, session, part, cleaner)), cleaner.masked)
     about = head(connection, session, part.turns, Cleaner(homes), prices=prices)
     items = told(connection, session, part, cleaner)
     if wanted.form is Form.MARKDOWN:
