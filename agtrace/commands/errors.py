@@ -151,6 +151,10 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
     from agtrace_indexer.redact import UnusableRules
     from agtrace_indexer.repair.repair import NotRepaired
 
+    from agtrace.upkeep.clients.refusal import Refused
+
+    if isinstance(error, Refused):
+        return Explanation(UNREADABLE, str(error), error.more)
     if isinstance(error, UnusableRules):
         return Explanation(USAGE, str(error))
     if isinstance(error, UnknownRoot):

@@ -123,7 +123,7 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.forget").forget,
     ),
     "setup": _Listed(
-        "Add the MCP server to an agent.",
+        "Add the MCP server to an agent or editor.",
         lambda: import_module("agtrace.commands.setup").setup,
     ),
 }

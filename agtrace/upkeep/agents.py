@@ -31,6 +31,12 @@ def remove_command(agent: Setup) -> list[str] | None:
     return [agent.executable, *agent.remove_arguments] if agent.remove_arguments else None
 
 
+def take_out_command(agent: Setup) -> list[str] | None:
+    """Return the command line that takes our server out of the agent's settings; None if the agent has none."""
+    arguments = agent.take_out_arguments or agent.remove_arguments
+    return [agent.executable, *arguments] if arguments else None
+
+
 def put_back_command(agent: Setup, entry: Mapping[str, Any]) -> list[str]:
     """Return the command line that restores an entry that `remove_command` removed."""
     return [agent.executable, *agent.put_back_arguments, json.dumps(entry, ensure_ascii=False)]

@@ -1,7 +1,7 @@
 """The programs whose settings `agtrace setup` edits itself, whether or not their logs are read.
 
-To add one, write its module and list it here. `client.py` says what it must hold; `json_text.py` and `yaml_text.py` edit
-a text; `settings_file.py` reads and writes a file; `change.py` puts them together.
+To add one, write its module and list it here. `client.py` says what it must hold; `json_text.py` and `yaml_text.py`
+edit a text; `settings_file.py` reads and writes a file; `change.py` puts them together.
 """
 
 from __future__ import annotations

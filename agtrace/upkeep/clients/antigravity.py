@@ -1,8 +1,9 @@
 """Antigravity, the editor and its command-line agent, which share `~/.gemini/config/mcp_config.json`.
 
 Sources: https://antigravity.google/docs/mcp (`mcpServers`; `command`, `args`, `env`) and
-`docs/rules/antigravity-mcp-valid.md` of stbenjam/skillsaw, which measured `agy` 1.1.26: a file that it can't parse keeps
-it from starting. Earlier versions read `~/.gemini/antigravity/mcp_config.json`, which is edited if only that exists.
+`docs/rules/antigravity-mcp-valid.md` of stbenjam/skillsaw, which measured `agy` 1.1.26: a file that it can't parse
+keeps it from starting. Earlier versions read `~/.gemini/antigravity/mcp_config.json`, which is edited if only that
+exists.
 """
 
 from __future__ import annotations

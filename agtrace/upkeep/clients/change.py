@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,44 +40,62 @@ class Change:
     def lines(self) -> Iterator[str]:
         """Yield the change as a unified diff, with three lines around it, without line ends."""
         before, after = (text.splitlines() for text in (self.file.text, self.after))
-        name = str(self.path)
-        yield from difflib.unified_diff(
-            before, after, name if self.file.content is not None else "(new)", name, "", "", lineterm=""
-        )
+        former = "/dev/null" if self.file.content is None else str(self.path)
+        yield from difflib.unified_diff(before, after, former, str(self.path), lineterm="")
 
     def make(self) -> None:
-        """Write the file. Raises `Refused` and `OSError`, and has written nothing then."""
+        """Write the file. Raises `Refused`, and has written nothing then."""
         if not self.nothing:
-            settings_file.replace(self.file, self.after)
+            with _about(self.path):
+                settings_file.replace(self.file, self.after)
 
 
 def adding(client: Client, machine: Machine, executable: str, variables: Mapping[str, str]) -> Change:
-    """Return the change that adds our server, or brings its entry up to date. Raises `Refused` and `OSError`."""
-    file, path = _place(client, machine)
+    """Return the change that adds our server, or brings its entry up to date. Raises `Refused`."""
     entry = client.entry(executable, variables)
-    wanted = merged(_servers(client, file.text, path).get(SERVER_NAME), entry)
-    after = _editor(client).put(file.text, path, SERVER_NAME, entry)
-    return _checked(client, Change(file, after), path, wanted)
+    by_hand = f"To add it by hand, put this below {'.'.join(client.path({}))}: {json.dumps({SERVER_NAME: entry})}"
+    file, path = _place(client, machine)
+    with _about(file.path, by_hand):
+        wanted = merged(_servers(client, file.text, path).get(SERVER_NAME), entry)
+        after = _editor(client).put(file.text, path, SERVER_NAME, entry)
+        return _checked(client, Change(file, after), path, wanted)
 
 
 def removing(client: Client, machine: Machine) -> Change:
-    """Return the change that takes our server out. Raises `Refused` and `OSError`."""
+    """Return the change that takes our server out. Raises `Refused`."""
     file, path = _place(client, machine)
-    return _checked(client, Change(file, _editor(client).drop(file.text, path, SERVER_NAME)), path, None)
+    with _about(file.path):
+        return _checked(client, Change(file, _editor(client).drop(file.text, path, SERVER_NAME)), path, None)
 
 
-def is_added(client: Client, machine: Machine) -> bool:
-    """Whether the client's settings have our server. Raises `Refused` and `OSError`."""
+def where(client: Client, machine: Machine) -> tuple[Path, bool]:
+    """Return the settings file, and whether it has our server. Raises `Refused`."""
     file, path = _place(client, machine)
-    return SERVER_NAME in _servers(client, file.text, path)
+    return file.path, SERVER_NAME in _servers(client, file.text, path)
+
+
+@contextmanager
+def _about(file: Path, *more: str) -> Iterator[None]:
+    """Name the file in a refusal, and what to do instead."""
+    try:
+        yield
+    except Refused as error:
+        raise Refused(f"{file}: {error}; nothing was changed", more) from error
 
 
 def _place(client: Client, machine: Machine) -> tuple[SettingsFile, tuple[str, ...]]:
-    """Return the file to edit and the names that lead to its servers: the file that has us, else the first there is."""
-    files = [settings_file.read(path) for path in client.files(machine)]
-    there = [(file, _path(client, file.text)) for file in files if file.content is not None]
-    ours = (found for found in there if SERVER_NAME in _servers(client, found[0].text, found[1]))
-    return next(ours, there[0] if there else (files[0], _path(client, "")))
+    """Return the file to edit and the names that lead to its servers: the file that has us, else the first there is.
+
+    Raises `Refused` if any of the files can't be read.
+    """
+    there = []
+    for name in client.files(machine):
+        with _about(name):
+            file = settings_file.read(name)
+            path = _path(client, file.text)
+            there.append((file, path, SERVER_NAME in _servers(client, file.text, path)))
+    best = max(there, key=lambda found: (found[2], found[0].content is not None))  # the first of equals
+    return best[:2]
 
 
 def _path(client: Client, text: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Claude Desktop, which reads `claude_desktop_config.json` with a parser of plain JSON when it starts.
 
-Source: https://modelcontextprotocol.io/docs/develop/connect-local-servers (macOS and Windows; on Linux the folder is the
-one that every Electron program uses).
+Source: https://modelcontextprotocol.io/docs/develop/connect-local-servers (macOS and Windows; on Linux the folder is
+the one that every Electron program uses).
 """
 
 from __future__ import annotations

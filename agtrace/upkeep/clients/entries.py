@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-
 _REMOTE = {"url", "httpUrl", "serverUrl", "uri"}
 
 
@@ -16,9 +15,11 @@ def is_remote(entry: Mapping[str, Any]) -> bool:
 
 def merged(present: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry with what else is set in the present one: variables, a time limit, that it is switched off."""
-    if not isinstance(present, Mapping) or is_remote(present):
-        return dict(entry)
-    known = dict(present)
+    return dict(entry) if isinstance(present, Mapping) and is_remote(present) else _over(present, entry)
+
+
+def _over(present: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
+    known = dict(present) if isinstance(present, Mapping) else {}
     for name, value in entry.items():
-        known[name] = merged(present.get(name), value) if isinstance(value, Mapping) else value
+        known[name] = _over(known.get(name), value) if isinstance(value, Mapping) else value
     return known

@@ -53,6 +53,8 @@ def put(text: str, path: Sequence[str], name: str, entry: Mapping[str, Any]) -> 
     present = _named(text, at, name)
     if present is None:
         return _Layout(text, root).with_new(at, name, entry)
+    if present.members is None or is_remote(present.content):
+        return _replaced(text, present, entry)
     return _merged(text, (*path, name), present, entry)
 
 
@@ -114,7 +116,7 @@ def _named(text: str, value: Value, name: str) -> Value | None:
 
 def _merged(text: str, path: Sequence[str], present: Value, entry: Mapping[str, Any]) -> str:
     """Return a text in which the object at a path has the values of an entry; other values of it stay."""
-    if present.members is None or is_remote(present.content):
+    if present.members is None:
         return _replaced(text, present, entry)
     for name, wanted in entry.items():
         root, at = _at(text, path)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 
 class Refused(ValueError):
-    """The settings can't be changed safely; nothing was written. Its text is a sentence without a full stop."""
+    """The settings can't be read or changed safely; nothing was written.
+
+    Its text is a sentence without a full stop; `more` has lines that say what to do instead.
+    """
+
+    def __init__(self, reason: str, more: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.more = more
 
 
 def refused_at(text: str, position: int, reason: str) -> Refused:

@@ -36,26 +36,34 @@ class SettingsFile:
 
 
 def read(path: Path) -> SettingsFile:
-    """Read a settings file. Raises `Refused` if it is no file, and `OSError`."""
+    """Read a settings file. Raises `Refused` if it isn't a file, or can't be read."""
     try:
         status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise Refused("it isn't a file")
+        if status.st_size > MOST_BYTES:
+            raise Refused(f"it has more than {MOST_BYTES:,} bytes")
+        return SettingsFile(path, path.read_bytes())
     except FileNotFoundError:
         return SettingsFile(path, None)
-    if not stat.S_ISREG(status.st_mode):
-        raise Refused("it isn't a file")
-    if status.st_size > MOST_BYTES:
-        raise Refused(f"it has more than {MOST_BYTES:,} bytes")
-    return SettingsFile(path, path.read_bytes())
+    except OSError as error:
+        raise Refused(f"it can't be read: {error.strerror or error}") from error
 
 
 def replace(file: SettingsFile, text: str) -> None:
     """Put a text in the place of the one that was read, with the same permissions; a link stays a link.
 
-    A new file is its owner's alone. Raises `Refused` if the file changed since it was read, and `OSError`; nothing was
-    written then.
+    A new file is its owner's alone. Raises `Refused` if the file changed since it was read, or can't be written.
     """
-    target = file.path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target = file.path.resolve()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(file, target, text)
+    except OSError as error:
+        raise Refused(f"it can't be written: {error.strerror or error}") from error
+
+
+def _replace(file: SettingsFile, target: Path, text: str) -> None:
     handle, written = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as new:

@@ -49,7 +49,7 @@ def put(text: str, path: Sequence[str], name: str, entry: Mapping[str, Any]) -> 
             raise refused_at(text, root.start_mark.index, "settings on one line, in { }, can't be added to")
         margin = _column(root.value[0][0]) if root is not None and root.value else 0
         return _appended(text, _block({key: {name: entry}}, margin))
-    if _is_empty(below) and not isinstance(below, yaml.MappingNode):
+    if _is_empty(below) and not below.value:
         written = _one_line(name, entry)
         return _below(text, _key(root, key), " " * (_column(_key(root, key)) + 2) + written)
     servers_node = _mapping(text, below)

@@ -47,6 +47,8 @@ class Setup:
     over_http: Callable[[str, str | None], str]
     """Writes the shell command that adds our server at a URL; the second argument is a shell expression for the token,
     to be used inside double quotes, or None if no token is required."""
+    take_out_arguments: tuple[str, ...] = ()
+    """The agent's own arguments that take our entry out for good; `remove_arguments` if empty."""
 
 
 def options(name: str, values: Sequence[str]) -> list[str]:

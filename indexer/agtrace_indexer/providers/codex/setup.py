@@ -50,5 +50,6 @@ SETUP = Setup(
     write_snippet=_snippet,
     read_servers=_servers,
     over_http=_over_http,
+    take_out_arguments=("mcp", "remove", SERVER_NAME),
 )
 """The Codex CLI as a client of our server."""

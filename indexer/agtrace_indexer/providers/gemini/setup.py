@@ -39,5 +39,6 @@ SETUP = Setup(
     write_snippet=_snippet,
     read_servers=json_servers,
     over_http=_over_http,
+    take_out_arguments=("mcp", "remove", "--scope", "user", SERVER_NAME),
 )
 """Gemini CLI as a client of our server."""

@@ -1,0 +1,67 @@
+"""The programs that our server can be added to: which are on this machine, and which have it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from agtrace_indexer.providers.setup import Setup
+
+from agtrace.upkeep.agents import AGENTS, config_path, entry_in
+from agtrace.upkeep.clients import CLIENTS, change
+from agtrace.upkeep.clients.client import Client, Machine
+from agtrace.upkeep.clients.refusal import Refused
+
+NAMES = (*AGENTS, *(name for name in CLIENTS if name not in AGENTS))
+"""What `agtrace setup` can be given: agents that add servers themselves, and programs whose settings we edit."""
+
+
+class Program(NamedTuple):
+    """A program, and what is known of it on this machine."""
+
+    name: str
+    title: str
+    found: bool
+    """Whether the program, its settings or its folder are here."""
+    added: bool | None
+    """Whether it has our server; None if its settings can't be read."""
+    file: Path
+    trouble: str | None = None
+    """Why its settings can't be read."""
+
+
+def programs(machine: Machine) -> Iterator[Program]:
+    """Yield every program, in the order of `NAMES`."""
+    for name in NAMES:
+        yield _edited(CLIENTS[name], machine) if name in CLIENTS else _agent(name, AGENTS[name], machine)
+
+
+def found(client: Client, machine: Machine) -> bool:
+    """Whether a client, its settings or a folder of its are on the machine."""
+    places = (*client.files(machine), *client.folders(machine))
+    return any(_on_path(name, machine) for name in client.programs) or any(place.exists() for place in places)
+
+
+def _on_path(program: str, machine: Machine) -> bool:
+    return shutil.which(program, path=machine.environment.get("PATH")) is not None
+
+
+def _edited(client: Client, machine: Machine) -> Program:
+    here = found(client, machine)
+    try:
+        file, added = change.where(client, machine)
+    except Refused as error:
+        return Program(client.name, client.title, here, None, client.files(machine)[0], str(error))
+    return Program(client.name, client.title, here, added, file)
+
+
+def _agent(name: str, agent: Setup, machine: Machine) -> Program:
+    file = config_path(agent, machine.home, machine.environment)
+    here = _on_path(agent.executable, machine) or file.exists()
+    try:
+        added = file.exists() and entry_in(agent, file.read_text(encoding="utf-8")) is not None
+    except (OSError, ValueError) as error:
+        return Program(name, agent.title, here, None, file, f"{file}: {error}")
+    return Program(name, agent.title, here, added, file)
