@@ -116,7 +116,8 @@ class _Scanner:
         while not self._ended("}", after_comma=bool(found and found[-1].comma)):
             start, name = self.at, _STRING.match(self.text, self.at)
             if name is None:
-                raise self.refused('a name in quotation marks or "}" is expected here')
+                ended = self.at == len(self.text)
+                raise self.refused(_NO_VALUE[""] if ended else 'a name in quotation marks or "}" is expected here')
             self.at = name.end()
             self.skip()
             self._take(":", 'a ":" is expected here')
@@ -156,7 +157,7 @@ class _Scanner:
 
     def _take(self, character: str, reason: str) -> None:
         if not self.text.startswith(character, self.at):
-            raise self.refused(reason if self.at < len(self.text) else "the file ends too early")
+            raise self.refused(reason if self.at < len(self.text) else _NO_VALUE[""])
         self.at += 1
 
 

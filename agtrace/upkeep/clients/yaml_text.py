@@ -57,7 +57,8 @@ def put(text: str, path: Sequence[str], name: str, entry: Mapping[str, Any]) -> 
     if present is not None:
         return _again(text, servers_node, name, merged(_constructed(present), entry))
     if servers_node.flow_style:
-        inside = servers_node.start_mark.index + 1
+        first = servers_node.value[0][0].start_mark.index if servers_node.value else None
+        inside = first if first is not None else servers_node.start_mark.index + 1
         return text[:inside] + _one_line(name, entry) + (", " if servers_node.value else "") + text[inside:]
     return _below(text, _key(root, key), _block({name: entry}, _column(servers_node.value[0][0])))
 
