@@ -109,6 +109,8 @@ def test_plain_json_is_read_as_python_reads_it_strictly_too(drawn: Written) -> N
 def test_what_was_put_into_json_is_taken_out_to_the_byte(
     drawn: Written, entry: dict[str, Any], path: tuple[str, ...]
 ) -> None:
+    if len(path) > 1 and not isinstance(drawn.value.get(path[0]), dict):
+        path = path[-1:]
     try:
         after = json_text.put(drawn.text, path, "agtrace", entry)
     except Refused:

@@ -37,7 +37,7 @@ def servers(text: str, path: Sequence[str], *, strict: bool = False) -> Mapping[
 
 
 def put(text: str, path: Sequence[str], name: str, entry: Mapping[str, Any]) -> str:
-    """Return a text with a server of this name below the path. Raises `Refused`.
+    """Return a text with a server of this name below the path, of which only the last may be missing. Raises `Refused`.
 
     Of a server that is there already, only the values that differ are replaced, and missing ones added.
     """
@@ -68,11 +68,9 @@ def drop(text: str, path: Sequence[str], name: str) -> str:
         chain.append(_object(text, below))
     if not chain or _named(text, chain[-1], name) is None:
         return text
-    names = [*path, name]
-    while len(chain) > 1 and _made_by_us(text, chain[-1], names[-1]):
-        chain.pop()
-        names.pop()
-    return _without(text, chain[-1], names[-1])
+    if path and _made_by_us(text, chain[-1], name):
+        return _without(text, chain[-2], path[-1])
+    return _without(text, chain[-1], name)
 
 
 def rest(text: str, path: Sequence[str], name: str) -> str:
