@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from agtrace_indexer.providers.setup import SERVER_NAME
 
-from agtrace.upkeep.agents import AGENTS, add_command, config_path, entry_in, remove_command, snippet
+from agtrace.upkeep.agents import AGENTS, add_command, config_path, entry_in, remove_command, snippet, take_out_command
 
 HOME = Path("/home/mira")
 STRANGE = 'C:\\Program Files\\agtrace "beta" \x7f 潮汐 🐟.exe'
@@ -74,6 +74,15 @@ def test_an_earlier_entry_is_removed_where_adding_does_not_replace_it() -> None:
     """`make e2e` shows with each agent that setup can be repeated."""
     assert remove_command(AGENTS["claude"]) == ["claude", "mcp", "remove", "--scope", "user", "agtrace"]
     assert [remove_command(AGENTS[name]) for name in ("codex", "gemini")] == [None, None]
+
+
+def test_every_agent_can_take_the_server_out() -> None:
+    commands = {name: shlex.join(take_out_command(agent) or []) for name, agent in AGENTS.items()}
+    assert commands == {
+        "claude": "claude mcp remove --scope user agtrace",
+        "codex": "codex mcp remove agtrace",
+        "gemini": "gemini mcp remove --scope user agtrace",
+    }
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -172,6 +172,7 @@ def test_an_entry_for_a_server_over_http_is_replaced_as_a_whole(machine: Machine
         ("claude-desktop", b'{\r\n  // mine\r\n}', "line 2, column 3: the client allows no comments"),
         ("claude-desktop", b'{"a": [1, 2,]}', 'line 1, column 13: the client allows no comma before "]"'),
         ("claude-desktop", b'{"a": 1,\n}', 'line 2, column 1: the client allows no comma before "}"'),
+        ("qwen", b'{"a": 1, // mine\n}', 'line 2, column 1: the client allows no comma before "}"'),
         ("goose", b"a: b: c\n", "line 1, column 5: mapping values are not allowed here"),
         ("goose", b"a: 1\nb: [1\n", "line 3, column 1"),
         ("goose", b"a: 1\n---\nb: 1\n", "line 3, column 1: a second document begins here"),

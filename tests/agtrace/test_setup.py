@@ -68,6 +68,21 @@ def test_an_entry_is_added_with_the_data_folder_in_effect_and_again(claude: Path
         assert entry(claude)["env"] == {"AGTRACE_DATA_DIR": str(tmp_path / "data")}
 
 
+def test_an_entry_is_taken_out_by_the_agent_itself(claude: Path) -> None:
+    write(claude, BEFORE)
+    assert "claude mcp remove --scope user agtrace" in agtrace_here("setup", "claude", "--remove").out
+    assert entry(claude) == BEFORE
+    assert agtrace("setup", "claude", "--remove", "--apply").code == 0
+    assert (entry(claude), json.loads(claude.read_text())["mcpServers"]) == (None, {"other": {"command": "x"}})
+    assert "nothing to do" in agtrace("setup", "claude", "--remove", "--apply").out
+
+
+def test_an_entry_that_the_agent_fails_to_take_out_is_reported(claude: Path) -> None:
+    write(claude, BEFORE)
+    said = agtrace("setup", "claude", "--remove", "--apply", FAILING="remove")
+    assert (said.code, "claude ended with exit code 7" in said.err, entry(claude)) == (3, True, BEFORE)
+
+
 def test_an_entry_is_replaced_but_for_its_environment(claude: Path, tmp_path: Path) -> None:
     write(claude, BEFORE)
     said = agtrace("setup", "claude", "--apply")

@@ -121,6 +121,21 @@ def test_setup_connects_the_agent_and_can_be_repeated(agent: Agent, tmp_path: Pa
     assert agent.connected(home) == ["agtrace"]
 
 
+def test_setup_takes_the_server_out_again_and_leaves_others(agent: Agent, tmp_path: Path) -> None:
+    home, known = machine(tmp_path / "machine"), agents.AGENTS[agent.setup]
+    agent.prepare(home)
+    path = agents.config_path(known, home, {})
+    run(["agtrace", "setup", agent.setup, "--apply"], home)
+    added = path.read_text(encoding="utf-8")
+    path.write_text(added.replace('"agtrace"', '"other"').replace("mcp_servers.agtrace", "mcp_servers.other"))
+    assert run(["agtrace", "setup", agent.setup, "--apply"], home).returncode == 0
+    for said in ("", "nothing to do"):
+        done = run(["agtrace", "setup", agent.setup, "--remove", "--apply"], home)
+        assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
+    left = path.read_text(encoding="utf-8")
+    assert agents.entry_in(known, left) is None and "other" in known.read_servers(left)
+
+
 def test_the_environment_of_an_entry_arrives_and_stays(agent: Agent, tmp_path: Path) -> None:
     """Also where setup is repeated without it."""
     home, known = machine(tmp_path / "machine"), agents.AGENTS[agent.setup]

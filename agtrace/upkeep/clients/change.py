@@ -99,9 +99,10 @@ def _place(client: Client, machine: Machine) -> tuple[SettingsFile, tuple[str, .
 
 
 def _path(client: Client, text: str) -> tuple[str, ...]:
+    """Return the names that lead to the servers. Raises `Refused` if the client couldn't read the text."""
     if client.language is Language.YAML:
         return client.path({})
-    root = parse(text, strict=client.language is Language.JSON)
+    root = parse(text, comments=client.language is not Language.JSON, commas=client.language is Language.JSONC)
     return client.path(root.content if root is not None and root.members is not None else {})
 
 

@@ -20,7 +20,9 @@ class Language(Enum):
 
     JSON = "JSON"
     """JSON to the letter: the client refuses comments and trailing commas."""
-    JSONC = "JSON with comments"
+    COMMENTED = "JSON with comments"
+    """The client refuses trailing commas."""
+    JSONC = "JSON with comments and trailing commas"
     YAML = "YAML"
 
 

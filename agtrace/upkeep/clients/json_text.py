@@ -26,9 +26,9 @@ _COMMENTS = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _SAME_LINE = re.compile(r"(?:[ \t]*/\*(?:(?!\*/)[^\r\n])*\*/)*(?:[ \t]*//[^\r\n]*)?")
 
 
-def servers(text: str, path: Sequence[str], *, strict: bool = False) -> Mapping[str, Any]:
+def servers(text: str, path: Sequence[str]) -> Mapping[str, Any]:
     """Return the servers below a path of names; none if it isn't there. Raises `Refused`."""
-    found = parse(text, strict=strict)
+    found = parse(text)
     for name in path:
         found = _named(text, found, name) if found is not None else None
     if found is None:

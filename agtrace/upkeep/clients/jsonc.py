@@ -52,13 +52,13 @@ class Member:
         return self.comma or self.value.end
 
 
-def parse(text: str, *, strict: bool = False) -> Value | None:
+def parse(text: str, *, comments: bool = True, commas: bool = True) -> Value | None:
     """Return the value that a text holds; None if it holds only space and comments.
 
-    Raises `Refused`, with line and column, if the text is malformed, and in strict reading for comments and trailing
-    commas as well.
+    Raises `Refused`, with line and column, if the text is malformed, or has a comment or a trailing comma where none is
+    allowed.
     """
-    scanner = _Scanner(text, strict)
+    scanner = _Scanner(text, comments=comments, commas=commas)
     scanner.skip()
     if scanner.at == len(text):
         return None
@@ -72,8 +72,8 @@ def parse(text: str, *, strict: bool = False) -> Value | None:
 class _Scanner:
     """Reads a text from `at` on."""
 
-    def __init__(self, text: str, strict: bool) -> None:
-        self.text, self.strict = text, strict
+    def __init__(self, text: str, *, comments: bool, commas: bool) -> None:
+        self.text, self.comments, self.commas = text, comments, commas
         self.at = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
 
     def refused(self, reason: str, at: int | None = None) -> Refused:
@@ -89,7 +89,7 @@ class _Scanner:
             comment = _COMMENT.match(self.text, self.at)
             if comment is None:
                 raise self.refused("this comment doesn't end")
-            if self.strict:
+            if not self.comments:
                 raise self.refused("the client allows no comments in this file")
             self.at = comment.end()
 
@@ -140,7 +140,7 @@ class _Scanner:
         """Go past the end of a list or an object, if it is here."""
         if not self.text.startswith(closing, self.at):
             return False
-        if self.strict and after_comma:
+        if after_comma and not self.commas:
             raise self.refused(f'the client allows no comma before "{closing}"')
         self.at += 1
         return True

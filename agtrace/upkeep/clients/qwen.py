@@ -2,7 +2,8 @@
 
 Sources: https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/ (`mcpServers`) and `getGlobalQwenDir` of
 QwenLM/qwen-code (the variable). `qwen mcp add --scope user` would write the same; the file is edited because the
-program needn't be there, and what is going to change can be shown before.
+program needn't be there, and what is going to change can be shown before. Version 0.24.4 takes comments in the file,
+and refuses to start for a trailing comma.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ QWEN = Client(
     programs=("qwen",),
     files=lambda machine: [_folder(machine) / "settings.json"],
     folders=lambda machine: [_folder(machine)],
-    language=Language.JSONC,
+    language=Language.COMMENTED,
     path=below("mcpServers"),
     entry=plain_entry,
     documented="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/",

@@ -22,11 +22,8 @@ _NEWLINE = re.compile(r"\r\n|\n|\r")
 _AFTER_A_MEMBER = re.compile(r"\s*,\s*")
 
 
-def servers(text: str, path: Sequence[str], *, strict: bool = False) -> Mapping[str, Any]:
-    """Return the servers below the one name of a path; none if it isn't there. Raises `Refused`.
-
-    YAML has only one reading: `strict` is there because JSON has two.
-    """
+def servers(text: str, path: Sequence[str]) -> Mapping[str, Any]:
+    """Return the servers below the one name of a path; none if it isn't there. Raises `Refused`."""
     (name,) = path
     root = _root(text)
     found = _value(text, root, name) if root is not None else None
