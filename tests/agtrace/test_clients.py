@@ -180,6 +180,7 @@ def test_an_entry_for_a_server_over_http_is_replaced_as_a_whole(machine: Machine
         ("goose", b"extensions:\n  - a\n", "line 2, column 3: names with values are expected here"),
         ("goose", b"extensions: null\n", "line 1, column 13: names with values are expected here"),
         ("goose", b"extensions:\n  a: 1\nextensions:\n  b: 1\n", "line 3, column 1: extensions is here for the second"),
+        ("goose", b"a: |\n  the last line", "it is written in a way that can't be edited safely"),
         ("goose", b"{a: 1}\n", "line 1, column 1: settings on one line"),
         ("goose", b"a: \x07\n", "line 1, column 4: a character that YAML doesn't allow"),
         ("goose", b"a: " + b"[" * 5000, "too many levels"),

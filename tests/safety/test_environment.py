@@ -1,4 +1,4 @@
-"""What stays inside: nothing connects anywhere, no secret in the environment leaves, setup itself writes nothing."""
+"""What stays inside: nothing connects anywhere, no secret in the environment leaves, setup lets agents write."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ def _folder(machine: Machine) -> Path:
         return machine.roaming() / "Zed"
     if machine.platform == "darwin":
         return machine.home / ".config" / "zed"
-    return machine.folder("FLATPAK_XDG_CONFIG_HOME", str(machine.xdg_config())) / "zed"
+    outside = machine.environment.get("FLATPAK_XDG_CONFIG_HOME")  # what Flatpak calls the user's own folder
+    return (Path(outside) if outside else machine.xdg_config()) / "zed"
 
 
 ZED = Client(
