@@ -18,7 +18,7 @@ from agtrace.upkeep.programs import NAMES
 _DATA_DIR = "AGTRACE_DATA_DIR"
 
 
-@click.command()
+@click.command(epilog=f"Clients: {', '.join(NAMES)}.")
 @click.argument("client", type=click.Choice(NAMES), required=False, metavar="[CLIENT]")
 @click.option("--apply", is_flag=True, help="Make the change, instead of only showing it.")
 @click.option("--remove", is_flag=True, help="Take the server out again, instead of adding it.")
