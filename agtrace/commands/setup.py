@@ -23,10 +23,9 @@ _DATA_DIR = "AGTRACE_DATA_DIR"
 @click.option("--apply", is_flag=True, help="Make the change, instead of only showing it.")
 @click.option("--remove", is_flag=True, help="Take the server out again, instead of adding it.")
 def setup(client: str | None, apply: bool, remove: bool) -> None:
-    """Add the MCP server to an agent or editor: shows what would change, --apply changes it. Without CLIENT: list them.
+    """Add the MCP server to an agent or editor: shows what would change; --apply changes it. Without CLIENT: list them.
 
-    Of the settings nothing else changes, and --remove takes the server out again. To see which clients there are,
-    which of them are on this machine, and which have the server: `agtrace setup`.
+    Nothing else in their settings changes. The list says which clients are on this machine, and which have the server.
     """
     server = _server()
     if client is None:
