@@ -154,7 +154,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
     from agtrace.upkeep.clients.refusal import Refused
 
     if isinstance(error, Refused):
-        return Explanation(UNREADABLE, str(error), error.more)
+        return Explanation(UNREADABLE, f"{error}; nothing was changed", error.more)
     if isinstance(error, UnusableRules):
         return Explanation(USAGE, str(error))
     if isinstance(error, UnknownRoot):

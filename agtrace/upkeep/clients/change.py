@@ -80,7 +80,7 @@ def _about(file: Path, *more: str) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        raise Refused(f"{file}: {error}; nothing was changed", more) from error
+        raise Refused(f"{file}: {error}", more) from error
 
 
 def _place(client: Client, machine: Machine) -> tuple[SettingsFile, tuple[str, ...]]:

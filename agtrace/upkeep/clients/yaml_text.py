@@ -42,22 +42,17 @@ def put(text: str, path: Sequence[str], name: str, entry: Mapping[str, Any]) -> 
     root = _root(text)
     below = _value(text, root, key) if root is not None else None
     if root is None or below is None:
-        if root is not None and root.flow_style:
-            raise refused_at(text, root.start_mark.index, "settings on one line, in { }, can't be added to")
-        margin = _column(root.value[0][0]) if root is not None and root.value else 0
-        return _appended(text, _block({key: {name: entry}}, margin))
+        return _begun(text, root, {key: {name: entry}})
+    line, _ = _pair(root, key)
     if _is_empty(below) and not below.value:
-        written = _one_line(name, entry)
-        return _below(text, _key(root, key), " " * (_column(_key(root, key)) + 2) + written)
-    servers_node = _mapping(text, below)
-    present = _value(text, servers_node, name)
+        return _below(text, line, " " * (_column(line) + 2) + _one_line(name, entry))
+    known = _mapping(text, below)
+    present = _value(text, known, name)
     if present is not None:
-        return _again(text, servers_node, name, merged(_constructed(present), entry))
-    if servers_node.flow_style:
-        first = servers_node.value[0][0].start_mark.index if servers_node.value else None
-        inside = first if first is not None else servers_node.start_mark.index + 1
-        return text[:inside] + _one_line(name, entry) + (", " if servers_node.value else "") + text[inside:]
-    return _below(text, _key(root, key), _block({name: entry}, _column(servers_node.value[0][0])))
+        return _again(text, known, name, merged(_constructed(present), entry))
+    if known.flow_style:
+        return _within_braces(text, known, _one_line(name, entry))
+    return _below(text, line, _block({name: entry}, _column(known.value[0][0])))
 
 
 def drop(text: str, path: Sequence[str], name: str) -> str:
@@ -70,10 +65,8 @@ def drop(text: str, path: Sequence[str], name: str) -> str:
     if below.flow_style:
         return _without_member(text, below, name)
     ours = _value(text, below, name)
-    several = ours.start_mark.line != ours.end_mark.line
-    whole = len(below.value) == 1 and several
-    gone, value = next(pair for pair in (root if whole else below).value if pair[0].value == (key if whole else name))
-    return _without_lines(text, gone, value)
+    ours_alone = len(below.value) == 1 and ours.start_mark.line != ours.end_mark.line
+    return _without_lines(text, *(_pair(root, key) if ours_alone else _pair(below, name)))
 
 
 def rest(text: str, path: Sequence[str], name: str) -> str:
@@ -125,8 +118,9 @@ def _value(text: str, mapping: Any, name: str) -> Any:
     return found[0][1] if found else None
 
 
-def _key(mapping: Any, name: str) -> Any:
-    return next(key for key, _ in mapping.value if key.value == name)
+def _pair(mapping: Any, name: str) -> tuple[Any, Any]:
+    """Return the nodes of a name in a mapping and of its value, which are known to be there."""
+    return next((key, value) for key, value in mapping.value if key.value == name)
 
 
 def _column(node: Any) -> int:
@@ -138,7 +132,7 @@ def _constructed(node: Any) -> dict[Any, Any]:
     try:
         loader = yaml.SafeLoader("")
         value = loader.construct_document(node)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
         raise Refused("the settings have values of a kind of their own") from error
     return dict(value) if isinstance(value, dict) else {}
 
@@ -171,6 +165,23 @@ def _newline(text: str) -> str:
 
 def _in_its_lines(text: str, written: str) -> str:
     return written.replace("\n", _newline(text))
+
+
+def _begun(text: str, root: Any, value: Mapping[str, Any]) -> str:
+    """Return a text with a mapping at its end, among the names of the outermost one."""
+    if root is not None and root.flow_style:
+        raise refused_at(text, root.start_mark.index, "settings on one line, in { }, can't be added to")
+    margin = _column(root.value[0][0]) if root is not None and root.value else 0
+    return _appended(text, _block(value, margin))
+
+
+def _within_braces(text: str, mapping: Any, written: str) -> str:
+    """Return a text with a member before the first one of a mapping in { }."""
+    if not mapping.value:
+        inside = mapping.start_mark.index + 1
+        return text[:inside] + written + text[inside:]
+    first = mapping.value[0][0].start_mark.index
+    return f"{text[:first]}{written}, {text[first:]}"
 
 
 def _appended(text: str, written: str) -> str:
@@ -211,7 +222,7 @@ def _lines(text: str, key: Any, value: Any) -> tuple[int, int]:
 
 def _again(text: str, mapping: Any, name: str, entry: Mapping[str, Any]) -> str:
     """Return a text in which a server is written again."""
-    key, value = next(pair for pair in mapping.value if pair[0].value == name)
+    key, value = _pair(mapping, name)
     if _constructed(value) == entry:
         return text
     if mapping.flow_style or value.start_mark.line == value.end_mark.line:
@@ -232,7 +243,7 @@ def _without_lines(text: str, key: Any, value: Any) -> str:
 
 def _without_member(text: str, mapping: Any, name: str) -> str:
     """Return a text without a member of a mapping in { }, and without one of the commas around it."""
-    key, value = next(pair for pair in mapping.value if pair[0].value == name)
+    key, value = _pair(mapping, name)
     begin, end = key.start_mark.index, value.end_mark.index
     following = _AFTER_A_MEMBER.match(text, end)
     if following:
