@@ -48,9 +48,10 @@ def test_it_is_installed_and_its_server_connects(home: Path) -> None:
 def test_the_model_gets_the_skill_and_the_tools_and_the_session_is_indexed_when_it_ends(
     home: Path, tmp_path: Path
 ) -> None:
-    bell = Bell(tmp_path / "bell")
+    bell, go = Bell(tmp_path / "bell"), Bell(tmp_path / "go")
     ours = shlex.quote(str(AGTRACE))
-    program(home / "bin" / "agtrace", f'[ "$1" = index ] || exec {ours} "$@"\n{ours} "$@"\necho "$@" $? > {bell.path}')
+    waiting = f'read -r _ < {go.path}\n{ours} "$@"\necho "$@" $? > {bell.path}'
+    program(home / "bin" / "agtrace", f'[ "$1" = index ] || exec {ours} "$@"\n{waiting}')
     command = ["claude", "-p", "go", "--allowedTools", "mcp__plugin_agtrace_agtrace", "--output-format", "json"]
     with ModelServer(ClaudeCode.wire, [Call("list_sessions", {"limit": 3})]) as model:
         ended = run(
@@ -58,6 +59,7 @@ def test_the_model_gets_the_skill_and_the_tools_and_the_session_is_indexed_when_
         )
     assert ended.returncode == 0, ended.stdout[-2_000:] + ended.stderr[-2_000:]
     assert "past-sessions" in json.dumps(model.requests), "the skill is offered"
+    go.path.write_text("Claude Code has ended\n")
     assert bell.rung(SECONDS) == "index 0\n"
     session = json.loads(ended.stdout)["session_id"]
     listed = json.loads(run(["agtrace", "sessions", "--limit", "1", "--json"], home).stdout)["data"]["sessions"]
