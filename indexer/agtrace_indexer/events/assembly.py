@@ -95,6 +95,8 @@ class Thread:
 
     next_index: int = 0
     turn: int = -1
+    taken_back: int = -1
+    """The last turn that the log no longer has: new ones come after it."""
     next_step: int = 0
     replayed_to: int = 0
     """The event_index after the last event that the log itself calls a replay."""
@@ -158,7 +160,7 @@ class Thread:
             turn = self._request(draft.key)
         elif draft.step is not None:
             turn, step = self._in_step(draft.step)
-        elif self.turns:
+        elif self.turns and not draft.of_session:
             turn = self.turns[-1]
         kind = EVENT_TYPES[type(payload)]
         return Event(self.next_index, kind, payload, draft.timestamp, turn, step, name, outcome, None, line)
@@ -190,6 +192,12 @@ class Thread:
         if settlement.timestamp is not None and called_at is not None:
             lasted = max(settlement.timestamp - called_at, 0)
         return Ending([call, result], settlement.outcome, lasted)
+
+    def pass_over(self, turn: int | None) -> int:
+        """Leave a place for an event that the log no longer has; return its event_index."""
+        self.taken_back = max(self.taken_back, -1 if turn is None else turn)
+        self.next_index += 1
+        return self.next_index - 1
 
     def roll_back(self, count: int) -> list[int]:
         """Drop the last `count` remaining turns; return their indices."""
@@ -263,7 +271,7 @@ class Thread:
         return place
 
     def _open_turn(self) -> None:
-        self.turn += 1
+        self.turn = max(self.turn, self.taken_back) + 1
         self.next_step = 0
         self.turns = [*self.turns[-_TURNS_REMEMBERED + 1 :], self.turn]
 

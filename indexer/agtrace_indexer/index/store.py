@@ -220,6 +220,10 @@ class Store:
         buffer = self._buffers.get(session_id) or self._buffer(session_id, event.event_index)
         buffer.add(event, text, rest, identity)
 
+    def link(self, session_id: int, other: int) -> None:
+        """Link the event that was gathered last to the call or the result that belongs to it, which stays as it is."""
+        self._buffers[session_id].rows[-1][8] = other
+
     def end(self, session_id: int, next_index: int, ending: Ending) -> None:
         """Record how earlier executions ended; `next_index` is where the session continues."""
         self._buffer(session_id, next_index).endings.append((next_index, ending))

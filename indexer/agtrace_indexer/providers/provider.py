@@ -194,6 +194,8 @@ class Agent(NamedTuple):
     """The number of keys of drafts remembered for each session (`Draft.key`); None for all."""
     repeats_lines: bool = False
     """Whether a log may repeat a line, which is then left out. Otherwise equal texts are two events."""
+    takes_back: bool = False
+    """Whether it takes back what was said by shortening the log: what was read before stays, as superseded."""
     replays_items: bool = False
     """Whether identities are meaningful only between a log and the one that it claims to replay, because they aren't
     ids of lines."""

@@ -11,6 +11,7 @@ from agtrace_schema.events import Provider
 from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.json_values import by_name
+from agtrace_indexer.index.taken_back import TakenBack
 from agtrace_indexer.logs.discovery import Found
 
 
@@ -45,6 +46,10 @@ class Log:
     """Whether the last line isn't followed by a newline yet, so that the next run continues it."""
     position: Any = None
     """Where its source continues (`providers.provider.Source`); None for a log that is a file."""
+    taken_back: dict[str, list[list[int]]] = field(default_factory=dict)
+    """Thread -> [first, last] of the events that the log no longer has."""
+    kept: TakenBack | None = None
+    """Those of them that wait until they are put back."""
     record_types: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """(status, type) -> [count, first line] of unknown and left-out records since it was last saved."""
     session_ids: dict[str, int] = field(default_factory=dict)
@@ -65,6 +70,7 @@ class Log:
         threads = {key: by_name(thread) for key, thread in self.threads.items()}
         place = {
             "checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended, "position": self.position,
+            "taken_back": self.taken_back,
         }  # fmt: skip
         return {"parser": self.state.to_json(), "threads": threads, **place}
 

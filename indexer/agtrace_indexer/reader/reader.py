@@ -40,6 +40,7 @@ from agtrace_indexer.reader.resumption import (
     remaining_lines,
     where_it_ended,
 )
+from agtrace_indexer.reader.taking_back import kept_of
 from agtrace_indexer.reader.transcript import Transcript, session_of
 
 BATCH = 8 * 1024 * 1024
@@ -194,12 +195,17 @@ class Reader:
         head = start_of(file, HEAD)
         if b"\0" in head and head.lstrip(BEFORE_JSON + b"\0")[:1] not in (b"{", b"[", b""):
             return self.set_aside(found, known, "unrecognized", "a binary file")
+        before = known if known is not None and known.status == "log" else None
+        kept = None if before is None else kept_of(self.store, found, before, file)
         provider, read, lines, content = begin(file)
         if provider is None:
             return self._read_document(found, known, read, file)
-        if known is not None and known.status == "log":
-            self._make_room(known, found)
-        return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
+        if before is not None:
+            kept = kept if provider == before.provider else None
+            self._make_room(before, found, same=kept is not None)
+        log = self._new_log(found, provider, head)
+        log.kept = kept
+        return self._read_lines(log, chain(read, lines), content)
 
     def _pass_over(self, found: Found, known: KnownFile | None, why: KeptOut) -> None:
         """Leave a forgotten log unread, and archive the log that was at its path before."""
@@ -213,9 +219,9 @@ class Reader:
             self.progress.kept_out.append(why.sub_agent)
         self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
 
-    def _make_room(self, known: KnownFile, found: Found) -> None:
+    def _make_room(self, known: KnownFile, found: Found, *, same: bool) -> None:
         """Free the path for the file that is there now: what was read before is archived, or read again."""
-        if self._rebuild:
+        if self._rebuild or same:
             self.store.forget_contents(known.id)
         else:
             self.store.archive_generation(known.id, found.path)
@@ -322,11 +328,12 @@ class Reader:
                 self._save_if_due(transcript, log, line.length)
         finally:
             transcript.settle()
+            transcript.put_back_rest()
 
     def _save_if_due(self, transcript: Transcript, log: Log, size: int) -> None:
         """Commit in the middle of a log if enough has accumulated, including a line of this size."""
         self._uncommitted += size + _OVERHEAD_OF_A_LINE
-        if self._uncommitted >= self._batch:
+        if self._uncommitted >= self._batch and log.kept is None:
             transcript.settle()
             self._save(log, complete=False)
             self.commit_if_due()

@@ -49,7 +49,7 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
         found, known.id, "log", None, known.provider or "", known.read_to, known.lines,
         known.records, known.unreadable_lines, 0, known.head, known.head_size, anchor,
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
-        unended=stored["unended"], position=stored.get("position"),
+        unended=stored["unended"], position=stored.get("position"), taken_back=stored.get("taken_back") or {},
     )  # fmt: skip
 
 

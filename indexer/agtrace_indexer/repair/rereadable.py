@@ -44,9 +44,12 @@ class Logs:
         if found.container:
             return True
         try:
-            checksum = orjson.loads(unpack(file["state"]))["checksum"]
+            state = orjson.loads(unpack(file["state"]))
+            checksum, taken_back = state["checksum"], state.get("taken_back")
         except (sqlite3.DatabaseError, ValueError, TypeError, KeyError):  # the file's size has to suffice
             return inode(found.stamp) == inode(str(file["stamp"])) and found.size >= file["size"]
+        if taken_back:  # the log no longer has all that was read of it
+            return False
         try:
             with open_regular(found) as opened:
                 return bool(checksum_to(Content(CountedFile(opened, Progress())), file["read_to"])[0] == checksum)

@@ -138,7 +138,7 @@ class Work:
         new = [
             found
             for found, row in self.plan.changed
-            if pool.is_for_workers(found) and self._is_new(found, row, archived)
+            if pool.is_for_workers(found) and self._is_new(found, row, archived, reader.store)
         ]
         if sum(found.size for found in new) >= pool.LEAST:
             reader.store.commit()
@@ -146,10 +146,12 @@ class Work:
             reader.store.begin()
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
-    def _is_new(self, found: Found, row: KnownFile | None, archived: Archived) -> bool:
-        """Whether a log is read from its beginning, whatever is known about others."""
+    def _is_new(self, found: Found, row: KnownFile | None, archived: Archived, store: Store) -> bool:
+        """Whether a log is read from its beginning, whatever is known about it and others."""
+        from agtrace_indexer.reader.taking_back import has_taken_back
+
         if row is not None:
-            return self.rebuild and bool(row.status == "log")
+            return self.rebuild and row.status == "log" and not has_taken_back(store, row)
         return not archived.may_have(found)
 
     def _finish(self, reader: Reader) -> None:
