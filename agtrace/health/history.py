@@ -142,14 +142,18 @@ class Usage:
 
     @property
     def whole_input(self) -> int | None:
-        """All input tokens, cached or not: what filled the context window."""
-        known = [f for f in (self.input_tokens, self.cache_creation_tokens, self.cache_read_tokens) if f is not None]
-        return sum(known) if known else None
+        """All input tokens, cached or not: what filled the context window; None for a sum over several responses."""
+        known = self._known_input
+        return sum(known) if known and self.step is not None else None
 
     @property
     def total(self) -> int:
         """Input and output."""
-        return (self.whole_input or 0) + (self.output_tokens or 0)
+        return sum(self._known_input) + (self.output_tokens or 0)
+
+    @property
+    def _known_input(self) -> list[int]:
+        return [f for f in (self.input_tokens, self.cache_creation_tokens, self.cache_read_tokens) if f is not None]
 
 
 @dataclass(slots=True)

@@ -41,6 +41,8 @@ class Draft:
     """An identity within the thread: a later draft with the same key supersedes the earlier event."""
     identity: str | None = None
     """The event's identity wherever it is copied to (see `identity`); None if it has none."""
+    of_session: bool = False
+    """Whether this is about the session as a whole, so that it belongs to no turn."""
     replayed: bool = False
     """Whether the log itself says that this belongs to the replayed history of another one."""
     clustered: bool = False

@@ -28,8 +28,11 @@ WHOLE_INPUT = _WHOLE_INPUT.format("u.")
 TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
 """SQL: all tokens of a response in `token_usage` u."""
 
-CONTEXT_CLASS = " + ".join(f"({WHOLE_INPUT} > {bound})" for bound in CONTEXT_CLASSES)
-"""SQL: the number of `CONTEXT_CLASSES` that the entire input of a response in `token_usage` u exceeds."""
+_CLASS = " + ".join(f"({WHOLE_INPUT} > {bound})" for bound in CONTEXT_CLASSES)
+CONTEXT_CLASS = f"(e.step_index IS NOT NULL) * ({_CLASS})"
+"""SQL: the number of `CONTEXT_CLASSES` that the entire input of a response in `token_usage` u, event e exceeds.
+
+Figures without a step are sums over several responses, which say nothing about the size of any of them."""
 
 # The event to start reading from: remaining events of these turns come after their first events, or are new. A turn
 # without a row may still have events (figures of a response that says nothing yet): they come after the previous turn.

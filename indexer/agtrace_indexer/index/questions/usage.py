@@ -19,7 +19,7 @@ _FIGURES = f"u.event_index, u.model, u.response_id, u.complete, u.context_window
 
 _LARGEST_REQUEST = f"""
 SELECT max({WHOLE_INPUT}), max(u.context_window) FROM token_usage u JOIN event e USING (session_id, event_index)
-WHERE u.session_id = ? AND {COUNTED}
+WHERE u.session_id = ? AND {COUNTED} AND e.step_index IS NOT NULL
 """
 
 _MODELS_THEN = f"""
