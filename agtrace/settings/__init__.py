@@ -49,4 +49,5 @@ def variables() -> dict[str, str]:
 
     from agtrace.settings.sources import variables
 
-    return variables() | {agent.home.variable: agent.home.meaning for agent in AGENTS.values()}
+    homes = [agent.home for agent in AGENTS.values()]
+    return variables() | {home.variable: home.meaning for home in homes if home.variable}

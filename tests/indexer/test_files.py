@@ -440,6 +440,7 @@ def test_the_homes_of_the_agents_follow_their_variables(
         own_home / ".codex" / "sessions",
         own_home / ".codex" / "archived_sessions",
         own_home / ".gemini" / "tmp",
+        own_home / ".copilot" / "session-state",
     ]
     for number, home in ((1, "one"), (2, "two")):
         write(tmp_path / home / "projects" / "-p" / "a.jsonl", claude(number))
@@ -448,9 +449,10 @@ def test_the_homes_of_the_agents_follow_their_variables(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{tmp_path / 'one'}, {tmp_path / 'two'}")
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "gemini"))
+    monkeypatch.setenv("COPILOT_HOME", str(SAMPLES / "copilot"))
     subprocess.run([AGTRACE, "index"], check=True, capture_output=True)
     providers = sorted(row[3] for row in contents(database)["sessions"])
-    assert providers == ["claude_code", "claude_code", "codex", "gemini", "gemini"]
+    assert providers == ["claude_code", "claude_code", "codex", *(4 * ["copilot"]), "gemini", "gemini"]
 
 
 # --- runs ---

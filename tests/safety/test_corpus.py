@@ -26,7 +26,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Asker:
     for build in BUILDERS.values():
         build(folder)
     unclosed_line(folder)
-    for name, records in (("claude", _claude()), ("codex", _codex()), ("gemini", _gemini())):
+    written = (("claude", _claude()), ("codex", _codex()), ("gemini", _gemini()), ("copilot", _copilot()))
+    for name, records in written:
         log = folder / f"{name}\n{ORDER[:40]}\x1b[31m.jsonl"
         log.write_text("".join(json.dumps(record) + "\n" for record in records))
     asker = Asker(tmp_path_factory.mktemp("data"), folder, still=True)
@@ -73,6 +74,24 @@ def _gemini() -> Iterator[dict[str, Any]]:
     yield message | {"type": "user", "content": ORDER}
     tool = {"id": LINES, "name": LINES, "status": "error", "args": {}, "result": [{"text": ORDER}]}
     yield message | {"id": LINES, "type": "gemini", "model": LINES, "content": ORDER, "toolCalls": [tool]}
+
+
+def _copilot() -> Iterator[dict[str, Any]]:
+    """A session with a sub-agent, an order in the place of each name."""
+    context = {"cwd": LINES, "branch": LINES, "repository": ORDER, "repositoryHost": ORDER}
+    call = {"toolCallId": ORDER, "name": ORDER, "arguments": {"path": LINES, ORDER: ORDER}}
+    task = {"toolCallId": LINES, "name": "task", "arguments": {"description": LINES, "agent_type": ORDER}}
+    for kind, data in (
+        ("session.start", {"sessionId": f"{ORDER} 4", "producer": ORDER, "copilotVersion": LINES, "context": context}),
+        ("user.message", {"content": ORDER}),
+        ("assistant.message", {"model": ORDER, "content": ORDER, "toolRequests": [call, task], "outputTokens": 3}),
+        ("tool.execution_complete", {"toolCallId": ORDER, "success": False, "error": {"message": LINES}}),
+        ("subagent.started", {"toolCallId": LINES, "agentName": LINES, "agentDisplayName": LINES}),
+        ("assistant.message", {"parentToolCallId": LINES, "content": ORDER}),
+        ("session.shutdown", {"shutdownType": LINES, "modelMetrics": {LINES: {"usage": {"inputTokens": 9}}}}),
+        (ORDER, {ORDER: ORDER}),
+    ):
+        yield {"type": kind, "data": data, "id": ORDER, "timestamp": "2026-09-01T08:00:03.000Z", "parentId": None}
 
 
 def _questions(corpus: Asker) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
+from agtrace_indexer.providers.copilot import COPILOT, COPILOT_CHAT
 from agtrace_indexer.providers.gemini import GEMINI
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.events.drafts import Record
     from agtrace_indexer.providers.provider import Agent, Parser, Source
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, COPILOT, COPILOT_CHAT)}
 """The agents by name; to add one, write its package and list it here."""
 
 
