@@ -609,6 +609,18 @@ def test_another_session_at_the_same_path_is_another_log(tmp_path: Path, databas
     assert paths == [str(log), f"{log}#replaced-1"]
 
 
+@pytest.mark.parametrize("most", [0, 40])
+def test_a_log_that_is_about_to_be_written_again_stays_as_it_is(most: int, tmp_path: Path, database: Path) -> None:
+    log = rewound(tmp_path, database)
+    before, counting, content = ever_read(database), live(database), log.read_bytes()
+    log.write_bytes(content[:most])
+    index(database, [])
+    assert (ever_read(database), live(database)) == (before, counting)
+    log.write_bytes(content)
+    index(database, [])
+    assert (ever_read(database), live(database)) == (before, counting)
+
+
 def test_an_index_with_rewound_turns_is_sound(tmp_path: Path, database: Path) -> None:
     rewound(tmp_path, database)
     with closing(sqlite3.connect(database)) as connection:
@@ -644,3 +656,23 @@ def test_a_run_may_be_killed_while_it_reads_a_rewound_log(tmp_path: Path) -> Non
         index(disturbed / "index.sqlite3", [])
         assert known <= ever_read(disturbed / "index.sqlite3")
         assert live(disturbed / "index.sqlite3") == counting
+
+
+def test_a_home_that_is_moved_is_followed_with_what_was_taken_back(tmp_path: Path, database: Path) -> None:
+    root, away = tmp_path / "root", tmp_path / "away"
+    folder = root / "old" / TIDE.parent.name
+    folder.mkdir(parents=True)
+    (folder / "workspace.yaml").write_bytes(TIDE.with_name("workspace.yaml").read_bytes())
+    for end in (52, 28):
+        (folder / "events.jsonl").write_bytes(b"".join(LINES[:end]))
+        index(database, [str(root)])
+    before, counting = ever_read(database), live(database)
+    assert counting["sums"][0][14] == "Spring tide: an hour late"
+    (root / "old").rename(root / "new")
+    index(database, [])
+    assert (ever_read(database), live(database)) == (before, counting)
+    (root / "new").rename(away)
+    index(database, [])
+    away.rename(root / "newer")
+    index(database, [])
+    assert (ever_read(database), live(database)) == (before, counting)

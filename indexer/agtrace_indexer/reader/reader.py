@@ -27,7 +27,7 @@ from agtrace_indexer.logs.files import ANCHOR, CountedFile, open_regular, start_
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.providers.provider import Row
-from agtrace_indexer.providers.registry import parser_of, source_of, unroll
+from agtrace_indexer.providers.registry import AGENTS, parser_of, source_of, unroll
 from agtrace_indexer.reader.containers import rows_of
 from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_inside, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
@@ -101,15 +101,15 @@ class Reader:
     def set_aside(self, found: Found, known: KnownFile | None, status: str, reason: str) -> None:
         """Remember a file that isn't a readable log, so that it isn't opened again until it changes.
 
-        What was read before is kept: unchanged while the file can't be read, archived otherwise. It is deleted only
-        for a log that repeats another one, which is read instead. For a file that is or was the log of a forgotten
-        session, not even the name is kept.
+        What was read before is kept: unchanged while the file can't be read, or is empty because its agent is about to
+        write it again, archived otherwise. It is deleted only for a log that repeats another one, which is read
+        instead. For a file that is or was the log of a forgotten session, not even the name is kept.
         """
         if self._is_hidden(found, known, status, reason):
             self.store.hide(found.path, found.stamp)
             return
         if known is not None and known.status == "log":
-            if status in ("waiting", "unreadable"):
+            if status in ("waiting", "unreadable") or (status == "empty" and AGENTS[known.provider or ""].takes_back):
                 self.store.note_trouble(known.id, found.stamp, reason)
                 return
             if status == "duplicate":

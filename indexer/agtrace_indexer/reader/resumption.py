@@ -73,6 +73,12 @@ def note_position(log: Log, line: Line) -> None:
 
 
 def begins_alike(row: KnownFile, path: str) -> bool:
-    """Whether the new path of a log says the same about it as the old one."""
+    """Whether the new path of a log says the same about it as the old one: what lay next to it may be gone there."""
     begin = parser_of(row.provider or "").begin
-    return begin(PurePath(row.path)).to_json() == begin(PurePath(path)).to_json()
+    return _named_by(begin(PurePath(row.path))) == _named_by(begin(PurePath(path)))
+
+
+def _named_by(state: LogState) -> tuple[object, ...]:
+    """Return what a path says about a log."""
+    facts = state.sessions[""]
+    return state.memory, facts.id, facts.parent_id, facts.kind
