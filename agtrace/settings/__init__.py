@@ -49,4 +49,7 @@ def variables() -> dict[str, str]:
 
     from agtrace.settings.sources import variables
 
-    return variables() | {agent.home.variable: agent.home.meaning for agent in AGENTS.values()}
+    found = variables()
+    for agent in AGENTS.values():
+        found |= agent.home.variables
+    return found

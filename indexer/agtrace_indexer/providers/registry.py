@@ -8,6 +8,9 @@ from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.gemini import GEMINI
+from agtrace_indexer.providers.kilo import KILO
+from agtrace_indexer.providers.mimo_code import MIMO_CODE
+from agtrace_indexer.providers.opencode import OPENCODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.events.drafts import Record
     from agtrace_indexer.providers.provider import Agent, Parser, Source
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, OPENCODE, KILO, MIMO_CODE)}
 """The agents by name; to add one, write its package and list it here."""
 
 
