@@ -166,7 +166,7 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
         known = {id: print for id, print in known.items() if id in present}
         yield Row(0, written({"removed": gone}), (facts, known))
     for number, *values in told:
-        record = dict(zip(_FACTS.values(), values, strict=True))
+        record = dict(zip(_FACTS.values(), map(_plain, values), strict=True))
         if (now := digest(repr(record))) != facts:
             facts = now
             yield Row(number, written({"session": record}), (facts, known))

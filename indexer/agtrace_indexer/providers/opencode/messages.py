@@ -175,9 +175,9 @@ def _failed(error: Record, info: Record) -> Draft:
 
 def _other_parts(name: str, part: Record, info: Record, state: LogState, *, step: bool) -> Parts:
     """Return what other parts say: a compaction, a retry, the files that a step changed, a part of an unknown type."""
-    kind = part.get("type")
+    kind = text(part.get("type")) or "part"
     if kind in _LEFT_OUT:
-        state.skipped.append(str(kind))
+        state.skipped.append(kind)
         return {}
     match kind:
         case "compaction":
@@ -191,6 +191,6 @@ def _other_parts(name: str, part: Record, info: Record, state: LogState, *, step
                 "patch", "\n".join(file for file in items(part.get("files")) if isinstance(file, str))
             )
         case _:
-            notice = unknown(text(kind) or "part", part, state)
+            notice = unknown(kind, part, state)
     when = fields(part.get("time"))
     return {name: _dated(notice, info, when.get("created") or when.get("start"), step=step)}
