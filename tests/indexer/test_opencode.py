@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction
 from agtrace_indexer.providers.opencode import fork, parser
+from agtrace_indexer.providers.opencode.changes import known_as
 from agtrace_indexer.providers.provider import Parser
 from agtrace_schema.events import (
     Message,
@@ -70,7 +71,7 @@ def usage(**more: Any) -> TokenUsage:
 
 
 def test_a_response_becomes_reasoning_text_calls_results_and_tokens_in_one_step() -> None:
-    drafts = [draft for key, draft in live(records(tidal())).items() if key.startswith("msg_010002abc/")]
+    drafts = [draft for key, draft in live(records(tidal())).items() if key.startswith(known_as("msg_010002abc"))]
     kinds = [type(draft.payload) for draft in drafts]
     assert kinds == [Reasoning, Message, ToolCall, ToolResult, ToolCall, ToolResult, Notification, TokenUsage]
     assert {draft.step for draft in drafts} == {"msg_010002abc"}
@@ -286,7 +287,7 @@ def test_only_what_changed_in_a_message_comes_again() -> None:
 def test_what_was_deleted_is_taken_back() -> None:
     state = LogState()
     given = records(tidal())
-    assert live([*given, {"removed": [info["id"] for info, _ in tidal().messages]}], state) == {}
+    assert live([*given, {"removed": [known_as(info["id"]) for info, _ in tidal().messages]}], state) == {}
     assert state.memory["messages"] == {}
 
 

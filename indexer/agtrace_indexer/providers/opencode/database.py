@@ -15,6 +15,7 @@ from agtrace_indexer.events.json_values import digest
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import Question, ask
+from agtrace_indexer.providers.opencode.changes import known_as, print_of
 from agtrace_indexer.providers.opencode.order import followed
 from agtrace_indexer.providers.opencode.records import HEAD, LONGEST, LONGEST_MESSAGE, message_record, value_of, written
 from agtrace_indexer.providers.provider import LogInside, Row
@@ -66,9 +67,14 @@ class _Message(NamedTuple):
     """Its rowid."""
     size: int
     """Of its data and those of its parts, in characters."""
-    print: str
+    print: int
     """Its fingerprint."""
     followed: bool
+
+    @property
+    def known(self) -> str:
+        """What it is called in states."""
+        return known_as(self.id)
 
 
 class _Tables:
@@ -158,9 +164,9 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
     told, *listed = ask(path, _session(tables, session), *_prints(tables, session))
     messages = [*_messages(listed[0]), *_rows_elsewhere(tables, listed[1:])]
     facts: str
-    known: dict[str, str]
+    known: dict[str, int]
     facts, known = position or ("", {})
-    present = {message.id for message in messages}
+    present = {message.known for message in messages}
     gone = sorted(known.keys() - present)
     if gone:
         known = {id: print for id, print in known.items() if id in present}
@@ -170,8 +176,8 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
         if (now := digest(repr(record))) != facts:
             facts = now
             yield Row(number, written({"session": record}), (facts, known))
-    for message, data in _read(path, [message for message in messages if known.get(message.id) != message.print]):
-        known[message.id] = message.print
+    for message, data in _read(path, [message for message in messages if known.get(message.known) != message.print]):
+        known[message.known] = message.print
         yield Row(message.number, data, (facts, known))
 
 
@@ -208,13 +214,13 @@ def _prints(tables: _Tables, session: str) -> Iterator[Question]:
 def _messages(listed: Sequence[tuple[Any, ...]]) -> Iterator[_Message]:
     later = followed(bool(row[4]) for row in listed)
     for (id, number, *told), past in zip(listed, later, strict=True):
-        yield _Message("message", str(id), number, told[1] + told[-1], digest(repr((told, past)))[:12], past)
+        yield _Message("message", str(id), number, told[1] + told[-1], print_of(told, past), past)
 
 
 def _rows_elsewhere(tables: _Tables, listed: Iterable[Sequence[tuple[Any, ...]]]) -> Iterator[_Message]:
     for table, found in zip(tables.elsewhere, listed, strict=True):
         for id, number, *told in found:
-            yield _Message(table, str(id), number, told[-1], digest(repr(told))[:12], False)
+            yield _Message(table, str(id), number, told[-1], print_of(told), False)
 
 
 def _read(path: str, messages: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:

@@ -10,7 +10,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record
 from agtrace_indexer.events.json_values import compact_json, fields, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.notes import remember, unknown
-from agtrace_indexer.providers.opencode.changes import Parts
+from agtrace_indexer.providers.opencode.changes import Parts, known_as
 from agtrace_indexer.providers.opencode.tokens import usage_of
 from agtrace_indexer.providers.opencode.tool_parts import call_of, result_of
 from agtrace_indexer.providers.opencode.user_texts import attachment, command, kind_of, runs_only_a_command
@@ -79,7 +79,7 @@ def _dated(payload: Any, info: Record, when: Any = None, *, step: bool = False) 
 def _user_parts(info: Record, parts: list[tuple[str, Record]], state: LogState) -> Parts:
     facts = state.sessions[""]
     if runs_only_a_command(part for _, part in parts):
-        remember(state.memory.setdefault(_COMMANDS, {}), info["id"], 1, _COMMANDS_REMEMBERED)
+        remember(state.memory.setdefault(_COMMANDS, {}), known_as(info["id"]), 1, _COMMANDS_REMEMBERED)
     asked, found = [], Parts()
     for name, part in parts:
         kind = kind_of(part, facts)
@@ -151,7 +151,7 @@ def _executed(name: str, part: Record, info: Record, *, over: bool) -> Parts:
 def _is_a_commands(info: Record, state: LogState) -> bool:
     """Whether a message has only what a human's command ran, so that no model answered."""
     parent = info.get("parentID")
-    if not isinstance(parent, str) or parent not in state.memory.get(_COMMANDS, {}):
+    if not isinstance(parent, str) or known_as(parent) not in state.memory.get(_COMMANDS, {}):
         return False
     return usage_of(info, ()).input_tokens is None
 

@@ -8,13 +8,14 @@ from contextlib import suppress
 from operator import attrgetter
 from os.path import basename
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import digest, fields, text
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
+from agtrace_indexer.providers.opencode.changes import known_as, print_of
 from agtrace_indexer.providers.opencode.order import followed
 from agtrace_indexer.providers.opencode.records import (
     HEAD,
@@ -40,23 +41,23 @@ def logs(container: Container) -> Iterable[LogInside]:
     for file in container.files:
         match PurePath(file.path[len(container.path) + 1 :]).parts:
             case ("session", _, _):
-                heads[PurePath(file.path).stem] = file
+                heads[_stem(file)] = file
             case ("message", session, _):
                 messages.setdefault(session, []).append(file)
             case ("part", *above, _):
                 parts.setdefault(above[0] if above else "", []).append(file)
     heads = {(stem if stem in messages else _id_in(head)): head for stem, head in heads.items()}
-    stems = {PurePath(file.path).stem for files in messages.values() for file in files}
+    stems = {_stem(file) for files in messages.values() for file in files}
     shared = [file for name, files in parts.items() if name not in stems for file in files]
     for session in sorted(heads.keys() | messages.keys()):
         own = [*messages.get(session, ()), *([heads[session]] if session in heads else [])]
-        own += [part for message in messages.get(session, ()) for part in parts.get(PurePath(message.path).stem, ())]
+        own += [part for message in messages.get(session, ()) for part in parts.get(_stem(message), ())]
         yield LogInside(session, _stamp([*own, *shared]), 1 + sum(file.size for file in own))
 
 
 def _id_in(head: Found) -> str:
     """Return the id in the file of a session, which is its name's unless somebody renamed it."""
-    stem = PurePath(head.path).stem
+    stem = _stem(head)
     with suppress(OSError):
         named = text(_content(head).get("id"))
         return named if named and "/" not in named else stem
@@ -80,56 +81,72 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
     known: dict[str, list[Any]]
     facts, known = position or ("", {})
     files = _listed(os.path.join(root, "message", session))
-    gone = sorted({id for name, (_, _, id, _) in known.items() if name not in files})
+    present = set(map(known_as, files))
+    gone = sorted(known_as(told[2]) if told[2] else name for name, told in known.items() if name not in present)
     if gone:
-        known = {name: told for name, told in known.items() if name in files}
+        known = {name: told for name, told in known.items() if name in present}
         yield Row(0, written({"removed": gone}), (facts, known))
     head = _head(root, session)
     if head is not None and head.stamp != facts:
         facts = head.stamp
         yield Row(0, written({"session": _content(head)}), (facts, known))
-    for name, record in _changed(root, files, known):
-        yield Row(known[name][0], record, (facts, known))
+    for number, record in _changed(root, files, known):
+        yield Row(number, record, (facts, known))
 
 
-def _changed(root: str, files: Mapping[str, Found], known: dict[str, list[Any]]) -> Iterator[tuple[str, bytes]]:
-    """Yield the messages that changed, by the names of their files, and note them in `known`.
+class _Message(NamedTuple):
+    """The file of a message."""
 
-    That has for each its number, its fingerprint, its id, and whether it is the model's.
+    stem: str
+    """Its name without `.json`: its id, unless somebody renamed it."""
+    file: Found
+    id: str
+    assistant: bool
+    info: Record | None
+    """Its content, if it was read."""
+
+
+def _changed(root: str, files: Mapping[str, Found], known: dict[str, list[Any]]) -> Iterator[tuple[int, bytes]]:
+    """Yield the messages that changed, with their numbers, and note them in `known`.
+
+    That has for each its number, its fingerprint, its id if its file has another name, and whether it is the model's.
     """
     flat = _flat_parts(root)
-    infos = _infos(files, known)
-    roles = [infos[name][1] if name in infos else known[name][3] for name in files]
-    number = max((told[0] for told in known.values()), default=0)
-    for (name, file), past in zip(files.items(), followed(roles), strict=True):
-        id = infos[name][0] if name in infos else known[name][2]
-        parts = _listed(os.path.join(root, "part", id)) if _is_name(id) else {}
-        held = [*parts.values(), *flat.get(id, ())]
-        print = digest(f"{file.stamp}/{_stamp(held)}/{past}")[:12]
-        if name in known and known[name][1] == print:
+    newest = max((told[0] for told in known.values()), default=0)
+    messages = [*_messages(files, known)]
+    for message, past in zip(messages, followed(message.assistant for message in messages), strict=True):
+        name, before = known_as(message.stem), known.get(known_as(message.stem))
+        parts = _listed(os.path.join(root, "part", message.id)) if _is_name(message.id) else {}
+        held = [*parts.values(), *flat.get(message.id, ())]
+        print = print_of(message.file.stamp, _stamp(held), past)
+        if before is not None and before[1] == print:
             continue
-        if name not in known:
-            number += 1
-        info = (infos[name][2] if name in infos else None) or _info(file)
-        known[name] = [known[name][0] if name in known else number, print, id, is_assistant(info)]
-        yield name, message_record({**info, "id": id}, _parts(held), followed=past)
+        newest += before is None
+        info = message.info or _info(message.file)
+        number = newest if before is None else before[0]
+        known[name] = [number, print, "" if message.id == message.stem else message.id, is_assistant(info)]
+        yield number, message_record({**info, "id": message.id}, _parts(held), followed=past)
 
 
-def _infos(files: Mapping[str, Found], known: Mapping[str, Any]) -> dict[str, tuple[str, bool, Record | None]]:
-    """Return id, role and content of the messages that are new; of many, the content is read again later."""
-    found: dict[str, tuple[str, bool, Record | None]] = {}
+def _messages(files: Mapping[str, Found], known: Mapping[str, list[Any]]) -> Iterator[_Message]:
+    """Yield the messages in order. New ones are read for who speaks; of many, the content is read again later."""
     left = _KEPT
-    for name, file in files.items():
-        if name not in known:
-            info = _info(file)
-            left -= file.size
-            found[name] = (info["id"], is_assistant(info), info if left > 0 else None)
-    return found
+    for stem, file in files.items():
+        if (before := known.get(known_as(stem))) is not None:
+            yield _Message(stem, file, before[2] or stem, before[3], None)
+            continue
+        info = _info(file)
+        left -= file.size
+        yield _Message(stem, file, info["id"], is_assistant(info), info if left > 0 else None)
 
 
 def _info(file: Found) -> Record:
     info = _content(file)
-    return {**info, "id": text(info.get("id")) or PurePath(file.path).stem}
+    return {**info, "id": text(info.get("id")) or _stem(file)}
+
+
+def _stem(file: Found) -> str:
+    return PurePath(file.path).stem
 
 
 def _parts(files: Iterable[Found]) -> Iterator[Record]:
@@ -138,7 +155,7 @@ def _parts(files: Iterable[Found]) -> Iterator[Record]:
         with suppress(FileNotFoundError):  # deleted just now
             left -= file.size
             part = _content(file, LONGEST if left > 0 else HEAD)
-            yield {**part, "id": text(part.get("id")) or PurePath(file.path).stem}
+            yield {**part, "id": text(part.get("id")) or _stem(file)}
 
 
 def _flat_parts(root: str) -> dict[str, list[Found]]:
@@ -169,7 +186,7 @@ def _head(root: str, session: str) -> Found | None:
 def _listed(folder: str) -> dict[str, Found]:
     """Return the JSON files in a folder in the order of their names, which is that of their ids."""
     files = sorted(walk([folder]), key=attrgetter("path"))
-    return {basename(file.path): file for file in files if file.oddity is None and file.path.endswith(".json")}
+    return {_stem(file): file for file in files if file.oddity is None and file.path.endswith(".json")}
 
 
 def _is_name(id: str) -> bool:
