@@ -440,6 +440,11 @@ def test_the_homes_of_the_agents_follow_their_variables(
         own_home / ".codex" / "sessions",
         own_home / ".codex" / "archived_sessions",
         own_home / ".gemini" / "tmp",
+        *(
+            own_home / ".local" / "share" / folder / name
+            for folder in ("opencode", "kilo", "mimocode")
+            for name in (f"{folder}.db", "storage")
+        ),
     ]
     for number, home in ((1, "one"), (2, "two")):
         write(tmp_path / home / "projects" / "-p" / "a.jsonl", claude(number))

@@ -505,8 +505,8 @@ def test_each_fork_has_a_name_and_a_home_of_its_own(folder: str, name: str, prov
     assert not [row for row in found["files"] if "auth.json" in row[0]]
 
 
-def test_a_database_that_a_variable_names_is_read_under_any_name(tmp_path: Path) -> None:
-    place = tmp_path / "elsewhere" / "mine.sqlite"
+def test_a_database_that_a_variable_names_is_read(tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere" / "my-opencode.sqlite"
     with closing(database(place)) as connection:
         tidal().into_database(connection)
     data = tmp_path / "index"

@@ -6,7 +6,6 @@ its parser is loaded when a log is read.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
@@ -146,15 +145,11 @@ class Containers(NamedTuple):
     `(.*/nest\\.db)(?:-wal|-shm|-journal)?`."""
     source: Callable[[], Source]
     """Loads the reader."""
-    variable: str = ""
-    """The environment variable whose value may be the absolute path of another such container; empty if none."""
 
     def of(self, path: str) -> str | None:
         """Return the path of the container that a file belongs to; None for any other file."""
         found = self.files.fullmatch(path)
-        if found is not None:
-            return found[1]
-        return path if self.variable and path == os.environ.get(self.variable) else None
+        return None if found is None else found[1]
 
 
 class Sign(NamedTuple):

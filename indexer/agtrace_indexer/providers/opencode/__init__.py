@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _FORKS = ("kilo", "mimocode")
 """The folders of the forks, whose trees of files are theirs."""
 
+_NAMED = r"(?:[^/]*[-_.])?{}(?:[-_.][^/]*)?\.(?:db|sqlite3?)"
+"""The names of its databases: other channels than the usual one have `opencode-<channel>.db`."""
+
 _SMALL_FILE = r"(?:session/[^/]+/ses_[^/]+|message/[^/]+/msg_[^/]+|part/(?:[^/]+/)?[^/]+)\.json"
 """The files of a tree that say something of sessions: not `session_diff`, whose files repeat whole changes."""
 
@@ -78,9 +81,9 @@ def agent(
         ),
         forms=Forms("ses_", _log_of, _rank),
         containers=(
-            Containers(re.compile(rf"(.*/{folder}(?:-[^/]*)?\.db)(?:-wal|-shm|-journal)?", re.S), _rows, variable),
+            Containers(re.compile(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL), _rows),
             Containers(
-                re.compile(rf"({tree}/storage(?:_[^/]*)?)(?:/{_SMALL_FILE})?", re.S),
+                re.compile(rf"({tree}/storage(?:_[^/]*)?)(?:/{_SMALL_FILE})?", re.DOTALL),
                 _small_files,
             ),
         ),
