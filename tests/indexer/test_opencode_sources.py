@@ -97,9 +97,10 @@ SELECT s.uid, e.event_index, e.type, e.ts, e.turn_index, e.step_index, n.text, e
 WHERE e.superseded_by IS NULL ORDER BY s.uid, e.event_index
 """
 _SESSIONS = """
-SELECT uid, own_id, provider, parent_id, kind, agent_type, cwd, version, model, title, description, turn_count,
+SELECT uid, own_id, provider, parent_id, kind, agent_type, cwd, version, title, description, turn_count,
   tool_calls, failed_calls, input_tokens, output_tokens, total_tokens, responses FROM session ORDER BY uid
 """
+"""Without the model, which is the newest one seen, even if what it said was taken back."""
 
 
 def what_counts(data: Path) -> dict[str, Any]:
@@ -184,6 +185,7 @@ class Agent:
             self.story.messages.append(answer(self.number, time=begun, tokens=tokens(0, 0)))
         elif what == "revert":
             del self.story.messages[chance % (len(self.story.messages) + 1) :]
+            self.do("ask", chance)  # only the next prompt deletes what was undone
         elif what == "title":
             self.story.session["title"] = f"Tides {chance}"
         elif self.answers:
