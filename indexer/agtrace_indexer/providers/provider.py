@@ -145,10 +145,12 @@ class Containers(NamedTuple):
     `(.*/nest\\.db)(?:-wal|-shm|-journal)?`."""
     source: Callable[[], Source]
     """Loads the reader."""
+    hint: str = ""
+    """A part of every such path: other paths are told by it in a hundredth of the time that the pattern takes."""
 
     def of(self, path: str) -> str | None:
         """Return the path of the container that a file belongs to; None for any other file."""
-        found = self.files.fullmatch(path)
+        found = self.files.fullmatch(path) if self.hint in path else None
         return None if found is None else found[1]
 
 

@@ -81,10 +81,11 @@ def agent(
         ),
         forms=Forms("ses_", _log_of, _rank),
         containers=(
-            Containers(re.compile(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL), _rows),
+            Containers(re.compile(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL), _rows, folder),
             Containers(
                 re.compile(rf"({tree}/storage(?:_[^/]*)?)(?:/{_SMALL_FILE})?", re.DOTALL),
                 _small_files,
+                "/storage",
             ),
         ),
         tools=_TOOLS,
