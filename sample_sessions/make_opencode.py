@@ -117,10 +117,10 @@ def figures(given: int, said: int, thought: int = 0, read: int = 0) -> Json:
 
 
 def tide_gate() -> tuple[Session, Session]:
-    """7 November: the tide gate test hangs. The second session is the sub-agent's."""
-    told = Session("0311aa", datetime(2026, 11, 7, 9, 0, 0, tzinfo=UTC), "Tide gate test hangs", "1.18.4")
+    """30 October: the tide gate test hangs. The second session is the sub-agent's."""
+    told = Session("0311aa", datetime(2026, 10, 30, 9, 0, 0, tzinfo=UTC), "Tide gate test hangs", "1.18.4")
     child = Session(
-        "0310bb", datetime(2026, 11, 7, 9, 2, 0, tzinfo=UTC), "Find every sleep (@explore subagent)", "1.18.4",
+        "0310bb", datetime(2026, 10, 30, 9, 2, 0, tzinfo=UTC), "Find every sleep (@explore subagent)", "1.18.4",
         parent=told.id,
     )  # fmt: skip
     told.ask(

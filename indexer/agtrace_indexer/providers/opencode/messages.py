@@ -91,7 +91,7 @@ def _user_parts(info: Record, parts: list[tuple[str, Record]], state: LogState) 
         elif part.get("type") == "subtask":
             found[name] = _dated(User(command(part), UserKind.COMMAND), info)
         else:
-            found |= _other_parts(name, part, info, state, step=False)
+            found |= _other_parts(name, part, info, state)
     images = [placed for _, part in parts if (placed := attachment(part))]
     if asked or images:
         kind = UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN
@@ -124,7 +124,7 @@ def _model_parts(info: Record, parts: list[tuple[str, Record]], state: LogState,
             case "tool":
                 found |= _executed(name, part, info, over=over)
             case _:
-                found |= _other_parts(name, part, info, state, step=True)
+                found |= _other_parts(name, part, info, state)
     if not _is_a_commands(info, state):
         figures = usage_of(info, (part for _, part in parts if part.get("type") == "step-finish"))
         found["usage"] = _dated(figures, info, time.get("completed"), step=True)
@@ -165,7 +165,7 @@ def _failed(error: Record, info: Record) -> Draft:
     else:
         status = fields(data).get("statusCode")
         notice = Notification("error", f"{name}{f' {status}' if type(status) is int else ''}: {why}".removesuffix(": "))
-    draft = _dated(notice, info, fields(info.get("time")).get("completed"), step=True)
+    draft = _dated(notice, info, fields(info.get("time")).get("completed"))
     draft.ends_turn = name == "MessageAbortedError"
     return draft
 
@@ -173,7 +173,7 @@ def _failed(error: Record, info: Record) -> Draft:
 # --- of either ---
 
 
-def _other_parts(name: str, part: Record, info: Record, state: LogState, *, step: bool) -> Parts:
+def _other_parts(name: str, part: Record, info: Record, state: LogState) -> Parts:
     """Return what other parts say: a compaction, a retry, the files that a step changed, a part of an unknown type."""
     kind = text(part.get("type")) or "part"
     if kind in _LEFT_OUT:
@@ -193,4 +193,4 @@ def _other_parts(name: str, part: Record, info: Record, state: LogState, *, step
         case _:
             notice = unknown(kind, part, state)
     when = fields(part.get("time"))
-    return {name: _dated(notice, info, when.get("created") or when.get("start"), step=step)}
+    return {name: _dated(notice, info, when.get("created") or when.get("start"))}
