@@ -49,5 +49,7 @@ def variables() -> dict[str, str]:
 
     from agtrace.settings.sources import variables
 
-    homes = [agent.home for agent in AGENTS.values()]
-    return variables() | {home.variable: home.meaning for home in homes if home.variable}
+    found = variables()
+    for agent in AGENTS.values():
+        found |= agent.home.variables
+    return found

@@ -194,9 +194,9 @@ def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_ru
 def test_health_tells_how_the_index_is(indexed: Path) -> None:
     said = agtrace_here("health")
     assert (said.code, said.err) == (0, "")
-    assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +16 *$", said.out, re.M)
+    assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +19 *$", said.out, re.M)
     read = agtrace_here("read", "ax://health").out
-    assert json.loads(read.partition("\n\n")[2])["index"]["sessions"] == 16
+    assert json.loads(read.partition("\n\n")[2])["index"]["sessions"] == 19
 
 
 # -- the width of the terminal -------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import zstandard
+from agtrace_indexer.providers.registry import container_of
 
 from agtrace.health.detectors.registry import DETECTORS
 from tests.conftest import REAL_LOGS, SAMPLES
@@ -60,7 +61,7 @@ def real() -> tuple[Source, ...]:
 
 def _below(root: Path) -> Iterator[Source]:
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
-        if path.is_file() and path.name.endswith((".jsonl", ".jsonl.zst", ".json")):
+        if container_of(str(path)) is None and path.is_file() and path.name.endswith((".jsonl", ".jsonl.zst", ".json")):
             name = path.relative_to(root).as_posix().removesuffix(".zst")
             yield from (Source(name, *found) for found in islice(_cut(_content(path)), WINDOWS))
 

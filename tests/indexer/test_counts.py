@@ -37,6 +37,9 @@ NO_SESSION_LOGS = {
 }
 """Endings of the paths of files in the agents' folders that hold no log of theirs, with the reason."""
 
+SMALL_FILES = "opencode"
+"""The agent whose files are no logs of their own, but make up logs: `test_opencode_counts.py` compares these."""
+
 _COUNTS = """
 SELECT f.path, f.status, f.provider, f.records, f.unreadable_lines,
   (SELECT coalesce(sum(tool_calls + copied_tool_calls), 0) FROM session WHERE file_id = f.id) AS calls,
@@ -113,7 +116,7 @@ def compared(rows: list[dict[str, str]], column: str) -> list[dict[str, str]]:
 
 
 def test_every_published_file_was_looked_at(counted: dict[str, Counted], expected: list[dict[str, str]]) -> None:
-    assert {row["file"] for row in expected} <= counted.keys()
+    assert {row["file"] for row in expected if row["provider"] != SMALL_FILES} <= counted.keys()
 
 
 def test_tool_calls_are_those_counted_independently(
@@ -207,6 +210,8 @@ def test_gemini_calls_and_failures_are_those_of_the_reference(counted: dict[str,
 
 def test_what_is_no_log_of_an_agent_is_left_alone(counted: dict[str, Counted], expected: list[dict[str, str]]) -> None:
     for row in expected:
+        if row["provider"] == SMALL_FILES:
+            continue
         found, no_session = counted[row["file"]], row["file"].endswith(tuple(NO_SESSION_LOGS))
         ours = row["provider"] in READ and not no_session
         conversation = row["fmt"] in ("claude", "codex-env", "copilot", "gemini", "gemini-json")

@@ -519,7 +519,7 @@ def test_a_home_that_is_set_replaces_the_default_one_and_an_empty_list_is_no_hom
     assert homes({"CLAUDE_CONFIG_DIR": " , "}, home) == rest
     assert homes({"CLAUDE_CONFIG_DIR": "/a,/b c ,"}, home) == [Path("/a/projects"), Path("/b c/projects"), *rest]
     moved = homes({"CODEX_HOME": "/c", "GEMINI_CLI_HOME": "/g"}, home)
-    assert moved[1:] == [Path("/c/sessions"), Path("/c/archived_sessions"), Path("/g/.gemini/tmp")]
+    assert moved[1:4] == [Path("/c/sessions"), Path("/c/archived_sessions"), Path("/g/.gemini/tmp")]
 
 
 def test_no_root_at_all_is_nothing_to_index(log: ClaudeLog, database: Path) -> None:

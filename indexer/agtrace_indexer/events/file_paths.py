@@ -20,6 +20,9 @@ from agtrace_indexer.events.tools import Tools
 _MOST_PATHS = 200
 _LONGEST_PATH = 1000
 _WRITERS = re.compile(r"write|edit|patch|replace|create|update|delete|remove|move|rename|insert|save", re.I)
+_OF_PATCHES = frozenset({"input", "patch", "patchText"})
+"""Arguments that contain a patch; without one of these, the names of arguments may be the changed files."""
+
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.M)
 
 
@@ -48,7 +51,7 @@ def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:
     arguments = call.arguments
     if isinstance(arguments, dict) and "patch" in call.name:
         arguments = arguments.get("changes", arguments)
-        if isinstance(arguments, dict) and "input" not in arguments and "patch" not in arguments:
+        if isinstance(arguments, dict) and _OF_PATCHES.isdisjoint(arguments):
             yield from ((path, "write") for path in arguments if "/" in path or "." in path)
             return
     for text in _texts(arguments):

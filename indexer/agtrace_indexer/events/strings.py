@@ -18,9 +18,9 @@ _LONGEST_REMEMBERED = 256
 _LONGEST_ID = 256
 _SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _is_usual = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|srvtoolu|msg|req|call|fc|ctc|rs|resp)_[0-9A-Za-z]{1,64}"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|srvtoolu|msg|prt|ses|req|call|fc|ctc|rs|resp)_[0-9A-Za-z]{1,64}"
 ).fullmatch
-"""The usual ids of lines, responses and calls: they aren't searched for secrets."""
+"""The usual ids of lines, responses, sessions and calls: they aren't searched for secrets."""
 
 
 def start() -> None:

@@ -19,7 +19,7 @@ from agtrace_indexer.events.assembly import Ending, Event, Supersession, Thread
 from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.events.identity import line_identity
-from agtrace_indexer.events.strings import masked_json, plain_id
+from agtrace_indexer.events.strings import masked, masked_json, plain_id
 from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.session_buffer import SessionBuffer
@@ -279,9 +279,19 @@ class Store:
 
 def _without_secrets(state: dict[str, Any]) -> bytes:
     """Return a parser's state as JSON: its strings were masked on reading, and anything else it kept is masked here."""
-    data = orjson.dumps(state)
-    apart = _KEY_ENDS.sub('"\n', data.decode())  # one field's name must not say anything about another field
-    return orjson.dumps(masked_json(state)) if suspicious(apart) else data
+    return orjson.dumps(_masked_where_due(state))
+
+
+def _masked_where_due(value: Any) -> Any:
+    """Mask the strings of a JSON value; a part of it in which nothing is suspicious is only looked at as a whole."""
+    if not isinstance(value, (dict, list)) or not value:
+        return masked_json(value)
+    apart = _KEY_ENDS.sub('"\n', orjson.dumps(value).decode())  # one field's name mustn't say anything about another
+    if not suspicious(apart):
+        return value
+    if isinstance(value, list):
+        return [_masked_where_due(item) for item in value]
+    return {masked(key): _masked_where_due(item) for key, item in value.items()}
 
 
 _KEY_ENDS = re.compile(r'(?<!\\)":')

@@ -30,6 +30,24 @@ _LOOKED_AT = 1_000
 """Characters of a notification's text in which a sign is searched for."""
 
 
+class Database(NamedTuple):
+    """The database in which an agent keeps its logs, if a variable of its own can name another one."""
+
+    variable: str
+    """The environment variable: an absolute path, or one relative to the folder of the database."""
+    meaning: str
+    """The meaning of the variable and its default, for the table of settings."""
+    folder: str
+    """The folder of the database in its home."""
+    name: str
+    """Its name if the variable isn't set: `nest.db`."""
+
+    def path(self, home: Path, environment: Mapping[str, str]) -> Path:
+        """Return its path on a machine with these variables; a variable that names a folder is ignored."""
+        own, named = home / self.folder, environment.get(self.variable)
+        return own / (self.name if not named or (own / named).is_dir() else named)
+
+
 class Home(NamedTuple):
     """The folder in which an agent keeps its logs."""
 
@@ -40,9 +58,17 @@ class Home(NamedTuple):
     folder: str
     """Its path below the user's home if the variable isn't set: `.codex`."""
     logs: tuple[str, ...]
-    """The folders in it that contain logs: `sessions`."""
+    """The folders in it that contain logs: `sessions`; of names with `*`, those that exist."""
     several: bool = False
     """Whether the variable may name several folders, separated by commas."""
+    database: Database | None = None
+    """A database among the logs."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that move the logs, with their meanings."""
+        named = {} if self.database is None else {self.database.variable: self.database.meaning}
+        return ({self.variable: self.meaning} if self.variable else {}) | named
 
     def roots(self, environment: Mapping[str, str], home: Path) -> list[Path]:
         """Return the folders of logs on a machine with these variables, whether they exist or not."""
@@ -53,7 +79,11 @@ class Home(NamedTuple):
             folders = [Path(part.strip()) for part in named.split(",") if part.strip()]
         else:
             folders = [Path(named) if named else home / self.folder]
-        return [folder / logs for folder in folders for logs in self.logs]
+        found = [] if self.database is None else [self.database.path(folder, environment) for folder in folders]
+        for folder in folders:
+            for logs in self.logs:
+                found += sorted(folder.glob(logs)) if "*" in logs else [folder / logs]
+        return found
 
 
 class Forms(NamedTuple):
@@ -115,10 +145,12 @@ class Containers(NamedTuple):
     `(.*/nest\\.db)(?:-wal|-shm|-journal)?`."""
     source: Callable[[], Source]
     """Loads the reader."""
+    hint: str = ""
+    """A part of every such path: other paths are told by it in a hundredth of the time that the pattern takes."""
 
     def of(self, path: str) -> str | None:
         """Return the path of the container that a file belongs to; None for any other file."""
-        found = self.files.fullmatch(path)
+        found = self.files.fullmatch(path) if self.hint in path else None
         return None if found is None else found[1]
 
 

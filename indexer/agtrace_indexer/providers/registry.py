@@ -9,6 +9,9 @@ from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.copilot import COPILOT, COPILOT_CHAT
 from agtrace_indexer.providers.gemini import GEMINI
+from agtrace_indexer.providers.kilo import KILO
+from agtrace_indexer.providers.mimo_code import MIMO_CODE
+from agtrace_indexer.providers.opencode import OPENCODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +22,13 @@ if TYPE_CHECKING:
     from agtrace_indexer.events.drafts import Record
     from agtrace_indexer.providers.provider import Agent, Parser, Source
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, COPILOT, COPILOT_CHAT)}
+_AGENTS = (
+    CLAUDE_CODE, CODEX, GEMINI,
+    COPILOT, COPILOT_CHAT,
+    OPENCODE, KILO, MIMO_CODE,
+)  # fmt: skip
+
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in _AGENTS}
 """The agents by name; to add one, write its package and list it here."""
 
 

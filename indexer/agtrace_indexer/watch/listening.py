@@ -49,8 +49,8 @@ class Listener:
         self._roots, self._ignored = tuple(roots), ignored
         self._file = flags.MODIFY | flags.ATTRIB | flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO
         self._folder = self._file | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
-        self._watched: dict[int, tuple[str, str]] = {}
-        """A folder and the beginning of the paths that count in it, by watch descriptor."""
+        self._watched: dict[int, tuple[str, tuple[str, ...]]] = {}
+        """A folder and the beginnings of the paths that count in it, by watch descriptor."""
         self._left = _watches() // _SHARE
         self._inotify = INotify(nonblocking=True)
         try:
@@ -73,11 +73,11 @@ class Listener:
         """
         changed: set[str] = set()
         for event in self._inotify.read(timeout=0):
-            folder, beginning = self._watched.get(event.wd, ("", ""))
+            folder, beginnings = self._watched.get(event.wd, ("", ()))
             if not folder or not event.name or event.mask & ~self._file:
                 return None  # a folder came, went or moved; a file system was unmounted; events were lost
             path = os.path.join(folder, event.name)
-            if path.startswith(beginning) and not path.startswith(self._ignored):
+            if path.startswith(beginnings) and not path.startswith(self._ignored):
                 changed.add(path)
         return frozenset(changed)
 
@@ -102,9 +102,10 @@ class Listener:
     def _watch(self, folder: str, beginning: str) -> None:
         """Watch a folder before it is listed, so that nothing that comes into it later is missed."""
         descriptor = self._inotify.add_watch(folder, self._folder)
-        watched = (folder, beginning)
-        if self._watched.setdefault(descriptor, watched) != watched:
+        known, beginnings = self._watched.get(descriptor, (folder, ()))
+        if known != folder:
             raise OSError(errno.ELOOP, "a folder has several paths")
+        self._watched[descriptor] = (folder, (*beginnings, beginning))
         self._left -= 1
         if self._left < 0:
             raise OSError(errno.ENOSPC, "too many folders")

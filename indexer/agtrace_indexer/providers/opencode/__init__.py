@@ -1,0 +1,133 @@
+"""OpenCode: its database since 1.2, its tree of small files before, and its exports (indexer/README.md).
+
+Kilo CLI and MiMo Code are forks with the same tables under other names: `agent` describes any of the three.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import (
+    Agent,
+    Containers,
+    Database,
+    Forms,
+    Home,
+    Notices,
+    Parser,
+    Sign,
+    Source,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FORKS = ("kilo", "mimocode")
+"""The folders of the forks, whose trees of files are theirs."""
+
+_NAMED = r"(?:[^/]*[-_.])?{}(?:[-_.][^/]*)?\.(?:db|sqlite3?)"
+"""The names of its databases: other channels than the usual one have `opencode-<channel>.db`."""
+
+_SMALL_FILE = r"(?:session/[^/]+/ses_[^/]+|message/[^/]+/msg_[^/]+|part/(?:[^/]+/)?[^/]+)\.json"
+"""The files of a tree that say something of sessions: not `session_diff`, whose files repeat whole changes."""
+
+_SHARED = "the folder with the data of OpenCode, Kilo CLI and MiMo Code; default ~/.local/share"
+
+_TOOLS = Tools(
+    shells=frozenset({"bash"}),
+    reading=frozenset({"codesearch", "glob", "grep", "list", "lsp", "skill", "todoread", "webfetch", "websearch"}),
+    asking=frozenset({"plan_enter", "plan_exit", "question"}),
+    questioning=frozenset({"question"}),
+    starting=frozenset({"task"}),
+    servers=("agtrace_",),
+    commands=("command",),
+    paths=("filePath",),
+    removed=("oldString",),
+    added=("newString",),
+    contents=("content",),
+)
+
+_NOTICES = Notices(
+    api_errors=frozenset({"error"}),
+    retried_errors=frozenset({"retry"}),
+    interruptions=(Sign("aborted"),),
+    compactions=(Sign("compaction"),),
+)
+
+
+def agent(
+    name: str, title: str, command: str, *, folder: str, variable: str, parser: Callable[[], Parser], tree: str
+) -> Agent:
+    """Describe OpenCode or one of its forks.
+
+    `folder` is the name of its data folder and of its database, `variable` the one that names another database,
+    and `tree` a pattern for the folders above its tree of files, `storage`.
+    """
+    return Agent(
+        name=name,
+        title=title,
+        parser=parser,
+        home=Home(
+            "XDG_DATA_HOME",
+            _SHARED,
+            ".local/share",
+            (f"{folder}/storage", f"{folder}/{folder}-*.db"),
+            database=Database(
+                variable, f"the database of {title}; default {folder}.db in its data", folder, f"{folder}.db"
+            ),
+        ),
+        forms=Forms("ses_", _log_of, _rank),
+        containers=(
+            Containers(re.compile(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL), _rows, folder),
+            Containers(
+                re.compile(rf"({tree}/storage(?:_[^/]*)?)(?:/{_SMALL_FILE})?", re.DOTALL),
+                _small_files,
+                "/storage",
+            ),
+        ),
+        tools=_TOOLS,
+        notices=_NOTICES,
+        hidden_reasoning="encrypted",
+        longest_command_ms=None,
+        command=command,
+        resumes=("--session",),
+        keys_remembered=None,  # any row can change or be deleted
+    )
+
+
+def _parser() -> Parser:
+    from agtrace_indexer.providers.opencode import parser
+
+    return parser
+
+
+def _rows() -> Source:
+    from agtrace_indexer.providers.opencode import database
+
+    return database
+
+
+def _small_files() -> Source:
+    from agtrace_indexer.providers.opencode import storage
+
+    return storage
+
+
+def _log_of(folder: str, name: str) -> tuple[str, str] | None:
+    """Return the same for a session in the database and in the tree next to it, which 1.2 imported and left."""
+    above, _, container = folder.rpartition(os.sep)
+    return (above, name) if container.endswith(".db") or container == "storage" else None
+
+
+def _rank(path: str) -> tuple[bool, ...]:
+    return (not os.path.dirname(path).endswith(".db"),)
+
+
+OPENCODE = agent(
+    "opencode", "OpenCode", "opencode", folder="opencode", variable="OPENCODE_DB", parser=_parser,
+    tree="".join((".*", *(f"(?<!/{fork})" for fork in _FORKS))),
+)  # fmt: skip
+"""OpenCode: its logs, tools and notifications."""
