@@ -88,7 +88,7 @@ def test_a_list_of_projects_says_where_they_are_and_what_happened_last(samples: 
     assert lanternfish["root_path"] == "/home/mira/projects/lanternfish"
     assert tidepool["root_path"] == "/home/mira/projects/tidepool"
     assert tidepool["providers"] == ["claude_code", "codex", "copilot", "gemini", "opencode"]
-    assert lanternfish["last_activity"] == "2326-11-10T08:31:34Z"
+    assert lanternfish["last_activity"] == "2026-11-10T08:31:34Z"
     assert lanternfish["session_count"] + tidepool["session_count"] == 23
 
 

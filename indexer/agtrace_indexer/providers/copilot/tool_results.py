@@ -63,7 +63,7 @@ def _outcome(data: Record, said: str, call_id: str | None, tool: str, state: Log
     decision = state.memory.get("decided", {}).pop(call_id, None)
     succeeded = data.get("success")
     if succeeded is not True:
-        if decision is None and fields(data.get("error")).get("code") in _REFUSED:
+        if decision is None and text(fields(data.get("error")).get("code")) in _REFUSED:
             decision = Outcome.REJECTED
         if decision:
             return _Told(Outcome(decision), OutcomeSource.STRUCTURE)
