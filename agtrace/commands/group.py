@@ -38,6 +38,10 @@ _COMMANDS = {
         "List projects, with their sessions and cost.",
         lambda: import_module("agtrace.commands.projects").projects,
     ),
+    "watch": _Listed(
+        "Show what running sessions do, as they go.",
+        lambda: import_module("agtrace.commands.watch").watch,
+    ),
     "count": _Listed(
         "Count calls or tokens by tool, file, model, day ...",
         lambda: import_module("agtrace.commands.count").count,
