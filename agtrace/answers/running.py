@@ -77,8 +77,8 @@ class RunningSession:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the human has left it."""
-        return self.state == "closed"
+        """Whether the human has left it, or its log is gone."""
+        return self.state == "closed" or self.log_gone
 
 
 @dataclass(frozen=True, slots=True)

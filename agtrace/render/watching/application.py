@@ -114,20 +114,33 @@ class Overview(Screen[None]):
         """Draw what was found last."""
         if self._found is None or not self.is_mounted:
             return
-        width = max(self.size.width - 3, 1)  # a scroll bar, and a column on each side
+        width = max(self.size.width - 2, 4)  # a scroll bar, and a column before it
         sessions, listed = self._found.sessions, self.query_one(OptionList)
         passed = int(time.monotonic() - self._at)
-        prompts = [block(session, width, idle=session.idle_seconds + passed) + "\n" for session in sessions]
         ids = [session.session_id for session in sessions]
+        chosen = self._chosen(ids)
+        prompts = [
+            block(session, width, idle=session.idle_seconds + passed, chosen=session.session_id == chosen) + "\n"
+            for session in sessions
+        ]
         if ids == [option.id for option in listed.options]:
             for number, prompt in enumerate(prompts):
                 listed.replace_option_prompt_at_index(number, prompt)
         else:
-            chosen = listed.highlighted_option.id if listed.highlighted_option else None
             listed.set_options([Option(prompt, id=id) for prompt, id in zip(prompts, ids, strict=True)])
-            listed.highlighted = ids.index(chosen) if chosen in ids else (0 if ids else None)
+            listed.highlighted = None if chosen is None else ids.index(chosen)
         self.query_one("#heading", Static).update(heading(self._found))
         self._show_recent(width)
+
+    def _chosen(self, ids: list[str]) -> str | None:
+        """Return the session under the cursor, by its id; the first one if that is gone."""
+        option = self.query_one(OptionList).highlighted_option
+        chosen = None if option is None else option.id
+        return chosen if chosen in ids else next(iter(ids), None)
+
+    def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
+        """Move the mark of the cursor."""
+        self.show()
 
     def _show_recent(self, width: int) -> None:
         found, below = self._found, self.query_one("#recent", Static)
@@ -174,10 +187,16 @@ class WatchApp(App[None]):
     CSS = """
     Screen { background: ansi_default; }
     #heading { padding: 0 1; height: auto; max-height: 3; text-style: bold; }
-    #sessions { height: 1fr; border: none; padding: 0; background: ansi_default; }
-    #sessions > .option-list--option { padding: 0 1; }
+    #sessions { height: 1fr; border: none; padding: 0; background: ansi_default; 
+        scrollbar-size-vertical: 1; scrollbar-background: ansi_default; scrollbar-color: ansi_bright_black; }
+    #sessions > .option-list--option { padding: 0 1 0 0; }
+    #sessions > .option-list--option-highlighted, #sessions > .option-list--option-hover,
+    #sessions:focus > .option-list--option-highlighted {
+        background: ansi_default; color: ansi_default; text-style: none;
+    }
     #recent { padding: 1 1; height: 1fr; }
-    #items { height: 1fr; padding: 0 1; background: ansi_default; }
+    #items { height: 1fr; padding: 0 1; background: ansi_default; 
+        scrollbar-size-vertical: 1; scrollbar-background: ansi_default; scrollbar-color: ansi_bright_black; }
     #items > Static { height: auto; margin: 0 0 1 0; }
     #items > Static.call { margin: 0; }
     #head { padding: 0 1; height: auto; max-height: 5; border-bottom: solid ansi_bright_black; }

@@ -66,16 +66,20 @@ def state(session: RunningSession) -> Text:
     return Text(word, style=style)
 
 
-def block(session: RunningSession, width: int, *, idle: int | None = None) -> Text:
-    """Return a session on three lines of at most `width` cells; `idle` are the seconds since its last activity."""
+def block(session: RunningSession, width: int, *, idle: int | None = None, chosen: bool = False) -> Text:
+    """Return a session on three lines of at most `width` cells; `idle` are the seconds since its last activity.
+
+    The lines of a chosen one have a mark at their beginnings.
+    """
     seconds = session.idle_seconds if idle is None else idle
     about = " › ".join(filter(None, (session.title, session.request if session.request != session.title else None)))
+    room = width - 2
     lines = [
-        _row(_who(session), _figures(session, seconds), width),
-        _cut(Text("  ") + Text(plain_line(about or "(no request)")), width),
-        _cut(Text("  ") + _now(session), width),
+        _row(_who(session), _figures(session, seconds), room),
+        _cut(Text("  ").append(plain_line(about or "(no request)")), room),
+        _cut(Text("  ").append_text(_now(session)), room),
     ]
-    return Text("\n").join(lines)
+    return Text("\n").join(Text().append("▌ " if chosen else "  ", style="bold").append_text(line) for line in lines)
 
 
 def recent(sessions: tuple[Recent, ...], width: int) -> Iterator[Text]:
@@ -98,7 +102,7 @@ def told(item: Item) -> Text | None:
         case Turn():
             return Text(f"── turn {item.number} ── {when(item.time)}", style="dim")
         case Request():
-            return Text("› ", style="bold green") + Text(_long(item.text), style="bold")
+            return Text().append("› ", style="bold green").append(_long(item.text), style="bold")
         case Said():
             return Text(_long(item.text))
         case Execution():
@@ -109,10 +113,10 @@ def told(item: Item) -> Text | None:
 
 
 def _who(session: RunningSession) -> Text:
-    text = Text("● ", style="yellow" if session.waits_for_you else "dim" if session.is_closed else "cyan")
-    text.append(plain_line(session.project or "no project"), style="bold")
-    text.append(f"  {session.agent}  ", style="dim")
-    return text.append_text(state(session))
+    dot = "yellow" if session.waits_for_you else "dim" if session.is_closed else "cyan"
+    text = Text().append("● ", style=dot).append_text(state(session))
+    text.append(f"  {plain_line(session.project or 'no project')}", style="bold")
+    return text.append(f"  {session.agent}", style="dim")
 
 
 def _figures(session: RunningSession, idle: int) -> Text:
@@ -138,7 +142,7 @@ def _round(tokens: int) -> str:
 def _now(session: RunningSession) -> Text:
     text = Text(plain_line(session.now))
     if session.log_gone:
-        text = Text("its log was deleted  ", style="red") + text
+        text = Text().append("its log was deleted  ", style="red").append_text(text)
     if session.state == "unknown" and session.why:
         text.append(f"{'  ' if session.now else ''}({session.why})", style="dim")
     return text

@@ -98,7 +98,7 @@ class Conversation(Screen[None]):
     def _show_head(self) -> None:
         if not self.is_mounted:
             return
-        width = max(self.size.width - 2, 1)
+        width = max(self.size.width - 2, 4)
         text = Text(f"session {plain_line(self.uid)}", style="bold")
         if self._session is not None:
             passed = int(time.monotonic() - self._at)
