@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -36,7 +37,7 @@ _LEAST_REST, _MOST_REST = 0.1, 0.5
 
 
 class Lookout:
-    """Looks at the running sessions again and again. For one thread, but for `wake` and `read`."""
+    """Looks at the running sessions again and again. For one thread, but for `end` and `read`."""
 
     def __init__(
         self, settings: Settings, prices: PriceTable, *, within: float, clock: Callable[[], float] = time.time
@@ -46,6 +47,7 @@ class Lookout:
         self._index = Index(settings)
         self._changes = Changes(settings.database, home_roots(settings))
         self._behind, self._took = True, 0.0
+        self._ended = threading.Event()
 
     def look(self, seconds: float = 2.0) -> Running:
         """Return what is running, after bringing the index up to date for at most so long."""
@@ -79,12 +81,13 @@ class Lookout:
 
     def wait(self) -> None:
         """Return when it is time to look again."""
-        time.sleep(min(max(self._took, _LEAST_REST), _MOST_REST))
+        self._ended.wait(min(max(self._took, _LEAST_REST), _MOST_REST))
         self._changes.wait(_AGAIN if self._behind else _UNCHANGED)
 
-    def wake(self) -> None:
-        """End a wait, from any thread."""
-        self._changes.wake()
+    def end(self) -> None:
+        """End the wait that goes on, and any later one at once; from any thread."""
+        self._ended.set()
+        self._changes.end()
 
     def close(self) -> None:
         """Give the watches back to the system."""

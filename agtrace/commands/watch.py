@@ -99,7 +99,7 @@ class _Source:
 
     def __init__(self, lookout: Lookout) -> None:
         self._lookout = lookout
-        self.look, self.wait, self.wake = lookout.look, lookout.wait, lookout.wake
+        self.look, self.wait, self.end = lookout.look, lookout.wait, lookout.end
 
     def followed(self, uid: str, first_event: int | None) -> Followed:
         from agtrace.report.conversation.following import followed

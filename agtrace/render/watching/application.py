@@ -44,8 +44,8 @@ class Source(Protocol):
     def wait(self) -> None:
         """Return when it is time to look again."""
 
-    def wake(self) -> None:
-        """End a wait, from any thread."""
+    def end(self) -> None:
+        """End the wait that goes on, and any later one at once; from any thread."""
 
 
 class Looked(Message):
@@ -274,9 +274,12 @@ class WatchApp(App[None]):
         self._leave(INTERRUPTED)
 
     def _leave(self, code: int) -> None:
-        self._ending = True
-        self._source.wake()
         self.exit(return_code=code)
+
+    def on_unmount(self) -> None:
+        """End the thread that looks, however the application ends."""
+        self._ending = True
+        self._source.end()
 
     def _watch(self) -> None:
         """Look, and wait for changes, until the end."""

@@ -34,9 +34,10 @@ def _last_lines(path: str) -> Iterator[bytes]:
         descriptor = os.open(path, _HOW)
     except (OSError, ValueError):
         return
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return
     with os.fdopen(descriptor, "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return
         try:
             end = first = os.fstat(descriptor).st_size
             rest: bytes | None = None

@@ -13,7 +13,7 @@ _COMMAND = re.compile(r"\bagtrace\b")
 
 
 def settings_in(path: Path) -> dict[str, Any]:
-    """Return the settings in a JSON file, which may have comments; empty for a file that isn't there or can't be read."""
+    """Return the settings in a JSON file, which may have comments; nothing for one that can't be read."""
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return {}

@@ -25,7 +25,7 @@ _AGAIN = 60.0
 
 
 class Changes:
-    """Waits until something changes below the roots of an index. For one thread, but for `wake`.
+    """Waits until something changes below the roots of an index. For one thread, but for `end`.
 
     `otherwise` are the roots of an index that has none, or that isn't there yet.
     """
@@ -36,10 +36,12 @@ class Changes:
         self._told = threading.Event()
         self._notifications: Notifications | None = None
         self._failed = float("-inf")
+        self._ended = False
 
     def attend(self) -> None:
         """Be told of changes from now on: call it before looking at the logs, so that nothing in between is missed."""
-        self._told.clear()
+        if not self._ended:
+            self._told.clear()
         self._roots = self._current_roots()
         if self._notifications is not None and not self._is_outdated():
             return
@@ -58,8 +60,9 @@ class Changes:
             if self._told.wait(min(left, _ROOTS)) or self._is_outdated():
                 return
 
-    def wake(self) -> None:
-        """End a wait, from any thread."""
+    def end(self) -> None:
+        """End the wait that goes on, and any later one at once; from any thread."""
+        self._ended = True
         self._told.set()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Whether a turn of Gemini CLI goes on, by single records of its log of JSON lines.
 
-The CLI writes what the model said when it has said it, and a tool call once it has ended: after a text, the log doesn't
-tell whether the turn is over or a tool runs or waits for permission. A call that is written before its end has a status.
+After a text of the model the log doesn't tell whether the turn is over: some versions write a tool call only once it has
+ended. A call that is written before its end has a status.
 """
 
 from __future__ import annotations
@@ -27,4 +27,6 @@ def phase(record: dict[str, Any]) -> Phase | None:
 
 
 def _is_command(content: Any) -> bool:
-    return isinstance(content, str) and content.startswith(("/", "?"))
+    first = content[0] if isinstance(content, list) and content else content
+    text = first.get("text") if isinstance(first, dict) else first
+    return isinstance(text, str) and text.startswith(("/", "?"))
