@@ -26,10 +26,12 @@ _RECORDS = 400
 _OF_THE_HARNESS = frozenset({UserKind.COMMAND, UserKind.INJECTED, UserKind.COMPACTION_SUMMARY})
 
 
-def doing(connection: sqlite3.Connection, session: Session, last_at: int, now: int) -> Activity:
+def doing(
+    connection: sqlite3.Connection, session: Session, last_at: int, now: int, *, by_words: bool = True
+) -> Activity:
     """Return what a session does now; `last_at` is when something happened last in it or its sub-agents.
 
-    Times are milliseconds since 1970 UTC.
+    Times are milliseconds since 1970 UTC. `by_words`: whether the model's last text is examined for a question.
     """
     agent = AGENTS[session.provider]
     events = live.last_events(connection, session.id, _EVENTS)
@@ -40,7 +42,7 @@ def doing(connection: sqlite3.Connection, session: Session, last_at: int, now: i
         phase=None if session.gone else phase_of(session.path, agent),
         silent_ms=max(now - last_at, 0),
         interrupted=last is not None and _is_interruption(connection, last, agent),
-        asks=last is not None and last.type is EventType.MESSAGE and _asks(connection, last),
+        asks=by_words and last is not None and last.type is EventType.MESSAGE and _asks(connection, last),
     )
     return activity(seen, agent.tools)
 

@@ -42,6 +42,10 @@ _COMMANDS = {
         "Show what running sessions do, as they go.",
         lambda: import_module("agtrace.commands.watch").watch,
     ),
+    "statusline": _Listed(
+        "Print a line for Claude Code's status line.",
+        lambda: import_module("agtrace.commands.statusline").statusline,
+    ),
     "count": _Listed(
         "Count calls or tokens by tool, file, model, day ...",
         lambda: import_module("agtrace.commands.count").count,
@@ -121,6 +125,10 @@ _COMMANDS = {
     "roots": _Listed(
         "List what is kept fresh, or remove some.",
         lambda: import_module("agtrace.commands.roots").roots,
+    ),
+    "service": _Listed(
+        "Keep the index fresh in the background.",
+        lambda: import_module("agtrace.commands.service").service,
     ),
     "forget": _Listed(
         "Remove sessions from the index for good.",

@@ -1,7 +1,7 @@
 """Whether a turn of Gemini CLI goes on, by single records of its log of JSON lines.
 
-After a text of the model the log doesn't tell whether the turn is over: some versions write a tool call only once it has
-ended. A call that is written before its end has a status.
+After a text of the model the log doesn't tell whether the turn is over: some versions write a tool call only once it
+has ended. A call that is written before its end has a status.
 """
 
 from __future__ import annotations

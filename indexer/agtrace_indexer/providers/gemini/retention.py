@@ -1,7 +1,7 @@
 """How long Gemini CLI keeps its logs: `general.sessionRetention`, with `enabled` and `maxAge` (its settings reference).
 
-Since March 2026 it deletes sessions after 30 days unless that is switched off; before, it kept all unless it was switched
-on. The version isn't known here, so without the setting neither is certain.
+Since March 2026 it deletes sessions after 30 days unless that is switched off; before, it kept all unless it was
+switched on. The version isn't known here, so without the setting neither is certain.
 """
 
 from __future__ import annotations
