@@ -1,4 +1,4 @@
-"""A service of the user's that keeps the index fresh: the file that describes it, and the commands that start and stop it.
+"""A service of the user's that keeps the index fresh: the file that describes it, and what starts and stops it.
 
 Nothing here writes a file or runs a command: the caller does, after asking.
 """

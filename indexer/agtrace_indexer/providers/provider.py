@@ -182,6 +182,8 @@ class Retention(NamedTuple):
     file: str
     """The path of the settings file in which it is set, or would be."""
     is_set: bool
+    to_keep: str
+    """How a person makes it keep its logs: `set cleanupPeriodDays to 3650`."""
     refreshed: bool
     """Whether a hook in the same file runs agtrace."""
 

@@ -578,6 +578,9 @@ class Upkeep(Protocol[Connection]):
     def providers(self, connection: Connection) -> list[ProviderTotals]:
         """Return the totals of each agent."""
 
+    def sessions_gone(self, connection: Connection) -> dict[str, int]:
+        """Return, by agent, how many sessions, no sub-agents, the index holds whose logs were deleted."""
+
     def logs(self, connection: Connection) -> list[LogFile]:
         """Return all logs, by path."""
 

@@ -14,6 +14,7 @@ from agtrace_indexer.providers.provider import Retention
 from agtrace_indexer.providers.retention import runs_agtrace, settings_in
 
 _SETTING, _DAYS = "cleanupPeriodDays", 30
+_TO_KEEP = f"set {_SETTING} to 3650"
 
 
 def retention(environment: Mapping[str, str], home: Path) -> list[Retention]:
@@ -25,5 +26,5 @@ def _of(file: Path) -> Retention:
     settings = settings_in(file)
     days = settings.get(_SETTING)
     if not isinstance(days, (int, float)) or isinstance(days, bool) or days < 0:
-        return Retention(_DAYS, True, _SETTING, str(file), False, runs_agtrace(settings))
-    return Retention(float(days), True, _SETTING, str(file), True, runs_agtrace(settings))
+        return Retention(_DAYS, True, _SETTING, str(file), False, _TO_KEEP, runs_agtrace(settings))
+    return Retention(float(days), True, _SETTING, str(file), True, _TO_KEEP, runs_agtrace(settings))

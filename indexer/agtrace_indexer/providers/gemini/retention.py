@@ -16,6 +16,7 @@ from agtrace_indexer.providers.provider import Retention
 from agtrace_indexer.providers.retention import runs_agtrace, settings_in
 
 _SETTING, _DAYS = "general.sessionRetention", 30.0
+_TO_KEEP = f"set {_SETTING}.enabled to false"
 _AGE = re.compile(r"([0-9]{1,6})([hdwm])")
 _UNITS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 """Days; the CLI counts a month as 30."""
@@ -32,7 +33,9 @@ def _of(file: Path) -> Retention:
     found = general.get("sessionRetention") if isinstance(general, dict) else None
     enabled = found.get("enabled") if isinstance(found, dict) else None
     days = None if enabled is False else _days(found)
-    return Retention(days, isinstance(enabled, bool), _SETTING, str(file), found is not None, runs_agtrace(settings))
+    return Retention(
+        days, isinstance(enabled, bool), _SETTING, str(file), found is not None, _TO_KEEP, runs_agtrace(settings)
+    )
 
 
 def _days(found: Any) -> float:
