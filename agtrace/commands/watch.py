@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agtrace.commands.asking import usable
-from agtrace.commands.options import plain_json
+from agtrace.commands.options import plain_json, session_ids
 from agtrace.commands.printing import leave
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _ONCE_SECONDS = 10.0
 
 
 @click.command()
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=session_ids)
 @click.option("--within", default="30m", show_default=True, metavar="TIME",
               help="How long ago a running session was active last: 10m, 2h, 1d.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Print the sessions once instead.")
