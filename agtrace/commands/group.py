@@ -204,7 +204,7 @@ class _Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that was typed, or say how it is called here."""
         name = args[0]
-        if name in _MEANT and name not in self.commands:
+        if name in _MEANT and name not in self.commands and not ctx.resilient_parsing:
             raise click.UsageError(f"No such command {name!r}. Did you mean `agtrace {_MEANT[name]}`?", ctx)
         return super().resolve_command(ctx, args)
 

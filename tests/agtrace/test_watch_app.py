@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
-import struct
 import sys
-import termios
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +26,9 @@ from agtrace.render.watching.application import WatchApp
 from agtrace.sessions.prices import load as load_prices
 from agtrace.settings import load
 from tests.agtrace.live_logs import Claude, Codex
-from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
+from tests.agtrace.pseudo_terminal import SECONDS, in_terminal
+from tests.agtrace.terminal import agtrace, agtrace_here
 from tests.conftest import SAMPLES
-
-SECONDS = 20
-"""How long anything is waited for at most."""
 
 HOSTILE = "[red]red[/red] [@click=app.quit]x[/] \x1b[31mESC\x1b[0m \x1b]0;title\x07 [bold \u202e"
 
@@ -289,58 +281,6 @@ def test_within_says_how_long_ago_a_running_session_was_active(own_home: Path) -
 
 
 # -- a real terminal -------------------------------------------------------------------------------
-
-
-class Terminal:
-    """A process in a terminal of its own."""
-
-    def __init__(self, *arguments: str, columns: int, **environment: str) -> None:
-        self.text = ""
-        self.pid, self._terminal = pty.fork()
-        if self.pid == 0:
-            os.environ.update({"TERM": "xterm-256color", **environment})
-            os.execv(AGTRACE, ["agtrace", *arguments])
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
-    def until(self, wanted: str, seconds: float = SECONDS) -> None:
-        end = time.monotonic() + seconds
-        while wanted not in self.plain:
-            left = end - time.monotonic()
-            assert left > 0, f"not there: {wanted}\n{self.plain[-3000:]}"
-            if select.select([self._terminal], [], [], left)[0]:
-                self._read()
-
-    def _read(self) -> bool:
-        try:
-            data = os.read(self._terminal, 65_536)
-        except OSError:  # the other side has gone
-            return False
-        self.text += data.decode(errors="replace")
-        return bool(data)
-
-    @property
-    def plain(self) -> str:
-        return re.sub(r"\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]", "", self.text)
-
-    def press(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
-
-    def end(self) -> int:
-        while self._read():
-            pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
-@contextmanager
-def in_terminal(*arguments: str, columns: int, **environment: str) -> Iterator[Terminal]:
-    """A process in a terminal; it is killed if it takes longer than anything may."""
-    terminal = Terminal(*arguments, columns=columns, **environment)
-    timer = threading.Timer(3 * SECONDS, os.kill, (terminal.pid, signal.SIGKILL))
-    timer.start()
-    try:
-        yield terminal
-    finally:
-        timer.cancel()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
