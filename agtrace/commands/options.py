@@ -30,9 +30,6 @@ from agtrace.commands.errors import USAGE, fail
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_COMPLETED, _TITLE = 30, 60
-"""The most sessions that a shell is offered, and the characters of each title."""
-
 EVENT_TYPES = [str(kind) for kind in EventType]
 EVENT_KINDS = list(get_args(EventKind))
 LEVELS = list(get_args(Level))
@@ -123,24 +120,11 @@ def session_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
     Whatever is wrong with the index, nothing is completed.
     """
-    import sqlite3
-    from contextlib import closing
-
-    from agtrace_indexer.index.opening import open_read_only
-    from agtrace_indexer.index.questions import live, sessions
-
+    from agtrace.sessions.completing import beginning_with
     from agtrace.settings.environment import data_dir
-    from agtrace.text.lines import unbroken
 
-    try:
-        with closing(open_read_only(data_dir() / "index.sqlite3")) as connection:
-            if incomplete:
-                found = sessions.with_prefix(connection, incomplete, _COMPLETED)
-            else:
-                found = live.newest(connection, _COMPLETED)
-    except (sqlite3.Error, OSError):
-        return []
-    return [CompletionItem(one.uid, help=unbroken((one.title or one.snippet or "")[:_TITLE])) for one in found]
+    found = beginning_with(data_dir() / "index.sqlite3", incomplete)
+    return [CompletionItem(uid, help=title) for uid, title in found]
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, the answer that an agent gets over MCP.")

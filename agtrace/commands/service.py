@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
+from agtrace.commands.errors import tell
 from agtrace.commands.printing import print_lines
 from agtrace.settings import load
 
 if TYPE_CHECKING:
     from agtrace.upkeep.service import Service
+
+_PATHS = ("AGTRACE_DATA_DIR", "AGTRACE_CONFIG")
 
 
 @click.command()
@@ -42,72 +43,57 @@ def service(apply: bool, remove: bool) -> None:
 
 
 def _service() -> Service:
-    from agtrace.upkeep.service import Unsupported, service
+    """Return the service for this machine. Raises `NotInstalled`."""
+    from agtrace.upkeep.service import service
 
     executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])
     user = os.getuid() if hasattr(os, "getuid") else 0
-    try:
-        return service(sys.platform, executable, _absolute(load().environment), Path.home(), user)
-    except Unsupported as why:
-        fail(str(why), TROUBLE)
+    return service(sys.platform, executable, _absolute(load().environment), Path.home(), user)
 
 
 def _absolute(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with absolute paths: a service runs in another folder."""
-    paths = ("AGTRACE_DATA_DIR", "AGTRACE_CONFIG")
-    return {name: os.path.abspath(value) if name in paths and value else value for name, value in environment.items()}
+    return {name: os.path.abspath(value) if name in _PATHS and value else value for name, value in environment.items()}
 
 
 def _show(found: Service) -> None:
+    from agtrace.upkeep.installation import is_running
+
     state = "not installed"
     if found.path.is_file():
-        runs = _run([found.status], quietly=True) is None
-        state = "installed and running" if runs else "installed, but not running"
-    lines = [f"The service is {state}. `agtrace service --apply` writes this to {found.path}:", ""]
-    lines += [f"  {line}" for line in found.content.decode().splitlines()]
-    lines += ["", "and runs:", "", *(f"  {shlex.join(command)}" for command in found.start), "", found.hint]
-    print_lines(lines)
+        state = "installed and running" if is_running(found) else "installed, but not running"
+    print_lines(
+        [
+            f"The service is {state}. `agtrace service --apply` writes this to {found.path}:",
+            "",
+            *(f"  {line}".rstrip() for line in found.content.decode().splitlines()),
+            "",
+            "and runs:",
+            "",
+            *(f"  {shlex.join(command)}" for command in found.start),
+            "",
+            found.hint,
+        ]
+    )
 
 
 def _install(found: Service) -> None:
-    if found.path.is_file() and found.kind == "launchd":
-        _run(found.stop, quietly=True)  # one that is loaded would refuse the new file
-    try:
-        found.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = found.path.with_name(f".{found.path.name}.partial")
-        partial.write_bytes(found.content)
-        partial.replace(found.path)
-    except OSError as error:
-        fail(f"can't write {found.path}: {error.strerror or error}", USAGE)
-    print_lines([f"written: {found.path}"])
-    failed = _run(found.start)
-    if failed is not None:
-        fail(f"the service is not running: {failed}", TROUBLE)
+    from agtrace.upkeep.installation import install
+
+    install(found, _say)
     print_lines(["the index is kept fresh from now on", found.hint])
 
 
 def _remove(found: Service) -> None:
+    from agtrace.upkeep.installation import remove
+
     if not found.path.is_file():
         print_lines(["the service is not installed"])
         return
-    failed = _run(found.stop)
+    failed = remove(found, _say)
     if failed is not None:
         tell(failed)
-    found.path.unlink(missing_ok=True)
-    _run(found.after_removal, quietly=True)
-    print_lines([f"removed: {found.path}"])
 
 
-def _run(commands: Iterable[tuple[str, ...]], *, quietly: bool = False) -> str | None:
-    """Run commands, one after the other; return what failed, or None."""
-    for command in commands:
-        if not quietly:
-            print_lines([shlex.join(command)])
-        try:
-            done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace", timeout=60)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"{command[0]} can't be run ({getattr(error, 'strerror', None) or error})"
-        if done.returncode:
-            told = " ".join(done.stderr.split())
-            return f"{shlex.join(command)} failed{f' ({told})' if told else ''}"
-    return None
+def _say(line: str) -> None:
+    print_lines([line])

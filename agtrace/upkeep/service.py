@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from agtrace_indexer.providers.registry import AGENTS
 
+from agtrace.problems import NotInstalled
+
 ARGUMENTS = ("index", "--watch")
 """What the service runs, after our executable."""
 
@@ -41,30 +43,27 @@ class Service(NamedTuple):
     hint: str
 
 
-class Unsupported(Exception):
-    """This platform has no services that are known here, or a path that can't be written down."""
-
-
 def service(platform: str, executable: str, environment: Mapping[str, str], home: Path, user: int) -> Service:
     """Return the service for a platform, as `sys.platform` names it.
 
-    `executable` is the absolute path of ours, `user` the number of the user. Raises `Unsupported`.
+    `executable` is the absolute path of ours, `user` the number of the user. Raises `NotInstalled` for a platform
+    without services that are known here, and for a path that can't be written down.
     """
     variables = _variables(environment)
     if any(not text.isprintable() for text in (executable, *variables.values())):
-        raise Unsupported("a path has a character that the file of a service can't hold")
+        raise NotInstalled("a path has a character that the file of a service can't hold")
     if platform == "linux":
         return _of_systemd(executable, variables, environment, home)
     if platform == "darwin":
         return _of_launchd(executable, variables, home, user)
-    raise Unsupported("services are known for Linux (systemd) and macOS (launchd) only: run `agtrace index --watch`")
+    raise NotInstalled("services are known for Linux (systemd) and macOS (launchd) only: run `agtrace index --watch`")
 
 
 def is_installed(platform: str, environment: Mapping[str, str], home: Path) -> bool:
     """Whether the file of the service is there."""
     try:
         return service(platform, "/agtrace", environment, home, 0).path.is_file()
-    except (Unsupported, OSError):
+    except (NotInstalled, OSError):
         return False
 
 

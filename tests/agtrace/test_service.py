@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.upkeep.service import Unsupported, is_installed, property_list, service, unit
+from agtrace.problems import NotInstalled
+from agtrace.upkeep.service import is_installed, property_list, service, unit
 from tests.agtrace.terminal import agtrace
 
 PATHS = ["/usr/bin/agtrace", "/opt/my tools/agtrace", '/opt/a "b"/100%/$HOME/\\x/agtrace', "/opt/Überschall/agtrace"]
@@ -64,9 +65,9 @@ def test_the_places_and_commands_of_each_platform() -> None:
     mac = service("darwin", "/bin/agtrace", {}, home, 501)
     assert mac.start == (("launchctl", "bootstrap", "gui/501", str(mac.path)),)
     assert str(mac.path) == "/home/mira/Library/LaunchAgents/agtrace.index.plist"
-    with pytest.raises(Unsupported):
+    with pytest.raises(NotInstalled):
         service("win32", "/bin/agtrace", {}, home, 0)
-    with pytest.raises(Unsupported):
+    with pytest.raises(NotInstalled):
         service("linux", "/bin/a\ngtrace", {}, home, 0)
 
 

@@ -39,6 +39,8 @@ class Conversation(Screen[None]):
         self.first_event: int | None = None
         """The first event that is shown; None before anything is."""
         self._items: list[Item] = []
+        self._widgets: list[Static] = []
+        """One for each item."""
         self._session: RunningSession | None = None
         self._at = 0.0
         self._notes: dict[str, str | None] = {}
@@ -75,21 +77,17 @@ class Conversation(Screen[None]):
         place = self.query_one("#items", VerticalScroll)
         at_end = place.scroll_offset.y >= place.max_scroll_y - 1
         if followed.first_event != self.first_event:
-            self.first_event, self._items = followed.first_event, []
+            self.first_event, self._items, self._widgets = followed.first_event, [], []
             place.remove_children()
-        shown = list(place.children) if self._items else []
-        new: list[Static] = []
-        for number, item in enumerate(followed.items):
-            if number >= len(shown):
-                new.append(_widget(item))
-            elif item != self._items[number]:
-                widget = shown[number]
-                assert isinstance(widget, Static)
+        items = list(followed.items)
+        for widget, before, item in zip(self._widgets, self._items, items, strict=False):
+            if item != before:
                 widget.update(told(item) or "")
                 widget.set_class(isinstance(item, Execution), "call")
-        for widget in shown[len(followed.items) :]:
+        for widget in self._widgets[len(items) :]:
             widget.remove()
-        self._items = list(followed.items)
+        new = [_widget(item) for item in items[len(self._widgets) :]]
+        self._items, self._widgets = items, [*self._widgets[: len(items)], *new]
         if new:
             place.mount_all(new)
         if at_end:
