@@ -21,7 +21,7 @@ CLOSED_PIPE = 141
 """The exit code when the reader closes the pipe early, as for a program ended by SIGPIPE (128 + 13)."""
 
 
-_STARTING_OTHERS = {"prune", "resume", "run", "setup"}
+_STARTING_OTHERS = {"prune", "resume", "run", "service", "setup"}
 """The commands that start programs of others, which inherit the environment."""
 
 
@@ -39,6 +39,11 @@ def main() -> None:
         return
     _stand_in("stdin", "r")
     _stand_in("stdout", "w")
+    if sys.argv[1:] == ["statusline"]:
+        from agtrace.commands import print_status_line
+
+        print_status_line(sys.stdin.buffer)
+        return
     from agtrace.commands.group import agtrace
 
     if isinstance(sys.stdout, TextIOWrapper):

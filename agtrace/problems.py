@@ -36,6 +36,10 @@ class NotStarted(Exception):
         """As a shell would end."""
 
 
+class NotInstalled(Exception):
+    """The service that keeps the index fresh can't be installed or removed, for the reason given."""
+
+
 class Problem(Exception):
     """A request that can't be answered. The message says what to do next."""
 

@@ -1,45 +1,109 @@
-"""Times in requests: ISO 8601, some minutes, hours, days or weeks ago, today, yesterday; times in answers."""
+"""Times in requests: ISO 8601, some time ago, days, weeks and months by name; times in answers."""
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 
 from agtrace.problems import InvalidParameter
 from agtrace.text.lines import repeated
 
-_AGO = re.compile(r"^(\d{1,6})\s*(m|h|d|w)$")
+_AGO = re.compile(r"^(\d{1,6})\s*(m|h|d|w|mo|y)$")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DAY_MS = 24 * 3600 * 1000
-_ALLOWED = "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 30m, 12h, 7d, 2w, today or yesterday"
+_MONTHS = {"mo": 1, "y": 12}
+_MONTH = re.compile(r"^(\d{4})-(\d{2})$")
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_NAMES_OF_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_SHORTEST_NAME = 3
+_ALLOWED = (
+    "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 2026-11, 30m, 12h, 7d, 2w, 3mo, today, yesterday, monday, july, "
+    "this or last week, month or year"
+)
 
 
 def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
     """Return a time as milliseconds since 1970 UTC; a time without a zone is in UTC.
 
-    A day without a time means its first moment, or with `end` its last; likewise a time without a fraction, since
-    answers show times to the second. Raises `InvalidParameter`, naming the field and the allowed forms.
+    A day, week, month or year means its first moment, or with `end` its last; likewise a time without a fraction, since
+    answers show times to the second. A weekday or a month without a year is the latest one that has begun. Raises
+    `InvalidParameter`, naming the field and the allowed forms.
     """
-    given = text.strip()
-    ago = _AGO.match(given.lower())
+    given = " ".join(text.split())
     try:
-        if ago:
-            return _ms(now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
-        if given.lower() in ("today", "yesterday"):
-            day = now.replace(hour=0, minute=0, second=0, microsecond=0)
-            return _day(day - timedelta(days=given.lower() == "yesterday"), end)
-        parsed = datetime.fromisoformat(given)
-        if parsed.tzinfo is None:
-            parsed = parsed.replace(tzinfo=UTC)
-        if len(given) <= len("2026-11-03"):
-            return _day(parsed, end)
-        return _ms(parsed) + (999 if end and not parsed.microsecond else 0)
+        first, behind = _span(given.lower(), now) or _iso_span(given)
     except (ValueError, OverflowError):
         raise InvalidParameter(field, f"{field}: expected {_ALLOWED}, got {repeated(given, 60)!r}", _ALLOWED) from None
+    return _ms(behind) - 1 if end and behind > first else _ms(first)
 
 
-def _day(first: datetime, end: bool) -> int:
-    return _ms(first) + _DAY_MS - 1 if end else _ms(first)
+def _span(words: str, now: datetime) -> tuple[datetime, datetime] | None:
+    """Return the beginning of what these words mean, and what comes after it; the same twice for a moment.
+
+    None for anything else. Raises `ValueError` or `OverflowError` for what isn't in the calendar.
+    """
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = timedelta(days=1)
+    if ago := _AGO.match(words):
+        return (_ago(int(ago[1]), ago[2], now),) * 2
+    if words in ("today", "yesterday"):
+        first = today - day * (words == "yesterday")
+        return first, first + day
+    if words in _WEEKDAYS:
+        first = today - day * ((today.weekday() - _WEEKDAYS.index(words)) % 7)
+        return first, first + day
+    if month := _MONTH.match(words):
+        return _months(datetime(int(month[1]), int(month[2]), 1, tzinfo=UTC), 1)
+    named = [name for name in _NAMES_OF_MONTHS if len(words) >= _SHORTEST_NAME and name.startswith(words)]
+    if len(named) == 1:
+        number = _NAMES_OF_MONTHS.index(named[0]) + 1
+        return _months(datetime(now.year - (number > now.month), number, 1, tzinfo=UTC), 1)
+    return _this_or_last(words, today)
+
+
+def _this_or_last(words: str, today: datetime) -> tuple[datetime, datetime] | None:
+    """Return the span of this or the last week, month or year."""
+    which, _, unit = words.partition(" ")
+    back = {"this": 0, "last": 1}.get(which)
+    if back is None:
+        return None
+    if unit == "week":
+        first = today - timedelta(days=today.weekday() + 7 * back)
+        return first, first + timedelta(days=7)
+    if unit == "month":
+        return _months(_months_earlier(today.replace(day=1), back), 1)
+    if unit == "year":
+        return _months(today.replace(year=today.year - back, month=1, day=1), 12)
+    return None
+
+
+def _months(first: datetime, count: int) -> tuple[datetime, datetime]:
+    return first, _months_earlier(first, -count)
+
+
+def _ago(number: int, unit: str, now: datetime) -> datetime:
+    if unit in _MONTHS:
+        return _months_earlier(now, number * _MONTHS[unit])
+    return now - timedelta(**{_UNITS[unit]: number})
+
+
+def _months_earlier(time: datetime, months: int) -> datetime:
+    """Return the same day so many months earlier, or the last day of that month if it is shorter."""
+    year, month = divmod(time.year * 12 + time.month - 1 - months, 12)
+    return time.replace(year=year, month=month + 1, day=min(time.day, monthrange(year, month + 1)[1]))
+
+
+def _iso_span(given: str) -> tuple[datetime, datetime]:
+    """Return the span of an ISO 8601 day or second, or a moment. Raises `ValueError` or `OverflowError`."""
+    parsed = datetime.fromisoformat(given)
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=UTC)
+    if len(given) <= len("2026-11-03"):
+        return parsed, parsed + timedelta(days=1)
+    return parsed, parsed if parsed.microsecond else parsed + timedelta(seconds=1)
 
 
 def _ms(time: datetime) -> int:

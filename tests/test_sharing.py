@@ -30,6 +30,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
 from rich.console import Console
+from textual.binding import BindingsMap
 
 from tests.test_house import _DEFINITIONS, MODULES, Module
 
@@ -49,8 +50,8 @@ _FOR_THREADS = (
 """Documented as safe for threads, or frozen and written in Rust, whose compiler sees to it."""
 _READ_ONLY = (FieldInfo, CacheHint)
 """Of libraries, which change none of them once they are made."""
-_OF_THE_COMMAND_LINE = (click.Command, Console)
-"""A command has one thread that reads its options and prints."""
+_OF_THE_COMMAND_LINE = (click.Command, Console, BindingsMap)
+"""A command has one thread that reads its options and prints, an application one that reads its keys."""
 
 _MAY_BE_HELD = (*_NEVER_CHANGE, *_FOR_THREADS, *_READ_ONLY, *_OF_THE_COMMAND_LINE)
 _PROMISE = "Safe to use from several threads"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import as_json
+from agtrace.commands.options import as_json, session_ids
 from agtrace.commands.printing import leave
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @as_json
 def analyze(session: str, as_json: bool) -> None:
     """Show what went wrong in a session: failed tools, repeated calls, token use, each with its events."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import as_json
+from agtrace.commands.options import as_json, session_ids
 from agtrace.commands.printing import leave
 
 
 @click.command()
-@click.argument("id1", metavar="SESSION")
-@click.argument("id2", metavar="SESSION")
+@click.argument("id1", metavar="SESSION", shell_complete=session_ids)
+@click.argument("id2", metavar="SESSION", shell_complete=session_ids)
 @as_json
 def compare(id1: str, id2: str, as_json: bool) -> None:
     """Compare two sessions, even of different agents: tools, files, failures, tokens, time and outcome."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
-from agtrace.problems import NotStarted, Problem, SettingError
+from agtrace.problems import NotInstalled, NotStarted, Problem, SettingError
 from agtrace.text.next_call import Hint, text_of
 
 TROUBLE = 1
@@ -137,6 +137,8 @@ def _explanation(error: Exception) -> Explanation | None:
         return Explanation(USAGE, first, tuple(more))
     if isinstance(error, NotStarted):
         return Explanation(error.exit_code, str(error))
+    if isinstance(error, NotInstalled):
+        return Explanation(TROUBLE, str(error))
     if isinstance(error, NoIndex):
         return Explanation(UNREADABLE, "there is no index yet: run `agtrace index`")
     return _explanation_of_indexing(error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agtrace.commands.errors import USAGE, fail, tell
-from agtrace.commands.options import Span
+from agtrace.commands.options import Span, session_ids
 from agtrace.commands.selecting import Filters, selected
 from agtrace.commands.writing import write
 
@@ -20,7 +20,7 @@ STDOUT = "-"
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--markdown", "form", flag_value="markdown", help="Markdown (the default).")
 @click.option("--html", "form", flag_value="html", help="One page for a browser, without scripts; it works offline.")
 @click.option("--jsonl", "form", flag_value="jsonl", help="A line of JSON for each event.")

@@ -11,7 +11,7 @@ import click
 
 from agtrace.commands.asking import behind, usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
-from agtrace.commands.options import plain_json
+from agtrace.commands.options import plain_json, session_ids
 from agtrace.commands.printing import leave_lines, print_lines
 from agtrace.text.numbers import counted, size
 
@@ -23,7 +23,7 @@ _SHOWN = 10
 
 
 @click.command()
-@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=session_ids)
 @click.option(
     "--project",
     metavar="P",

@@ -38,6 +38,14 @@ _COMMANDS = {
         "List projects, with their sessions and cost.",
         lambda: import_module("agtrace.commands.projects").projects,
     ),
+    "watch": _Listed(
+        "Show what running sessions do, as they go.",
+        lambda: import_module("agtrace.commands.watch").watch,
+    ),
+    "statusline": _Listed(
+        "Print a line for Claude Code's status line.",
+        lambda: import_module("agtrace.commands.statusline").statusline,
+    ),
     "count": _Listed(
         "Count calls or tokens by tool, file, model, day ...",
         lambda: import_module("agtrace.commands.count").count,
@@ -118,6 +126,10 @@ _COMMANDS = {
         "List what is kept fresh, or remove some.",
         lambda: import_module("agtrace.commands.roots").roots,
     ),
+    "service": _Listed(
+        "Keep the index fresh in the background.",
+        lambda: import_module("agtrace.commands.service").service,
+    ),
     "forget": _Listed(
         "Remove sessions from the index for good.",
         lambda: import_module("agtrace.commands.forget").forget,
@@ -126,8 +138,41 @@ _COMMANDS = {
         "Add the MCP server to an agent or editor.",
         lambda: import_module("agtrace.commands.setup").setup,
     ),
+    "completion": _Listed(
+        "Print the script for completion in a shell.",
+        lambda: import_module("agtrace.commands.completion").completion,
+    ),
+    "help": _Listed(
+        "Show how a command is used.",
+        lambda: import_module("agtrace.commands.help").help_of,
+    ),
 }
 """The commands in the order in which a user comes to need them."""
+
+
+_MEANT = {
+    "ls": "sessions",
+    "list": "sessions",
+    "last": "show last",
+    "open": "show",
+    "log": "show",
+    "tail": "watch",
+    "top": "watch",
+    "status": "watch` or `agtrace health",
+    "ui": "watch",
+    "tui": "watch",
+    "serve": "mcp --http 127.0.0.1:8765",
+    "server": "mcp",
+    "stats": "cost` or `agtrace report",
+    "usage": "cost",
+    "find": "search",
+    "grep": "search",
+    "install": "setup` or `agtrace service",
+    "rm": "forget",
+    "delete": "forget",
+    "version": "--version",
+}
+"""What people type who look for something that has another name here."""
 
 
 class _Modules(Mapping[str, click.Command]):
@@ -154,6 +199,15 @@ class _Group(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, listed.says) for name, listed in _COMMANDS.items()])
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was typed, or say how it is called here."""
+        name = args[0]
+        if name in _MEANT and name not in self.commands and not ctx.resilient_parsing:
+            raise click.UsageError(f"No such command {name!r}. Did you mean `agtrace {_MEANT[name]}`?", ctx)
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and explain its errors."""
         with explained():
@@ -171,7 +225,7 @@ class _Group(click.Group):
     epilog="The index is in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
     "Nothing leaves the machine, unless you set up OpenTelemetry or name the URL of a pruner.",
 )
-@click.version_option(__version__, prog_name="agtrace")
+@click.version_option(__version__, "--version", "-V", prog_name="agtrace")
 @settings_options
 def agtrace() -> None:
     """Find what your coding agents did."""

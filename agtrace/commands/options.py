@@ -42,6 +42,9 @@ KINDS = list(get_args(SessionKind))
 GROUPS = list(get_args(GroupBy))
 COUNTED = list(get_args(CountOf))
 
+_TOKENS = re.compile(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s?(?P<unit>[kKmMgGbB]?)")
+_SIZES = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "b": 1_000_000_000}
+
 _PORT = re.compile("[0-9]{1,5}")
 _LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
 
@@ -74,6 +77,19 @@ class Address(click.ParamType[tuple[str, int]]):
         return bare, int(port)
 
 
+class Tokens(click.ParamType[int]):
+    """A number of tokens, as lists print it: 50000, 50k, 1.5M, 2G."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        found = _TOKENS.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"expected a number such as 50000, 50k or 1.5M, got {value!r}", param, ctx)
+        return round(float(found["number"]) * _SIZES[found["unit"].lower()])
+
+
 class Span(click.ParamType[tuple[int | None, int | None]]):
     """A span of what is numbered: `A:B`, `A:` to the end, `:B` from the beginning, `A` for one."""
 
@@ -97,6 +113,18 @@ class Span(click.ParamType[tuple[int | None, int | None]]):
                 f"expected {self._noun} counted from {self._lowest}, the lower number first, got {value!r}", param, ctx
             )
         return first, last
+
+
+def session_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the sessions whose ids begin with what was typed, for a shell to complete; the latest ones for nothing.
+
+    Whatever is wrong with the index, nothing is completed.
+    """
+    from agtrace.sessions.completing import beginning_with
+    from agtrace.settings.environment import data_dir
+
+    found = beginning_with(data_dir() / "index.sqlite3", incomplete)
+    return [CompletionItem(uid, help=title) for uid, title in found]
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, the answer that an agent gets over MCP.")

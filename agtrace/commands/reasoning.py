@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import as_json, cursor, limit
+from agtrace.commands.options import as_json, cursor, limit, session_ids
 from agtrace.commands.printing import leave
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--turn", "turn_index", type=int, help="Only one turn.")
 @limit
 @cursor

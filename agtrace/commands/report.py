@@ -13,6 +13,7 @@ import click
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import plain_json, project, provider
 from agtrace.commands.printing import print_json
+from agtrace.commands.progress import sessions_bar
 from agtrace.commands.selecting import Filters, selected
 from agtrace.commands.writing import write
 
@@ -98,7 +99,8 @@ def made(
     from agtrace.shaping.output import printed
 
     with selected(filters) as (connection, selection, now, prices, lacking):
-        found = survey(connection, Asked(selection, now, prices, timelines, lacking))
+        with sessions_bar("examining") as note:
+            found = survey(connection, Asked(selection, now, prices, timelines, lacking), note)
         talks = {}
         if transcripts:
             from agtrace.report.conversation.within import conversations

@@ -15,7 +15,7 @@ from agtrace_indexer.providers.registry import AGENTS
 
 from agtrace.commands.asking import with_index
 from agtrace.commands.errors import TROUBLE, fail, tell
-from agtrace.commands.options import plain_json
+from agtrace.commands.options import plain_json, session_ids
 from agtrace.commands.printing import leave_lines
 
 
@@ -31,7 +31,7 @@ class _Resuming(NamedTuple):
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=session_ids)
 @click.option("--exec", "run", is_flag=True, help="Run the command in place of agtrace.")
 @plain_json
 def resume(session: str, run: bool, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import ACCESSES, KINDS, SORTS, check_fields, fields, list_options, path
+from agtrace.commands.options import ACCESSES, KINDS, SORTS, Tokens, check_fields, fields, list_options, path
 from agtrace.commands.printing import leave
 
 
@@ -17,7 +17,7 @@ from agtrace.commands.printing import leave
 @click.option("--access", type=click.Choice(ACCESSES), help="Only where a tool did this to the file.")
 @click.option("--kind", type=click.Choice(KINDS), help="Leave out sub-agents, or all others.")
 @click.option("--sort", type=click.Choice(SORTS), help="By start, or by a measure, the largest first.")
-@click.option("--min-tokens", type=int, metavar="N", help="Only with at least N tokens.")
+@click.option("--min-tokens", type=Tokens(), metavar="N", help="Only with at least N tokens: 50000, 50k, 1.5M.")
 @click.option("--failures/--no-failures", "has_failures", default=None, help="Only with failed tool calls, or without.")
 @click.option("--commit", metavar="HASH|any", help="Only the one with this commit: a hash or its beginning; or any.")
 @click.option("--pr", metavar="NUMBER|URL|any", help="Only those of a pull request, or of any.")

@@ -9,7 +9,7 @@ from agtrace_schema.requests import MOST_AROUND
 
 from agtrace.commands.asking import ask, pages
 from agtrace.commands.errors import USAGE, fail
-from agtrace.commands.options import LEVELS, SECTIONS, as_json, check_fields, cursor, fields, text_options
+from agtrace.commands.options import LEVELS, SECTIONS, as_json, check_fields, cursor, fields, session_ids, text_options
 from agtrace.commands.printing import leave
 from agtrace.commands.texts import print_text, text_asked
 
@@ -29,7 +29,7 @@ _LONGEST_PLACE = 200
 
 
 @click.command()
-@click.argument("place", metavar="SESSION[:EVENT]")
+@click.argument("place", metavar="SESSION[:EVENT]", shell_complete=session_ids)
 @click.option("--level", type=click.Choice(LEVELS), help="The level of detail; by default summary, with --turn turns.")
 @click.option("--turns", "level", flag_value="turns", help="The same as --level turns: every step with its tool calls.")
 @click.option("--turn", "turn_index", type=int, help="Show one turn only.")

@@ -1,57 +1,108 @@
-"""`agtrace index --watch`: print a line for each run that changed something, until it is stopped."""
+"""`agtrace watch`: the running sessions of all agents, as they go."""
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
-from datetime import datetime
-from types import FrameType
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agtrace_indexer.watch.loop import Change, watch
+import click
 
 from agtrace.commands.asking import usable
-from agtrace.commands.errors import tell
-from agtrace.commands.index import index_once, roots_of
-from agtrace.commands.printing import print_json, print_lines
-from agtrace.text.numbers import counted
+from agtrace.commands.options import plain_json, session_ids
+from agtrace.commands.printing import leave
+
+if TYPE_CHECKING:
+    from agtrace.answers.lookout import Lookout
+    from agtrace.report.conversation.following import Followed
+
+_ONCE_SECONDS = 10.0
+"""How long a single look waits for changed logs to be indexed."""
 
 
-def stay(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
-    """Index, then keep the index fresh. SIGTERM ends it with exit code 0, Ctrl-C with 130."""
-    signal.signal(signal.SIGTERM, _end)
-    threading.excepthook = _lost
-    chosen = usable()
-    database = chosen.database
-    summary = index_once(paths, rebuild=rebuild, as_json=as_json, indent=None)
-    if not as_json:
-        print_lines(["watching for changes; Ctrl-C stops"])
-    with closing(watch(database, roots_of(paths), summary, tell, chosen.keep_days)) as changes:
-        for change in changes:
-            if as_json:
-                print_json({**asdict(change.summary), "index": str(database)}, indent=None)
-            else:
-                print_lines([f"{datetime.now():%H:%M:%S}  {', '.join(_words(change))}"])
+@click.command()
+@click.argument("session", required=False, shell_complete=session_ids)
+@click.option("--within", default="30m", show_default=True, metavar="TIME",
+              help="How long ago a running session was active last: 10m, 2h, 1d.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Print the sessions once instead.")
+@plain_json
+def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
+    """Show the running sessions of all agents as they go: what each does now, and which wait for you.
+
+    Enter follows one session, or start with its id. Whether a tool runs or waits for your permission is in hardly any
+    log: such a session is shown as working, or asking permission.
+    """
+    from agtrace.answers.lookout import Lookout
+    from agtrace.sessions.prices import load as load_prices
+
+    settings = usable()
+    lookout = Lookout(settings, load_prices(settings.prices), within=_seconds(within))
+    with closing(lookout):
+        if once or as_json or not _at_terminal():
+            _print(lookout, session, as_json=as_json)
+        else:
+            sys.exit(_run(lookout, session))
 
 
-def _words(change: Change) -> Iterator[str]:
-    """Yield what a person reads after a run."""
-    if change.summary.files_changed:
-        yield f"{counted(change.summary.files_changed, 'file')} read"
-    if change.files < 0:
-        yield f"{counted(-change.files, 'file')} gone"
-    for more, what in ((change.events, "event"), (change.sessions, "session")):
-        if more:
-            yield f"{more:+,} {what}{'s' * (abs(more) != 1)}"
+def _seconds(within: str) -> float:
+    """Return how many seconds ago a time was. Raises `InvalidParameter`."""
+    from agtrace.times import moment
+
+    now = datetime.now(UTC)
+    return max(now.timestamp() - moment("within", within, now) / 1000, 1)
 
 
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
+def _at_terminal() -> bool:
+    """Whether an application can be shown; it is drawn on stderr."""
+    return all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
-def _lost(failure: threading.ExceptHookArgs) -> None:
-    """Report a failed thread of watchdog; its notifications are set up again."""
-    tell(f"notifications of changed files failed ({failure.exc_value!r}); trying again")
+def _print(lookout: Lookout, session: str | None, *, as_json: bool) -> None:
+    """Print the running sessions, or one of them."""
+    found = lookout.look(_ONCE_SECONDS)
+    if session is not None:
+        uid = _uid(lookout, session)
+        found = replace(found, sessions=tuple(one for one in found.sessions if one.session_id == uid))
+
+    def for_person() -> None:
+        from agtrace.render.running import running
+
+        running(found)
+
+    leave(asdict(found), as_json, for_person)
+
+
+def _run(lookout: Lookout, session: str | None) -> int:
+    """Run the application and return its exit code."""
+    from agtrace.render.watching.application import WatchApp
+
+    if session is not None:
+        lookout.look()
+    first = None if session is None else _uid(lookout, session)
+    app = WatchApp(_Source(lookout), session=first)
+    app.run()
+    return app.return_code or 0
+
+
+def _uid(lookout: Lookout, given: str) -> str:
+    """Return the whole id of a session. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
+    from agtrace.sessions.query import find_session
+
+    return lookout.read(lambda connection: find_session(connection, given).uid)
+
+
+class _Source:
+    """Gives the application what the lookout finds."""
+
+    def __init__(self, lookout: Lookout) -> None:
+        self._lookout = lookout
+        self.look, self.wait, self.end = lookout.look, lookout.wait, lookout.end
+
+    def followed(self, uid: str, first_event: int | None) -> Followed:
+        from agtrace.report.conversation.following import followed
+
+        home = str(Path.home())
+        return self._lookout.read(lambda connection: followed(connection, uid, first_event, home=home))

@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, command, footer, heading, indented, left_out, plain, summary
+from agtrace.render.terminal import OUT, STYLES, command, fills, footer, heading, indented, left_out, plain, summary
 from agtrace.sessions.landmarks import said
 from agtrace.text.numbers import seconds, short
 
@@ -67,7 +67,7 @@ def _finding(session_id: str, insight: dict[str, Any]) -> None:
     """Print a finding, and below it the events that show it."""
     turn = f" (turn {insight['turn_index']})" if "turn_index" in insight else ""
     where = insight.get("session_id", session_id)
-    grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    grid = Table.grid(padding=(0, 1, 0, 0), expand=fills())
     grid.add_column(no_wrap=True, width=8)
     grid.add_column(ratio=1, overflow="fold")
     severity = Text(insight["severity"], style=STYLES[insight["severity"]])

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, figure, heading, indented, left_out, made, plain, summary, when
+from agtrace.render.terminal import OUT, STYLES, figure, fills, heading, indented, left_out, made, plain, summary, when
 from agtrace.text.numbers import dollars, seconds
 
 _SIDE_FACTS = (
@@ -48,7 +48,7 @@ def comparison(answer: dict[str, Any]) -> None:
 
 def _side_table(*sides: dict[str, Any]) -> Table:
     """Return a table with a row for each fact and a column for each session; facts unknown for both are left out."""
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=fills())
     table.add_column("", style="dim", no_wrap=True)
     for number, side in enumerate(sides, 1):
         table.add_column(f"{number}  {plain(side['session_id'])}", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -85,7 +85,7 @@ def _fact(name: str, value: Any) -> str | Text:
 
 
 def _tool_table(tools: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=fills())
     table.add_column("tool", no_wrap=True, overflow="ellipsis", ratio=1)
     for column in ("calls 1", "failed 1", "calls 2", "failed 2"):
         table.add_column(column, justify="right", no_wrap=True, style="red" if "failed" in column else "")

@@ -48,7 +48,31 @@ def doctor(found: dict[str, Any]) -> None:
         OUT.print(f"  {agent['provider']}: {_counts(agent)}{plain_line(span)}")
     for agent in found["unread_agents"]:
         OUT.print(f"  {agent['agent']}: not read yet ({plain_line(agent['path'])})", soft_wrap=True, markup=False)
+    _doctor_retention(found["retention"])
     _doctor_trouble(found)
+
+
+def _doctor_retention(agents: list[dict[str, Any]]) -> None:
+    """Print how long each agent keeps its logs, and how many sessions only the index has."""
+    if not agents:
+        return
+    heading("how long agents keep their logs")
+    for agent in agents:
+        for kept in agent["settings"]:
+            OUT.print(f"  {plain_line(_kept(agent['agent'], kept))}", soft_wrap=True)
+        if agent["deleted_sessions"]:
+            count = counted(agent["deleted_sessions"], "session")
+            OUT.print(f"  {agent['agent']} has deleted the logs of {count} that the index still has", soft_wrap=True)
+
+
+def _kept(agent: str, kept: dict[str, Any]) -> str:
+    """Say how long an agent keeps its logs, and what decides that."""
+    setting = f"{kept['setting']} in {kept['file']}"
+    source = f"({setting})" if kept["is_set"] else f"({kept['setting']} isn't set in {kept['file']})"
+    if kept["days"] is None:
+        return f"{agent} keeps them {source}"
+    after = f"deletes them {kept['days']:g} days after their last change"
+    return f"{agent} {after if kept['certain'] else f'{after}, or keeps them, depending on its version'} {source}"
 
 
 def _doctor_trouble(found: dict[str, Any]) -> None:
@@ -75,7 +99,8 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     )
     advice = Counter(file["advice"] for file in found["not_read"])
     heading("what to do")
-    for sentence in found["trouble"] or ["nothing: all logs are read"]:
+    advised = [sentence for agent in found["retention"] for sentence in agent["advice"]]
+    for sentence in [*found["trouble"], *advised] or ["nothing: all logs are read"]:
         OUT.print(f"  {plain_line(sentence)}", soft_wrap=True)
     for sentence, count in advice.items():
         OUT.print(Text(f"  {counted(count, 'file')}: {sentence}", style="dim"))

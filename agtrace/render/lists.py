@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, footer, nothing, plain, summary, when
+from agtrace.render.terminal import OUT, fills, footer, nothing, plain, summary, when
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import dollars, short
 
@@ -108,7 +108,7 @@ def _about(item: dict[str, Any]) -> Text:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=fills())
     for column in columns:
         right = column not in ("session", "agent", "started", "request", "project", "last")
         widest = _WIDEST.get(column)

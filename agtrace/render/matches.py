@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, STYLES, footer, nothing, plain, summary, when
+from agtrace.render.terminal import OUT, STYLES, fills, footer, nothing, plain, summary, when
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted
 
@@ -62,7 +62,7 @@ def _print_best(best: dict[str, Any], words: Sequence[str]) -> None:
         line.append(f"  {session.get('date') or ''}  {plain(session.get('project') or '')}", style="not bold dim")
         line.append(f"  {plain(session['title'])}", style="not bold")
         OUT.print(line, no_wrap=True, overflow="ellipsis")
-        OUT.print(Padding(_event_lines(session["hits"], words), (0, 0, 0, 2)))
+        OUT.print(Padding(_event_lines(session["hits"], words), (0, 0, 0, 2), expand=fills()))
     for session_id, date, title in best["others"]:
         OUT.print(Text(f"{plain(session_id)}  {date}  {plain(title)}", style="dim"), no_wrap=True, overflow="ellipsis")
 
@@ -100,14 +100,14 @@ def _print_match(match: dict[str, Any], words: Sequence[str], deep: int = 0) -> 
         place.append(f"  {plain(preview.get('tool') or preview['kind'])}", style="not bold cyan")
     if match.get("outcome"):
         place.append(f"  {match['outcome']}", style=f"not bold {STYLES.get(match['outcome'], '')}")
-    OUT.print(Padding(place, (0, 0, 0, deep)))
+    OUT.print(Padding(place, (0, 0, 0, deep), expand=fills()))
     text = plain(_preview_text(preview)).strip("\n")
     body = Text(_around(text, words) if deep else text)
     if words:
         body.highlight_words(words, style="reverse", case_sensitive=False)
-    OUT.print(Padding(body, (0, 0, 0, deep + 2)))
+    OUT.print(Padding(body, (0, 0, 0, deep + 2), expand=fills()))
     if match.get("error"):
-        OUT.print(Padding(Text(plain(match["error"]), style="red"), (0, 0, 0, deep + 2)))
+        OUT.print(Padding(Text(plain(match["error"]), style="red"), (0, 0, 0, deep + 2), expand=fills()))
 
 
 def _around(text: str, words: Sequence[str]) -> str:

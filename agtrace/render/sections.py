@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.session import SessionView, print_stats
-from agtrace.render.terminal import OUT, STYLES, Row, figure, heading, nothing, plain, print_table, summary, when
+from agtrace.render.terminal import OUT, STYLES, Row, figure, fills, heading, nothing, plain, print_table, summary, when
 from agtrace.text.numbers import dollars, short
 
 FACTS = frozenset({"session", "stats"})
@@ -41,7 +41,7 @@ def section(name: str, content: Any) -> None:
 
 
 def _session(data: dict[str, Any]) -> None:
-    grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=fills())
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(ratio=1, overflow="fold")
     for name, value in data.items():

@@ -6,18 +6,39 @@ Every string from a log goes through `plain`, so that none of its escape sequenc
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from agtrace.text.lines import unbroken, without_controls
 
-OUT = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)  # logs hold [brackets] and :names:
+UNCUT = 10_000
+"""Columns of an output that isn't a terminal: what is piped into a program or a file is neither cut nor wrapped."""
+
+
+class _Output(Console):
+    """stdout, as wide as its terminal, as `COLUMNS` says, or `UNCUT`."""
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """The columns and lines of the terminal, or of what stands in for it."""
+        known = super().size
+        if self.is_terminal:
+            return known
+        return ConsoleDimensions(shutil.get_terminal_size((UNCUT, known.height)).columns, known.height)
+
+    @size.setter
+    def size(self, _: tuple[int, int]) -> None:
+        raise AttributeError("the terminal has its size")
+
+
+OUT = _Output(highlight=False, soft_wrap=False, markup=False, emoji=False)  # logs hold [brackets] and :names:
 STYLES = {
     "failed": "red", "rejected": "yellow", "interrupted": "yellow", "unknown": "dim", "running": "cyan", "ok": "green",
     "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",
@@ -25,6 +46,11 @@ STYLES = {
 
 Row = dict[str, str | Text]
 """A row of a table, by column."""
+
+
+def fills() -> bool:
+    """Whether a table takes the whole width, as at a terminal."""
+    return OUT.width < UNCUT
 
 
 def plain(text: str) -> str:
@@ -74,22 +100,22 @@ def left_out(what: str, shown: int, total: int) -> None:
 
 def indented(text: Text | Table) -> Any:
     """Indent a text or a table by two columns."""
-    return Padding(text, (0, 0, 0, 2))
+    return Padding(text, (0, 0, 0, 2), expand=fills())
 
 
 def entry(label: str, body: Text, *, deep: int = 0) -> None:
     """Print a text next to a label; wrapped lines stay aligned."""
-    grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=fills())
     grid.add_column(justify="right", min_width=5, style="dim", no_wrap=True)
     grid.add_column(ratio=1, overflow="fold")
     grid.add_row(label, body)
-    OUT.print(Padding(grid, (0, 0, 0, 2 + deep)))
+    OUT.print(Padding(grid, (0, 0, 0, 2 + deep), expand=fills()))
 
 
 def print_table(rows: Sequence[Row], right: frozenset[str], left_out: frozenset[str]) -> None:
     """Print a table whose last column takes the remaining width."""
     columns = [name for name in rows[0] if name not in left_out]
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=fills())
     for name in columns:
         last = name == columns[-1]
         table.add_column(

@@ -16,7 +16,7 @@ from agtrace.report.comparison import ENOUGH, changes, comparable, periods
 from agtrace.report.figures import Tally, figures
 from agtrace.report.lessons import Case, learned
 from agtrace.report.selection import Family, families, in_period
-from agtrace.report.survey import Asked, Seen, examine_all
+from agtrace.report.survey import Asked, Note, Seen, examine_all
 from agtrace.times import iso
 
 ENOUGH_TO_RANK = 10
@@ -26,12 +26,12 @@ LESSONS = 10
 """The most lessons that a report has."""
 
 
-def report(connection: sqlite3.Connection, asked: Asked) -> Report:
-    """Examine the selected sessions and those of the period before, and sum them up."""
+def report(connection: sqlite3.Connection, asked: Asked, note: Note | None = None) -> Report:
+    """Examine the selected sessions and those of the period before, and sum them up; `note` as in `examine_all`."""
     selection = asked.selection
     every = families(connection, selection)
     chosen = in_period(every, selection.since, selection.until)
-    seen = examine_all(connection, asked, chosen)
+    seen = examine_all(connection, asked, chosen, *([note] if note else []))
     tallies = [one.tally for one in seen]
     return Report(
         selection=selection.sentence(len(chosen)),

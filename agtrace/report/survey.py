@@ -6,7 +6,7 @@ import os
 import pickle
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from subprocess import Popen
@@ -72,12 +72,25 @@ class Seen(NamedTuple):
     experiences: tuple[Experience, ...]
 
 
+Note: TypeAlias = Callable[[int, int], None]
+"""Is told how many of how many sessions are done."""
+
+
+def _nobody(_done: int, _total: int) -> None:
+    """Tell nobody."""
+
+
 Crossing: TypeAlias = tuple[Tally, bytes, tuple[tables.Found, ...], tuple[Experience, ...]]
 """A session as sent by a worker: models are sent as JSON, which is faster than pickling them."""
 
 
-def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family]) -> list[Seen]:
-    """Examine these sessions, in this process if workers can't be started. Raises `TooManyEvents`."""
+def examine_all(
+    connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], note: Note = _nobody
+) -> list[Seen]:
+    """Examine these sessions, in this process if workers can't be started. Raises `TooManyEvents`.
+
+    `note` is called with how many of them are done, and with their number.
+    """
     entries = max(FEWEST_ENTRIES, min(MOST_ENTRIES, ENTRIES_IN_ALL // max(len(chosen), 1)))
     cores = min(os.cpu_count() or 1, _MOST_WORKERS)
     events = sum(family.row.event_count for family in chosen)
@@ -85,24 +98,27 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
         raise TooManyEvents(len(chosen))
     if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS:
         try:
-            return _on_all_cores(connection, asked, chosen, entries, cores)
+            return _on_all_cores(connection, asked, chosen, entries, cores, note)
         except OSError:
             pass  # no processes here, or one died: this process does the same more slowly
-    return Examiner(connection, asked, chosen, entries).all()
+    return Examiner(connection, asked, chosen, entries).all(note)
 
 
 # -- worker processes ------------------------------------------------------------------------------
 
 
 def _on_all_cores(
-    connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int, cores: int
+    connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int, cores: int, note: Note
 ) -> list[Seen]:
     """Examine these sessions in worker processes. Raises `OSError` if they can't be started, or if one died."""
     ids = [family.row.id for family in chosen]
     portions = [tuple(ids[start : start + _PORTION]) for start in range(0, len(ids), _PORTION)]
     arguments = ("agtrace.report.worker", str(path_of(connection)), str(entries))
     with Crew(portions, cores, partial(_examined_by, asked), *arguments) as workers:
-        answers = dict(workers.answers())
+        answers: dict[Sequence[int], list[Crossing]] = {}
+        for portion, answer in workers.answers():
+            answers[portion] = answer
+            note(sum(map(len, answers)), len(ids))
     if len(answers) < len(portions):
         raise OSError("a worker died")
     return [
@@ -135,9 +151,13 @@ class Examiner:
         self._entries = entries
         self._projects = labels(connection)
 
-    def all(self) -> list[Seen]:
-        """Return each session as a report shows it."""
-        return [self._seen(family) for family in self._chosen]
+    def all(self, note: Note = _nobody) -> list[Seen]:
+        """Return each session as a report shows it; `note` as in `examine_all`."""
+        seen = []
+        for family in self._chosen:
+            seen.append(self._seen(family))
+            note(len(seen), len(self._chosen))
+        return seen
 
     def _seen(self, family: Family) -> Seen:
         own, agents = self._examined(family)

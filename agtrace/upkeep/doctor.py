@@ -25,6 +25,7 @@ from agtrace.settings.sources import misspelled
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
 from agtrace.upkeep.exposure import exposure
+from agtrace.upkeep.retention import retentions
 from agtrace.upkeep.unrecognized import looks
 
 _HEAD_SHOWN = 100
@@ -63,6 +64,7 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
     return {
         "index": _index(settings, connection, freshness),
         "homes": _homes(settings),
+        "retention": retentions(connection, settings.environment, _home(settings), freshness),
         "roots": upkeep.roots(connection),
         "agents": _agents(connection),
         "files": _files(connection),
@@ -78,7 +80,7 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
 
 def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any]:
     """Return the fields of `_found` for an index that is mostly unreadable, as empty lists and None."""
-    empty = ("roots", "agents", "files", "not_read", "unrecognized", "partly_read", "unreadable_lines",
+    empty = ("retention", "roots", "agents", "files", "not_read", "unrecognized", "partly_read", "unreadable_lines",
              "unknown_record_types", "left_out_record_types")  # fmt: skip
     return {
         "index": _file_of(settings, freshness)
@@ -87,6 +89,10 @@ def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any
         "unread_agents": _unread_agents(settings),
         **{name: [] for name in empty},
     }
+
+
+def _home(settings: Settings) -> Path:
+    return Path(settings.environment.get("HOME") or Path.home())
 
 
 def _homes(settings: Settings) -> list[dict[str, Any]]:

@@ -146,6 +146,8 @@ def test_every_command_opens_every_session_of_the_corpus(
         ["sessions"],
         ["doctor"],
         ["health"],
+        ["watch", "--once", "--within", "9999d"],
+        ["watch", "--json", "--within", "9999d"],
         ["report"],
         ["report", "--markdown"],
         ["report", "--html", str(page)],

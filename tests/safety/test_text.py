@@ -199,6 +199,7 @@ def _typed(hostile: Asker) -> Iterator[list[str]]:
     yield from (["sessions"], ["search", MARK], ["search", MARK, "--by-session"], ["search", "none of it", "--regex"])
     yield from (["report"], ["doctor"], ["health"], ["show", "id-"], ["show", OBEDIENT])
     yield ["report", "--fail-under", "100"]
+    yield ["watch", "--once", "--within", "9999d"]
     yield from (["compare", one, two] for one, two in itertools.pairwise(sessions))
     for uid in sessions:
         yield from (["show", uid], ["show", uid, "--turns", "--reasoning"], ["analyze", uid], ["reasoning", uid])

@@ -209,6 +209,8 @@ def of_commands(planted: Sequence[Planted], page: Path, *, whole: bool) -> Itera
         *forms,
         ["health"],
         ["health", "--json"],
+        ["watch", "--once", "--within", "9999d"],
+        ["watch", "--json", "--within", "9999d"],
         ["doctor"],
         ["doctor", "--json"],
     ):

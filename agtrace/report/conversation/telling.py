@@ -138,7 +138,8 @@ class _Telling:
     def __init__(self, connection: sqlite3.Connection, session: Session, cleaner: Cleaner) -> None:
         self._connection, self._session, self._cleaner = connection, session, cleaner
         self._read, self._read_result = text_reader(connection), text_reader(connection)
-        self._notices = AGENTS[session.provider].notices
+        agent = AGENTS[session.provider]
+        self._notices, self._header = agent.notices, agent.output_header
 
     def item(self, placed: Placed) -> Item | None:
         """Return the item of an event; None if it has nothing to tell."""
@@ -195,9 +196,14 @@ class _Telling:
             exit_code=None if result is None else result.rest.get("exit_code"),
             arguments=written(arguments),
             result=output,
-            error=self._cleaner.line(_error_in(output), _ERROR) if output and outcome is Outcome.FAILED else None,
+            error=self._error(output) if output and outcome is Outcome.FAILED else None,
             agent=self._agent(call, result),
         )
+
+    def _error(self, output: str) -> str:
+        """Return the line of an output that tells of the failure, not looking at what the agent writes before it."""
+        body = output if self._header is None else self._header.sub("", output, count=1)
+        return self._cleaner.line(_error_in(body or output), _ERROR)
 
     def _agent(self, call: StoredEvent | None, result: StoredEvent | None) -> str | None:
         if call is not None:

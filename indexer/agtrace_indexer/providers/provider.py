@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from agtrace_indexer.events.tools import Tools
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from agtrace_indexer.logs.discovery import Found
     from agtrace_indexer.providers.setup import Setup
 
+
+ReadPhase: TypeAlias = "Callable[[Record], Phase | None]"
+ReadRetention: TypeAlias = "Callable[[Mapping[str, str], Path], list[Retention]]"
+"""Given the variables of a machine and a home folder, returns one for each folder of settings."""
 
 Rewrite: TypeAlias = "Callable[[list[Record]], list[Record]] | None"
 """Turns the records of a rewritten document into a patch of what was read before; None if it is read from scratch."""
@@ -184,6 +189,37 @@ class Notices(NamedTuple):
     """The context was replaced by a summary of it."""
 
 
+class Phase(Enum):
+    """What a record says about the turn that is going on when it is written."""
+
+    GOES_ON = "goes on"
+    """The model or a tool is at work."""
+    OVER = "over"
+    """The turn has ended: the model answered, failed or was stopped."""
+    ASKS_PERMISSION = "asks permission"
+    """A tool waits for the human's permission."""
+    CLOSED = "closed"
+    """The human has left the session."""
+
+
+class Retention(NamedTuple):
+    """How long an agent keeps its own logs."""
+
+    days: float | None
+    """Days without a change after which it deletes a log; None if it keeps all, or if that isn't known."""
+    certain: bool
+    """Whether that is certain; otherwise the days are the default of some versions."""
+    setting: str
+    """The name of the setting that decides: `cleanupPeriodDays`."""
+    file: str
+    """The path of the settings file in which it is set, or would be."""
+    is_set: bool
+    to_keep: str
+    """How a person makes it keep its logs: `set cleanupPeriodDays to 3650`."""
+    refreshed: bool
+    """Whether a hook in the same file runs agtrace."""
+
+
 class Client(NamedTuple):
     """An agent as a client of our MCP server."""
 
@@ -222,6 +258,11 @@ class Agent(NamedTuple):
     """What stands between its program and the id of a session that it is to continue: `--resume`."""
     setup: Callable[[], Setup] | None = None
     """Loads how our MCP server is added to it; None if that isn't possible."""
+    phase: Callable[[], ReadPhase] | None = None
+    """Loads the function that says what a record of its log of JSON lines tells about the turn, None if nothing: the
+    last record that tells something decides. It takes any JSON object. Without it, nobody knows when a turn is over."""
+    retention: Callable[[], ReadRetention] | None = None
+    """Loads the function that reads how long it keeps its logs; None if it never deletes them by itself."""
     keys_remembered: int | None = 0
     """The number of keys of drafts remembered for each session (`Draft.key`); None for all."""
     repeats_lines: bool = False

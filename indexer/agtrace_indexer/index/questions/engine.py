@@ -20,6 +20,7 @@ from agtrace_indexer.index.questions.files import Touched
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures, TouchedFile
 from agtrace_indexer.index.questions.landmarks import Deeds, KindOfSession, Landmark
+from agtrace_indexer.index.questions.live import Active, Filled
 from agtrace_indexer.index.questions.matches import Block, FoundEvent
 from agtrace_indexer.index.questions.matches import Span as TimeSpan
 from agtrace_indexer.index.questions.projects import Folder, Project, Repository
@@ -332,6 +333,22 @@ class Calls(Protocol[Connection]):
         """Return the number of calls that had not ended well."""
 
 
+class Live(Protocol[Connection]):
+    """What goes on now."""
+
+    def active(self, connection: Connection, since: int, most: int) -> list[Active]:
+        """Return the sessions, no sub-agents, that were active at or after a time, the latest first."""
+
+    def newest(self, connection: Connection, most: int) -> list[Session]:
+        """Return the sessions, no sub-agents, in which something happened last, the latest first."""
+
+    def last_events(self, connection: Connection, session_row: int, most: int) -> list[Event]:
+        """Return the last events of a session, copies included, the latest first."""
+
+    def filled(self, connection: Connection, session_row: int) -> Filled | None:
+        """Return the figures of the last response of a session that has some."""
+
+
 class Files(Protocol[Connection]):
     """The files that tool calls name in their arguments."""
 
@@ -561,6 +578,9 @@ class Upkeep(Protocol[Connection]):
     def providers(self, connection: Connection) -> list[ProviderTotals]:
         """Return the totals of each agent."""
 
+    def sessions_gone(self, connection: Connection) -> dict[str, int]:
+        """Return, by agent, how many sessions, no sub-agents, the index holds whose logs were deleted."""
+
     def logs(self, connection: Connection) -> list[LogFile]:
         """Return all logs, by path."""
 
@@ -604,6 +624,7 @@ if TYPE_CHECKING:
         files,
         histories,
         landmarks,
+        live,
         matches,
         measures,
         projects,
@@ -628,6 +649,7 @@ if TYPE_CHECKING:
     _calls: Calls[sqlite3.Connection] = calls
     _files: Files[sqlite3.Connection] = files
     _landmarks: Landmarks[sqlite3.Connection] = landmarks
+    _live: Live[sqlite3.Connection] = live
     _projects: Projects[sqlite3.Connection] = projects
     _state: State[sqlite3.Connection] = state
     _matches: Matches[sqlite3.Connection] = matches

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.questions.queries import FILES, as_json, rows, value, values
+from agtrace_indexer.index.questions.queries import FILES, as_json, pairs, rows, value, values
 
 _NOTIFICATION = TYPE_CODE[EventType.NOTIFICATION]
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
@@ -23,6 +23,11 @@ FROM session
 _PROVIDERS = """
 SELECT s.provider, count(DISTINCT s.file_id), count(*), group_concat(DISTINCT s.version)
 FROM session s GROUP BY s.provider ORDER BY s.provider
+"""
+
+_GONE = """
+SELECT s.provider, count(*) FROM session s JOIN file f ON f.id = s.file_id
+WHERE f.gone AND s.kind NOT IN ('subagent', 'warmup') AND NOT instr(f.path, '#replaced-') GROUP BY s.provider
 """
 
 _LOGS = """
@@ -188,6 +193,11 @@ def roots(connection: sqlite3.Connection) -> list[str]:
 def providers(connection: sqlite3.Connection) -> list[ProviderTotals]:
     """Return the totals of each agent."""
     return list(rows(connection, ProviderTotals, _PROVIDERS))
+
+
+def sessions_gone(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return, by agent, how many sessions, no sub-agents, the index holds whose logs were deleted."""
+    return pairs(connection, _GONE)
 
 
 def logs(connection: sqlite3.Connection) -> list[LogFile]:

@@ -8,6 +8,7 @@ from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
 
 if TYPE_CHECKING:
+    from agtrace_indexer.providers.provider import ReadPhase, ReadRetention
     from agtrace_indexer.providers.setup import Setup
 
 
@@ -21,6 +22,18 @@ def _setup() -> Setup:
     from agtrace_indexer.providers.claude_code.setup import SETUP
 
     return SETUP
+
+
+def _phase() -> ReadPhase:
+    from agtrace_indexer.providers.claude_code.phases import phase
+
+    return phase
+
+
+def _retention() -> ReadRetention:
+    from agtrace_indexer.providers.claude_code.retention import retention
+
+    return retention
 
 
 AGENT_TOOLS = ("Task", "Agent")
@@ -60,6 +73,8 @@ CLAUDE_CODE = Agent(
     command="claude",
     resumes=("--resume",),
     setup=_setup,
+    phase=_phase,
+    retention=_retention,
     client=Client("claude-code", 50_000),
     keys_remembered=64,  # only lines of one response repeat a key, and they are close together
     repeats_lines=True,

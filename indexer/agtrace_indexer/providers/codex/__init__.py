@@ -9,6 +9,7 @@ from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
 if TYPE_CHECKING:
+    from agtrace_indexer.providers.provider import ReadPhase
     from agtrace_indexer.providers.setup import Setup
 
 _ROLLOUT = re.compile(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
@@ -25,6 +26,12 @@ def _setup() -> Setup:
     from agtrace_indexer.providers.codex.setup import SETUP
 
     return SETUP
+
+
+def _phase() -> ReadPhase:
+    from agtrace_indexer.providers.codex.phases import phase
+
+    return phase
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -70,6 +77,7 @@ CODEX = Agent(
     command="codex",
     resumes=("resume",),
     setup=_setup,
+    phase=_phase,
     client=Client("codex-mcp-client", 11_900),  # with some models it removes the middle of anything over 12,000 bytes
     replays_items=True,
 )

@@ -9,6 +9,7 @@ from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
 if TYPE_CHECKING:
+    from agtrace_indexer.providers.provider import ReadPhase, ReadRetention
     from agtrace_indexer.providers.setup import Setup
 
 _SESSION = re.compile(r"(session-.+)\.jsonl?$", re.DOTALL)
@@ -24,6 +25,18 @@ def _setup() -> Setup:
     from agtrace_indexer.providers.gemini.setup import SETUP
 
     return SETUP
+
+
+def _phase() -> ReadPhase:
+    from agtrace_indexer.providers.gemini.phases import phase
+
+    return phase
+
+
+def _retention() -> ReadRetention:
+    from agtrace_indexer.providers.gemini.retention import retention
+
+    return retention
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -64,6 +77,8 @@ GEMINI = Agent(
     command="gemini",
     resumes=("--resume",),
     setup=_setup,
+    phase=_phase,
+    retention=_retention,
     client=Client("gemini-cli-mcp-client", 39_900),  # it adds 41 characters to an answer, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound
 )

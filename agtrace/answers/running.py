@@ -1,0 +1,243 @@
+"""The sessions of all agents that are running, each with what it does now, as the index and the logs show them."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from agtrace_indexer.index.questions import events, live, sessions, turns
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.index.questions.usage import Among, largest_request
+from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.events import EventType
+
+from agtrace.answers.at_work import doing
+from agtrace.sessions.activity import Activity
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.projects import labels
+from agtrace.sessions.query import short_id
+from agtrace.sessions.steps import telling_argument
+from agtrace.sessions.usage import Usage, usage_by
+from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, repeated
+from agtrace.times import iso
+
+MOST = 50
+"""The most sessions that are shown at once."""
+
+RECENT = 5
+"""Sessions named where none is running."""
+
+_LOOKED_AT = 4_000
+"""Characters of a text of which the beginning is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSession:
+    """A session that was active lately. Texts are on one line, without secrets and control characters."""
+
+    id: str
+    """The shortest prefix that is unique."""
+    session_id: str
+    provider: str
+    agent: str
+    """The agent's name for people."""
+    project: str | None
+    branch: str | None
+    title: str | None
+    request: str | None
+    """What the human asked for last."""
+    state: str
+    """`activity.State`."""
+    waits: str | None
+    """`activity.Waits`; None if it isn't known to wait for the human."""
+    waits_for_you: bool | None
+    """None if the log doesn't tell."""
+    now: str
+    """What it does: the call with its argument, the question, or the beginning of the last answer; may be empty."""
+    why: str
+    """Why more isn't known; empty if all is."""
+    tool: str | None
+    """The tool of the call that has no result yet."""
+    last_activity: str | None
+    """ISO 8601, UTC; that of its sub-agents included."""
+    idle_seconds: int
+    model: str | None
+    context_tokens: int | None
+    """The input of the last request, which fills the model's context window; None if the log has no figures."""
+    context_window: int | None
+    context_percent: int | None
+    cost_usd: float | None
+    """That of its sub-agents included; None if no price is known."""
+    cost_made: str | None
+    tool_calls: int
+    failed_calls: int
+    log_gone: bool
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the human has left it, or its log is gone."""
+        return self.state == "closed" or self.log_gone
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """A session that was active last."""
+
+    id: str
+    agent: str
+    project: str | None
+    title: str | None
+    last_activity: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """All running sessions at a moment, those that wait for the human first, then the latest."""
+
+    sessions: tuple[RunningSession, ...]
+    recent: tuple[Recent, ...]
+    """The latest sessions, if none is running."""
+    problem: str | None = None
+    """Why the index isn't up to date, as a sentence."""
+
+
+def running(
+    connection: sqlite3.Connection, prices: PriceTable, *, now: int, within_ms: int, problem: str | None = None
+) -> Running:
+    """Return the sessions in which something happened within a time; `now` is in milliseconds since 1970 UTC.
+
+    `problem` is why the index isn't up to date.
+    """
+    names = labels(connection)
+    last_at = {found.id: found.at for found in live.active(connection, now - within_ms, MOST)}
+    found = [
+        _running(connection, session, names, prices, last_at[session.id], now)
+        for session in sessions.in_rows(connection, last_at)
+    ]
+    found.sort(key=lambda session: (session.is_closed, session.waits_for_you is not True, session.idle_seconds))
+    at_work = any(not session.is_closed for session in found)
+    recent = [] if at_work else [_recent(connection, session, names) for session in live.newest(connection, RECENT)]
+    return Running(tuple(found), tuple(recent), problem)
+
+
+def _running(
+    connection: sqlite3.Connection, session: Session, names: dict[int, str], prices: PriceTable, last_at: int, now: int
+) -> RunningSession:
+    does = doing(connection, session, last_at, now)
+    family = sessions.with_agents(connection, session.id)
+    usage = usage_by(connection, prices, Among("all", sessions=family.ids)).get(0, Usage())
+    model, tokens, window = _context(connection, session, prices)
+    waits_for_you = does.state == "waiting" if does.waits_known else None
+    return RunningSession(
+        id=short_id(connection, session.uid),
+        session_id=session.uid,
+        provider=session.provider,
+        agent=AGENTS[session.provider].title,
+        project=names.get(session.project_id or 0),
+        branch=session.branch and repeated(session.branch, LABEL),
+        title=_shown(session.title or session.snippet),
+        request=_request(connection, session),
+        state=does.state,
+        waits=does.waits,
+        waits_for_you=waits_for_you,
+        now=_now(connection, session, does),
+        why=does.why,
+        tool=does.call and repeated(does.call.tool or NO_TOOL, LABEL),
+        last_activity=iso(last_at),
+        idle_seconds=max(now - last_at, 0) // 1000,
+        model=model and repeated(model, LABEL),
+        context_tokens=tokens,
+        context_window=window,
+        context_percent=None if not tokens or not window else round(100 * tokens / window),
+        cost_usd=usage.cost,
+        cost_made=usage.cost_made,
+        tool_calls=family.tool_calls,
+        failed_calls=family.failed_calls,
+        log_gone=bool(session.gone),
+    )
+
+
+def _recent(connection: sqlite3.Connection, session: Session, names: dict[int, str]) -> Recent:
+    return Recent(
+        id=short_id(connection, session.uid),
+        agent=AGENTS[session.provider].title,
+        project=names.get(session.project_id or 0),
+        title=_shown(session.title or session.snippet),
+        last_activity=iso(session.ended_at),
+    )
+
+
+def _context(
+    connection: sqlite3.Connection, session: Session, prices: PriceTable
+) -> tuple[str | None, int | None, int | None]:
+    """Return the model, the tokens that fill its window, and the window's size.
+
+    After a compaction nothing is known until the next response. A window that a request exceeded isn't the real one.
+    """
+    found = live.filled(connection, session.id)
+    if found is None:
+        return session.model, None, None
+    largest = largest_request(connection, session.id)
+    window = found.context_window or prices.window(found.model)
+    if window and max(largest.tokens or 0, found.tokens) > window:
+        window = None
+    tokens = None if _is_compacted(connection, session, found.event_index) else found.tokens
+    return found.model or session.model, tokens, window
+
+
+def _is_compacted(connection: sqlite3.Connection, session: Session, since: int) -> bool:
+    """Whether the context was replaced by a summary after an event."""
+    signs = AGENTS[session.provider].notices.compactions
+    later = [event for event in live.last_events(connection, session.id, MOST) if event.event_index > since]
+    notices = [event for event in later if event.type is EventType.NOTIFICATION]
+    named = [event for event in notices if any(sign.kind == event.name for sign in signs)]
+    return any(
+        any(sign.fits(event.row.name or "", event.text) for sign in signs) for event in with_texts(connection, named)
+    )
+
+
+def _request(connection: sqlite3.Connection, session: Session) -> str | None:
+    last = turns.last(connection, session.id)
+    found = [] if last is None else turns.several(connection, session.id, [last])
+    return _shown(found[0].request) if found else None
+
+
+def _now(connection: sqlite3.Connection, session: Session, does: Activity) -> str:
+    """Return what a session does, as a person reads it."""
+    if does.call is not None:
+        return _call(_event(connection, session, does.call.event_index))
+    if does.state in ("waiting", "unknown", "answering"):
+        last = events.last(connection, session.id)
+        said = None if last is None else events.last_of_type(connection, session.id, EventType.MESSAGE, last)
+        text = "" if said is None or does.waits == "error" else _event(connection, session, said).text
+        return _shown(text) or ""
+    return ""
+
+
+def _event(connection: sqlite3.Connection, session: Session, event_index: int) -> StoredEvent:
+    (event,) = with_texts(connection, [events.one(connection, session.id, event_index)])
+    return event
+
+
+def _call(call: StoredEvent) -> str:
+    """Return the tool of a call with its most telling argument, or the question that it asks."""
+    arguments = call.rest.get("arguments")
+    question = _question(arguments)
+    if question:
+        return _shown(question) or ""
+    tool, about = repeated(call.row.name or NO_TOOL, LABEL), _shown(telling_argument(arguments))
+    return f"{tool} {about}" if about else tool
+
+
+def _question(arguments: Any) -> str | None:
+    """Return the first of the questions that a call puts to the human."""
+    asked = arguments.get("questions") if isinstance(arguments, dict) else None
+    first = asked[0] if isinstance(asked, list) and asked else None
+    said = first.get("question") if isinstance(first, dict) else first
+    return said if isinstance(said, str) else None
+
+
+def _shown(text: str | None) -> str | None:
+    return repeated(text[:_LOOKED_AT], USER_MESSAGE) or None if text else None

@@ -1,0 +1,190 @@
+"""A running session on three lines of a given width, and the items of its conversation, as styled text.
+
+Styles are the sixteen colours of the terminal, which are readable on its own background, dark or light. All texts from
+logs are put in as plain text, so that no markup in them acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from agtrace.answers.running import Recent, Running, RunningSession
+from agtrace.render.terminal import plain, plain_line, when
+from agtrace.report.conversation.telling import Execution, Item, Mark, Request, Said, Turn
+from agtrace.text.numbers import counted, dollars, duration, short
+
+_STATES = {
+    "thinking": ("thinking", "cyan"),
+    "calling": ("working", "cyan"),
+    "answering": ("answering", "cyan"),
+    "closed": ("closed", "dim"),
+    "unknown": ("unclear", "dim"),
+}
+_WAITS = {
+    "answer": "has answered",
+    "question": "asks you",
+    "plan": "shows a plan",
+    "permission": "asks permission",
+    "error": "failed",
+    "interruption": "was stopped",
+}
+_FULL = 80
+"""Percent of its window from which on a context is nearly full."""
+
+_NEVER_MIND = 10
+"""Seconds before a call is said to wait for permission, perhaps."""
+
+_TEXT = 4_000
+"""Characters of a message that are shown."""
+
+_CALL = 160
+
+
+def heading(running: Running) -> Text:
+    """Return the line that sums up: how many sessions run, how many wait, and what is wrong with the index."""
+    alive = [session for session in running.sessions if not session.is_closed]
+    waiting = sum(session.waits_for_you is True for session in alive)
+    text = Text("no session is running" if not alive else f"{counted(len(alive), 'session')} running")
+    if waiting:
+        text.append(f", {waiting} waiting for you", style="bold yellow")
+    if running.problem:
+        text.append(f"  {plain_line(running.problem)}", style="red")
+    return text
+
+
+def state(session: RunningSession) -> Text:
+    """Return what a session does, in a word or two."""
+    if session.waits:
+        return Text(
+            _WAITS.get(session.waits, session.waits), style="red bold" if session.waits == "error" else "yellow bold"
+        )
+    word, style = _STATES.get(session.state, (session.state, ""))
+    if session.state == "calling" and session.waits_for_you is None and session.idle_seconds >= _NEVER_MIND:
+        word = "working, or asks permission"
+    return Text(word, style=style)
+
+
+def block(session: RunningSession, width: int, *, idle: int | None = None, chosen: bool = False) -> Text:
+    """Return a session on three lines of at most `width` cells; `idle` are the seconds since its last activity.
+
+    The lines of a chosen one have a mark at their beginnings.
+    """
+    seconds = session.idle_seconds if idle is None else idle
+    about = " › ".join(filter(None, (session.title, session.request if session.request != session.title else None)))
+    room = width - 2
+    lines = [
+        _row(_who(session), _figures(session, seconds), room),
+        _cut(Text("  ").append(plain_line(about or "(no request)")), room),
+        _cut(Text("  ").append_text(_now(session)), room),
+    ]
+    return Text("\n").join(Text().append("▌ " if chosen else "  ", style="bold").append_text(line) for line in lines)
+
+
+def recent(sessions: tuple[Recent, ...], width: int) -> Iterator[Text]:
+    """Yield the latest sessions, a line each, below a line that says what they are."""
+    if not sessions:
+        yield Text("`agtrace doctor` shows which logs were found; `agtrace index PATH` adds some.", style="dim")
+        return
+    yield Text("the latest:", style="dim")
+    for session in sessions:
+        line = Text(f"  {plain(session.id)}  ", style="bold")
+        line.append(f"{when(session.last_activity)}  {session.agent}  ", style="not bold dim")
+        line.append(plain_line(session.project or ""), style="not bold")
+        line.append(f"  {plain_line(session.title or '')}", style="not bold")
+        yield _cut(line, width)
+
+
+def told(item: Item) -> Text | None:
+    """Return an item of a conversation; None for one that isn't shown."""
+    match item:
+        case Turn():
+            return Text(f"── turn {item.number} ── {when(item.time)}", style="dim")
+        case Request():
+            return Text().append("› ", style="bold green").append(_long(item.text), style="bold")
+        case Said():
+            return Text(_long(item.text))
+        case Execution():
+            return _execution(item)
+        case Mark():
+            return Text(f"· {plain_line(item.text)}", style="yellow")
+    return None
+
+
+def _who(session: RunningSession) -> Text:
+    dot = "yellow" if session.waits_for_you else "dim" if session.is_closed else "cyan"
+    text = Text().append("● ", style=dot).append_text(state(session))
+    text.append(f"  {plain_line(session.project or 'no project')}", style="bold")
+    return text.append(f"  {session.agent}", style="dim")
+
+
+def _figures(session: RunningSession, idle: int) -> Text:
+    """Return the context, the cost, the failed calls and the time since the last activity."""
+    text = Text()
+    if session.context_tokens is not None:
+        window = f" of {_round(session.context_window)}" if session.context_window else ""
+        share = f" {session.context_percent} %" if session.context_percent is not None else ""
+        full = (session.context_percent or 0) >= _FULL
+        text.append(f"{_round(session.context_tokens)}{window}{share}  ", style="red" if full else "")
+    if session.cost_usd is not None:
+        text.append(f"{dollars(session.cost_usd)}  ")
+    if session.failed_calls:
+        text.append(f"{session.failed_calls} failed  ", style="red")
+    return text.append(duration(1000 * idle), style="dim")
+
+
+def _round(tokens: int) -> str:
+    """Return a count of tokens: `200k`, `48.7k`."""
+    return short(tokens).replace(".0", "")
+
+
+def _now(session: RunningSession) -> Text:
+    text = Text(plain_line(session.now))
+    if session.log_gone:
+        text = Text().append("its log was deleted  ", style="red").append_text(text)
+    if session.state == "unknown" and session.why:
+        text.append(f"{'  ' if session.now else ''}({session.why})", style="dim")
+    return text
+
+
+def _row(left: Text, right: Text, width: int) -> Text:
+    """Return two texts on one line, the second at its end; the first is cut, but if little is left of it the second."""
+    room = width - right.cell_len - 2
+    if room < min(left.cell_len, width // 3):
+        return _cut(left, width)
+    left = _cut(left, room)
+    return left + Text(" " * (width - left.cell_len - right.cell_len)) + right
+
+
+def _cut(text: Text, width: int) -> Text:
+    """Return a text of at most so many cells; a longer one ends with an ellipsis."""
+    text = text.copy()
+    text.truncate(max(width, 1), overflow="ellipsis")
+    return text
+
+
+def _execution(call: Execution) -> Text:
+    text = Text("  ")
+    text.append(f"{plain_line(call.tool)} ", style="bold cyan")
+    text.append(plain_line(call.about)[:_CALL])
+    word, style = _OUTCOMES.get(str(call.outcome), (str(call.outcome), ""))
+    if call.outcome == "unknown" and call.result is None:
+        word = "no result yet"
+    text.append(f"  {word}", style=style)
+    if call.duration_ms is not None and call.duration_ms >= 1000:
+        text.append(f" {duration(call.duration_ms)}", style="dim")
+    if call.error:
+        text.append(f"\n    {plain_line(call.error)}", style="red")
+    return text
+
+
+_OUTCOMES = {
+    "ok": ("ok", "green"), "failed": ("failed", "red"), "rejected": ("refused", "yellow"),
+    "interrupted": ("interrupted", "yellow"), "running": ("running", "cyan"), "unknown": ("unknown", "dim"),
+}  # fmt: skip
+
+
+def _long(text: str) -> str:
+    shown = plain(text).replace("\t", "    ").strip("\n")
+    return shown if len(shown) <= _TEXT else f"{shown[:_TEXT]} ... ({len(shown) - _TEXT:,} more characters)"

@@ -1,0 +1,115 @@
+"""The screen that follows one session: who it is, then its turns as they arrive."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from agtrace.answers.running import RunningSession
+from agtrace.render.terminal import plain_line
+from agtrace.render.watching.blocks import block, told
+from agtrace.report.conversation.following import Followed
+from agtrace.report.conversation.telling import Execution, Item
+
+
+class Conversation(Screen[None]):
+    """The conversation of a session, which goes on below its end while that is in view."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,backspace", "app.pop_screen", "Back", key_display="esc"),
+        Binding("up,k", "scroll('up')", "Up", show=False),
+        Binding("down,j", "scroll('down')", "Down", show=False),
+        Binding("pageup,b", "scroll('page_up')", "Page up", show=False),
+        Binding("pagedown,space", "scroll('page_down')", "Page down", show=False),
+        Binding("home,g", "scroll('home')", "Start"),
+        Binding("end,G", "scroll('end')", "End"),
+        Binding("q", "app.quit", "Quit"),
+    ]
+
+    def __init__(self, uid: str) -> None:
+        super().__init__()
+        self.uid = uid
+        self.first_event: int | None = None
+        """The first event that is shown; None before anything is."""
+        self._items: list[Item] = []
+        self._widgets: list[Static] = []
+        """One for each item."""
+        self._session: RunningSession | None = None
+        self._at = 0.0
+        self._notes: dict[str, str | None] = {}
+
+    def compose(self) -> ComposeResult:
+        """Lay the screen out."""
+        yield Static("reading ...", id="head", markup=False)
+        yield VerticalScroll(id="items")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Keep the time since the last activity current."""
+        self.set_interval(1, self._show_head)
+
+    def on_resize(self) -> None:
+        """Draw the head again, as wide as the terminal is now."""
+        self._show_head()
+
+    def take_head(self, session: RunningSession | None, problem: str | None, at: float) -> None:
+        """Show what the session does now; None if it was not active lately."""
+        self._session, self._at = session, at
+        self._notes["index"] = problem
+        self._show_head()
+
+    def take(self, followed: Followed | None, problem: str | None) -> None:
+        """Show the conversation as it is now: what is new is added, and calls that ended get their outcome."""
+        self._notes["session"] = problem
+        if followed is not None:
+            self._notes["log"] = "its log was deleted; this is what was read of it" if followed.log_gone else None
+            self._show_items(followed)
+        self._show_head()
+
+    def _show_items(self, followed: Followed) -> None:
+        place = self.query_one("#items", VerticalScroll)
+        at_end = place.scroll_offset.y >= place.max_scroll_y - 1
+        if followed.first_event != self.first_event:
+            self.first_event, self._items, self._widgets = followed.first_event, [], []
+            place.remove_children()
+        items = list(followed.items)
+        for widget, before, item in zip(self._widgets, self._items, items, strict=False):
+            if item != before:
+                widget.update(told(item) or "")
+                widget.set_class(isinstance(item, Execution), "call")
+        for widget in self._widgets[len(items) :]:
+            widget.remove()
+        new = [_widget(item) for item in items[len(self._widgets) :]]
+        self._items, self._widgets = items, [*self._widgets[: len(items)], *new]
+        if new:
+            place.mount_all(new)
+        if at_end:
+            place.scroll_end(animate=False)
+
+    def _show_head(self) -> None:
+        if not self.is_mounted:
+            return
+        width = max(self.size.width - 2, 4)
+        text = Text(f"session {plain_line(self.uid)}", style="bold")
+        if self._session is not None:
+            passed = int(time.monotonic() - self._at)
+            text = block(self._session, width, idle=self._session.idle_seconds + passed)
+        for note in filter(None, self._notes.values()):
+            text = text + Text("\n") + Text(plain_line(note), style="red")
+        self.query_one("#head", Static).update(text)
+
+    def action_scroll(self, way: str) -> None:
+        """Scroll the conversation."""
+        place = self.query_one("#items", VerticalScroll)
+        getattr(place, f"scroll_{way}")(animate=False)
+
+
+def _widget(item: Item) -> Static:
+    return Static(told(item) or "", markup=False, classes="call" if isinstance(item, Execution) else "")

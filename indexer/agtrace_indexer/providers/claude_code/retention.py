@@ -1,0 +1,30 @@
+"""How long Claude Code keeps its logs: `cleanupPeriodDays`, 30 unless it is set (code.claude.com/docs, settings).
+
+It deletes logs that haven't changed for that long when it starts. Settings of a project, or those that an organization
+manages, may differ; they aren't read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agtrace_indexer.providers.claude_code import CLAUDE_CODE
+from agtrace_indexer.providers.provider import Retention
+from agtrace_indexer.providers.retention import runs_agtrace, settings_in
+
+_SETTING, _DAYS = "cleanupPeriodDays", 30
+_TO_KEEP = f"set {_SETTING} to 3650"
+
+
+def retention(environment: Mapping[str, str], home: Path) -> list[Retention]:
+    """Return how long it keeps the logs of each of its folders."""
+    return [_of(root.parent / "settings.json") for root in CLAUDE_CODE.home.roots(environment, home)]
+
+
+def _of(file: Path) -> Retention:
+    settings = settings_in(file)
+    days = settings.get(_SETTING)
+    if not isinstance(days, (int, float)) or isinstance(days, bool) or days < 0:
+        return Retention(_DAYS, True, _SETTING, str(file), False, _TO_KEEP, runs_agtrace(settings))
+    return Retention(float(days), True, _SETTING, str(file), True, _TO_KEEP, runs_agtrace(settings))

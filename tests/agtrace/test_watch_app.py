@@ -1,0 +1,312 @@
+"""`agtrace watch` as a person sees it: the application, driven by keys, over logs that grow; and in a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agtrace_indexer.run import index
+from textual.pilot import Pilot
+from textual.widgets import OptionList, Static
+
+from agtrace.answers.lookout import Lookout
+from agtrace.commands.watch import _Source
+from agtrace.render.watching.application import WatchApp
+from agtrace.sessions.prices import load as load_prices
+from agtrace.settings import load
+from tests.agtrace.live_logs import Claude, Codex
+from tests.agtrace.pseudo_terminal import SECONDS, in_terminal
+from tests.agtrace.terminal import agtrace, agtrace_here
+from tests.conftest import SAMPLES
+
+HOSTILE = "[red]red[/red] [@click=app.quit]x[/] \x1b[31mESC\x1b[0m \x1b]0;title\x07 [bold \u202e"
+
+Watched = Callable[[Pilot[None], WatchApp], Coroutine[Any, Any, None]]
+
+
+def watched(
+    check: Watched, *, size: tuple[int, int] = (80, 24), session: str | None = None, within: float = 3600
+) -> int:
+    """Run the application until `check` is done; its exit code."""
+
+    async def run() -> int:
+        lookout = Lookout(load(), load_prices(None), within=within)
+        with closing(lookout):
+            app = WatchApp(_Source(lookout), session=session)
+            async with app.run_test(size=size) as pilot:
+                await check(pilot, app)
+                app.exit(return_code=app.return_code or 0)
+            return app.return_code or 0
+
+    return asyncio.run(run())
+
+
+def screen(app: WatchApp) -> str:
+    """What is on the screen now, as text."""
+    picture = app.export_screenshot()
+    lines: dict[float, dict[float, str]] = {}
+    for x, y, text in re.findall(r'<text[^>]*? x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', picture, re.DOTALL):
+        lines.setdefault(float(y), {})[float(x)] = text
+    found = "\n".join("".join(text for _, text in sorted(line.items())) for _, line in sorted(lines.items()))
+    return re.sub(r"&#(\d+);", lambda code: chr(int(code[1])), found).replace("\xa0", " ").replace("&lt;", "<")
+
+
+async def until(
+    pilot: Pilot[None], app: WatchApp, wanted: str | Callable[[str], bool], seconds: float = SECONDS
+) -> str:
+    """Wait until something is on the screen; what is there then."""
+    end = time.monotonic() + seconds
+    is_so = wanted if callable(wanted) else lambda text: str(wanted) in text
+    while not is_so(shown := screen(app)):
+        assert time.monotonic() < end, f"not there: {wanted}\n{shown}"
+        await pilot.pause(0.02)
+    return shown
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_line_of_a_log_is_on_the_screen_within_a_second(own_home: Path, width: int) -> None:
+    log = Claude(own_home, ago=0)
+    log.asked("When does the tide ebb?")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "thinking")
+        for said in ("In two hours.", "No, in three."):
+            log.says(said)
+            shown = await until(pilot, app, said, 1 if os.environ.get("AGTRACE_TIMED") else SECONDS)
+            assert "has answered" in shown and "tidepool" in shown and "1 waiting for you" in shown
+            log.asked("Are you sure?")
+            await until(pilot, app, "thinking")
+
+    watched(check, size=(width, 24))
+
+
+def test_enter_follows_a_session_and_escape_goes_back(own_home: Path) -> None:
+    log, other = Claude(own_home, 1), Codex(own_home, 2, ago=60)
+    log.asked("Run the tests.")
+    log.calls("Bash", command="pytest -x")
+    other.asked("How many rows?")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, lambda text: "Claude Code" in text and "Codex" in text)
+        await pilot.press("enter")
+        await until(pilot, app, "Bash pytest -x  no result yet")
+        log.returns("FAILED test_tides.py::test_ebb", failed=True)
+        shown = await until(pilot, app, "Bash pytest -x  failed")
+        assert "no result yet" not in shown and "FAILED test_tides.py::test_ebb" in shown
+        log.says("One test fails.")
+        await until(pilot, app, "One test fails.")
+        await pilot.press("escape")
+        await until(pilot, app, "2 sessions running")
+        await pilot.press("down", "enter")
+        shown = await until(pilot, app, "› How many rows?")
+        assert "Codex" in shown
+
+    watched(check, size=(100, 30))
+
+
+def test_a_session_named_is_followed_from_the_start(own_home: Path) -> None:
+    log = Claude(own_home)
+    log.asked("Run the tests.")
+    index(load().database, [str(own_home)])
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "› Run the tests.")
+
+    watched(check, session=log.uid)
+
+
+def test_q_leaves_with_0_and_ctrl_c_with_130(own_home: Path) -> None:
+    for key, code in (("q", 0), ("ctrl+c", 130)):
+
+        async def check(pilot: Pilot[None], app: WatchApp, key: str = key) -> None:
+            await until(pilot, app, "no session is running")
+            await pilot.press(key)
+
+        assert watched(check) == code
+
+
+def test_nothing_in_a_log_acts_on_the_screen(own_home: Path) -> None:
+    log = Claude(own_home)
+    log.asked(HOSTILE)
+    log.calls("Bash", command=f"echo {HOSTILE}")
+    log.returns(f"Error: {HOSTILE}", failed=True)
+    log.says(f"Said {HOSTILE}")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        shown = await until(pilot, app, "has answered")
+        assert "[red]red[/red] [@click=app.quit]x[/] ESC" in shown
+        await pilot.press("enter")
+        shown = await until(pilot, app, "Said [red]red[/red]")
+        assert "\x1b" not in shown and "\u202e" not in shown and "title" not in shown
+        assert app.return_code is None, "it still runs"
+
+    watched(check, size=(140, 30))
+
+
+def test_a_log_that_is_deleted_while_it_is_followed_leaves_what_was_read(own_home: Path) -> None:
+    log = Claude(own_home)
+    log.asked("Run the tests.")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "thinking")
+        await pilot.press("enter")
+        await until(pilot, app, "› Run the tests.")
+        log.path.unlink()
+        shown = await until(pilot, app, "its log was deleted")
+        assert "› Run the tests." in shown
+
+    watched(check, size=(100, 24))
+
+
+def test_an_index_that_is_made_again_or_gone_meanwhile_is_waited_for(own_home: Path) -> None:
+    log = Claude(own_home)
+    log.asked("Run the tests.")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "thinking")
+        for way in ("rebuilt", "deleted"):
+            if way == "rebuilt":
+                index(load().database, [], rebuild=True)
+            else:
+                for part in load().database.parent.glob("index.sqlite3*"):
+                    part.unlink()
+            log.says(f"All pass, {way}.")
+            await until(pilot, app, f"All pass, {way}.")
+
+    watched(check)
+
+
+def test_sessions_of_an_agent_that_comes_later_appear(own_home: Path) -> None:
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "no session is running")
+        Codex(own_home).asked("How many rows?")
+        await until(pilot, app, "How many rows?")
+
+    watched(check)
+
+
+def test_where_none_is_running_the_latest_are_named(own_home: Path) -> None:
+    log = Claude(own_home, ago=86_400)
+    log.asked("Run the tests.")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        shown = await until(pilot, app, "the latest:")
+        assert "no session is running" in shown and "Run the tests." in shown
+
+    watched(check)
+
+
+def test_a_terminal_that_is_too_small_says_so_and_goes_on_when_it_has_grown(own_home: Path) -> None:
+    Claude(own_home).asked("Run the tests.")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "too small")
+        await pilot.resize_terminal(60, 20)
+        await until(pilot, app, "Run the tests.")
+
+    watched(check, size=(18, 5))
+
+
+def test_a_long_session_is_followed_from_its_end(own_home: Path) -> None:
+    shutil.copytree(SAMPLES / "claude", own_home / ".claude")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "sessions running", 60)
+        app.follow("d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944")
+        await until(pilot, app, lambda _: len(app.screen.query("#items > Static")) > 50)
+        await until(pilot, app, "October is complete")
+        await pilot.press("home", "up", "pagedown")
+        await until(pilot, app, lambda text: "October is complete." not in text.partition("────")[2])
+        await pilot.press("end")
+        assert len(app.screen.query(Static)) < 500
+
+    watched(check, within=1e9, size=(100, 24))
+
+
+def test_the_cursor_stays_on_its_session_when_the_order_changes(own_home: Path) -> None:
+    first, second = Claude(own_home, 1), Claude(own_home, 2, ago=50)
+    first.asked("The first request.")
+    second.asked("The second request.")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "The second request.")
+        await pilot.press("down")
+        second.ago = 0
+        second.says("Done.")
+        await until(pilot, app, "Done.")
+        option = app.screen.query_one(OptionList).highlighted_option
+        assert option is not None and option.id == second.uid
+
+    watched(check)
+
+
+# -- printed once ----------------------------------------------------------------------------------
+
+
+def test_once_and_json_print_the_same(own_home: Path) -> None:
+    log = Claude(own_home)
+    log.asked("When does the tide ebb?")
+    log.says(f"In two hours. {HOSTILE}")
+    text = agtrace_here("watch", "--once").out
+    found = json.loads(agtrace_here("watch", "--json").out)
+    assert "1 session running, 1 waiting for you" in text and "In two hours. [red]red[/red]" in text
+    (session,) = found["sessions"]
+    assert (session["session_id"], session["waits"], session["waits_for_you"]) == (log.uid, "answer", True)
+    assert found["problem"] is None and found["recent"] == []
+
+
+def test_without_a_terminal_the_sessions_are_printed_in_full(own_home: Path) -> None:
+    log = Claude(own_home)
+    log.asked("When does the tide ebb? " * 12)
+    said = agtrace("watch", COLUMNS="")
+    assert said.code == 0 and "…" not in said.out
+
+
+def test_within_says_how_long_ago_a_running_session_was_active(own_home: Path) -> None:
+    Claude(own_home, ago=7200).asked("Run the tests.")
+    assert agtrace_here("watch", "--json").json()["sessions"] == []
+    assert len(agtrace_here("watch", "--json", "--within", "3h").json()["sessions"]) == 1
+    assert agtrace_here("watch", "--within", "soon").code == 2
+
+
+# -- a real terminal -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
+@pytest.mark.parametrize(("columns", "environment"), [(80, {}), (140, {"NO_COLOR": "1"})])
+def test_in_a_terminal_it_shows_what_goes_on_and_leaves_the_terminal_as_it_was(
+    own_home: Path, columns: int, environment: dict[str, str]
+) -> None:
+    log = Claude(own_home, ago=0)
+    log.asked("Which tide?")
+    with in_terminal("watch", columns=columns, **environment) as terminal:
+        terminal.until("Which tide?")
+        log.says("Ebbing.")
+        terminal.until("Ebbing.")
+        terminal.press("q")
+        assert terminal.end() == 0
+    assert terminal.text.rindex("\x1b[?1049l") > terminal.text.rindex("Ebbing."), "the screen before is back"
+    assert "\x1b[?25h" in terminal.text.rpartition("Ebbing.")[2], "the cursor is back"
+    coloured = re.search(r"\x1b\[(?:\d+;)*3[1-6][;m]", terminal.text) is not None
+    assert coloured == (not environment)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_and_restores_the_terminal(own_home: Path, by: signal.Signals, code: int) -> None:
+    with in_terminal("watch", columns=80) as terminal:
+        terminal.until("no session is running")
+        os.kill(terminal.pid, by)
+        assert terminal.end() == code
+    assert "\x1b[?1049l" in terminal.text and "Traceback" not in terminal.plain
