@@ -36,6 +36,10 @@ class NotStarted(Exception):
         """As a shell would end."""
 
 
+class NotResumable(Exception):
+    """A session can't be continued; the message is a sentence that says why."""
+
+
 class Problem(Exception):
     """A request that can't be answered. The message says what to do next."""
 

@@ -31,7 +31,20 @@ MOST_BYTES = 4_500_000
 """The largest size of a page without conversations; timelines are thinned out to stay below it."""
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("dom", "words", "unpack", "look", "charts", "list", "scale", "timeline", "session", "keys", "main")
+_SCRIPTS = (
+    "dom",
+    "words",
+    "unpack",
+    "look",
+    "charts",
+    "list",
+    "scale",
+    "references",
+    "timeline",
+    "session",
+    "keys",
+    "main",
+)
 _STYLES = ("colours", "page", "overview", "list", "session", "timeline", "narrow", "print")
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 

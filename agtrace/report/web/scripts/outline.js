@@ -1,0 +1,94 @@
+// The turns at the side: the one that is read is marked, more are loaded as one scrolls.
+
+const outlineLinks = () => [...byId("outline").querySelectorAll("a[data-turn]")];
+
+function currentTurn() {
+  let found = null;
+  for (const heading of document.querySelectorAll("h2.turn")) {
+    if (heading.getBoundingClientRect().top > innerHeight * 0.35) break;
+    found = heading;
+  }
+  return found ? Number(found.id.slice("turn-".length)) : null;
+}
+
+function markTurn() {
+  const turn = currentTurn();
+  for (const link of outlineLinks()) {
+    const here = Number(link.dataset.turn) === turn;
+    if (here === link.hasAttribute("aria-current")) continue;
+    if (!here) link.removeAttribute("aria-current");
+    else {
+      link.setAttribute("aria-current", "true");
+      const list = byId("outline");
+      if (list.scrollHeight > list.clientHeight) {
+        const top = link.offsetTop - list.clientHeight / 2;
+        if (Math.abs(list.scrollTop - top) > list.clientHeight / 2 - 40) list.scrollTop = top;
+      }
+    }
+  }
+}
+
+async function moreTurns(link) {
+  const entry = link.closest("li");
+  if (entry.dataset.loading) return;
+  entry.dataset.loading = "true";
+  try {
+    entry.replaceWith(await part(link.dataset.more));
+    watchTurns();
+  } catch {
+    delete entry.dataset.loading;
+  }
+}
+
+let turnWatcher = null;
+function watchTurns() {
+  const link = byId("outline").querySelector("[data-more]");
+  if (link) turnWatcher.observe(link);
+}
+
+// The turns after those that are known, while the session runs.
+async function growOutline() {
+  if (byId("outline").querySelector("[data-more]")) return;
+  const last = outlineLinks().at(-1);
+  const from = last ? Number(last.dataset.turn) : 0;
+  const fresh = await part(`${location.pathname}/outline?from=${from}`);
+  last?.closest("li").remove();
+  byId("outline").querySelector("ol").append(fresh);
+  markTurn();
+}
+
+function moveTurn(step) {
+  const links = outlineLinks();
+  const turn = currentTurn();
+  const here = links.findIndex((link) => Number(link.dataset.turn) === turn);
+  const next = links[Math.max(0, Math.min(links.length - 1, here < 0 ? 0 : here + step))];
+  if (next) goToEvent(Number(next.dataset.event), { turn: Number(next.dataset.turn) });
+}
+
+function startOutline() {
+  turnWatcher = new IntersectionObserver((seen) => {
+    for (const { target, isIntersecting } of seen) if (isIntersecting) moreTurns(target);
+  });
+  watchTurns();
+  let waiting = false;
+  addEventListener(
+    "scroll",
+    () => {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => {
+        waiting = false;
+        markTurn();
+      });
+    },
+    { passive: true },
+  );
+  markTurn();
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[data-event]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !samePage(link)) return;
+    event.preventDefault();
+    const { turn } = link.dataset;
+    goToEvent(Number(link.dataset.event), turn === undefined ? {} : { turn: Number(turn) });
+  });
+}
