@@ -195,13 +195,14 @@ def _arguments(arguments: Any) -> Iterator[Block]:
 
 def _changes(rest: dict[str, Any]) -> Iterator[Block]:
     """Yield what arguments say about changes of files, and take that out of them."""
-    path = next((rest[name] for name in TOOLS.paths if isinstance(rest.get(name), str)), "")
+    named = next((name for name in TOOLS.paths if isinstance(rest.get(name), str)), "")
+    path = str(rest.get(named, ""))
     for name, value in list(rest.items()):
         patch = patch_in(value) if isinstance(value, str) else None
         if patch is not None:
             del rest[name]
             yield Block("Patch", diff(patch))
-    several = rest.get("edits")
+    several, known = rest.get("edits"), len(rest)
     for edit in several if isinstance(several, list) else [rest]:
         if isinstance(edit, dict):
             yield from _replaced(edit, path)
@@ -210,6 +211,8 @@ def _changes(rest: dict[str, Any]) -> Iterator[Block]:
     content = _taken(rest, TOOLS.contents) if path else None
     if content is not None:
         yield Block(path, highlighted(content, language_of(path)))
+    if len(rest) < known:  # its change is titled by it
+        rest.pop(named, None)
 
 
 def _replaced(edit: dict[str, Any], path: str) -> Iterator[Block]:

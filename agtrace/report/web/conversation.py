@@ -72,6 +72,8 @@ class Words(NamedTuple):
     shown: Markup
     chars: int | None = None
     """The length of the whole text if only its beginning is shown."""
+    goes_on: bool = False
+    """Whether the model spoke, thought or acted just before, so that its name need not be repeated."""
 
 
 class Figures(NamedTuple):
@@ -151,6 +153,7 @@ class _Making:
         self._cleaner = cleaner
         self._telling, self._calls = Telling(connection, session, cleaner), Calls(connection, session, cleaner)
         self._read = text_reader(connection)
+        self._goes_on = False
 
     def entries(self, placed: Placed, begins: Begins | None) -> Iterator[Entry]:
         """Yield what an event is in a conversation, after the beginning of its turn."""
@@ -160,6 +163,7 @@ class _Making:
         if event.type == EventType.TOKEN_USAGE:
             yield Figures(event.event_index, event.ts)
         elif event.type in _CALLS:
+            self._goes_on = True
             yield self._calls.call(event)
         else:
             yield self._words(placed)
@@ -169,9 +173,11 @@ class _Making:
         made = self._telling.item(placed)
         match made:
             case Request():
+                self._goes_on = False
                 return self._cut(placed, "request", made.label, made.text.strip())
             case Said():
-                return self._cut(placed, "answer", "", made.text, as_markdown=True)
+                goes_on, self._goes_on = self._goes_on, True
+                return self._cut(placed, "answer", "", made.text, as_markdown=True)._replace(goes_on=goes_on)
             case Folded():
                 return self._cut(placed, "thought", made.label, made.text.strip())
             case Mark():

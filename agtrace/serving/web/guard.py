@@ -40,7 +40,7 @@ _STRANGER = """<!doctype html><html lang="en"><meta charset="utf-8"><title>agtra
 <p>This page opens with the link that <code>agtrace open</code> printed. Run it again for a new one.</p>
 """
 _ONWARD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>agtrace</title>
-<meta http-equiv="refresh" content="0; url={to}">
+<link rel="icon" href="/static/0/icon.svg"><meta http-equiv="refresh" content="0; url={to}">
 """
 
 

@@ -55,10 +55,8 @@ async function loadHealth({ draw }) {
   for (const element of windowElements()) noteFindings(element);
   panel.told = told;
   const worst = told.row.severities.map((count, n) => (count ? `${count} ${facts.severities[n].toLowerCase()}` : "")).filter(Boolean);
-  panel.querySelector(".hint").replaceChildren(
-    told.row.score === null ? "no score" : `score ${told.row.score} of 100`,
-    worst.length ? ` · ${worst.join(", ")}` : " · nothing found",
-  );
+  panel.says = worst.length ? worst.join(", ") : "nothing found";
+  panel.querySelector(".hint").textContent = `${told.row.score === null ? "no score" : `score ${told.row.score} of 100`} · ${panel.says}`;
   if (draw) drawHealth();
 }
 
@@ -67,7 +65,7 @@ function drawHealth() {
   const body = byId("health-body");
   endChart();
   const [cards, chart] = healthCards(row, details);
-  body.replaceChildren(el("div", { class: "score-line" }, ring(row.score), ended(details.ending.ending)), cards, findingsOf(row, details));
+  body.replaceChildren(el("div", { class: "score-line" }, ring(row.score), el("p", {}, byId("health").says)), cards, findingsOf(row, details));
   body.setAttribute("aria-busy", "false");
   endChart = chart();
 }

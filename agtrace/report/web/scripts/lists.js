@@ -63,6 +63,8 @@ function startList() {
   const form = byId("filters");
   if (!form) return;
   const isList = byId("listed") !== null;
+  const fold = form.querySelector(".fold");
+  fold.addEventListener("click", () => fold.setAttribute("aria-expanded", String(form.classList.toggle("all"))));
   let typing = 0;
   const apply = () => {
     const address = filterAddress(form);

@@ -66,6 +66,7 @@ function moveTurn(step) {
 }
 
 function startOutline() {
+  if (matchMedia("(max-width: 68rem)").matches) byId("outline").querySelector("details").open = false;
   turnWatcher = new IntersectionObserver((seen) => {
     for (const { target, isIntersecting } of seen) if (isIntersecting) moreTurns(target);
   });
