@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args
@@ -32,6 +33,7 @@ SORTS: dict[str, str] = {
 
 GROUPS: tuple[CostBy, ...] = get_args(CostBy)
 _PROJECTS = 500
+_BEHIND = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18}){3}")
 
 
 class Behind(NamedTuple):
@@ -43,7 +45,7 @@ class Behind(NamedTuple):
     @property
     def written(self) -> str:
         """As an address has it."""
-        return "-".join(map(str, (*self.place, *self.snapshot)))
+        return ".".join(map(str, (*self.place, *self.snapshot)))
 
 
 class Listed(NamedTuple):
@@ -75,11 +77,9 @@ class Ledger(NamedTuple):
 
 def behind_in(written: str) -> Behind | None:
     """Read where a page ended; None for what isn't such a place."""
-    parts = written.split("-")
-    signs = [part for part in parts if part]
-    if len(parts) != 4 or not all(part.isdigit() and len(part) < 19 for part in signs) or len(signs) != 4:
+    if not _BEHIND.fullmatch(written):
         return None
-    key, row, session, event = map(int, parts)
+    key, row, session, event = map(int, written.split("."))
     return Behind(Place(key, row), Snapshot(session, event))
 
 
