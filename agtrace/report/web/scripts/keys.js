@@ -34,7 +34,11 @@ const KEYS = {
 };
 
 function escape(target) {
-  if (byId("keys").open || finding()) return; // the dialog closes itself
+  if (byId("keys").open) return; // it closes itself
+  if (finding()) {
+    byId("find").close();
+    return;
+  }
   if (writing(target)) target.blur();
   else if (byId("session")) location.href = "/";
 }
@@ -50,8 +54,10 @@ function arrow(event) {
 function startKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.key === "Escape") escape(event.target);
-    else if (event.key === "ArrowDown" || event.key === "ArrowUp") arrow(event);
+    if (event.key === "Escape") {
+      if (finding()) event.preventDefault(); // else it would clear the field first
+      escape(event.target);
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") arrow(event);
     else if (!writing(event.target) && !byId("keys").open && KEYS[event.key]) {
       event.preventDefault();
       KEYS[event.key]();

@@ -57,12 +57,18 @@ async function growOutline() {
   markTurn();
 }
 
-function moveTurn(step) {
+let aimed = null; // the turn that keys are on the way to, while its window is loaded
+
+async function moveTurn(step) {
   const links = outlineLinks();
-  const turn = currentTurn();
+  const turn = aimed ?? currentTurn();
   const here = links.findIndex((link) => Number(link.dataset.turn) === turn);
   const next = links[Math.max(0, Math.min(links.length - 1, here < 0 ? 0 : here + step))];
-  if (next) goToEvent(Number(next.dataset.event), { turn: Number(next.dataset.turn) });
+  if (!next) return;
+  const wanted = Number(next.dataset.turn);
+  aimed = wanted;
+  await goToEvent(Number(next.dataset.event), { turn: wanted });
+  if (aimed === wanted) aimed = null;
 }
 
 function startOutline() {

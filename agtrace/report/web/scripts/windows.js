@@ -131,6 +131,7 @@ async function renew(element, number) {
 }
 
 function startWindows() {
+  document.documentElement.style.overflowAnchor = "none"; // what is seen is kept in its place here
   const session = byId("session");
   const conversation = byId("conversation");
   const first = conversation.querySelector(".window");
