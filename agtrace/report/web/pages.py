@@ -10,30 +10,23 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import orjson
 from jinja2 import ChainableUndefined, Environment
-from markupsafe import Markup
 
 from agtrace.report.page import wording
-from agtrace.report.page.document import environment
+from agtrace.report.page.document import as_script, bundled, chart_library, environment, scripts, style
 from agtrace.report.web.conversation import clock, date_and_time
 from agtrace.report.web.examined import FACTS
-from agtrace.text.numbers import counted, seconds
+from agtrace.text.numbers import counted, percent, seconds, short
 
 _HERE = Path(__file__).parent
-_REPORT = _HERE.parent / "page"
-_STYLES = (
-    *(_REPORT / "styles" / f"{name}.css" for name in ("colours", "page", "session", "timeline")),
-    *(_HERE / "styles" / f"{name}.css" for name in ("frame", "lists", "conversation", "code", "narrow")),
-)
+_REPORT_STYLES = ("colours", "page", "session", "timeline")
+_STYLES = ("frame", "lists", "conversation", "code", "narrow")
 _SCRIPTS = (
-    _REPORT / "scripts" / "dom.js", _REPORT / "scripts" / "words.js", _HERE / "scripts" / "look.js",
-    _REPORT / "scripts" / "unpack.js", _REPORT / "scripts" / "charts.js", _REPORT / "scripts" / "scale.js",
-    _HERE / "scripts" / "references.js", _REPORT / "scripts" / "timeline.js", _REPORT / "scripts" / "session.js",
+    *scripts("dom", "words"), _HERE / "scripts" / "look.js", *scripts("unpack", "charts", "scale"),
+    _HERE / "scripts" / "references.js", *scripts("timeline", "session"),
     *(_HERE / "scripts" / f"{name}.js" for name in (
         "fetching", "copying", "lists", "finding", "calls", "windows", "outline", "health", "live", "keys", "main")),
 )  # fmt: skip
-_ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _UNITS = ((86_400 * 365, "y"), (86_400 * 30, "mo"), (86_400 * 7, "w"), (86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -56,19 +49,14 @@ def _environment(dollars: bool) -> Environment:
     found = environment(_HERE / "templates")
     found.undefined = ChainableUndefined  # answers leave out what isn't known
     found.filters |= {
-        "short": wording.short, "number": wording.plain, "dollars": wording.dollars, "percent": wording.percent,
+        "short": short, "number": wording.plain, "dollars": wording.dollars, "percent": percent,
         "duration": seconds, "clock": clock, "when": date_and_time, "moment": _moment, "path": _path,
     }  # fmt: skip
     found.globals |= {
-        "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "facts": _as_script(FACTS),
-        "version": static_version(),
+        "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "version": static_version(),
+        "facts": as_script({**FACTS, "dollars": dollars}),
     }  # fmt: skip
     return found
-
-
-def _as_script(value: Any) -> Markup:
-    """Return a value as JSON that is safe in a script element: nothing in it begins or ends a tag."""
-    return Markup(orjson.dumps(value).decode().translate(_ESCAPED))
 
 
 # -- addresses and times ---------------------------------------------------------------------------
@@ -104,26 +92,20 @@ def ago(moment: int, now: float) -> str:
 @cache
 def styles() -> str:
     """Return the style sheet of all pages."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in _STYLES)
+    own = ((_HERE / "styles" / f"{name}.css").read_text(encoding="utf-8") for name in _STYLES)
+    return "\n".join([*map(style, _REPORT_STYLES), *own])
 
 
 @cache
 def script() -> str:
     """Return the script of all pages."""
-    parts = "\n".join(path.read_text(encoding="utf-8") for path in _SCRIPTS)
-    return f'(() => {{\n"use strict";\n{parts}\n}})();'
+    return bundled(_SCRIPTS)
 
 
 @cache
 def theme_script() -> str:
     """Return the script that runs before anything is shown."""
     return (_HERE / "scripts" / "theme.js").read_text(encoding="utf-8")
-
-
-@cache
-def charts_script() -> str:
-    """Return Chart.js as published, without the line that names a source map, which isn't here."""
-    return (_REPORT / "chartjs" / "chart.umd.min.js").read_text(encoding="utf-8").partition("//# sourceMappingURL")[0]
 
 
 @cache
@@ -135,5 +117,5 @@ def icon() -> str:
 @cache
 def static_version() -> str:
     """Return what changes with any of these files."""
-    whole = "\0".join((styles(), script(), theme_script(), charts_script()))
+    whole = "\0".join((styles(), script(), theme_script(), chart_library()))
     return hashlib.sha256(whole.encode()).hexdigest()[:12]

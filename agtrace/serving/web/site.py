@@ -22,6 +22,7 @@ from starlette.routing import Route
 from agtrace.answers.desk import Answers
 from agtrace.problems import IndexUnavailable, InvalidEventIndex, Problem, SessionNotFound
 from agtrace.report.conversation.telling import written
+from agtrace.report.page.document import chart_library
 from agtrace.report.web import listing, pages
 from agtrace.report.web.about import about, cleaner_for, outline
 from agtrace.report.web.calls import Calls, result_shown
@@ -336,7 +337,7 @@ _STATIC: dict[str, tuple[Callable[[], str], str]] = {
     "style.css": (pages.styles, "text/css"),
     "script.js": (pages.script, "text/javascript"),
     "theme.js": (pages.theme_script, "text/javascript"),
-    "charts.js": (pages.charts_script, "text/javascript"),
+    "charts.js": (chart_library, "text/javascript"),
     "icon.svg": (pages.icon, "image/svg+xml"),
 }
 """What pages load, by name: each a file of ours, and its type."""
