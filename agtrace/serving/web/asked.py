@@ -62,6 +62,11 @@ class Asked:
         return {name: value for name in self.__slots__ if (value := getattr(self, name))}
 
     @property
+    def filtering(self) -> int:
+        """How many of them leave something out."""
+        return len(self.given.keys() - {"sort", "by"})
+
+    @property
     def order(self) -> Order:
         """The order of the sessions."""
         return cast(Order, self.sort or "active")

@@ -3,10 +3,16 @@
 let asking = null;
 let askedFor = "";
 
-function markWords(container, query) {
-  const words = [...new Set(query.toLowerCase().split(/\s+/).filter((word) => word.length > 1))];
-  if (!words.length) return;
-  const pattern = new RegExp(words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "gi");
+// What is marked in the hits: the text itself if it was looked for as it is, else words that begin as one of the query.
+function patternOf(query, isText) {
+  const words = isText ? [query.trim()] : query.split(/\s+/).filter((word) => word.length > 1);
+  const parts = words.filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return parts.length ? new RegExp(`${isText ? "" : "(?<![\\p{L}\\p{N}])"}(?:${parts.join("|")})`, "giu") : null;
+}
+
+function markWords(container, query, isText) {
+  const pattern = patternOf(query, isText);
+  if (!pattern) return;
   for (const quote of container.querySelectorAll(".quote")) {
     const text = quote.textContent;
     const parts = [];
@@ -35,7 +41,7 @@ async function ask(form) {
   results.setAttribute("aria-busy", "true");
   try {
     const found = await part(`/found?${question}`, asking.signal);
-    markWords(found, query);
+    markWords(found, query, given.get("order") === "newest");
     results.replaceChildren(found);
     results.scrollTop = 0;
     results.setAttribute("aria-busy", "false");
@@ -65,7 +71,7 @@ function moveHit(step) {
 
 async function showMoreHits(button) {
   const more = await part(button.dataset.more);
-  markWords(more, byId("find-query").value);
+  markWords(more, byId("find-query").value, true);
   more.querySelector(".summary")?.remove();
   button.closest(".onward").replaceWith(more);
 }
@@ -105,7 +111,8 @@ function startFind() {
     }
   });
   for (const results of document.querySelectorAll("main .results")) {
-    markWords(results, new URLSearchParams(location.search).get("q") ?? "");
+    const given = new URLSearchParams(location.search);
+    markWords(results, given.get("q") ?? "", given.get("order") === "newest");
   }
 }
 
