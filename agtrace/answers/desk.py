@@ -212,12 +212,19 @@ class Answers:
         except (sqlite3.Error, OSError) as error:
             return error_answer(self._index.soundness.unusable(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
-            damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
-            if damaged is not None:  # the exception may say anything
-                return error_answer(damaged, most)
-            defect = InternalError(uuid.uuid4().hex[:12])
-            self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
-            return error_answer(defect, most)
+            return error_answer(self._defect(), most)
+
+    def _defect(self) -> Problem:
+        """Return what an exception means that nothing else explains: damage to the index, or a defect, which is logged.
+
+        If the index is damaged, an exception may say anything.
+        """
+        damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
+        if damaged is not None:
+            return damaged
+        defect = InternalError(uuid.uuid4().hex[:12])
+        self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
+        return defect
 
     def read(self, work: Callable[[Context], Found], *, seconds: float = _GLANCE_SECONDS) -> Found:
         """Return what `work` finds in the index at one moment; changed logs are indexed for at most so many seconds.
@@ -227,8 +234,12 @@ class Answers:
         with holding(limits_for(self._live.current.settings, _READING)):
             try:
                 return self._read(work, self._index.refresh(seconds))
+            except Problem:
+                raise
             except (sqlite3.Error, OSError) as error:
                 raise self._index.soundness.unusable(error) from error
+            except Exception as error:  # the boundary, as above
+                raise self._defect() from error
 
     def _read(self, work: Callable[[Context], Found], freshness: Freshness) -> Found:
         """Return what `work` finds; if the index seems damaged, it reads it once more."""

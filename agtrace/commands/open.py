@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import webbrowser
+from threading import Thread
 
 import click
 
@@ -42,8 +43,16 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
     found = opened(desk, port, path_of(desk, place), dollars=not no_dollars)
     sys.stdout.write(f"{found.link}\n")
     sys.stdout.flush()
-    if not no_browser and not webbrowser.open(found.link):
-        tell("no browser could be started: open the link above")
+    if not no_browser:
+        Thread(
+            target=_visit, args=(found.link,), daemon=True
+        ).start()  # some browsers run in the terminal until they end
     if sys.stderr.isatty():
         tell("Ctrl-C ends it")
     end(found.serve())
+
+
+def _visit(link: str) -> None:
+    """Open the browser."""
+    if not webbrowser.open(link):
+        tell("no browser could be started: open the link above")

@@ -303,3 +303,16 @@ def test_without_an_index_a_page_waits_for_it(own_home: Path, compiled_rules: Pa
     with opened(own_home, compiled_rules) as site:
         page = until(lambda: "No sessions match" in site.client.get("/").text)
         assert page
+
+
+def test_a_damaged_index_is_said_on_every_page_and_nothing_else_is_told(own_home: Path, compiled_rules: Path) -> None:
+    claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001").prompt("Begin").say("Begun.")
+    with opened(own_home, compiled_rules) as site:
+        until(lambda: site.client.get("/s/11ee0000").status_code == 200)
+        index = Path(site.environment["AGTRACE_DATA_DIR"]) / "index.sqlite3"
+        for part in (index.with_name("index.sqlite3-wal"), index):
+            part.write_bytes(b"\x00" * part.stat().st_size)
+        for path in ("/", "/costs", "/s/11ee0000", "/s/11ee0000/health", "/found?q=begun"):
+            answer = site.client.get(path)
+            assert answer.status_code == 503 or "damaged" in answer.text, (path, answer.text[-900:])
+            assert "Traceback" not in answer.text and "Begun." not in answer.text

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from agtrace.answers.desk import Answers
+from agtrace.answers.log import take_libraries
 from agtrace.problems import IndexUnavailable, InvalidEventIndex, Problem, SessionNotFound
 from agtrace.report.conversation.telling import written
 from agtrace.report.page.document import chart_library
@@ -65,6 +66,7 @@ class Opened(NamedTuple):
 
 def opened(desk: Answers, port: int, to: str, *, dollars: bool) -> Opened:
     """Listen on loopback; port 0 means any free port. Raises `SettingError` if that isn't possible."""
+    take_libraries()
     listening = listen(HOST, port)
     token, port = secrets.token_urlsafe(), listening.getsockname()[1]
     link = pages.address(f"http://{HOST}:{port}{ENTRANCE}", key=token, to=to)
