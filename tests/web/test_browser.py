@@ -129,7 +129,7 @@ def test_a_session_is_found_opened_read_and_left_by_keyboard(site: Site, visit: 
 
 
 def test_every_event_is_reached_by_its_link_and_windows_load_as_one_scrolls(site: Site, visit: Visit) -> None:
-    page = visit(site, f"/s/{LARGE}#e812")
+    page = visit(site, f"/s/{LARGE}#e812", reduced_motion="no-preference")
     page.wait_for_selector(".entry.chosen #e812, #e812.chosen", state="attached")
     top = page.evaluate("document.querySelector('#e812').closest('.entry').getBoundingClientRect().top")
     assert 0 <= top < 400
@@ -145,6 +145,29 @@ def test_every_event_is_reached_by_its_link_and_windows_load_as_one_scrolls(site
     page.click("#outline [data-turn='30']")
     becomes(page, "location.hash === '#turn-30'")
     assert 0 <= page.evaluate("document.querySelector('#turn-30').getBoundingClientRect().top") < 200
+
+
+def test_in_a_session_of_many_turns_the_outline_has_those_around_the_one_that_is_read(
+    own_home: Path, compiled_rules: Path, visit: Visit
+) -> None:
+    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001")
+    for number in range(700):
+        log.prompt(f"Request {number}").say(f"Answer {number}.")
+    with opened(own_home, compiled_rules, logs=own_home / ".claude") as site:
+        page = visit(site, "/s/11ee0000?at=1100#e1100", reduced_motion="no-preference")
+        current = page.locator("#outline [aria-current]", has_text=re.compile(r"Request 5[45]\d"))
+        current.wait_for()
+        assert 0 <= page.evaluate("document.querySelector('.chosen').getBoundingClientRect().top") < 300
+        assert page.locator("#outline [data-turn='0']").count() == 0
+        page.click("#outline [data-earlier]")
+        page.locator("#outline [data-turn='400']").wait_for(state="attached")
+        turns = page.evaluate(
+            "[...document.querySelectorAll('#outline [data-turn]')].map((a) => Number(a.dataset.turn))"
+        )
+        assert turns == list(range(turns[0], turns[-1] + 1))
+        page.keyboard.press("j")
+        becomes(page, "/^#turn-5[45]\\d$/.test(location.hash)")
+        page.close()
 
 
 def test_findings_stand_where_they_happened_and_the_timeline_leads_to_events(site: Site, visit: Visit) -> None:

@@ -59,6 +59,8 @@ class Outline(NamedTuple):
     """A page of the outline."""
 
     turns: list[OutlinedTurn]
+    preceding: int | None
+    """The turn from which on those before are a page."""
     following: int | None
     """The turn with which the next page begins."""
 
@@ -166,4 +168,5 @@ def outline(connection: sqlite3.Connection, session: Session, from_turn: int) ->
         )
         for turn in found[:TURNS]
     ]  # fmt: skip
-    return Outline(shown, found[TURNS].turn_index if len(found) > TURNS else None)
+    preceding = max(from_turn - TURNS, 0) if from_turn > 0 else None
+    return Outline(shown, preceding, found[TURNS].turn_index if len(found) > TURNS else None)

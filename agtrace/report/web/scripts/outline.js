@@ -13,6 +13,7 @@ function currentTurn() {
 
 function markTurn() {
   const turn = currentTurn();
+  if (turn !== null && !byId("outline").querySelector(`[data-turn="${turn}"]`)) showTurnsAround(turn);
   for (const link of outlineLinks()) {
     const here = Number(link.dataset.turn) === turn;
     if (here === link.hasAttribute("aria-current")) continue;
@@ -28,12 +29,43 @@ function markTurn() {
   }
 }
 
+// Turns that the outline doesn't have yet, because somebody jumped to them.
+let around = null;
+async function showTurnsAround(turn) {
+  if (around !== null) return;
+  around = turn;
+  try {
+    const found = await part(`${shown.base}/outline?from=${Math.max(turn - 20, 0)}`);
+    byId("outline").querySelector("ol").replaceChildren(found);
+    watchTurns();
+  } catch {
+    return; // the next scroll tries again
+  } finally {
+    around = null;
+  }
+  markTurn();
+}
+
+async function earlierTurns(link) {
+  const entry = link.closest("li");
+  const from = Number(new URL(link.dataset.earlier, location.href).searchParams.get("from"));
+  const found = await part(link.dataset.earlier);
+  const known = new Set(outlineLinks().map((one) => one.dataset.turn));
+  for (const one of [...found.querySelectorAll("li")]) {
+    const turn = one.querySelector("[data-turn]")?.dataset.turn;
+    if (turn === undefined ? !one.matches(".preceding") || from === 0 : known.has(turn)) one.remove();
+  }
+  entry.replaceWith(found);
+}
+
 async function moreTurns(link) {
   const entry = link.closest("li");
   if (entry.dataset.loading) return;
   entry.dataset.loading = "true";
   try {
-    entry.replaceWith(await part(link.dataset.more));
+    const found = await part(link.dataset.more);
+    found.querySelector(".preceding")?.remove();
+    entry.replaceWith(found);
     watchTurns();
   } catch {
     delete entry.dataset.loading;
@@ -51,7 +83,8 @@ async function growOutline() {
   if (byId("outline").querySelector("[data-more]")) return;
   const last = outlineLinks().at(-1);
   const from = last ? Number(last.dataset.turn) : 0;
-  const fresh = await part(`${location.pathname}/outline?from=${from}`);
+  const fresh = await part(`${shown.base}/outline?from=${from}`);
+  fresh.querySelector(".preceding")?.remove();
   last?.closest("li").remove();
   byId("outline").querySelector("ol").append(fresh);
   markTurn();
@@ -91,6 +124,12 @@ function startOutline() {
     { passive: true },
   );
   markTurn();
+  byId("outline").addEventListener("click", (event) => {
+    const link = event.target.closest("[data-earlier]");
+    if (!link) return;
+    event.preventDefault();
+    earlierTurns(link);
+  });
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a[data-event]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !samePage(link)) return;
