@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
+from html import escape, unescape
 from html.parser import HTMLParser
 
 import pytest
 
-from agtrace.report.web.code import diff, difference, highlighted
+from agtrace.report.web.code import colouring_for, diff, difference, highlighted
 from agtrace.report.web.markdown import html
 from tests.web.hostile_sessions import EVIL, LINES, SECRET, SESSIONS, TEXTS
 from tests.web.opening import Site
@@ -159,3 +161,43 @@ def test_markdown_says_what_it_said() -> None:
 )
 def test_a_difference_has_the_lines_that_changed_with_those_around_them(before: str, after: str, says: str) -> None:
     assert difference(before, after) == says
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("\n" * 20_000, "java"),
+        (("a " * 200 + "\n") * 50, "java"),
+        ('\\"' * 10_000, "javascript"),
+        (('\\"' * 199 + "\n") * 50, "css"),
+        ("a\n" * 10_000, "c"),
+    ],
+)
+def test_no_text_keeps_a_lexer_busy(text: str, language: str) -> None:
+    began = time.thread_time()
+    assert unescape(re.sub(r"<[^>]+>", "", highlighted(text, language))).rstrip("\n") == text.rstrip("\n")
+    assert time.thread_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 30_000, "*_" * 15_000, "a|b\n-|-\n" + "x|y\n" * 7_000, "> " * 15_000, "`" * 30_000]
+)
+def test_no_text_keeps_the_reader_of_markdown_busy(text: str) -> None:
+    began = time.thread_time()
+    assert html(text)
+    assert time.thread_time() - began < 3
+
+
+@pytest.mark.parametrize(("before", "after"), [("a\n" * 1400, "a\nb\n" * 700), ("x\n" * 9_000, "y\n" * 9_000)])
+def test_no_difference_takes_long(before: str, after: str) -> None:
+    began = time.thread_time()
+    shown = difference(before, after)
+    assert {line[:1] for line in shown.split("\n")} <= {"+", "-", " ", "@"} and time.thread_time() - began < 2
+
+
+def test_a_window_has_time_for_so_many_colours_and_no_more() -> None:
+    code = "def f(x): return x\n" * 20
+    assert "<span" in highlighted(code, "python")
+    with colouring_for(-1):
+        assert highlighted(code, "python") == escape(code)
+    assert "<span" in highlighted(code, "python")

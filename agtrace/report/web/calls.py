@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions import events
@@ -49,6 +51,9 @@ class Block(NamedTuple):
     shown: Markup
     chars: int | None = None
     """The length of the whole text if only its beginning is shown."""
+    added: int = 0
+    """The lines that it adds to a file; likewise the next one."""
+    removed: int = 0
 
 
 class Unfolded(NamedTuple):
@@ -106,7 +111,7 @@ class Calls:
         error = None
         if result is not None and outcome is Outcome.FAILED:
             error = self._cleaner.line(error_in(_ends(result.text)), _ERROR)
-        size = sum(len(part.shown) for part in parts) + (0 if result is None else len(result.text))
+        size = sum(part.chars or len(part.shown) for part in parts) + (0 if result is None else len(result.text))
         is_short = size <= SHORT and (result_row is None or result is not None)
         return Call(
             event_index=row.event_index,
@@ -118,8 +123,8 @@ class Calls:
             exit_code=None if result is None else _number(result.rest.get("exit_code")),
             error=error,
             agent=self._telling.agent(call, result),
-            added=sum(str(part.shown).count('class="add"') for part in parts),
-            removed=sum(str(part.shown).count('class="del"') for part in parts),
+            added=sum(part.added for part in parts),
+            removed=sum(part.removed for part in parts),
             result_event=None if result_row is None else result_row.event_index,
             unfolded=self._unfolded(parts, result, result_row) if is_short else None,
         )
@@ -143,8 +148,12 @@ class Calls:
         if result is None:
             return Unfolded(parts, None, index)
         text = self._cleaner.text(result.text).strip("\n")
-        chars = len(text) if len(text) > SHOWN else None
-        return Unfolded(parts, Block("Result", result_shown(text[:SHOWN]), chars) if text.strip() else None, index)
+        return Unfolded(parts, _block("Result", text, result_shown) if text.strip() else None, index)
+
+
+def _block(title: str, text: str, show: Callable[[str], Markup]) -> Block:
+    """Return a text as a part, of a long one the beginning."""
+    return Block(title, show(text[:SHOWN]), len(text) if len(text) > SHOWN else None)
 
 
 def result_shown(text: str) -> Markup:
@@ -178,19 +187,19 @@ def _arguments(arguments: Any) -> Iterator[Block]:
     """Yield the arguments of a call: patches and replaced texts as differences, contents and commands as code."""
     if not isinstance(arguments, dict):
         text = written(arguments)
+        patch = patch_in(text)
         if text.strip():
-            patch = patch_in(text)
-            yield Block("Input", _cut(text) if patch is None else diff(patch))
+            yield _block("Input", text, escape) if patch is None else _changed("Patch", patch)
         return
     rest = dict(arguments)
     yield from _changes(rest)
     for name in TOOLS.commands:
         command = rest.pop(name, None)
         if command is not None:
-            yield _command(command)
+            yield _block("Command", _command(command), partial(highlighted, language="bash"))
     text = written(rest)
     if text.strip():
-        yield Block("Arguments", _cut(text))
+        yield _block("Arguments", text, escape)
 
 
 def _changes(rest: dict[str, Any]) -> Iterator[Block]:
@@ -201,7 +210,7 @@ def _changes(rest: dict[str, Any]) -> Iterator[Block]:
         patch = patch_in(value) if isinstance(value, str) else None
         if patch is not None:
             del rest[name]
-            yield Block("Patch", diff(patch))
+            yield _changed("Patch", patch)
     several, known = rest.get("edits"), len(rest)
     for edit in several if isinstance(several, list) else [rest]:
         if isinstance(edit, dict):
@@ -210,7 +219,7 @@ def _changes(rest: dict[str, Any]) -> Iterator[Block]:
         del rest["edits"]
     content = _taken(rest, TOOLS.contents) if path else None
     if content is not None:
-        yield Block(path, highlighted(content, language_of(path)))
+        yield _block(path, content, partial(highlighted, language=language_of(path)))
     if len(rest) < known:  # its change is titled by it
         rest.pop(named, None)
 
@@ -220,7 +229,13 @@ def _replaced(edit: dict[str, Any], path: str) -> Iterator[Block]:
     before, after = _taken(edit, TOOLS.removed), _taken(edit, TOOLS.added)
     if before or after:
         added = "\n".join(f"+{line}" for line in (after or "").split("\n"))
-        yield Block(path, diff(difference(before, after or "") if before else added))
+        yield _changed(path, difference(before, after or "") if before else added)
+
+
+def _changed(title: str, lines: str) -> Block:
+    """Return a difference as a part."""
+    signs = Counter(line[:1] for line in lines.split("\n"))
+    return _block(title, lines, diff)._replace(added=signs["+"], removed=signs["-"])
 
 
 def _taken(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
@@ -228,12 +243,8 @@ def _taken(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
     return None if name is None else str(arguments.pop(name))
 
 
-def _command(command: Any) -> Block:
+def _command(command: Any) -> str:
     if isinstance(command, list):
         words = list(map(str, command))
-        command = words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
-    return Block("Command", highlighted(command if isinstance(command, str) else written(command), "bash"))
-
-
-def _cut(text: str) -> Markup:
-    return escape(text)
+        return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
+    return written(command)

@@ -1,8 +1,12 @@
-"""Code and differences set in colours: as spans with classes, by lexers that are quick on any text."""
+"""Code and differences set in colours: as spans with classes, or without where a lexer would take long."""
 
 from __future__ import annotations
 
 import difflib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from html import escape
 from pathlib import PurePath
@@ -13,7 +17,10 @@ from markupsafe import Markup
 LONGEST = 20_000
 """Characters of a text beyond which it stays without colours."""
 
-_LONGEST_LINE = 2_000
+_LONGEST_LINE = 400
+_SECONDS = 0.06
+"""The processor's time for one text: lexers look ahead as far as a text lets them, so that some take minutes."""
+
 _MOST_LINES = 1_500
 """The most lines of a text that is compared with another."""
 
@@ -41,6 +48,8 @@ _KINDS = (
 CLASSES = frozenset({name for _, name in _KINDS})
 """Every class of a span in code."""
 
+_until: ContextVar[float] = ContextVar("until", default=float("inf"))
+
 _SIGNS = {"+": "add", "-": "del", "@": "hunk"}
 
 
@@ -51,8 +60,23 @@ def highlighted(text: str, language: str) -> Markup:
         return Markup(escape(text))
     if name == "diff":
         return diff(text)
-    pieces = (_span(_class(str(kind)), value) for kind, value in _lexer(name).get_tokens(text))
+    until = min(time.thread_time() + _SECONDS, _until.get())
+    pieces = []
+    for kind, value in _lexer(name).get_tokens(text):
+        if time.thread_time() > until:
+            return Markup(escape(text))
+        pieces.append(_span(_class(str(kind)), value))
     return Markup("".join(pieces).rstrip("\n"))
+
+
+@contextmanager
+def colouring_for(seconds: float) -> Iterator[None]:
+    """Leave texts without colours in the block once so much of the processor's time is used in this thread."""
+    token = _until.set(time.thread_time() + seconds)
+    try:
+        yield
+    finally:
+        _until.reset(token)
 
 
 def language_of(path: str) -> str:

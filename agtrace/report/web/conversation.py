@@ -21,18 +21,19 @@ from markupsafe import Markup
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.report.conversation.telling import Folded, Mark, Request, Said, Telling
 from agtrace.report.web.calls import Call, Calls
-from agtrace.report.web.markdown import html
+from agtrace.report.web.code import colouring_for
+from agtrace.report.web.markdown import LONGEST, html
 from agtrace.sessions.query import short_id
 from agtrace.text.lines import LABEL
 
 WINDOW = 100
 """The events of a window."""
 
-_LONGEST = 30_000
-"""Characters of a text that a window shows of it; a page of its own has all of it."""
-
 _ADDED = 4_000
-"""The same for what the agent's program added."""
+"""Characters that a window shows of what the agent's program added; a page of its own has all of it."""
+
+_COLOURING = 0.4
+"""Seconds of the processor's time for the colours of code in a window."""
 
 _CALLS = (EventType.TOOL_CALL, EventType.TOOL_RESULT)
 
@@ -118,7 +119,8 @@ def window(connection: sqlite3.Connection, session: Session, number: int, cleane
     placed = list(events.without_answers(connection, session.id, then, from_event=first_event, turn_index=None))
     begins = _beginnings(connection, session, placed, first_event)
     making = _Making(connection, session, cleaner)
-    entries = [entry for one in placed for entry in making.entries(one, begins.get(one.event.event_index))]
+    with colouring_for(_COLOURING):
+        entries = [entry for one in placed for entry in making.entries(one, begins.get(one.event.event_index))]
     return Window(number, last, entries)
 
 
@@ -190,7 +192,7 @@ class _Making:
                 return self._cut(placed, "added", label, text, most=_ADDED)
 
     def _cut(
-        self, placed: Placed, kind: str, label: str, text: str, *, as_markdown: bool = False, most: int = _LONGEST
+        self, placed: Placed, kind: str, label: str, text: str, *, as_markdown: bool = False, most: int = LONGEST
     ) -> Words:
         """Return a text, already cleaned, or its beginning if it is long."""
         beginning = text[:most]

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from agtrace.report.web.code import CLASSES, highlighted
 
-LONGEST = 60_000
+LONGEST = 30_000
 """Characters of a text beyond which it is shown as it is: reading Markdown takes a second a megabyte."""
 
 _REL = "noopener noreferrer nofollow"
