@@ -53,10 +53,11 @@ soak: $(READY)  ## agents, clients and commands at once, for an hour or so many 
 stress: $(READY)  ## everything asked at once while the index is examined; some ten minutes
 	$(BIN)/python -m tests.stress --runs 20 --megabytes 150
 
-picture: $(READY)  ## docs/terminal.svg, from real commands; docs/watch.svg; docs/report.png, where Chromium is
+picture: $(READY)  ## docs/terminal.svg and docs/watch.svg, from real commands; docs/*.png, where Chromium is
 	$(BIN)/python docs/terminal.py
 	$(BIN)/python docs/report_page.py
 	$(BIN)/python docs/watch.py
+	$(BIN)/python docs/open_pages.py
 
 bench: $(READY)  ## the tables of docs/performance.md; an hour, or minutes with MEASURED= and fewer MEGABYTES
 	$(BIN)/python -m benchmarks $(MEGABYTES) $(MEASURED)

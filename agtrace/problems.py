@@ -40,6 +40,10 @@ class NotInstalled(Exception):
     """The service that keeps the index fresh can't be installed or removed, for the reason given."""
 
 
+class NotResumable(Exception):
+    """A session can't be continued; the message is a sentence that says why."""
+
+
 class Problem(Exception):
     """A request that can't be answered. The message says what to do next."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from agtrace_indexer.index.opening import one_moment
 from agtrace_schema.metrics import RequestMetrics
@@ -43,10 +43,15 @@ from agtrace.tools import tools_for
 from agtrace.tools.arguments import parse
 from agtrace.tools.tool import Context, Tool
 
+Found = TypeVar("Found")
+
 REFRESH_SECONDS = 3.0
 """How long a request waits for changed logs to be indexed; the rest is indexed in the background."""
 
 _GLANCE_SECONDS = 0.3
+
+_READING = "get_session_details"
+"""The tool whose settings hold for a reader that asks for no tool."""
 
 _LARGE = 10_240
 """Bytes; a larger answer than that is logged, unless its size was asked for."""
@@ -201,49 +206,72 @@ class Answers:
         try:
             wanted = parse(tool.arguments, arguments)
             freshness = self._index.refresh(self._refresh_seconds)
-            return self._read(tool, wanted, freshness, most)
+            return self._read(lambda context: answer(tool.answer(context, wanted), freshness, most), freshness)
         except Problem as problem:
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
             return error_answer(self._index.soundness.unusable(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
-            damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
-            if damaged is not None:  # the exception may say anything
-                return error_answer(damaged, most)
-            defect = InternalError(uuid.uuid4().hex[:12])
-            self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
-            return error_answer(defect, most)
+            return error_answer(self._defect(), most)
 
-    def _read(self, tool: Tool, wanted: Any, freshness: Freshness, most: int) -> Answer:
-        """Return the answer; if the index seems damaged, read it once more."""
+    def _defect(self) -> Problem:
+        """Return what an exception means that nothing else explains: damage to the index, or a defect, which is logged.
+
+        If the index is damaged, an exception may say anything.
+        """
+        damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
+        if damaged is not None:
+            return damaged
+        defect = InternalError(uuid.uuid4().hex[:12])
+        self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
+        return defect
+
+    def read(self, work: Callable[[Context], Found], *, seconds: float = _GLANCE_SECONDS) -> Found:
+        """Return what `work` finds in the index at one moment; changed logs are indexed for at most so many seconds.
+
+        The settings that are in force now hold meanwhile. Raises `Problem`.
+        """
+        with holding(limits_for(self._live.current.settings, _READING)):
+            try:
+                return self._read(work, self._index.refresh(seconds))
+            except Problem:
+                raise
+            except (sqlite3.Error, OSError) as error:
+                raise self._index.soundness.unusable(error) from error
+            except Exception as error:  # the boundary, as above
+                raise self._defect() from error
+
+    def _read(self, work: Callable[[Context], Found], freshness: Freshness) -> Found:
+        """Return what `work` finds; if the index seems damaged, it reads it once more."""
         try:
-            return self._read_once(tool, wanted, freshness, most)
+            return self._read_once(work, freshness)
         except sqlite3.DatabaseError as error:
             from agtrace_indexer.index.opening import is_damage
             from agtrace_indexer.repair.damage import afresh
 
             if not is_damage(error):
                 raise
-        return afresh(self._read_once, tool, wanted, freshness, most)
+        return afresh(self._read_once, work, freshness)
 
-    def _read_once(self, tool: Tool, wanted: Any, freshness: Freshness, most: int) -> Answer:
+    def _read_once(self, work: Callable[[Context], Found], freshness: Freshness) -> Found:
         cursors = self._cursors_here()
         with self._index.reader() as reader:
             connection = reader.connection
             with one_moment(connection):
                 self._index.check_masks(connection)
-                context = Context(
-                    connection,
-                    cursors,
-                    freshness,
-                    self._now(),
-                    self._prices(limits().settings),
-                    limits().settings.search_timeout_seconds,
-                    lambda: self._health(connection, self._with_damage(freshness)),
-                    self._request_metrics,
-                    reader.kept(LastAnalysis),
+                return work(
+                    Context(
+                        connection,
+                        cursors,
+                        freshness,
+                        self._now(),
+                        self._prices(limits().settings),
+                        limits().settings.search_timeout_seconds,
+                        lambda: self._health(connection, self._with_damage(freshness)),
+                        self._request_metrics,
+                        reader.kept(LastAnalysis),
+                    )
                 )
-                return answer(tool.answer(context, wanted), freshness, most)
 
     def _cursors_here(self) -> Cursors:
         """Return the maker of cursors; if no key can be stored, its cursors are valid in this process only."""

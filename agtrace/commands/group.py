@@ -62,6 +62,10 @@ _COMMANDS = {
         "Print or run what continues a session.",
         lambda: import_module("agtrace.commands.resume").resume,
     ),
+    "open": _Listed(
+        "Read and search sessions in the browser.",
+        lambda: import_module("agtrace.commands.open").open_,
+    ),
     "export": _Listed(
         "Export a conversation, without secrets.",
         lambda: import_module("agtrace.commands.export").export,

@@ -10,13 +10,12 @@ from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
-from agtrace_schema.requests import Sort
 
 from agtrace.sessions.landmarks import done_by, titled_landmarks
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import SHORT_HASH, labels
 from agtrace.sessions.query import short_id
-from agtrace.sessions.sorting import FIELDS, Place, Snapshot, sorted_page
+from agtrace.sessions.sorting import FIELDS, Order, Place, Snapshot, sorted_page
 from agtrace.sessions.usage import KINDS, Usage, usage_by, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.times import iso
@@ -53,7 +52,7 @@ def list_sessions(
     filters: SessionFilters,
     limit: int,
     *,
-    sort: Sort = "newest",
+    sort: Order = "newest",
     snapshot: Snapshot,
     behind: Place | None,
     prices: PriceTable,

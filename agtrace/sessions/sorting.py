@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from agtrace_indexer.index.questions import matches, measures, sessions
 from agtrace_indexer.index.questions.measures import MEASURES
@@ -22,6 +22,9 @@ FIELDS: dict[str, str] = {
     "cost": "cost_usd",
 }
 """Measure -> the field of a `SessionItem` that has it."""
+
+Order: TypeAlias = Sort | Literal["active"]
+"""An order of a list: by start, by a measure, or by when something happened last."""
 
 _PARTS_OF_DOLLAR = 10_000
 """Costs are compared as precisely as answers show them."""
@@ -77,7 +80,7 @@ def snapshot_now(connection: sqlite3.Connection) -> Snapshot:
 def sorted_page(
     connection: sqlite3.Connection,
     filters: SessionFilters,
-    sort: Sort,
+    sort: Order,
     limit: int,
     *,
     snapshot: Snapshot,
@@ -85,7 +88,7 @@ def sorted_page(
     prices: PriceTable,
 ) -> SortedPage:
     """Return the sessions of a list after a place, at most `limit`; of equal ones the newest comes first."""
-    if sort in FIELDS:
+    if sort in FIELDS or sort == "active":
         return _by_measure(connection, filters, sort, limit, snapshot, behind, prices)
     oldest_first = sort == "oldest"
     found = sessions.page(
@@ -98,7 +101,7 @@ def sorted_page(
 def _by_measure(
     connection: sqlite3.Connection,
     filters: SessionFilters,
-    sort: Sort,
+    sort: Order,
     limit: int,
     snapshot: Snapshot,
     behind: Place | None,
@@ -120,8 +123,10 @@ def _by_measure(
 
 
 def _measured(
-    connection: sqlite3.Connection, rows: Collection[int], sort: Sort, snapshot: Snapshot, prices: PriceTable
+    connection: sqlite3.Connection, rows: Collection[int], sort: Order, snapshot: Snapshot, prices: PriceTable
 ) -> dict[int, int | None]:
+    if sort == "active":
+        return {**sessions.ends(connection, rows)}
     if sort != "cost":
         return measures.of_sessions(connection, rows, sort, newest_event=snapshot.event)
     used = usage_by(connection, prices, Among("session", sessions=tuple(rows), newest_event=snapshot.event))
@@ -129,9 +134,9 @@ def _measured(
     return {row: None if cost is None else round(cost * _PARTS_OF_DOLLAR) for row, cost in costs.items()}
 
 
-def _total(measured: dict[int, int | None], sort: Sort) -> float | None:
+def _total(measured: dict[int, int | None], sort: Order) -> float | None:
     known = [value for value in measured.values() if value is not None]
-    if not known:
+    if not known or sort == "active":
         return None
     if sort == "failure_run":
         return max(known)

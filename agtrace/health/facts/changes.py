@@ -107,8 +107,12 @@ def _patch_of(call: Call) -> str | None:
         return None
     given = call.arguments
     texts = [word for value in (given.values() if isinstance(given, dict) else [given]) for word in _listed(value)]
-    text = next((text for text in texts if isinstance(text, str) and "*** Begin Patch" in text), None)
-    if text is None:
+    return next(filter(None, (patch_in(text) for text in texts if isinstance(text, str))), None)
+
+
+def patch_in(text: str) -> str | None:
+    """Return the patch in Codex's format that a text contains, also within a script; None if there is none."""
+    if "*** Begin Patch" not in text:
         return None
     found = _PATCH.search(text)
     return found[0] if found else _in_script(text)

@@ -108,7 +108,7 @@ Item: TypeAlias = Turn | Request | Said | Folded | Execution | Mark | Passed
 
 def told(connection: sqlite3.Connection, session: Session, part: Part, cleaner: Cleaner) -> Iterator[Item]:
     """Yield the items of a part of a session, in file order, all texts cleaned."""
-    telling = _Telling(connection, session, cleaner)
+    telling = Telling(connection, session, cleaner)
     turn: int | None = None
     for placed in placed_in(connection, session, part, answers=False):
         if placed.turn_index is not None and placed.turn_index != turn:
@@ -132,8 +132,8 @@ def placed_in(connection: sqlite3.Connection, session: Session, part: Part, *, a
         yield placed
 
 
-class _Telling:
-    """Makes items of events, and remembers the text opened last for the next one."""
+class Telling:
+    """Makes items of events, and remembers the text opened last for the next one. For one thread."""
 
     def __init__(self, connection: sqlite3.Connection, session: Session, cleaner: Cleaner) -> None:
         self._connection, self._session, self._cleaner = connection, session, cleaner
@@ -152,7 +152,7 @@ class _Telling:
             case EventType.REASONING:
                 return Folded("Thinking", text(event.text)) if event.text.strip() else None
             case EventType.TOOL_CALL:
-                return self._execution(event, _result_of(self._connection, event, self._read_result))
+                return self._execution(event, result_of(self._connection, event, self._read_result))
             case EventType.TOOL_RESULT:
                 return self._execution(None, event)
             case EventType.USER:
@@ -197,15 +197,16 @@ class _Telling:
             arguments=written(arguments),
             result=output,
             error=self._error(output) if output and outcome is Outcome.FAILED else None,
-            agent=self._agent(call, result),
+            agent=self.agent(call, result),
         )
 
     def _error(self, output: str) -> str:
         """Return the line of an output that tells of the failure, not looking at what the agent writes before it."""
         body = output if self._header is None else self._header.sub("", output, count=1)
-        return self._cleaner.line(_error_in(body or output), _ERROR)
+        return self._cleaner.line(error_in(body or output), _ERROR)
 
-    def _agent(self, call: StoredEvent | None, result: StoredEvent | None) -> str | None:
+    def agent(self, call: StoredEvent | None, result: StoredEvent | None) -> str | None:
+        """Return the id of the sub-agent that a call started; None if it started none, or its log isn't known."""
         if call is not None:
             started = sessions.started_by(self._connection, self._session.id, [call.event_index])
             if started:
@@ -214,7 +215,8 @@ class _Telling:
         return self._cleaner.line(str(named), LABEL) if named else None
 
 
-def _result_of(connection: sqlite3.Connection, call: StoredEvent, read: ReadText) -> StoredEvent | None:
+def result_of(connection: sqlite3.Connection, call: StoredEvent, read: ReadText) -> StoredEvent | None:
+    """Return the result of a call; None while it has none."""
     if call.row.link is None:
         return None
     found = events.at(connection, call.row.session_row, call.row.link)
@@ -239,7 +241,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=None if plain else 2)
 
 
-def _error_in(output: str) -> str:
+def error_in(output: str) -> str:
     """Return the line of an output that tells of the failure, else its first line with a text."""
     lines = output.split("\n")
     lines = lines if len(lines) <= 2 * _LOOKED_AT else lines[:_LOOKED_AT] + lines[-_LOOKED_AT:]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 _HERE = Path(__file__).parent
+_ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def environment(templates: Path) -> Environment:
@@ -27,3 +32,25 @@ def source_hash(text: str) -> str:
 def style(name: str) -> str:
     """Return a style sheet of the report's page."""
     return (_HERE / "styles" / f"{name}.css").read_text(encoding="utf-8")
+
+
+def bundled(paths: Iterable[Path]) -> str:
+    """Return files of JavaScript as one script, which leaves no names behind."""
+    parts = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    return f'(() => {{\n"use strict";\n{parts}\n}})();'
+
+
+def scripts(*names: str) -> list[Path]:
+    """Return the files of some scripts of the report's page."""
+    return [_HERE / "scripts" / f"{name}.js" for name in names]
+
+
+def chart_library() -> str:
+    """Return Chart.js as published, without the line that names a source map, which isn't here."""
+    library = (_HERE / "chartjs" / "chart.umd.min.js").read_text(encoding="utf-8")
+    return library.partition("//# sourceMappingURL")[0]
+
+
+def as_script(value: Any) -> Markup:
+    """Return a value as JSON that is safe in a script element: nothing in it begins or ends a tag."""
+    return Markup(orjson.dumps(value).decode().translate(_ESCAPED))

@@ -20,7 +20,15 @@ from agtrace.report.conversation.as_page import styles_within
 from agtrace.report.page import wording
 from agtrace.report.page.bundle import GROUP, Packed, pack, packed
 from agtrace.report.page.charts import charts
-from agtrace.report.page.document import environment, source_hash, style
+from agtrace.report.page.document import (
+    as_script,
+    bundled,
+    chart_library,
+    environment,
+    scripts,
+    source_hash,
+    style,
+)
 from agtrace.report.page.overview import overview
 from agtrace.report.page.session_data import KINDS, ROW, SEVERITIES, row
 from agtrace.report.page.visible_text import fit_for_the_page
@@ -31,7 +39,20 @@ MOST_BYTES = 4_500_000
 """The largest size of a page without conversations; timelines are thinned out to stay below it."""
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("dom", "words", "unpack", "look", "charts", "list", "scale", "timeline", "session", "keys", "main")
+_SCRIPTS = (
+    "dom",
+    "words",
+    "unpack",
+    "look",
+    "charts",
+    "list",
+    "scale",
+    "references",
+    "timeline",
+    "session",
+    "keys",
+    "main",
+)
 _STYLES = ("colours", "page", "overview", "list", "session", "timeline", "narrow", "print")
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -49,7 +70,7 @@ def html(report: Report, conversations: Mapping[str, str] | None = None) -> str:
 
 
 def _page(shown: dict[str, Any], rows: str, details: Packed, conversations: Mapping[str, str]) -> str:
-    styles, library, script = "\n".join(map(style, _STYLES)), _library(), _script()
+    styles, library, script = "\n".join(map(style, _STYLES)), chart_library(), bundled(scripts(*_SCRIPTS))
     if conversations:
         styles += styles_within(".conversation")
     facts = {
@@ -62,7 +83,7 @@ def _page(shown: dict[str, Any], rows: str, details: Packed, conversations: Mapp
         .render(
             shown["overview"],
             charts=shown["charts"],
-            facts=_as_script(facts),
+            facts=as_script(facts),
             rows=Markup(rows),
             groups=[Markup(group) for group in details.groups],
             conversations={session: Markup(talk) for session, talk in conversations.items()},
@@ -106,25 +127,6 @@ def _policy(scripts: list[str], styles: list[str]) -> str:
     )
 
 
-def _as_script(value: Any) -> Markup:
-    """Return a value as JSON that is safe in a script element: nothing in it begins or ends a tag."""
-    return Markup(orjson.dumps(value).decode().translate(_ESCAPED))
-
-
 def _json_lists(value: Any) -> Any:
     """Turn tuples into lists, as in JSON."""
     return orjson.loads(orjson.dumps(value))
-
-
-def _script() -> str:
-    parts = "\n".join(_read(f"scripts/{name}.js") for name in _SCRIPTS)
-    return f'(() => {{\n"use strict";\n{parts}\n}})();'
-
-
-def _library() -> str:
-    """Return Chart.js as published, without the line that names a source map, which isn't here."""
-    return _read("chartjs/chart.umd.min.js").partition("//# sourceMappingURL")[0]
-
-
-def _read(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")

@@ -135,19 +135,13 @@ function timeSplit(time) {
 
 function endingCard(row, details) {
   const { ending, reason, event_index: event } = details.ending;
-  const shows = showCommand(row.id, event);
   return card(
     "How it ended",
     el("p", { class: "ended" }, ended(ending)),
     el("p", { class: "reason" }, foreign(capital(reason))),
     event === undefined
       ? null
-      : el(
-          "p",
-          { class: "reference" },
-          el("code", {}, shows),
-          copyButton(shows, "the command that shows the last event"),
-        ),
+      : el("p", { class: "reference" }, eventReference(row.id, event, "the command that shows the last event")),
     el("hr"),
     el("h2", {}, "Where its time went"),
     timeSplit(details.time),
@@ -203,19 +197,7 @@ function severityHeading(severity, shown, all) {
 function evidenceItem(row, [event, quote, reference]) {
   const ref = reference ?? `ax://event/${row.id}/${event}`;
   const id = /^ax:\/\/event\/(.+)\/\d+$/.exec(ref)?.[1] ?? row.id;
-  const shows = showCommand(id, event);
-  return el(
-    "li",
-    {},
-    el("pre", {}, foreign(quote)),
-    el("p", { class: "reference" }, el("code", {}, foreign(ref))),
-    el(
-      "p",
-      { class: "reference" },
-      el("code", {}, shows),
-      copyButton(shows, `the command that shows event ${event}`),
-    ),
-  );
+  return el("li", {}, el("pre", {}, foreign(quote)), evidenceReferences(ref, id, event));
 }
 
 function findingElement(row, found) {

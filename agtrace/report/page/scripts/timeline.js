@@ -186,14 +186,18 @@ function timelineCard(timeline, id) {
     entry.mark.classList.add("chosen");
     const [kind, name, ...rest] = told(entry);
     line.replaceChildren(kind, foreign(name), ...rest, " ");
-    line.append(el("code", {}, showCommand(id, entry.event)));
+    line.append(...eventReference(id, entry.event));
     if (follow) entry.mark.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
   };
   const redraw = () => {
     const picture = draw(entries, Math.max(frame.clientWidth, 300) * zoom);
     const places = new Map(ordered.map((entry, n) => [entry.mark, n]));
     picture.addEventListener("pointerover", (event) => places.has(event.target) && choose(places.get(event.target)));
-    picture.addEventListener("click", (event) => places.has(event.target) && choose(places.get(event.target)));
+    picture.addEventListener("click", (event) => {
+      if (!places.has(event.target)) return;
+      choose(places.get(event.target));
+      openEvent(id, ordered[chosen].event);
+    });
     picture.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity }[
         event.key

@@ -104,6 +104,9 @@ class Sessions(Protocol[Connection]):
     def starts(self, connection: Connection, filters: SessionFilters, *, newest: int) -> dict[int, int]:
         """Return row id -> start of all sessions of a list, in no particular order."""
 
+    def ends(self, connection: Connection, ids: Iterable[int]) -> dict[int, int]:
+        """Return row id -> when something happened last in these sessions."""
+
     def count(self, connection: Connection, filters: SessionFilters, *, newest: int) -> SessionCounts:
         """Return the number of sessions in a list."""
 

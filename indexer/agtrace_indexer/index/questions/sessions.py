@@ -301,6 +301,11 @@ def starts(connection: sqlite3.Connection, filters: SessionFilters, *, newest: i
     return pairs(connection, f"SELECT s.id, coalesce(s.started_at, 0) FROM session s WHERE {condition}", arguments)
 
 
+def ends(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, int]:
+    """Return row id -> when something happened last in these sessions, in milliseconds since 1970 UTC; 0 is unknown."""
+    return pairs(connection, f"SELECT id, coalesce(ended_at, 0) FROM session WHERE id IN {GIVEN}", (as_json(ids),))
+
+
 def count(connection: sqlite3.Connection, filters: SessionFilters, *, newest: int) -> Counts:
     """Return the number of sessions in a list."""
     condition, arguments = _condition(filters, newest)

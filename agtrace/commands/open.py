@@ -1,0 +1,58 @@
+"""`agtrace open`: read and search sessions in the browser."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from threading import Thread
+
+import click
+
+from agtrace.commands.asking import usable
+from agtrace.commands.errors import tell
+from agtrace.commands.options import settings_options
+
+
+@click.command("open")
+@click.argument("place", metavar="[SESSION[:EVENT]]", required=False)
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="The port; by default any free one.")
+@click.option("--no-browser", is_flag=True, help="Only print the link.")
+@click.option("--no-dollars", is_flag=True, help="Only tokens, for those who pay by subscription.")
+@settings_options
+def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> None:
+    """Open your sessions in the browser: read them as conversations, search as you type, follow a running one.
+
+    The pages come from this machine and are for this machine: the server listens on loopback, answers only the browser
+    that came by the link, loads nothing from the network and changes nothing. Ctrl-C ends it.
+
+    \b
+      agtrace open
+      agtrace open last
+      agtrace open fb3cff44:812
+    """
+    from agtrace.answers.desk import Answers
+    from agtrace.answers.log import silent
+    from agtrace.serving.ending import end
+    from agtrace.serving.web.places import path_of
+    from agtrace.serving.web.site import opened
+    from agtrace.sessions.prices import load as load_prices
+
+    settings = usable()
+    load_prices(settings.prices)
+    desk = Answers(settings, refresh_seconds=0.3, log=silent)
+    found = opened(desk, port, path_of(desk, place), dollars=not no_dollars)
+    sys.stdout.write(f"{found.link}\n")
+    sys.stdout.flush()
+    if not no_browser:
+        Thread(
+            target=_visit, args=(found.link,), daemon=True
+        ).start()  # some browsers run in the terminal until they end
+    if sys.stderr.isatty():
+        tell("Ctrl-C ends it")
+    end(found.serve())
+
+
+def _visit(link: str) -> None:
+    """Open the browser."""
+    if not webbrowser.open(link):
+        tell("no browser could be started: open the link above")

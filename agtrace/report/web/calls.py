@@ -1,0 +1,250 @@
+"""A tool call to read: one line, and what it unfolds to: its arguments, as differences and code where they are, and
+its result.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from agtrace_indexer.index.questions import events
+from agtrace_indexer.index.questions.events import Event
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
+from agtrace_indexer.providers.registry import TOOLS
+from agtrace_schema.events import EventType, Outcome
+from markupsafe import Markup, escape
+
+from agtrace.health.facts.changes import patch_in
+from agtrace.report.conversation.cleaning import Cleaner
+from agtrace.report.conversation.head import took
+from agtrace.report.conversation.telling import Telling, error_in, written
+from agtrace.report.web.code import diff, difference, highlighted, language_of
+from agtrace.sessions.steps import telling_argument
+from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.lines import LABEL, NO_TOOL
+
+SHORT = 6_000
+"""Characters of arguments and result that come with their call; others are loaded when the call is unfolded."""
+
+SHOWN = 20_000
+"""The most characters of a result that an unfolded call shows."""
+
+_ABOUT, _ERROR = 160, 240
+_LONG_LINE = 3 * SHORT
+"""Bytes of a result's line in the log from which its text isn't looked at before it is asked for."""
+
+_MARKED = 800
+"""The most lines of a result in which those that report failures are marked."""
+
+_A_DIFF = re.compile(r"(?m)\A(?:diff --git |--- \S.*\n\+\+\+ )")
+
+
+class Block(NamedTuple):
+    """A part of what a call unfolds to."""
+
+    title: str
+    shown: Markup
+    chars: int | None = None
+    """The length of the whole text if only its beginning is shown."""
+    added: int = 0
+    """The lines that it adds to a file; likewise the next one."""
+    removed: int = 0
+
+
+class Unfolded(NamedTuple):
+    """What a call unfolds to."""
+
+    arguments: list[Block]
+    result: Block | None
+    result_event: int | None
+
+
+class Call(NamedTuple):
+    """A tool call, or a result whose call isn't known."""
+
+    event_index: int
+    time: int
+    tool: str
+    about: str
+    """The most telling argument, on one line; may be empty."""
+    outcome: Outcome
+    took: str
+    exit_code: int | None
+    error: str | None
+    """Of a failed call, the line that tells why."""
+    agent: str | None
+    """The id of the sub-agent that it started."""
+    added: int
+    """The lines that it adds to files; likewise the next one."""
+    removed: int
+    result_event: int | None
+    unfolded: Unfolded | None
+    """None if it is loaded when the call is unfolded."""
+
+    @property
+    def kind(self) -> str:
+        """What it is among the entries of a conversation."""
+        return "call"
+
+
+class Calls:
+    """Makes calls of the events of a session. For one thread."""
+
+    def __init__(self, connection: sqlite3.Connection, session: Session, cleaner: Cleaner) -> None:
+        self._connection, self._session, self._cleaner = connection, session, cleaner
+        self._read, self._read_result = text_reader(connection), text_reader(connection)
+        self._telling = Telling(connection, session, cleaner)
+
+    def call(self, row: Event) -> Call:
+        """Return the call of an event, which is a tool call, or a result without one."""
+        call, result_row = self._parts(row)
+        outcome = row.outcome or Outcome.UNKNOWN
+        is_long = result_row is not None and result_row.length > _LONG_LINE
+        result = None if result_row is None or (is_long and outcome is Outcome.OK) else self._read_result(result_row)
+        arguments = None if call is None else self._cleaner.value(call.rest.get("arguments"))
+        parts = list(_arguments(arguments))
+        error = None
+        if result is not None and outcome is Outcome.FAILED:
+            error = self._cleaner.line(error_in(_ends(result.text)), _ERROR)
+        size = sum(part.chars or len(part.shown) for part in parts) + (0 if result is None else len(result.text))
+        is_short = size <= SHORT and (result_row is None or result is not None)
+        return Call(
+            event_index=row.event_index,
+            time=row.ts,
+            tool=self._cleaner.line(row.name or NO_TOOL, LABEL),
+            about=self._cleaner.line(telling_argument(arguments), _ABOUT),
+            outcome=outcome,
+            took=took(row.duration_ms),
+            exit_code=None if result is None else _number(result.rest.get("exit_code")),
+            error=error,
+            agent=self._telling.agent(call, result),
+            added=sum(part.added for part in parts),
+            removed=sum(part.removed for part in parts),
+            result_event=None if result_row is None else result_row.event_index,
+            unfolded=self._unfolded(parts, result, result_row) if is_short else None,
+        )
+
+    def unfolded(self, row: Event) -> Unfolded:
+        """Return what a call unfolds to."""
+        call, result_row = self._parts(row)
+        arguments = None if call is None else self._cleaner.value(call.rest.get("arguments"))
+        result = None if result_row is None else self._read_result(result_row)
+        return self._unfolded(list(_arguments(arguments)), result, result_row)
+
+    def _parts(self, row: Event) -> tuple[StoredEvent | None, Event | None]:
+        """Return a call with its texts and the row of its result, each if there is one."""
+        if row.type == EventType.TOOL_RESULT:
+            return None, row
+        linked = None if row.link is None else events.at(self._connection, row.session_row, row.link)
+        return self._read(row), linked
+
+    def _unfolded(self, parts: list[Block], result: StoredEvent | None, row: Event | None) -> Unfolded:
+        index = None if row is None else row.event_index
+        if result is None:
+            return Unfolded(parts, None, index)
+        text = self._cleaner.text(result.text).strip("\n")
+        return Unfolded(parts, _block("Result", text, result_shown) if text.strip() else None, index)
+
+
+def _block(title: str, text: str, show: Callable[[str], Markup]) -> Block:
+    """Return a text as a part, of a long one the beginning."""
+    return Block(title, show(text[:SHOWN]), len(text) if len(text) > SHOWN else None)
+
+
+def result_shown(text: str) -> Markup:
+    """Return a text that a tool returned: a difference in colours, else with marks on lines that report failures."""
+    if _A_DIFF.match(text):
+        return diff(text)
+    lines = text.split("\n")
+    if len(lines) > _MARKED:
+        return escape(text)
+    failing = {number for number, _ in failures_in(lines)}
+    marked = (
+        Markup("<mark>{}</mark>").format(line) if number in failing and line.strip() else escape(line)
+        for number, line in enumerate(lines)
+    )
+    return Markup("\n").join(marked)
+
+
+def _ends(text: str) -> str:
+    """Return the beginning and the end of a long text, where the line that tells of a failure is looked for."""
+    return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}\n{text[-SHOWN:]}"
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def _arguments(arguments: Any) -> Iterator[Block]:
+    """Yield the arguments of a call: patches and replaced texts as differences, contents and commands as code."""
+    if not isinstance(arguments, dict):
+        text = written(arguments)
+        patch = patch_in(text)
+        if text.strip():
+            yield _block("Input", text, escape) if patch is None else _changed("Patch", patch)
+        return
+    rest = dict(arguments)
+    yield from _changes(rest)
+    for name in TOOLS.commands:
+        command = rest.pop(name, None)
+        if command is not None:
+            yield _block("Command", _command(command), partial(highlighted, language="bash"))
+    text = written(rest)
+    if text.strip():
+        yield _block("Arguments", text, escape)
+
+
+def _changes(rest: dict[str, Any]) -> Iterator[Block]:
+    """Yield what arguments say about changes of files, and take that out of them."""
+    named = next((name for name in TOOLS.paths if isinstance(rest.get(name), str)), "")
+    path = str(rest.get(named, ""))
+    for name, value in list(rest.items()):
+        patch = patch_in(value) if isinstance(value, str) else None
+        if patch is not None:
+            del rest[name]
+            yield _changed("Patch", patch)
+    several, known = rest.get("edits"), len(rest)
+    for edit in several if isinstance(several, list) else [rest]:
+        if isinstance(edit, dict):
+            yield from _replaced(edit, path)
+    if isinstance(several, list) and not any(several):
+        del rest["edits"]
+    content = _taken(rest, TOOLS.contents) if path else None
+    if content is not None:
+        yield _block(path, content, partial(highlighted, language=language_of(path)))
+    if len(rest) < known:  # its change is titled by it
+        rest.pop(named, None)
+
+
+def _replaced(edit: dict[str, Any], path: str) -> Iterator[Block]:
+    """Yield the text that an edit replaces by another, as a difference, and take both out of it."""
+    before, after = _taken(edit, TOOLS.removed), _taken(edit, TOOLS.added)
+    if before or after:
+        added = "\n".join(f"+{line}" for line in (after or "").split("\n"))
+        yield _changed(path, difference(before, after or "") if before else added)
+
+
+def _changed(title: str, lines: str) -> Block:
+    """Return a difference as a part."""
+    signs = Counter(line[:1] for line in lines.split("\n"))
+    return _block(title, lines, diff)._replace(added=signs["+"], removed=signs["-"])
+
+
+def _taken(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    name = next((name for name in names if isinstance(arguments.get(name), str)), None)
+    return None if name is None else str(arguments.pop(name))
+
+
+def _command(command: Any) -> str:
+    if isinstance(command, list):
+        words = list(map(str, command))
+        return words[2] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
+    return written(command)

@@ -1,0 +1,95 @@
+// The list of sessions: filters at work while they are changed, more rows on demand, new ones while it is open.
+
+const rowLinks = () => [...document.querySelectorAll(".sessions tbody .cell-title > a")];
+
+function moveRow(step) {
+  const links = rowLinks();
+  if (!links.length) return;
+  const here = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
+  const next = links[Math.max(0, Math.min(links.length - 1, here < 0 ? 0 : here + step))];
+  next.focus();
+  next.closest("tr").scrollIntoView({ block: "nearest" });
+}
+
+function filterAddress(form) {
+  const given = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value) given.set(name, value);
+  const query = given.toString();
+  return query ? `${form.getAttribute("action")}?${query}` : form.getAttribute("action");
+}
+
+let listing = null;
+
+// Shows the list at an address of the sessions page, with new rows marked if it is the same list.
+async function showList(address, { mark = false } = {}) {
+  listing?.abort();
+  listing = new AbortController();
+  const known = new Set(rowLinks().map((link) => link.closest("tr").dataset.id));
+  let page;
+  try {
+    page = await part(address, listing.signal);
+  } catch {
+    return;
+  }
+  const focused = document.activeElement?.closest?.("#listed tr")?.dataset.id;
+  byId("listed").replaceChildren(...page.querySelector("#listed").childNodes);
+  byId("count").replaceChildren(...page.querySelector("#count").childNodes);
+  if (mark) {
+    for (const link of rowLinks()) {
+      const row = link.closest("tr");
+      row.classList.toggle("fresh", !known.has(row.dataset.id));
+    }
+  }
+  if (focused) rowLinks().find((link) => link.closest("tr").dataset.id === focused)?.focus({ preventScroll: true });
+}
+
+async function showMoreRows(button) {
+  button.setAttribute("aria-busy", "true");
+  let rows;
+  try {
+    rows = await part(button.dataset.more);
+  } catch {
+    location.href = button.href;
+    return;
+  }
+  const [first] = rows.querySelectorAll("tbody tr");
+  document.querySelector(".sessions tbody").append(...rows.querySelectorAll("tbody tr"));
+  byId("onward").replaceChildren(...rows.querySelectorAll("#more"));
+  byId("listed").dataset.grown = "true";
+  first?.querySelector("a").focus({ preventScroll: true });
+}
+
+function startList() {
+  const form = byId("filters");
+  if (!form) return;
+  const isList = byId("listed") !== null;
+  const fold = form.querySelector(".fold");
+  fold.addEventListener("click", () => fold.setAttribute("aria-expanded", String(form.classList.toggle("all"))));
+  let typing = 0;
+  const apply = () => {
+    const address = filterAddress(form);
+    if (!isList) {
+      location.href = address;
+      return;
+    }
+    history.replaceState(null, "", address);
+    delete byId("listed").dataset.grown;
+    showList(address);
+  };
+  form.addEventListener("change", apply);
+  form.addEventListener("input", (event) => {
+    if (event.target.type !== "search") return;
+    clearTimeout(typing);
+    typing = setTimeout(apply, 150);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    apply();
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("#more");
+    if (!button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    showMoreRows(button);
+  });
+}

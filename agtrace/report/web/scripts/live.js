@@ -1,0 +1,72 @@
+// What changes while the page is open: the server says so, and the page asks for what is new. Hidden pages don't listen.
+
+let source = null;
+
+function listen(address, changed) {
+  const open = () => {
+    source = new EventSource(address);
+    source.addEventListener("state", (event) => changed(JSON.parse(event.data), true));
+    source.addEventListener("changed", (event) => changed(JSON.parse(event.data), false));
+  };
+  const follow = () => {
+    source?.close();
+    source = null;
+    if (!document.hidden) open();
+  };
+  document.addEventListener("visibilitychange", follow);
+  addEventListener("pagehide", () => source?.close());
+  addEventListener("pageshow", (event) => event.persisted && follow());
+  follow();
+}
+
+const atTheEnd = () => innerHeight + scrollY > document.documentElement.scrollHeight - 120;
+
+const following = { on: false, known: null };
+
+async function sessionChanged(state) {
+  if (!state || (following.known && JSON.stringify(following.known) === JSON.stringify(state))) return;
+  const isFirst = following.known === null;
+  following.known = state;
+  if (isFirst && state.last === shown.last) return;
+  const follows = following.on || atTheEnd();
+  byId("live").hidden = false;
+  byId("follow").hidden = false;
+  await grow(state.last, Math.floor(Math.max(state.last, 0) / shown.size) + 1);
+  byId("end").firstChild.textContent = `${plain(state.last + 1)} events. Secrets are masked.`;
+  growOutline();
+  if (follows) toTheEnd();
+}
+
+async function toTheEnd() {
+  await loadWindow(shown.count - 1);
+  scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+}
+
+function startFollowing() {
+  const button = byId("follow");
+  button.hidden = byId("live").hidden;
+  button.addEventListener("click", () => {
+    following.on = !following.on;
+    button.setAttribute("aria-pressed", String(following.on));
+    button.textContent = following.on ? "Stop following" : "Follow";
+    if (following.on) toTheEnd();
+  });
+}
+
+let seenList = null;
+function listChanged(state) {
+  if (!state) return;
+  const written = JSON.stringify(state);
+  const changed = seenList !== null && seenList !== written;
+  seenList = written;
+  if (changed && !byId("listed").dataset.grown) showList(location.href, { mark: true });
+}
+
+function startLive() {
+  const here = byId("live") ?? byId("listed");
+  if (!here?.dataset.live) return;
+  if (byId("session")) {
+    startFollowing();
+    listen(here.dataset.live, sessionChanged);
+  } else listen(here.dataset.live, listChanged);
+}

@@ -1,0 +1,184 @@
+"""Who gets in: the browser that came by the link, from our own pages, by GET."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.web.opening import AGTRACE, Site, opened, until
+
+PAGES = [
+    "/", "/more", "/projects", "/costs", "/search?q=locked", "/found?q=locked", "/live", "/s/d41f7a52",
+    "/s/d41f7a52/window/0", "/s/d41f7a52/outline", "/s/d41f7a52/call/3", "/s/d41f7a52/text/3", "/s/d41f7a52/health",
+    "/s/d41f7a52/live", "/static/x/script.js", "/nothing",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_without_the_cookie_nothing_is_told(site: Site, path: str) -> None:
+    with site.stranger() as stranger:
+        answer = stranger.get(path)
+    assert answer.status_code == 401
+    assert "d41f7a52" not in answer.text and "locked" not in answer.text
+
+
+def test_the_link_becomes_a_cookie_that_only_our_pages_send_and_leaves_the_address(site: Site) -> None:
+    with site.stranger() as stranger:
+        answer = stranger.get(site.link)
+    cookie = answer.headers["set-cookie"]
+    assert answer.status_code == 200 and site.token in cookie
+    assert "httponly" in cookie.lower() and "samesite=strict" in cookie.lower() and "path=/" in cookie.lower()
+    assert site.token not in answer.text and 'content="0; url=/"' in answer.text
+
+
+@pytest.mark.parametrize("key", ["", "wrong", "é", "a" * 10_000])
+def test_another_token_opens_nothing(site: Site, key: str) -> None:
+    with site.stranger() as stranger:
+        answer = stranger.get("/enter", params={"key": key, "to": "/"})
+        assert answer.status_code == 401 and "set-cookie" not in answer.headers
+        assert stranger.get("/", headers={"Cookie": f"agtrace-{site.port}=wrong"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "s/x", "/a\nb", "/[::"],
+)
+def test_the_link_leads_to_places_of_ours_only(site: Site, to: str) -> None:
+    with site.stranger() as stranger:
+        answer = stranger.get("/enter", params={"key": site.token, "to": to})
+    assert "evil" not in answer.text and "javascript" not in answer.text
+    assert "url=/" in answer.text
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "localhost.:{port}"]
+)
+def test_another_host_is_refused(site: Site, host: str) -> None:
+    answer = site.client.get("/", headers={"Host": host.format(port=site.port)})
+    assert answer.status_code in (400, 421) and "d41f7a52" not in answer.text
+
+
+def test_the_names_of_this_machine_are_known(site: Site) -> None:
+    for name in ("127.0.0.1", "localhost", "LOCALHOST", "[::1]"):
+        assert site.client.get("/", headers={"Host": f"{name}:{site.port}"}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
+def test_another_origin_is_refused(site: Site, origin: str) -> None:
+    assert site.client.get("/", headers={"Origin": origin}).status_code == 403
+    assert site.client.get("/", headers={"Origin": site.base}).status_code == 200
+
+
+def test_what_a_page_of_another_site_asks_for_is_refused_but_a_visit_by_a_link_is_not(site: Site) -> None:
+    for mode, dest, status in (("no-cors", "image", 403), ("cors", "empty", 403), ("navigate", "iframe", 403),
+                               ("navigate", "document", 200)):  # fmt: skip
+        marks = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+        assert site.client.get("/", headers=marks).status_code == status
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_but_get_is_answered(site: Site, method: str) -> None:
+    assert site.client.request(method, "/").status_code == 405
+
+
+@pytest.mark.parametrize("path", [*(page for page in PAGES if "live" not in page), "/enter?key=x"])
+def test_every_answer_says_that_nothing_foreign_may_run_load_or_frame_it(site: Site, path: str) -> None:
+    headers = site.client.get(path).headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert (
+        policy["default-src"] == "'none'" and policy["frame-ancestors"] == "'none'" and policy["base-uri"] == "'none'"
+    )
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == policy["form-action"] == "'self'"
+    assert policy["require-trusted-types-for"] == "'script'"
+    assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store" and headers["x-frame-options"] == "DENY"
+    assert headers["cross-origin-resource-policy"] == "same-origin" and "server" not in headers
+
+
+def test_pages_have_no_script_and_no_style_of_their_own(site: Site) -> None:
+    for path in ("/", "/s/d41f7a52", "/costs", "/search?q=locked"):
+        page = site.page(path)
+        assert "<style" not in page and " style=" not in page and " onclick" not in page
+        assert page.count("<script") == page.count('<script src="/static/') + page.count(
+            '<script type="application/json"'
+        )
+
+
+def test_nobody_else_on_the_network_is_listened_to(site: Site) -> None:
+    listening = subprocess.run(
+        ["cat", f"/proc/{site.process.pid}/net/tcp"], capture_output=True, text=True, check=False
+    )
+    lines = [line.split()[1] for line in listening.stdout.splitlines()[1:] if line.split()[3] == "0A"]
+    ours = [place for place in lines if place.endswith(f":{site.port:04X}")]
+    if not lines:
+        pytest.skip("no /proc here")
+    assert ours == [f"0100007F:{site.port:04X}"]
+
+
+def test_ctrl_c_ends_it_within_a_second_even_while_pages_listen(own_home: Path, compiled_rules: Path) -> None:
+    with opened(own_home, compiled_rules) as site:
+        begun = threading.Event()
+
+        def listen() -> None:
+            try:
+                with site.client.stream("GET", "/live") as answer:
+                    for _ in answer.iter_raw():
+                        begun.set()
+            except httpx2.HTTPError:
+                pass
+
+        until(lambda: site.client.get("/").status_code == 200)
+        threading.Thread(target=listen, daemon=True).start()
+        assert begun.wait(10)
+        asked = time.monotonic()
+        site.process.send_signal(signal.SIGINT)
+        assert site.process.wait(10) == 130
+        assert time.monotonic() - asked < 1
+
+
+def test_the_command_opens_the_browser_at_a_session_an_event_or_the_last_one(site: Site, tmp_path: Path) -> None:
+    visited = tmp_path / "visited"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> {visited}\n')
+    browser.chmod(0o755)
+    environment = {**site.environment, "BROWSER": f"{browser} %s"}
+    for places, leads in (
+        (["d41f7a52:812"], "to=%2Fs%2Fd41f7a52%3Fat%3D812%23e812"),
+        (["last"], "to=%2Fs%2F"),
+        ([], "to=%2F"),
+    ):
+        with subprocess.Popen(
+            [AGTRACE, "open", *places],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            link = process.stdout.readline().strip()
+            assert leads in link
+            until(lambda link=link: visited.exists() and link in visited.read_text().split())
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 130
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nobody"], "Session not found: nobody"),
+        (["d41f7a52:999999"], "999999"),
+        (["--port", "{port}"], "can't listen on 127.0.0.1, port {port}"),
+    ],
+)
+def test_what_does_not_exist_or_is_taken_is_an_error_before_anything_listens(
+    site: Site, arguments: list[str], says: str
+) -> None:
+    given = [argument.format(port=site.port) for argument in arguments]
+    ended = subprocess.run(
+        [AGTRACE, "open", "--no-browser", *given],
+        env=site.environment, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (2, "") and says.format(port=site.port) in ended.stderr
