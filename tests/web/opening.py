@@ -76,7 +76,7 @@ def opened(home: Path, compiled_rules: Path, *arguments: str, logs: Path | None 
     try:
         link = process.stdout.readline().strip()
         assert link, process.stderr and process.stderr.read()
-        with httpx2.Client(base_url=link.partition("/enter")[0], timeout=PATIENCE) as client:
+        with httpx2.Client(base_url=link.partition("/enter")[0], timeout=PATIENCE, follow_redirects=True) as client:
             client.get(link).raise_for_status()
             yield Site(link, process, environment, client)
     finally:

@@ -78,7 +78,7 @@ def test_the_list_is_that_of_the_tool(site: Site, query: str, arguments: dict[st
 
 def test_by_default_the_session_in_which_something_happened_last_comes_first(site: Site) -> None:
     page = site.page("/")
-    assert ids(page)[0] in site.client.get("/s/last").text and len(ids(page)) > 10
+    assert f'data-id="{ids(page)[0]}"' in site.page("/s/last") and len(ids(page)) > 10
     assert sorted(ids(page)) == sorted(ids(site.page("/?sort=oldest")))
 
 
@@ -265,6 +265,15 @@ def test_findings_score_and_timeline_are_those_of_the_analysis(site: Site) -> No
     shown = {found["message"] for found in health["details"]["insights"]}
     assert {found["message"] for found in analysis["insights"]} <= shown
     assert len(health["details"]["timeline"]["kinds"]) > 100 and health["details"]["timeline"]["at"]
+
+
+def test_a_session_has_one_address_by_whatever_it_is_named(site: Site) -> None:
+    whole = told(site, "get_session_details", session_id=LARGE)["data"]["session_id"]
+    for named in (whole, whole[:12]):
+        answer = site.client.get(f"/s/{named}?at=812")
+        assert str(answer.url).endswith(f"/s/{LARGE}?at=812") and 'data-window="8"' in answer.text
+    newest = ids(site.page("/"))[0]
+    assert str(site.client.get("/s/last").url).endswith(f"/s/{newest}")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from agtrace_indexer.index.questions import events, sessions
 from agtrace_indexer.index.questions.sessions import Session
@@ -16,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from agtrace.answers.desk import Answers
@@ -184,6 +185,10 @@ class Site:
 
     def _session(self, request: Request) -> Response:
         at = number(request.query_params.get("at", "0"), "at")
+        given = request.path_params["session"]
+        known = self._desk.read(lambda context: short_id(context.connection, self._named(context, request).uid))
+        if given != known:  # `last`, and ids longer than needed
+            return RedirectResponse(request.url.replace(path=f"/s/{quote(known, safe='')}"))
 
         def made(context: Context) -> dict[str, Any]:
             session = self._named(context, request)
