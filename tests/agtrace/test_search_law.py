@@ -23,7 +23,7 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.search.question import EventFilters, Place, search, snapshot_of
-from tests.conftest import LOGS, SAMPLES
+from tests.conftest import REAL_LOGS, SAMPLES
 from tests.contents import texts
 
 NEEDLES = 200
@@ -60,7 +60,7 @@ class Stored(NamedTuple):
 
 
 def raw_texts() -> list[Raw]:
-    roots = [SAMPLES, *(LOGS / agent for agent in ("claude", "codex", "gemini"))]
+    roots = [SAMPLES, *REAL_LOGS]
     paths = sorted(path for root in roots for path in root.rglob("*") if path.suffix in (".jsonl", ".json"))
     return [raw for path in paths for raw in _of_file(path) if len(raw.text) >= LENGTH and _verbatim(raw.text)]
 
@@ -82,7 +82,8 @@ def _of_file(path: Path) -> Iterator[Raw]:
         record = _decoded(line)
         if isinstance(record, dict):
             payload = record.get("payload")
-            found = _of_codex(payload) if isinstance(payload, dict) else _of_claude(record)
+            of_others = _of_kiro if "kind" in record else _of_claude
+            found = _of_codex(payload) if isinstance(payload, dict) else of_others(record)
             for kind, text in found:
                 yield Raw(str(path), number, kind, text)
 
@@ -136,6 +137,18 @@ def _of_gemini(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield from (("output", response[key]) for key in ("output",) if isinstance(response.get(key), str))
 
 
+def _of_kiro(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    data = record.get("data")
+    for block in data.get("content", []) if isinstance(data, dict) else []:
+        if block["kind"] == "text" and record["kind"] == "Prompt":
+            yield "prompt", block["data"]
+        elif block["kind"] == "toolUse":
+            yield from (("argument", leaf) for leaf in _leaves(block["data"]["input"]))
+        elif block["kind"] == "toolResult":
+            given = (part["data"] for part in block["data"]["content"])
+            yield from (("output", part if isinstance(part, str) else part.get("stdout", "")) for part in given)
+
+
 def _leaves(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -182,7 +195,7 @@ WAYS: dict[str, list[tuple[float, bool]]] = {
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The index of the samples and of the published logs, without words."""
     database = tmp_path_factory.mktemp("law") / "index.sqlite3"
-    index(database, [str(SAMPLES), *(str(LOGS / agent) for agent in ("claude", "codex", "gemini"))])
+    index(database, [str(SAMPLES), *map(str, REAL_LOGS)])
     return database
 
 

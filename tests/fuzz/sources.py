@@ -1,4 +1,4 @@
-"""Logs to mutate: small logs of all three agents, taken from the samples, from authored stories and from real logs."""
+"""Logs to mutate: small logs of all agents, taken from the samples, from authored stories and from real logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import zstandard
 
 from agtrace.health.detectors.registry import DETECTORS
-from tests.conftest import LOGS, SAMPLES
+from tests.conftest import REAL_LOGS, SAMPLES
 from tests.health.logs import write_logs
 from tests.health.notation import read_stories
 
@@ -55,7 +55,7 @@ def authored() -> tuple[Source, ...]:
 @cache
 def real() -> tuple[Source, ...]:
     """Return logs of real sessions; none if they are absent."""
-    return tuple(source for agent in ("claude", "codex", "gemini") for source in _below(LOGS / agent))
+    return tuple(source for folder in REAL_LOGS for source in _below(folder))
 
 
 def _below(root: Path) -> Iterator[Source]:

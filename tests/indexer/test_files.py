@@ -435,11 +435,14 @@ def test_a_log_is_told_by_its_content_under_any_name(name: str, logs: Path, data
 def test_the_homes_of_the_agents_follow_their_variables(
     tmp_path: Path, own_home: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    data = (own_home / ".local" / "share", own_home / "Library" / "Application Support")
     assert homes({}, own_home) == [
         own_home / ".claude" / "projects",
         own_home / ".codex" / "sessions",
         own_home / ".codex" / "archived_sessions",
         own_home / ".gemini" / "tmp",
+        own_home / ".kiro" / "sessions" / "cli",
+        *(folder / f"{name}/data.sqlite3" for folder in data for name in ("kiro-cli", "amazon-q")),
     ]
     for number, home in ((1, "one"), (2, "two")):
         write(tmp_path / home / "projects" / "-p" / "a.jsonl", claude(number))

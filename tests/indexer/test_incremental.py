@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.settings import load
-from tests.conftest import LOGS, SAMPLES
+from tests.conftest import LOGS, REAL_LOGS, SAMPLES
 from tests.contents import contents
 from tests.hostile import _claude_lines
 
@@ -39,8 +39,8 @@ LONG_LINE = 34_000_000
 
 
 def log_files() -> list[Path]:
-    """Line logs of all three agents, the published ones where they are."""
-    roots = [SAMPLES, *(LOGS / agent for agent in ("claude", "codex", "gemini"))]
+    """Line logs of all agents, the published ones where they are."""
+    roots = [SAMPLES, *REAL_LOGS]
     found = (path for root in roots for path in sorted(root.rglob("*.jsonl")))
     return [path for path in found if 0 < path.stat().st_size < SMALL]
 

@@ -8,6 +8,7 @@ from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.gemini import GEMINI
+from agtrace_indexer.providers.kiro import KIRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.events.drafts import Record
     from agtrace_indexer.providers.provider import Agent, Parser, Source
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, KIRO)}
 """The agents by name; to add one, write its package and list it here."""
 
 
@@ -27,6 +28,12 @@ TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
 
 FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not None)
 """The files in which agents keep the same log."""
+
+HOMES = tuple(home for agent in AGENTS.values() for home in (agent.home, *agent.elsewhere))
+"""The folders in which agents keep their logs."""
+
+SIDECARS = tuple(dict.fromkeys(agent.sidecar[:2] for agent in AGENTS.values() if agent.sidecar is not None))
+"""How the paths of logs and of the files that describe them end."""
 
 CONTAINERS = tuple((agent.name, containers) for agent in AGENTS.values() for containers in agent.containers)
 """The containers in which agents keep logs that aren't files."""
@@ -48,7 +55,7 @@ def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
 
     The agents' own variables for other folders are honoured.
     """
-    return [root for agent in AGENTS.values() for root in agent.home.roots(environment, home)]
+    return [root for kept in HOMES for root in kept.roots(environment, home)]
 
 
 def named(text: str) -> Provider | None:
