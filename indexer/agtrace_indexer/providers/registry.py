@@ -8,6 +8,7 @@ from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.gemini import GEMINI
+from agtrace_indexer.providers.goose import GOOSE
 from agtrace_indexer.providers.kiro import KIRO
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.events.drafts import Record
     from agtrace_indexer.providers.provider import Agent, Parser, Source
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, KIRO)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, KIRO, GOOSE)}
 """The agents by name; to add one, write its package and list it here."""
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
-from agtrace_indexer.logs.discovery import REPEATS, Found, preferred, walk
+from agtrace_indexer.logs.discovery import REPEATS, Found, has_forms, preferred, walk
 from agtrace_indexer.logs.sidecars import described, described_at, is_sidecar
 from agtrace_indexer.providers.registry import FORMS, SIDECARS, container_of
 from agtrace_indexer.reader.containers import look_into
 
-_FORMS = tuple(form.beginning for form in FORMS)
 _SET_ASIDE = frozenset({"skipped", "duplicate", "container"})
 """The statuses of files that discovery excludes; any other file that isn't read was opened to find that out."""
 _NOT_ALONE = _SET_ASIDE | {"forgotten"}
@@ -60,7 +59,7 @@ def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan
         file = described_at(path, above[0], SIDECARS) if len(above) == 1 else None
         if file is None or is_sidecar(path, SIDECARS) or container_of(path):
             return None
-        if os.path.basename(path).startswith(_FORMS):
+        if has_forms(path, FORMS):
             return None
         before = catalog.file(path)
         if before is None or before.gone or before.status in _NOT_ALONE:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import (
