@@ -103,7 +103,9 @@ CONVERSATION: list[tuple[str, str, str, list[Block], dict[str, Any]]] = [
     (MAIN, "user", "09:03:00", [text("Ask somebody else why it is missing. 浮标 🛟")], {}),
     (MAIN, "assistant", "09:03:08", [call("call_5", "delegate", instructions=TASK)], {"usage": (2400, 52)}),
     (HELPER, "user", "09:03:09", [text(TASK)], {}),
-    (HELPER, "assistant", "09:03:20", [text(REASON)], {"usage": (610, 18)}),
+    (HELPER, "assistant", "09:03:14", [call("call_6", "shell", command="cat receiver.log")], {"usage": (610, 18)}),
+    (HELPER, "user", "09:03:14", [back("call_6", "06:00 off\n07:00 on\n")], {}),
+    (HELPER, "assistant", "09:03:20", [text(REASON)], {"usage": (640, 16)}),
     (MAIN, "user", "09:03:21", [back("call_5", REASON)], {}),
     (
         MAIN, "assistant", "09:03:30", [{"type": "chart", "data": "an invented block"}, text("The receiver was off.")],

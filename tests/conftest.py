@@ -27,7 +27,7 @@ for name in (*variables(), "XDG_DATA_HOME", *(name for name in os.environ if nam
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
 MORE_LOGS = LOGS.with_name("logs_more")
 REAL_LOGS = (
-    *(LOGS / agent for agent in ("claude", "codex", "gemini")),
+    *(LOGS / agent for agent in ("claude", "codex", "gemini", "cursor")),
     *(MORE_LOGS / agent for agent in ("kiro", "goose")),
 )
 """The folders with real logs of the agents that are read, whether they are there or not."""

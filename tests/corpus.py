@@ -20,7 +20,7 @@ LARGE = 21_000_000
 _SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _PUBLISHED = (
-    *(_SHARED / "logs" / agent for agent in ("claude", "codex", "gemini")),
+    *(_SHARED / "logs" / agent for agent in ("claude", "codex", "gemini", "cursor")),
     *(_SHARED / "logs_more" / agent for agent in ("kiro", "goose")),
 )
 _LARGE_SOURCE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"

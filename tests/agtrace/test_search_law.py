@@ -90,6 +90,7 @@ def _of_file(path: Path) -> Iterator[Raw]:
         if isinstance(record, dict):
             payload = record.get("payload")
             of_others = _of_kiro if "kind" in record else _of_goose if "created" in record else _of_claude
+            of_others = _of_cursor if record.keys() == {"role", "message"} else of_others
             found = _of_codex(payload) if isinstance(payload, dict) else of_others(record)
             for kind, text in found:
                 yield Raw(str(path), number, kind, text)
@@ -154,6 +155,14 @@ def _of_kiro(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
         elif block["kind"] == "toolResult":
             given = (part["data"] for part in block["data"]["content"])
             yield from (("output", part if isinstance(part, str) else part.get("stdout", "")) for part in given)
+
+
+def _of_cursor(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for block in record["message"]["content"]:
+        if block["type"] == "text" and record["role"] == "user":
+            yield "prompt", block["text"]
+        elif block["type"] == "tool_use":
+            yield from (("argument", leaf) for leaf in _leaves(block["input"]))
 
 
 def _of_goose(record: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -33,7 +33,7 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sample_sessions import make_goose as authored
@@ -45,6 +45,8 @@ from tests.indexer.strange import any_json, damage
 from tests.reference import goose_counts
 
 FORMAT: Parser = goose  # the type checker compares the module with the protocol
+
+relaxed = settings(deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 
 DATABASE = SAMPLES / "goose" / "sessions" / "sessions.db"
 LINES = DATABASE.with_name(f"{authored.OLD}.jsonl")
@@ -357,7 +359,7 @@ def change(connection: sqlite3.Connection, way: str, number: int, serial: int) -
         connection.execute("UPDATE sessions SET name = ?, updated_at = ?", (f"Name {serial}", str(serial)))
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=30)
+@settings(relaxed, max_examples=30)
 @given(CHANGES)
 def test_after_any_sequence_of_changes_the_index_says_what_a_fresh_one_says(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, int]]
@@ -584,6 +586,7 @@ JSON = any_json(WORDS)
 KEPT = [record for _, _, records in SESSIONS for record in records] + authored.old_lines()
 
 
+@settings(relaxed)
 @given(st.lists(st.dictionaries(WORDS, JSON, max_size=6), max_size=4))
 def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     state = LogState()
@@ -593,7 +596,7 @@ def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     assert LogState.from_json(json.loads(json.dumps(state.to_json()))).to_json() == state.to_json()
 
 
-@settings(max_examples=200)
+@settings(relaxed, max_examples=200)
 @given(st.data())
 def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
     state = LogState()

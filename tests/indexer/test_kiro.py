@@ -27,7 +27,7 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import MORE_LOGS, SAMPLES
@@ -38,6 +38,8 @@ from tests.indexer.strange import any_json, damage
 from tests.reference import kiro_counts
 
 FORMAT: Parser = kiro  # the type checker compares the module with the protocol
+
+relaxed = settings(deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 
 CLI = SAMPLES / "kiro" / "sessions" / "cli"
 LOG = CLI / "3f0b7c52-8e14-4a6d-9b3c-5d21e0f7a486.jsonl"
@@ -266,7 +268,7 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=25)
+@settings(relaxed, max_examples=25)
 @example([(0.5, 1, "UserTurnEnd"), (1.0, 3, "Cancelled")])
 @example([(1.0, 0, "UserTurnEnd"), (1.0, 3, "Odd"), (1.0, 3, "Cancelled"), (1.0, 3, "UserTurnEnd")])
 @given(steps)
@@ -441,6 +443,7 @@ REAL = [record for path in LOGS for record in records_of(path)]
 EXPORTED = list(kiro.unroll(SAID) or ())
 
 
+@settings(relaxed)
 @given(st.lists(st.dictionaries(WORDS, JSON, max_size=6), max_size=4))
 def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     state = LogState()
@@ -451,7 +454,7 @@ def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     assert LogState.from_json(json.loads(json.dumps(state.to_json()))).to_json() == state.to_json()
 
 
-@settings(max_examples=200)
+@settings(relaxed, max_examples=200)
 @given(st.data())
 def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
     state = LogState()
@@ -462,7 +465,7 @@ def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
         list(kiro.drafts(record, state))
 
 
-@settings(max_examples=100)
+@settings(relaxed, max_examples=100)
 @given(st.data())
 def test_no_damaged_sidecar_makes_it_raise(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("sidecar")

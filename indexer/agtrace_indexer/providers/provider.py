@@ -225,6 +225,10 @@ class Agent(NamedTuple):
     """The number of keys of drafts remembered for each session (`Draft.key`); None for all."""
     repeats_lines: bool = False
     """Whether a log may repeat a line, which is then left out. Otherwise equal texts are two events."""
+    records_to_recognize: int = 1
+    """The number of records by which its logs are recognised: more than one if others may write such a record, too."""
+    logs_results: bool = True
+    """Whether its logs have the results of tools; if not, how a call ended is unknown."""
     replays_items: bool = False
     """Whether identities are meaningful only between a log and the one that it claims to replay, because they aren't
     ids of lines."""

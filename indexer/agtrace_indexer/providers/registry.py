@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
+from agtrace_indexer.providers.cursor import CURSOR
 from agtrace_indexer.providers.gemini import GEMINI
 from agtrace_indexer.providers.goose import GOOSE
 from agtrace_indexer.providers.kiro import KIRO
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from agtrace_indexer.events.drafts import Record
     from agtrace_indexer.providers.provider import Agent, Parser, Source
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, KIRO, GOOSE)}
-"""The agents by name; to add one, write its package and list it here."""
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, KIRO, GOOSE, CURSOR)}
+"""The agents by name; to add one, write its package and list it here. Cursor is the last one asked about a record."""
 
 
 TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
