@@ -26,7 +26,10 @@ for name in (*variables(), "XDG_DATA_HOME", *(name for name in os.environ if nam
 
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
 MORE_LOGS = LOGS.with_name("logs_more")
-REAL_LOGS = (*(LOGS / agent for agent in ("claude", "codex", "gemini")), LOGS / "copilot", MORE_LOGS / "copilot")
+REAL_LOGS = (
+    *(LOGS / agent for agent in ("claude", "codex", "gemini", "copilot", "cursor")),
+    *(MORE_LOGS / agent for agent in ("copilot", "kiro", "goose")),
+)
 """The folders with real logs of the agents that are read, whether they are there or not."""
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
 

@@ -20,8 +20,8 @@ LARGE = 21_000_000
 _SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _PUBLISHED = (
-    *(_SHARED / "logs" / agent for agent in ("claude", "codex", "gemini")),
-    *(_SHARED / folder / "copilot" for folder in ("logs", "logs_more")),
+    *(_SHARED / "logs" / agent for agent in ("claude", "codex", "gemini", "copilot", "cursor")),
+    *(_SHARED / "logs_more" / agent for agent in ("copilot", "kiro", "goose")),
 )
 _LARGE_SOURCE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
 _UUID = re.compile(rb"\b([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b")
@@ -50,7 +50,7 @@ def _copies(folder: Path) -> Iterator[int]:
 
 def _logs() -> Iterator[tuple[Path, Path]]:
     for root in (_SAMPLES, *_PUBLISHED):
-        for pattern in ("*.jsonl", "session-*.json"):
+        for pattern in ("*.jsonl", "session-*.json", "transcript.json", "sessions.db"):
             yield from ((root, path) for path in root.rglob(pattern))
 
 

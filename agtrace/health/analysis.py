@@ -30,6 +30,7 @@ from agtrace.health.history import Call, Entry, History, Message, Notice, Said, 
 from agtrace.health.history_reader import read_history
 from agtrace.health.score import Examined, Found, Score, score
 from agtrace.health.shares import LARGEST, token_shares
+from agtrace.sessions.known_failures import failures_known, known_failures
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
 from agtrace.sessions.steps import telling_argument
@@ -97,6 +98,7 @@ def examine(connection: sqlite3.Connection, session: Session, *, now: float, pri
         checks=checks(history),
         ending=ending_of(history),
         found=found,
+        untold=not failures_known(session.provider, session.tool_calls),
     )
     return Examination(session, short_id(connection, session.uid), history, examined)
 
@@ -189,7 +191,7 @@ def _agent(agent: Examination) -> AgentHealth:
         score=own.score,
         findings=len(agent.examined.found),
         tool_calls=agent.row.tool_calls,
-        failed_calls=agent.row.failed_calls,
+        failed_calls=known_failures(agent.row.provider, agent.row.tool_calls, agent.row.failed_calls),
     )
 
 

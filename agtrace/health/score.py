@@ -59,6 +59,8 @@ class Examined:
     checks: Checks
     ending: SessionEnding
     found: tuple[Found, ...] = field(repr=False)
+    untold: bool = False
+    """Whether its log doesn't say how its calls ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ def score(session: Examined, agents: Sequence[Examined] = ()) -> Score:
 
 
 def _unscored(session: Examined, calls: int, found: Iterable[Found]) -> str | None:
+    if session.untold:
+        return "its log doesn't say how its tool calls ended"
     if calls or session.ending.ending not in ("finished", "question_left", "unknown"):
         return None
     if any(finding.severity != "Info" for _, finding in found):

@@ -104,6 +104,7 @@ def _agents(data: dict[str, Any]) -> None:
     heading("Sub-agents")
     for agent in agents:
         score = "no score" if "score" not in agent else f"{agent['score']} of 100"
-        told = f"{score}, {agent['failed_calls']:,} of {agent['tool_calls']:,} calls failed"
+        failed = f"{agent['failed_calls']:,}" if "failed_calls" in agent else "unknown how many"
+        told = f"{score}, {failed} of {agent['tool_calls']:,} calls failed"
         OUT.print(indented(Text(f"{plain(agent['session_id'])}  ", style="bold").append(told, style="not bold")))
     left_out("sub-agents", len(agents), data.get("total_agents", 0))

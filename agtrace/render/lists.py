@@ -20,6 +20,7 @@ _NARROWEST_COLUMNS = ("session", "failed", "request")
 _OF_PROJECTS = ("project", "last", "sessions", "failed", "tokens", "cost")
 _OF_PROJECTS_NARROW = ("project", "sessions", "cost")
 _WIDE, _NARROW = 90, 60
+_UNKNOWN = "?"
 
 
 def _agent(provider: str) -> str:
@@ -89,7 +90,7 @@ def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
         "started": when(item.get("start_time")),
         "turns": str(item["turn_count"]),
         "tools": str(item["tool_calls"]),
-        "failed": Text(str(item["failed_calls"] or ""), style="red"),
+        "failed": Text(str(item.get("failed_calls", _UNKNOWN) or ""), style="red"),
         "tokens": short(item.get("total_tokens")),
         "cost": dollars(item.get("cost_usd")),
         "run": str(item.get("failure_run", "")),

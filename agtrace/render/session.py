@@ -146,7 +146,8 @@ def _family(data: dict[str, Any], stats: dict[str, Any]) -> str:
         said.append("started " + ", ".join(child["id"] for child in data["children"]))
     if stats.get("with_children"):
         whole = stats["with_children"]
-        said.append(f"with sub-agents {short(whole.get('total_tokens'))} tokens {_cost(whole)}".rstrip())
+        if whole.get("total_tokens") is not None:
+            said.append(f"with sub-agents {short(whole['total_tokens'])} tokens {_cost(whole)}".rstrip())
     return "  ".join(said)
 
 
@@ -159,7 +160,7 @@ def _turn_head(turn: dict[str, Any]) -> Text:
     if turn.get("outcome"):
         head.append(f"{turn['outcome']}  ", style=STYLES[turn["outcome"]])
     if "step_count" in turn:
-        failed = turn["failed_tools"]
+        failed = turn.get("failed_tools")
         head.append(
             f"{counted(turn['step_count'], 'step')}, {counted(turn['tool_calls'], 'tool')}", style="not bold dim"
         )
@@ -184,7 +185,7 @@ def _step_figures(step: dict[str, Any]) -> str:
 
 def _print_summary(step: dict[str, Any]) -> None:
     """Print a step on one line, as level `turns` has it."""
-    style = "red" if step["failed_tools"] else ""
+    style = "red" if step.get("failed_tools") else ""
     entry(str(step["step_index"]), Text(plain(step["summary"]), style=style))
     if step.get("reasoning"):
         entry("", Text(plain(step["reasoning"]), style="dim italic"))

@@ -11,6 +11,7 @@ from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilt
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 
+from agtrace.sessions.known_failures import failures_known, known_failures
 from agtrace.sessions.landmarks import done_by, titled_landmarks
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import SHORT_HASH, labels
@@ -98,7 +99,7 @@ def session_item(connection: sqlite3.Connection, session: Session, usage: Usage,
         duration_seconds=_duration(session.started_at, session.ended_at),
         turn_count=session.turn_count,
         tool_calls=session.tool_calls,
-        failed_calls=session.failed_calls,
+        failed_calls=known_failures(session.provider, session.tool_calls, session.failed_calls),
         total_tokens=usage.total,
         tokens_made=usage.tokens_made,
         cost_usd=usage.cost,
@@ -150,12 +151,13 @@ def child_item(connection: sqlite3.Connection, child: Child) -> ChildItem:
 def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable) -> SessionStats:
     usage = usage_of(connection, prices, [session.id]).get(session.id, Usage())
     peak, window = largest_request(connection, session.id)
+    known = failures_known(session.provider, session.tool_calls)
     return SessionStats(
         total_turns=session.turn_count,
         total_events=session.event_count,
         tool_calls=session.tool_calls,
-        failed_calls=session.failed_calls,
-        **{name: _measure(connection, session, name) for name in _IN_STATS},
+        failed_calls=known_failures(session.provider, session.tool_calls, session.failed_calls),
+        **{name: _measure(connection, session, name) for name in _IN_STATS if name != "failure_run" or known},
         responses=usage.responses,
         total_tokens=usage.total,
         tokens={kind: usage.tokens[kind] for kind in KINDS if kind in usage.tokens} or None,
@@ -205,7 +207,7 @@ def _with_children(connection: sqlite3.Connection, session: Session, prices: Pri
     return WithChildren(
         sessions=family.sessions,
         tool_calls=family.tool_calls,
-        failed_calls=family.failed_calls,
+        failed_calls=known_failures(session.provider, family.tool_calls, family.failed_calls),
         total_tokens=usage.total,
         tokens_made=usage.tokens_made,
         cost_usd=usage.cost,

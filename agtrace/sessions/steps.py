@@ -15,6 +15,7 @@ from agtrace_indexer.index.questions.usage import Figures
 from agtrace_schema.answers import StepSummary, Tokens
 from agtrace_schema.events import EventType
 
+from agtrace.sessions.known_failures import known_failures
 from agtrace.sessions.quotes import seen
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
@@ -93,7 +94,7 @@ def _step(connection: sqlite3.Connection, session: Session, step: turns.Step, *,
         step_index=step.step_index,
         first_event=step.first_event,
         tool_calls=step.calls,
-        failed_tools=step.failed,
+        failed_tools=known_failures(session.provider, step.calls, step.failed),
         tokens=used.tokens,
         context_tokens=used.context_tokens,
         tokens_incomplete=used.incomplete,

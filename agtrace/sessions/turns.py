@@ -13,8 +13,10 @@ from agtrace_indexer.index.questions.turns import Ending, ToolUse, Turn
 from agtrace_indexer.providers.provider import Notices
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import FailingTurns, TurnDetail, TurnOutcome, TurnOverview
+from agtrace_schema.events import Provider
 
 from agtrace.problems import InvalidRange
+from agtrace.sessions.known_failures import failures_known, known_failures
 from agtrace.sessions.steps import ALWAYS_SHOWN, Step
 from agtrace.text.lines import USER_MESSAGE, one_line
 from agtrace.times import iso
@@ -30,7 +32,7 @@ def turn_overviews(
     """Return the turns of a session from one on, at most this many, up to the snapshot's last event."""
     found = turns.page(connection, session.id, from_turn=from_turn, last_event=last_event, most=most)
     outcomes = _outcomes(connection, session, found)
-    return [_overview(turn, outcomes[turn.turn_index]) for turn in found]
+    return [_overview(turn, outcomes[turn.turn_index], session.provider) for turn in found]
 
 
 def turn_details(connection: sqlite3.Connection, session: Session, steps: Iterable[Step]) -> list[TurnDetail]:
@@ -71,6 +73,8 @@ def why_unknown(connection: sqlite3.Connection, session: Session) -> str:
     last = turns.last(connection, session.id)
     if last is None:
         return "no turns"
+    if not failures_known(session.provider, session.tool_calls):
+        return "no results in its log"
     found = turns.page(connection, session.id, from_turn=last, last_event=_ALL_EVENTS, most=1)
     api_errors = AGENTS[session.provider].notices.api_errors
     ending = turns.endings(connection, session.id, found, api_errors=api_errors)[last]
@@ -108,7 +112,9 @@ def _outcomes(connection: sqlite3.Connection, session: Session, found: Sequence[
     """Return how these turns of a session ended, by turn."""
     notices = AGENTS[session.provider].notices
     endings = turns.endings(connection, session.id, found, api_errors=notices.api_errors)
-    return {turn: _outcome(ending, notices) for turn, ending in endings.items() if turn is not None}
+    outcomes = {turn: _outcome(ending, notices) for turn, ending in endings.items() if turn is not None}
+    untold = {turn.turn_index for turn in found if not failures_known(session.provider, turn.tool_calls)}
+    return {turn: "unknown" if turn in untold else outcome for turn, outcome in outcomes.items()}
 
 
 def _outcome(ending: Ending, notices: Notices) -> TurnOutcome:
@@ -140,7 +146,7 @@ def _failed_at_api(ending: Ending, said: int, notices: Notices) -> bool:
     return error is not None and error > max(said, done) and (said <= done or not notices.also_of_commands)
 
 
-def _overview(turn: Turn, outcome: TurnOutcome) -> TurnOverview:
+def _overview(turn: Turn, outcome: TurnOutcome, provider: Provider) -> TurnOverview:
     return TurnOverview(
         id=f"turn-{turn.turn_index}",
         turn_index=turn.turn_index,
@@ -150,7 +156,7 @@ def _overview(turn: Turn, outcome: TurnOutcome) -> TurnOverview:
         copied=True if turn.copied else None,
         step_count=turn.step_count,
         tool_calls=turn.tool_calls,
-        failed_tools=turn.failed_calls,
+        failed_tools=known_failures(provider, turn.tool_calls, turn.failed_calls),
         outcome=outcome,
         stats=_token_sums(turn) or None,
         tokens_incomplete=True if turn.incomplete_usage else None,

@@ -45,11 +45,11 @@ def is_token(text: str) -> bool:
 
 def variables() -> dict[str, str]:
     """Return every variable that agtrace reads, with its meaning: its own, and those that say where logs are kept."""
-    from agtrace_indexer.providers.registry import AGENTS
+    from agtrace_indexer.providers.registry import HOMES
 
     from agtrace.settings.sources import variables
 
     found = variables()
-    for agent in AGENTS.values():
-        found |= agent.home.variables
+    for home in HOMES:
+        found |= home.variables
     return found

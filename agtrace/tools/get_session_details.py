@@ -19,6 +19,7 @@ from agtrace_schema.answers import (
 from agtrace_schema.model import Model, dump, dump_all
 
 from agtrace.sessions import long_texts, parts, steps, transcript, turns
+from agtrace.sessions.known_failures import failures_known
 from agtrace.sessions.quotes import FocusedQuotes, Quotes
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting
@@ -79,6 +80,8 @@ def _headline(view: View) -> str:
         outcome = f"unknown ({turns.why_unknown(view.context.connection, session)})"
     failed, calls = session.failed_calls, session.tool_calls
     state = f"{failed} of {calls} tool calls failed" if failed else "no failed tool calls"
+    if not failures_known(session.provider, calls):
+        state = f"{counted(calls, 'tool call')} whose results aren't logged"
     size = f"{counted(session.event_count, 'event')}, {counted(session.turn_count, 'turn')}"
     start, end = session.started_at, session.ended_at
     lasted = "" if start is None or end is None else f"{(end - start) // 1000} s, "

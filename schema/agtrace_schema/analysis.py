@@ -109,7 +109,8 @@ class AgentHealth(Model):
     score: int | None = None
     findings: int
     tool_calls: int
-    failed_calls: int
+    failed_calls: int | None = None
+    """Absent if the log doesn't say how the calls ended."""
 
 
 class Analysis(Model):

@@ -74,7 +74,8 @@ class SessionItem(Model):
     duration_seconds: int | None = None
     turn_count: int
     tool_calls: int
-    failed_calls: int
+    failed_calls: int | None = None
+    """Absent if the log doesn't say how the calls ended, as Cursor's doesn't."""
     total_tokens: int | None = None
     """Input, cache and output tokens, without copies; absent if the log has no figures."""
     tokens_made: Made | None = None
@@ -174,7 +175,7 @@ class WithChildren(Model):
 
     sessions: int
     tool_calls: int
-    failed_calls: int
+    failed_calls: int | None = None
     total_tokens: int | None = None
     tokens_made: Made | None = None
     cost_usd: float | None = None
@@ -188,9 +189,10 @@ class SessionStats(Model):
     total_turns: int
     total_events: int
     tool_calls: int
-    failed_calls: int
-    failure_run: int
-    """The longest run of tool calls that failed one after the other."""
+    failed_calls: int | None = None
+    """Absent if the log doesn't say how the calls ended."""
+    failure_run: int | None = None
+    """The longest run of tool calls that failed one after the other; absent like `failed_calls`."""
     edits: int
     """Calls that wrote files."""
     compactions: int
@@ -289,7 +291,8 @@ class TurnOverview(Model):
     """True if the whole turn was copied from an older session, which counts it."""
     step_count: int
     tool_calls: int
-    failed_tools: int
+    failed_tools: int | None = None
+    """Absent if the log doesn't say how the calls ended."""
     outcome: TurnOutcome
     stats: dict[str, int] | None = None
     """Totals by kind, as in `Tokens`: input_tokens, cache_read_tokens, output_tokens and so on."""
@@ -304,7 +307,8 @@ class StepSummary(Model):
     first_event: int
     summary: str
     tool_calls: int
-    failed_tools: int
+    failed_tools: int | None = None
+    """Absent if the log doesn't say how the calls ended."""
     tokens: Tokens | None = None
     context_tokens: int | None = None
     """The entire input of the step's last response, cached or not: how much of the context window was filled."""

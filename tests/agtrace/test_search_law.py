@@ -61,7 +61,7 @@ class Stored(NamedTuple):
 
 def raw_texts() -> list[Raw]:
     roots = [SAMPLES, *REAL_LOGS]
-    paths = sorted(path for root in roots for path in root.rglob("*") if path.suffix in (".jsonl", ".json"))
+    paths = sorted(path for root in roots for path in root.rglob("*") if path.suffix in (".jsonl", ".json", ".db"))
     return [raw for path in paths for raw in _of_file(path) if len(raw.text) >= LENGTH and _verbatim(raw.text)]
 
 
@@ -71,6 +71,13 @@ def _verbatim(text: str) -> bool:
 
 
 def _of_file(path: Path) -> Iterator[Raw]:
+    if path.suffix == ".db":
+        with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+            rows = connection.execute("SELECT session_id, id, role, content_json FROM messages").fetchall()
+        for session, number, role, content in rows:
+            for kind, text in _of_goose({"role": role, "content": json.loads(content)}):
+                yield Raw(f"{path}/{session}", number, kind, text)
+        return
     if path.suffix == ".json":
         document = _decoded(path.read_text(errors="replace"))
         messages = document.get("messages") if isinstance(document, dict) and "projectHash" in document else None
@@ -82,10 +89,20 @@ def _of_file(path: Path) -> Iterator[Raw]:
         record = _decoded(line)
         if isinstance(record, dict):
             payload = record.get("payload")
-            of_others = _of_copilot if isinstance(record.get("data"), dict) else _of_claude
-            found = _of_codex(payload) if isinstance(payload, dict) else of_others(record)
+            found = _of_codex(payload) if isinstance(payload, dict) else _reader_of(record)(record)
             for kind, text in found:
                 yield Raw(str(path), number, kind, text)
+
+
+def _reader_of(record: dict[str, Any]) -> Callable[[dict[str, Any]], Iterator[tuple[str, str]]]:
+    """Return what reads the records of an agent that writes such a record."""
+    if record.keys() == {"role", "message"}:
+        return _of_cursor
+    if "kind" in record:
+        return _of_kiro
+    if isinstance(record.get("data"), dict):
+        return _of_copilot
+    return _of_goose if "created" in record else _of_claude
 
 
 def _decoded(text: str) -> Any:
@@ -145,6 +162,38 @@ def _of_copilot(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from (("argument", leaf) for leaf in _leaves(request.get("arguments")) if leaf[:1] != "{")
     if record["type"] == "tool.execution_complete" and data.get("success") and isinstance(result, dict):
         yield "output", result["content"]
+
+
+def _of_kiro(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    data = record.get("data")
+    for block in data.get("content", []) if isinstance(data, dict) else []:
+        if block["kind"] == "text" and record["kind"] == "Prompt":
+            yield "prompt", block["data"]
+        elif block["kind"] == "toolUse":
+            yield from (("argument", leaf) for leaf in _leaves(block["data"]["input"]))
+        elif block["kind"] == "toolResult":
+            given = (part["data"] for part in block["data"]["content"])
+            yield from (("output", part if isinstance(part, str) else part.get("stdout", "")) for part in given)
+
+
+def _of_cursor(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for block in record["message"]["content"]:
+        if block["type"] == "text" and record["role"] == "user":
+            yield "prompt", block["text"]
+        elif block["type"] == "tool_use":
+            yield from (("argument", leaf) for leaf in _leaves(block["input"]))
+
+
+def _of_goose(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for block in record["content"]:
+        if block["type"] == "text" and record["role"] == "user":
+            yield "prompt", block["text"]
+        elif block["type"] == "toolRequest":
+            yield from (("argument", leaf) for leaf in _leaves(block["toolCall"]["value"]["arguments"]))
+        elif block["type"] == "toolResponse":
+            value = block["toolResult"].get("value")
+            content = value.get("content") if isinstance(value, dict) else value
+            yield from (("output", part["text"]) for part in content or [])
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -54,7 +54,7 @@ def test_a_list_of_sessions_says_what_each_was_about(samples: Asker) -> None:
         "failed_calls": 45, "total_tokens": large["total_tokens"], "tokens_made": "exact",
         "cost_usd": large["cost_usd"], "cost_made": "estimated",
     }  # fmt: skip
-    assert value["summary"] == "Found 23 sessions (14 with failures)"
+    assert value["summary"] == "Found 31 sessions (17 with failures)"
     assert all(len(item.get("snippet", "")) <= 200 and len(item["id"]) >= 8 for item in value["data"]["sessions"])
 
 
@@ -87,9 +87,9 @@ def test_a_list_of_projects_says_where_they_are_and_what_happened_last(samples: 
     lanternfish, tidepool = samples.ask("get_project_info")["data"]["projects"]
     assert lanternfish["root_path"] == "/home/mira/projects/lanternfish"
     assert tidepool["root_path"] == "/home/mira/projects/tidepool"
-    assert tidepool["providers"] == ["claude_code", "codex", "copilot", "gemini", "opencode"]
+    assert tidepool["providers"] == ["claude_code", "codex", "copilot", "gemini", "goose", "kiro", "opencode"]
     assert lanternfish["last_activity"] == "2026-11-10T08:31:34Z"
-    assert lanternfish["session_count"] + tidepool["session_count"] == 23
+    assert lanternfish["session_count"] + tidepool["session_count"] == 30, "of one, no log says the folder"
 
 
 def test_a_parent_of_many_sub_agents_does_not_hide_any_without_saying_so(tmp_path: Path) -> None:
@@ -534,9 +534,10 @@ def test_every_tool_fits_every_clamp_for_every_session(samples: Asker, most: int
     """With nothing lost but what a cursor continues."""
     asker = samples.with_most(most)
     ids = [item["id"] for item in asker.items("list_sessions", "sessions")]
-    assert len(ids) == 23
+    assert len(ids) == 31
     for session_id in ids:
-        assert "score" in asker.ask("analyze_session", session_id=session_id, include_loops=True)["data"]
+        analysis = asker.ask("analyze_session", session_id=session_id, include_loops=True)["data"]
+        assert "score" in analysis or "how its tool calls ended" in analysis["unscored"]
         for page in asker.pages("get_session_details", session_id=session_id, detail_level="turns"):
             assert "turns" in page["data"]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agtrace_indexer.providers.registry import recognize
+from agtrace_indexer.providers.registry import AGENTS, recognize
 
 from tests.fuzz.sources import LISTS
 
@@ -49,14 +49,15 @@ def _depth(text: str) -> int:
 
 
 def is_known(line: bytes) -> bool:
-    """Whether a line is a record by which a log is recognised."""
+    """Whether a line is a record by which a log is recognised, alone."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return False
     if not isinstance(record, dict) or _depth(line.decode("utf-8", "replace")) > DEEP:
         return False
-    return recognize(record) is not None
+    agent = recognize(record)
+    return agent is not None and AGENTS[agent].records_to_recognize == 1
 
 
 def records_of(content: bytes) -> list[Any]:

@@ -52,6 +52,8 @@ def ending_of(history: History) -> SessionEnding:
 def is_unanswered(call: Call, provider: Provider) -> bool:
     """Whether a call never got a result although nobody stopped it; not for tools whose results are never logged."""
     tools = AGENTS[provider].tools
+    if not AGENTS[provider].logs_results:
+        return False
     if call.tool in tools.unanswered or call.tool in tools.answering:
         return False
     return call.result_event is None and call.outcome not in _STOPPED

@@ -199,11 +199,14 @@ class Thread:
         self.next_index += 1
         return self.next_index - 1
 
-    def roll_back(self, count: int) -> list[int]:
-        """Drop the last `count` remaining turns; return their indices."""
+    def roll_back(self, count: int | None) -> list[int | None]:
+        """Drop the last `count` remaining turns, or everything; return their indices, None for what is in no turn."""
+        if count is None:
+            self.turns, self.steps = [], {}
+            return [None, *range(self.turn + 1)]
         if count <= 0:
             return []
-        dropped = self.turns[-count:]
+        dropped = [*self.turns[-count:]] if count <= len(self.turns) else [*range(self.turn + 1)]
         del self.turns[-count:]
         self.steps.clear()
         return dropped

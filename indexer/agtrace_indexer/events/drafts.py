@@ -67,7 +67,8 @@ class Retraction(NamedTuple):
 class Rollback(NamedTuple):
     """The log drops its last turns. Their events are superseded; the tokens they used were spent and count."""
 
-    turns: int
+    turns: int | None
+    """None: it drops everything, even what belongs to no turn, and begins again."""
     thread: str = ""
 
 

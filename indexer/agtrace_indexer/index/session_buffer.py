@@ -65,8 +65,8 @@ class SessionBuffer:
     """Calls whose results stand before them: (result, call, turn, step, tool)."""
     endings: list[tuple[int, Ending]] = field(default_factory=list)
     """(next event_index of the session when the log reported it, how executions ended)."""
-    dropped: list[tuple[int, int]] = field(default_factory=list)
-    """(turn, event_index of the event that dropped it)."""
+    dropped: list[tuple[int | None, int]] = field(default_factory=list)
+    """(turn, or None for what is in no turn; event_index of the event that dropped it)."""
     first_turn_touched: int | None = None
 
     def touch(self, turn: int | None) -> None:
@@ -226,7 +226,7 @@ class SessionBuffer:
         for turn, by in self.dropped:
             self.connection.execute(
                 "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
-                "copy_of = NULL WHERE session_id = ?1 AND turn_index = ?3 AND type != ?4 AND event_index <= ?2 "
+                "copy_of = NULL WHERE session_id = ?1 AND turn_index IS ?3 AND type != ?4 AND event_index <= ?2 "
                 "AND superseded_by IS NULL",
                 (self.session_id, by, turn, TYPE_CODE[EventType.TOKEN_USAGE]),
             )

@@ -237,8 +237,8 @@ class Store:
         rows = self._buffer(session_id, next_index).clues
         rows += ((session_id, event_index, clue.kind, clue.value) for clue in clues)
 
-    def drop_turn(self, session_id: int, turn: int, *, by: int) -> None:
-        """Mark the events of a turn as retracted, except the token figures: those tokens were spent."""
+    def drop_turn(self, session_id: int, turn: int | None, *, by: int) -> None:
+        """Mark the events of a turn (None: of no turn) as retracted, except token figures: those tokens were spent."""
         self._buffer(session_id, by + 1).dropped.append((turn, by))
 
     def set_origin_length(self, session_ids: Iterable[int], length: int) -> None:

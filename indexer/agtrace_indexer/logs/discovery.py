@@ -102,13 +102,19 @@ def preferred(found: Iterable[Found], forms: Sequence[Forms]) -> dict[str, str]:
     return instead
 
 
+def has_forms(path: str, forms: Iterable[Forms]) -> bool:
+    """Whether other files may repeat the log at a path."""
+    folder, name = os.path.split(path)
+    return any(name.startswith(form.beginning) and form.log_of(folder, name) is not None for form in forms)
+
+
 def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, str], tuple[bool, ...], str]]:
     """Yield the log that a file is a form of, the file's rank among its forms, and its path."""
     folder, name = os.path.split(file.path)
     for form in forms:
         log = form.log_of(folder, name) if name.startswith(form.beginning) else None
         if log is not None:
-            yield log, (file.size == 0, *form.rank(file.path)), file.path
+            yield log, (file.size == 0 and not file.container, *form.rank(file.path)), file.path
             return
 
 

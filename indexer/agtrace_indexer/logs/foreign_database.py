@@ -12,12 +12,12 @@ import shutil
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-Question: TypeAlias = tuple[str, Sequence[Any]]
+Question: TypeAlias = tuple[str, Sequence[Any] | Mapping[str, Any]]
 """A statement that only reads, and its arguments."""
 
 _State: TypeAlias = tuple[tuple[int, int] | None, ...]

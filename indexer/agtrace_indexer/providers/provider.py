@@ -31,6 +31,11 @@ Rewrite: TypeAlias = "Callable[[list[Record]], list[Record]] | None"
 """Turns the records of a rewritten document into a patch of what was read before; None if it is read from scratch."""
 
 
+Refresh: TypeAlias = "Callable[[LogState, LogState], bool]"
+"""Takes the facts of a state that has just begun into one that a log has reached, and returns whether that is enough;
+otherwise the log has to be read again, as it would now yield other events."""
+
+
 _LOOKED_AT = 1_000
 """Characters of a notification's text in which a sign is searched for."""
 
@@ -60,8 +65,8 @@ class Home(NamedTuple):
     """The environment variable that moves the folder."""
     meaning: str
     """The meaning of the variable and its default, for the table of settings."""
-    folder: str
-    """Its path below the user's home if the variable isn't set: `.codex`."""
+    folder: str | None
+    """Its path below the user's home if the variable isn't set: `.codex`; None if there is no such folder then."""
     logs: tuple[str, ...]
     """The folders in it that contain logs: `sessions`; of names with `*`, those that exist."""
     several: bool = False
@@ -82,13 +87,36 @@ class Home(NamedTuple):
         named = environment.get(self.variable)
         if named and self.several:
             folders = [Path(part.strip()) for part in named.split(",") if part.strip()]
+        elif named:
+            folders = [Path(named)]
         else:
-            folders = [Path(named) if named else home / self.folder]
+            folders = [] if self.folder is None else [home / self.folder]
         found = [] if self.database is None else [self.database.path(folder, environment) for folder in folders]
         for folder in folders:
             for logs in self.logs:
                 found += sorted(folder.glob(logs)) if "*" in logs else [folder / logs]
         return found
+
+
+def of_user_data(*logs: str) -> Home:
+    """Return the folder in which programs of a user keep their data, with logs in it (XDG Base Directory)."""
+    return Home(
+        "XDG_DATA_HOME", "the folder in which programs keep their data; default ~/.local/share", ".local/share", logs
+    )
+
+
+class Sidecar(NamedTuple):
+    """A small file next to each log that says more about its session, and that the agent rewrites while the log grows.
+
+    `Parser.begin` reads it. A change of it counts as a change of its log.
+    """
+
+    log: str
+    """How the path of a log ends: `.jsonl`."""
+    itself: str
+    """How the path of its sidecar ends in place of that: `.json`."""
+    refresh: Callable[[], Refresh]
+    """Loads the function that takes what a sidecar says now into the state of a log that was read before."""
 
 
 class Forms(NamedTuple):
@@ -239,7 +267,10 @@ class Agent(NamedTuple):
     parser: Callable[[], Parser]
     """Loads the module that reads its logs."""
     home: Home
+    elsewhere: tuple[Home, ...] = ()
+    """Further folders in which it keeps logs, or used to."""
     forms: Forms | None = None
+    sidecar: Sidecar | None = None
     containers: tuple[Containers, ...] = ()
     tools: Tools = Tools()
     notices: Notices = Notices()
@@ -269,6 +300,10 @@ class Agent(NamedTuple):
     """Whether a log may repeat a line, which is then left out. Otherwise equal texts are two events."""
     takes_back: bool = False
     """Whether it takes back what was said by shortening the log: what was read before stays, as superseded."""
+    records_to_recognize: int = 1
+    """The number of records by which its logs are recognised: more than one if others may write such a record, too."""
+    logs_results: bool = True
+    """Whether its logs have the results of tools; if not, how a call ended is unknown."""
     replays_items: bool = False
     """Whether identities are meaningful only between a log and the one that it claims to replay, because they aren't
     ids of lines."""
@@ -290,7 +325,8 @@ class Parser(Protocol):
     def begin(self, path: PurePath) -> LogState:
         """Return the state before the first record; the path may contain a sub-agent's id and its parent's.
 
-        A small description that the agent keeps next to the log (`.meta.json`) may be read here, nothing else.
+        A small description that the agent keeps next to the log (`.meta.json`, `Sidecar`) may be read here, nothing
+        else.
         """
 
     def drafts(self, record: Record, state: LogState) -> Iterable[Said]:

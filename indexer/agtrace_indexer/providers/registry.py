@@ -8,8 +8,11 @@ from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.copilot import COPILOT, COPILOT_CHAT
+from agtrace_indexer.providers.cursor import CURSOR
 from agtrace_indexer.providers.gemini import GEMINI
+from agtrace_indexer.providers.goose import GOOSE
 from agtrace_indexer.providers.kilo import KILO
+from agtrace_indexer.providers.kiro import KIRO
 from agtrace_indexer.providers.mimo_code import MIMO_CODE
 from agtrace_indexer.providers.opencode import OPENCODE
 
@@ -26,10 +29,12 @@ _AGENTS = (
     CLAUDE_CODE, CODEX, GEMINI,
     COPILOT, COPILOT_CHAT,
     OPENCODE, KILO, MIMO_CODE,
+    KIRO, GOOSE,
+    CURSOR,
 )  # fmt: skip
 
 AGENTS: dict[str, Agent] = {agent.name: agent for agent in _AGENTS}
-"""The agents by name; to add one, write its package and list it here."""
+"""The agents by name; to add one, write its package and list it here. Cursor is the last one asked about a record."""
 
 
 TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
@@ -37,6 +42,12 @@ TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
 
 FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not None)
 """The files in which agents keep the same log."""
+
+HOMES = tuple(home for agent in AGENTS.values() for home in (agent.home, *agent.elsewhere))
+"""The folders in which agents keep their logs."""
+
+SIDECARS = tuple(dict.fromkeys(agent.sidecar[:2] for agent in AGENTS.values() if agent.sidecar is not None))
+"""How the paths of logs and of the files that describe them end."""
 
 CONTAINERS = tuple((agent.name, containers) for agent in AGENTS.values() for containers in agent.containers)
 """The containers in which agents keep logs that aren't files."""
@@ -58,7 +69,7 @@ def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
 
     The agents' own variables for other folders are honoured.
     """
-    return [root for agent in AGENTS.values() for root in agent.home.roots(environment, home)]
+    return [root for kept in HOMES for root in kept.roots(environment, home)]
 
 
 def named(text: str) -> Provider | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
-from agtrace_indexer.logs.discovery import REPEATS, Found, found_at, preferred, walk
-from agtrace_indexer.providers.registry import FORMS, container_of
+from agtrace_indexer.logs.discovery import REPEATS, Found, has_forms, preferred, walk
+from agtrace_indexer.logs.sidecars import described, described_at, is_sidecar
+from agtrace_indexer.providers.registry import FORMS, SIDECARS, container_of
 from agtrace_indexer.reader.containers import look_into
 
-_FORMS = tuple(form.beginning for form in FORMS)
 _SET_ASIDE = frozenset({"skipped", "duplicate", "container"})
 """The statuses of files that discovery excludes; any other file that isn't read was opened to find that out."""
 _NOT_ALONE = _SET_ASIDE | {"forgotten"}
@@ -56,8 +56,10 @@ def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan
     plan = Plan()
     for path in changed:
         above = [root for root in roots if _below(path, [root])]
-        file = found_at(path, above[0]) if len(above) == 1 else None
-        if file is None or container_of(path) or os.path.basename(path).startswith(_FORMS):
+        file = described_at(path, above[0], SIDECARS) if len(above) == 1 else None
+        if file is None or is_sidecar(path, SIDECARS) or container_of(path):
+            return None
+        if has_forms(path, FORMS):
             return None
         before = catalog.file(path)
         if before is None or before.gone or before.status in _NOT_ALONE:
@@ -69,7 +71,7 @@ def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan
 
 def _plan_of_all(catalog: Catalog, roots: list[str], *, rebuild: bool) -> Plan:
     known = catalog.known()
-    listed = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
+    listed = described([file for file in walk(roots) if not file.path.startswith(catalog.own_files)], SIDECARS)
     found, all_looked_into = look_into(listed, known, rebuild=rebuild)
     hides = bool(catalog.meta("forgotten")) and all_looked_into
     plan = Plan(seen=len(found))

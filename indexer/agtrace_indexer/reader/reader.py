@@ -37,6 +37,7 @@ from agtrace_indexer.reader.resumption import (
     begins_alike,
     known_log,
     note_position,
+    refreshed,
     remaining_lines,
     where_it_ended,
 )
@@ -146,7 +147,7 @@ class Reader:
         if row is None or place is None or self._rebuild:
             self._read_new(found, row or known, file)
         else:
-            self._continue(found, row, *place)
+            self._continue(found, row, file, *place)
 
     def _moved_here(
         self, found: Found, file: CountedFile, archived: FindArchived
@@ -178,12 +179,15 @@ class Reader:
         self._moved.add(moved.id)
         return None if place is None else moved
 
-    def _continue(self, found: Found, known: KnownFile, content: Content, anchor: bytes) -> None:
-        """Continue a known log where the index ends."""
+    def _continue(self, found: Found, known: KnownFile, file: CountedFile, content: Content, anchor: bytes) -> None:
+        """Continue a known log where the index ends, unless what describes it now says otherwise what it is."""
         if known.gone:
             self.store.rejoin(known.id)
         log = known_log(self.store, found, known, anchor)
-        self._read_lines(log, remaining_lines(log, content), content)
+        if not refreshed(log):
+            self.store.forget_contents(known.id)
+            return self._read_new(found, None, file)
+        return self._read_lines(log, remaining_lines(log, content), content)
 
     def _read_new(self, found: Found, known: KnownFile | None, file: CountedFile) -> None:
         if found.size == 0:

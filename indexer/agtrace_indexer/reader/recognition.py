@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from agtrace_indexer.logs.content import Content, Seekable
 from agtrace_indexer.logs.decoding import completed, crowded, decode
 from agtrace_indexer.logs.files import read_up_to
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, MAX_LINE, Line, Lines
-from agtrace_indexer.providers.registry import recognize
+from agtrace_indexer.providers.registry import AGENTS, recognize
 
 MAX_DOCUMENT = MAX_LINE
 """Bytes. A larger whole-file JSON document isn't parsed."""
@@ -54,8 +55,12 @@ def begin(file: Seekable) -> Beginning:
 def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
     """Yield lines with the provider that recognises them, up to the first one recognised or the sniffing limits."""
     size = 0
+    claims: Counter[Provider] = Counter()
     for _, line in zip(range(_SNIFFED_LINES), lines, strict=False):
         provider = _recognized(line)
+        if provider is not None:
+            claims[provider] += 1
+            provider = provider if claims[provider] >= AGENTS[provider].records_to_recognize else None
         yield line, provider
         size += len(line.data)
         if provider is not None or size > MAX_LINE:

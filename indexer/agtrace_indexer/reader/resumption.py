@@ -15,7 +15,7 @@ from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, checksum_to, inode, read_up_to
 from agtrace_indexer.logs.lines import Line, Lines
-from agtrace_indexer.providers.registry import parser_of
+from agtrace_indexer.providers.registry import AGENTS, parser_of
 from agtrace_indexer.reader.log import Log, digest
 
 Place: TypeAlias = tuple[Content, bytes]
@@ -51,6 +51,14 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
         unended=stored["unended"], position=stored.get("position"), taken_back=stored.get("taken_back") or {},
     )  # fmt: skip
+
+
+def refreshed(log: Log) -> bool:
+    """Take what is now said next to a log into its state; return whether it can then be continued."""
+    agent = AGENTS[log.provider or ""]
+    if agent.sidecar is None:
+        return True
+    return agent.sidecar.refresh()(log.state, agent.parser().begin(PurePath(log.found.path)))
 
 
 def remaining_lines(log: Log, content: Content) -> Iterator[Line]:

@@ -217,7 +217,7 @@ class Transcript:
 
     def _gather(self, told: list[Told], record: _Record) -> None:
         retracted: list[tuple[str, Supersession]] = []
-        dropped: list[tuple[str, int]] = []
+        dropped: list[tuple[str, int | None]] = []
         for draft, text, rest, found in told:
             if isinstance(draft, Draft):
                 if draft.key is None or not self._is_counted(draft, found):

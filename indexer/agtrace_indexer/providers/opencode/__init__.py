@@ -15,11 +15,11 @@ from agtrace_indexer.providers.provider import (
     Containers,
     Database,
     Forms,
-    Home,
     Notices,
     Parser,
     Sign,
     Source,
+    of_user_data,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _NAMED = r"(?:[^/]*[-_.])?{}(?:[-_.][^/]*)?\.(?:db|sqlite3?)"
 _SMALL_FILE = r"(?:session/[^/]+/ses_[^/]+|message/[^/]+/msg_[^/]+|part/(?:[^/]+/)?[^/]+)\.json"
 """The files of a tree that say something of sessions: not `session_diff`, whose files repeat whole changes."""
 
-_SHARED = "the folder with the data of OpenCode, Kilo CLI and MiMo Code; default ~/.local/share"
 
 _TOOLS = Tools(
     shells=frozenset({"bash"}),
@@ -70,11 +69,7 @@ def agent(
         name=name,
         title=title,
         parser=parser,
-        home=Home(
-            "XDG_DATA_HOME",
-            _SHARED,
-            ".local/share",
-            (f"{folder}/storage", f"{folder}/{folder}-*.db"),
+        home=of_user_data(f"{folder}/storage", f"{folder}/{folder}-*.db")._replace(
             database=Database(
                 variable, f"the database of {title}; default {folder}.db in its data", folder, f"{folder}.db"
             ),

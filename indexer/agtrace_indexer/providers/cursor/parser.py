@@ -1,0 +1,144 @@
+"""Cursor: transcripts of its agent, JSON lines of a role and a message (indexer/README.md).
+
+They have no times, no ids, no model, no tokens and no results of tools: all of that is unknown. A line of the model is
+a step. The session's id is the name of its file, and a sub-agent's file is in `subagents` below its parent's folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+)
+
+from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
+from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, items, text
+from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.providers.cursor.user_texts import time_in, user_texts
+from agtrace_indexer.providers.notes import skip, unknown
+from agtrace_indexer.providers.provider import Rewrite
+
+as_patch: Rewrite = None
+
+ROLES = ("user", "assistant")
+
+_KEYS = {"role", "message", "metadata"}
+_NEVER = ("id", "model", "usage", "timestamp")
+_CALLS = ("tool_use", "tool_call", "tool-call")
+_RESULTS = ("tool_result", "tool-result")
+_HIDDEN = "[REDACTED]"
+"""What stands for reasoning that isn't shown."""
+
+
+def recognizes(record: Record) -> bool:
+    """Whether a record may be Cursor's: a role and a message of typed blocks, and hardly anything else.
+
+    Two such records are needed (`Agent.records_to_recognize`), as others may write one.
+    """
+    message = record.get("message")
+    if record.get("role") not in ROLES or not record.keys() <= _KEYS or not isinstance(message, dict):
+        return False
+    content = message.get("content")
+    typed = isinstance(content, list) and bool(content) and all(text(fields(block).get("type")) for block in content)
+    return typed and not any(key in message for key in _NEVER)
+
+
+def unroll(document: Any) -> Iterable[Record] | None:
+    """Return None: no transcript is one document."""
+    return None
+
+
+def begin(path: PurePath) -> LogState:
+    """Return the state before the first line: the path says whose log it is."""
+    facts = SessionFacts(id=identifier(path.name.partition(".")[0]))
+    if path.parent.name == "subagents":
+        parent = path.parent.parent.name
+        facts.kind, facts.parent_id = "subagent", identifier(parent)
+    return LogState({"": facts})
+
+
+def drafts(record: Record, state: LogState) -> Sequence[Draft]:
+    """Return the events of the next line; see `Parser.drafts`."""
+    role, message = record.get("role"), record.get("message")
+    if role not in ROLES or not isinstance(message, dict):
+        return _control(record, state)
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+    if role == "user":
+        payloads, step, at = _of_user(blocks, state), None, time_in(blocks)
+    else:
+        payloads, at = [payload for block in blocks if (payload := _said(block, state)) is not None], None
+        step = str(state.memory.get("steps", 0))
+        state.memory["steps"] = int(step) + 1
+    return [Draft(payload, at, step) for payload in payloads] or skip(f"{role}/empty", state)
+
+
+def _control(record: Record, state: LogState) -> list[Draft]:
+    """Leave out the mark at the end of a turn, and keep what isn't known."""
+    kind = text(record.get("type")) or text(record.get("role")) or next(iter(record), "empty")
+    return skip(kind, state) if kind == "turn_ended" else [Draft(unknown(kind, record, state), None)]
+
+
+def _of_user(blocks: list[Any], state: LogState) -> list[Payload]:
+    payloads: list[Payload] = []
+    for block in blocks:
+        told = fields(block)
+        kind = told.get("type")
+        if kind == "text" and isinstance(told.get("text"), str):
+            payloads += user_texts(told["text"], state)
+        elif kind in _RESULTS:
+            payloads.append(_result(told))
+        else:
+            payloads.append(_image(told) or unknown(f"user.{_type(kind)}", block, state))
+    return payloads
+
+
+def _image(block: Record) -> Notification | None:
+    """Read a picture in a request, which no published transcript has: its place is kept, not its data."""
+    if block.get("type") != "image":
+        return None
+    source = fields(block.get("source"))
+    return Notification("image", image_placeholder(source.get("media_type"), source.get("data")))
+
+
+def _said(block: Any, state: LogState) -> Payload | None:
+    told = fields(block)
+    kind = told.get("type")
+    if kind == "text" and isinstance(told.get("text"), str):
+        return Message(told["text"]) if told["text"].strip() not in ("", _HIDDEN) else None
+    if kind in ("thinking", "reasoning", "redacted_thinking"):
+        return Reasoning(text(told.get("thinking")) or text(told.get("text")) or "")
+    if kind in _CALLS:
+        arguments = told.get("input", told.get("args", {}))
+        name = text(told.get("name")) or text(told.get("toolName")) or "unknown"
+        return ToolCall(identifier(told.get("id", told.get("toolCallId"))), name, arguments)
+    if kind in _RESULTS:
+        return _result(told)
+    return unknown(f"assistant.{_type(kind)}", block, state)
+
+
+def _result(block: Record) -> ToolResult:
+    """Read a result, which only fixtures have: it says how it ended only if it says that it failed."""
+    content = block.get("content", block.get("result"))
+    parts = [content] if isinstance(content, str) else items(content)
+    said = "\n".join(
+        part if isinstance(part, str) else text(fields(part).get("text")) or compact_json(part) for part in parts
+    )
+    failed = block.get("is_error", block.get("isError"))
+    outcome = {True: Outcome.FAILED, False: Outcome.OK}.get(failed) if isinstance(failed, bool) else None
+    call = identifier(block.get("tool_use_id", block.get("toolCallId")))
+    return ToolResult(call, said, outcome or Outcome.UNKNOWN, OutcomeSource.STRUCTURE if outcome else None)
+
+
+def _type(kind: Any) -> str:
+    return kind if isinstance(kind, str) else "untyped"

@@ -1,0 +1,72 @@
+"""Kiro CLI: JSONL sessions, and the conversations that it and Amazon Q kept in SQLite (indexer/README.md)."""
+
+from __future__ import annotations
+
+import re
+
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import (
+    Agent,
+    Containers,
+    Home,
+    Notices,
+    Parser,
+    Refresh,
+    Sidecar,
+    Sign,
+    Source,
+    of_user_data,
+)
+
+_DATABASES = ("kiro-cli/data.sqlite3", "amazon-q/data.sqlite3")
+
+
+def _parser() -> Parser:
+    from agtrace_indexer.providers.kiro import parser
+
+    return parser
+
+
+def _database() -> Source:
+    from agtrace_indexer.providers.kiro import database
+
+    return database
+
+
+def _refresh() -> Refresh:
+    from agtrace_indexer.providers.kiro.sidecars import refresh
+
+    return refresh
+
+
+KIRO = Agent(
+    name="kiro",
+    title="Kiro CLI",
+    parser=_parser,
+    home=Home("KIRO_HOME", "the home of Kiro CLI's logs; default ~/.kiro", ".kiro", ("sessions/cli",)),
+    elsewhere=(of_user_data(*_DATABASES), Home("", "", "Library/Application Support", _DATABASES)),
+    sidecar=Sidecar(".jsonl", ".json", _refresh),
+    containers=(Containers(re.compile(r"(.*[/\\]data\.sqlite3)(?:-wal|-shm|-journal)?", re.DOTALL), _database),),
+    tools=Tools(
+        shells=frozenset({"shell", "execute_bash", "execute_cmd"}),
+        editing=frozenset({"fs_write", "write"}),
+        showing=frozenset({"fs_read", "read"}),
+        reading=frozenset({"code", "introspect", "web_fetch"}),
+        starting=frozenset({"delegate", "subagent", "use_subagent"}),
+        servers=("@agtrace/", "agtrace___", ""),  # with the server's name only if two have a tool of this name
+        commands=("command",),
+        paths=("path",),
+        removed=("old_str", "oldStr"),
+        added=("new_str", "newStr"),
+        contents=("content", "file_text"),
+    ),
+    notices=Notices(
+        api_errors=frozenset({"turn_error"}),
+        interruptions=(Sign("turn_end", r"(?i)\Acancel"),),
+        compactions=(Sign("compaction"),),
+    ),
+    command="kiro-cli",
+    resumes=("chat", "--resume-id"),
+    keys_remembered=64,  # only notes on the end of a turn replace one another
+)
+"""Kiro CLI: its logs, tools, notifications and settings."""

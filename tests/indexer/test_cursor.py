@@ -1,0 +1,287 @@
+"""Cursor's transcripts become events; whatever they don't have is unknown, and never said to be none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+from agtrace_indexer.events.drafts import LogState, Record
+from agtrace_indexer.providers.cursor import parser as cursor
+from agtrace_indexer.providers.provider import Parser
+from agtrace_indexer.providers.registry import AGENTS, homes
+from agtrace_indexer.run import index
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.agtrace.terminal import agtrace_here, index_here
+from tests.conftest import LOGS, REAL_LOGS, SAMPLES
+from tests.contents import contents
+from tests.indexer.more import counted
+from tests.indexer.reading import check_stops, expected_rows
+from tests.indexer.strange import any_json, damage
+from tests.reference import cursor_counts
+
+FORMAT: Parser = cursor  # the type checker compares the module with the protocol
+
+relaxed = settings(deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+
+ROOT = SAMPLES / "cursor" / "projects"
+AUTHORED = sorted(ROOT.rglob("*.jsonl"))
+MAIN, CHILD = "6c1d0a94-3b7e-4f25-8e60-b2a91f7d4c38", "e05b83d7-1f42-4c9a-a7d6-3c8e5f90b214"
+PUBLISHED = sorted((LOGS / "cursor").rglob("*.jsonl"))
+
+THREE = ("claude", "codex", "gemini")
+
+
+def records_of(path: Path) -> list[Record]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def line(role: str, *blocks: Any, **more: Any) -> Record:
+    return {"role": role, "message": {"content": list(blocks)}, **more}
+
+
+def text(said: str) -> Record:
+    return {"type": "text", "text": said}
+
+
+def payloads(*records: Record, state: LogState | None = None) -> list[Payload]:
+    state = state or LogState()
+    return [draft.payload for record in records for draft in cursor.drafts(record, state)]
+
+
+# --- the published transcripts, and an independent count ---
+
+
+@pytest.mark.parametrize("path", [*AUTHORED, *PUBLISHED], ids=lambda path: "/".join(path.parts[-2:]))
+def test_an_independent_count_of_each_transcript_agrees(path: Path, database: Path) -> None:
+    (ours,), theirs = counted(database, [path]).values(), cursor_counts.counts(path)
+    assert theirs is not None
+    assert {name: getattr(ours, name) for name in theirs} == theirs
+    assert ours.unreadable_lines == 0
+
+
+def test_every_line_of_the_published_transcripts_is_read(database: Path) -> None:
+    """EXPECTED.csv has only the number of lines for them: they are fixtures of another tool."""
+    rows = {row["file"]: int(row["events"]) for row in expected_rows() if row["provider"] == "cursor"}
+    if not rows:
+        pytest.skip("the folder of real logs (shared/logs) is not here")
+    ours = {
+        Path(path).relative_to(LOGS).as_posix(): found.records for path, found in counted(database, PUBLISHED).items()
+    }
+    assert ours == rows
+
+
+@pytest.mark.parametrize("path", [*AUTHORED, *PUBLISHED], ids=lambda path: "/".join(path.parts[-2:]))
+def test_where_the_reading_stopped_in_between_makes_no_difference(path: Path) -> None:
+    check_stops(FORMAT, records_of(path), PurePath(path))
+
+
+# --- recognised last, and by two lines ---
+
+
+def test_it_is_the_last_agent_that_is_asked_about_a_record() -> None:
+    assert [*AGENTS][-1] == "cursor"
+
+
+def test_one_line_is_not_enough_to_recognise_a_transcript_and_the_second_one_is(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "a.jsonl"
+    first, second = line("user", text("<user_query>\nHello\n</user_query>")), line("assistant", text("Hello"))
+    log.write_text(json.dumps(first) + "\n")
+    index(database, [str(tmp_path)])
+    assert [row[1] for row in contents(database)["files"] if row[0] == str(log)] == ["unrecognized"]
+    log.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
+    index(database, [])
+    assert [event[2] for event in contents(database)["events"]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"role": "user", "content": [text("x")]},
+        {**line("user", text("x")), "type": "user"},
+        {**line("user", text("x")), "uuid": "u", "sessionId": "s"},
+        line("system", text("x")),
+        line("user"),
+        line("user", "x"),
+        {"role": "user", "message": {"content": "x"}},
+        {"role": "assistant", "message": {"content": [text("x")], "id": "m"}},
+        {"role": "assistant", "message": {"content": [text("x")], "usage": {}}},
+        {"role": "assistant", "message": {"content": [text("x")], "model": "m"}},
+        {"role": "assistant", "message": {"content": [text("x")], "timestamp": 1}},
+    ],
+)
+def test_what_only_looks_like_a_line_of_its_own_is_not_claimed(record: Record) -> None:
+    assert not cursor.recognizes(record)
+
+
+def test_no_log_of_another_agent_is_claimed() -> None:
+    roots = [SAMPLES / agent for agent in THREE] + [root for root in REAL_LOGS if root.name != "cursor"]
+    for path in (path for root in roots for path in root.rglob("*.jsonl")):
+        for said in path.read_text(errors="replace").splitlines()[:64]:
+            try:
+                record = json.loads(said)
+            except ValueError:
+                continue
+            assert not (isinstance(record, dict) and cursor.recognizes(record)), path
+
+
+# --- lines ---
+
+
+def test_what_was_typed_is_told_apart_from_what_was_put_around_it() -> None:
+    before, typed = "<user_info>\nWorkspace Path: /srv/kelp\n</user_info>", "<user_query>\nrun ls\n</user_query>"
+    state = LogState()
+    assert payloads(line("user", text(f"{before}\n{typed}\n<rules>\nno\n</rules>")), state=state) == [
+        User(before, UserKind.INJECTED),
+        User("run ls", UserKind.HUMAN),
+        User("<rules>\nno\n</rules>", UserKind.INJECTED),
+    ]
+    assert state.sessions[""].cwd == "/srv/kelp"
+
+
+def test_a_text_without_the_tag_is_injected_once_others_had_it() -> None:
+    tagged, bare = line("user", text("<user_query>a</user_query>")), line("user", text("b"))
+    assert [payload.kind for payload in payloads(bare, tagged, bare) if isinstance(payload, User)] == [
+        UserKind.HUMAN,
+        UserKind.HUMAN,
+        UserKind.INJECTED,
+    ]
+
+
+def test_a_response_becomes_events_and_hidden_reasoning_none() -> None:
+    call = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
+    assert payloads(
+        line("assistant", {"type": "thinking", "thinking": "hm"}, text("[REDACTED]"), text("I look"), call)
+    ) == [
+        Reasoning("hm"),
+        Message("I look"),
+        ToolCall(None, "Shell", {"command": "ls"}),
+    ]
+    state = LogState()
+    assert payloads(line("assistant", text("[REDACTED]")), {"type": "turn_ended"}, state=state) == []
+    assert state.skipped == ["assistant/empty", "turn_ended"]
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome", "source"),
+    [
+        ({}, Outcome.UNKNOWN, None),
+        ({"is_error": True}, Outcome.FAILED, OutcomeSource.STRUCTURE),
+        ({"is_error": False}, Outcome.OK, OutcomeSource.STRUCTURE),
+    ],
+)
+def test_a_result_without_a_flag_is_not_taken_for_a_success(
+    told: Record, outcome: Outcome, source: OutcomeSource | None
+) -> None:
+    block = {"type": "tool_result", "tool_use_id": "t", "content": [text("done")], **told}
+    assert payloads(line("user", block)) == [ToolResult("t", "done", outcome, source)]
+
+
+def test_an_unknown_block_or_line_is_kept_and_counted() -> None:
+    state = LogState()
+    made = payloads(line("assistant", {"type": "canvas"}), {"type": "new"}, line("oracle", text("x")), state=state)
+    kinds = [payload.kind for payload in made if isinstance(payload, Notification)]
+    assert kinds == ["unknown/assistant.canvas", "unknown/new", "unknown/oracle"]
+
+
+def test_a_time_in_a_request_is_its_time() -> None:
+    said = line("user", text("<timestamp>2026-10-01T10:00:00Z</timestamp>\n<user_query>a</user_query>"))
+    assert {draft.timestamp for draft in cursor.drafts(said, LogState())} == {1_790_848_800_000}
+
+
+def test_its_transcripts_are_looked_for_where_its_variable_says(tmp_path: Path) -> None:
+    assert tmp_path / ".cursor" / "projects" in homes({}, tmp_path)
+    assert Path("/c/projects") in homes({"CURSOR_CONFIG_DIR": "/c"}, tmp_path)
+
+
+# --- sessions, and what isn't known of them ---
+
+
+def test_a_sub_agent_belongs_to_the_session_whose_folder_it_is_in(database: Path) -> None:
+    index(database, [str(ROOT)])
+    sessions = {row[0]: row for row in contents(database)["sessions"]}
+    assert (sessions[CHILD][4], sessions[CHILD][5]) == (MAIN, "subagent")
+    (task,) = [event for event in contents(database)["events"] if event[0] == CHILD and event[2] == 0]
+    assert task[6] == "task"
+    assert (sessions[MAIN][7], sessions[MAIN][16], sessions[MAIN][17]) == ("/home/mira/projects/lanternfish", 2, 5)
+
+
+def test_times_results_and_tokens_are_unknown_in_answers_and_not_0(tmp_path: Path) -> None:
+    index_here(ROOT)
+    listed = {item["id"]: item for item in agtrace_here("sessions", "--json").json()["data"]["sessions"]}
+    session = next(item for item in listed.values() if item.get("kind") != "subagent")
+    assert session["tool_calls"] == 5
+    assert (session["tokens_made"], session["cost_made"]) == ("unknown", "unknown")
+    absent = ("failed_calls", "total_tokens", "cost_usd", "start_time", "duration_seconds")
+    assert not {name for name in absent if name in session}
+    shown = agtrace_here("show", session["id"], "--json").json()
+    stats = shown["data"]["stats"]
+    assert not {
+        name
+        for name in ("failed_calls", "failure_run", "total_tokens", "responses")
+        if stats.get(name) is not None and name != "responses"
+    }
+    assert "unknown (no results in its log), 5 tool calls whose results aren't logged" in shown["summary"]
+    assert [(turn["outcome"], turn.get("failed_tools")) for turn in shown["data"]["turns"]] == [("unknown", None)] * 2
+    analysis = agtrace_here("analyze", session["id"], "--json").json()["data"]
+    assert "score" not in analysis and analysis["unscored"] == "its log doesn't say how its tool calls ended"
+    assert not [found for found in analysis.get("insights", []) if "unanswered" in found["detector"]]
+
+
+def test_a_session_without_a_call_has_none_that_failed(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "a.jsonl"
+    log.parent.mkdir()
+    log.write_text("".join(json.dumps(line(role, text("x"))) + "\n" for role in ("user", "assistant")))
+    index_here(log.parent)
+    (session,) = agtrace_here("sessions", "--json").json()["data"]["sessions"]
+    assert session["failed_calls"] == 0
+
+
+# --- anything ---
+
+
+WORDS = st.sampled_from(
+    [
+        *("role", "user", "assistant", "message", "content", "type", "text", "tool_use", "tool_result", "tool-result"),
+        *("thinking", "name", "input", "is_error", "image", "source", "data", "media_type", "turn_ended", "metadata"),
+        *("<user_query>", "</user_query>", "<timestamp>", "[REDACTED]", "Workspace Path: /a"),
+    ]
+)
+JSON = any_json(WORDS)
+REAL = [record for path in (*AUTHORED, *PUBLISHED) for record in records_of(path)]
+
+
+@settings(relaxed)
+@given(st.lists(st.dictionaries(WORDS, JSON, max_size=6), max_size=4))
+def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
+    state = LogState()
+    for record in records:
+        cursor.recognizes(record)
+        list(cursor.drafts(record, state))
+    assert LogState.from_json(json.loads(json.dumps(state.to_json()))).to_json() == state.to_json()
+
+
+@settings(relaxed, max_examples=200)
+@given(st.data())
+def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
+    state = LogState()
+    for kept in data.draw(st.lists(st.sampled_from(REAL), min_size=1, max_size=4)):
+        record = json.loads(json.dumps(kept))
+        damage(record, data, JSON)
+        cursor.recognizes(record)
+        list(cursor.drafts(record, state))
