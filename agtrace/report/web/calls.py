@@ -117,7 +117,7 @@ class Calls:
             event_index=row.event_index,
             time=row.ts,
             tool=self._cleaner.line(row.name or NO_TOOL, LABEL),
-            about=self._cleaner.line(telling_argument(arguments), _ABOUT),
+            about=self._cleaner.line(telling_argument(arguments) or _path_in(arguments), _ABOUT),
             outcome=outcome,
             took=took(row.duration_ms),
             exit_code=None if result is None else _number(result.rest.get("exit_code")),
@@ -202,10 +202,16 @@ def _arguments(arguments: Any) -> Iterator[Block]:
         yield _block("Arguments", text, escape)
 
 
+def _path_in(arguments: Any) -> str:
+    """Return the path of the file that arguments name; empty if they name none."""
+    named = arguments if isinstance(arguments, dict) else {}
+    return next((str(named[name]) for name in TOOLS.paths if isinstance(named.get(name), str)), "")
+
+
 def _changes(rest: dict[str, Any]) -> Iterator[Block]:
     """Yield what arguments say about changes of files, and take that out of them."""
     named = next((name for name in TOOLS.paths if isinstance(rest.get(name), str)), "")
-    path = str(rest.get(named, ""))
+    path = _path_in(rest)
     for name, value in list(rest.items()):
         patch = patch_in(value) if isinstance(value, str) else None
         if patch is not None:

@@ -1,5 +1,7 @@
 // The health of the session and its timeline, drawn as on the report's page; its findings stand where they happened.
 
+const SEVERAL = ["critical", "warnings", "info"]; // of the severities, in their order
+
 let findings = [];
 let endChart = () => {};
 
@@ -54,7 +56,7 @@ async function loadHealth({ draw }) {
   findings = told.details.insights.map((found, number) => ({ ...found, number }));
   for (const element of windowElements()) noteFindings(element);
   panel.told = told;
-  const worst = told.row.severities.map((count, n) => (count ? `${count} ${facts.severities[n].toLowerCase()}` : "")).filter(Boolean);
+  const worst = told.row.severities.map((count, n) => (count ? counted(count, facts.severities[n].toLowerCase(), SEVERAL[n]) : "")).filter(Boolean);
   panel.says = worst.length ? worst.join(", ") : "nothing found";
   panel.querySelector(".hint").textContent = `${told.row.score === null ? "no score" : `score ${told.row.score} of 100`} · ${panel.says}`;
   if (draw) drawHealth();

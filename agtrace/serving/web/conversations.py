@@ -1,0 +1,153 @@
+"""The pages of one session: its conversation in windows, its outline, its calls and long texts, its health."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+from urllib.parse import quote
+
+from agtrace_indexer.index.questions import events, sessions
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_schema.events import EventType
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from agtrace.problems import InvalidEventIndex
+from agtrace.report.conversation.telling import written
+from agtrace.report.web.about import about, cleaner_for, outline
+from agtrace.report.web.calls import Calls, result_shown
+from agtrace.report.web.conversation import WINDOW, window, window_of, windows
+from agtrace.report.web.examined import examined
+from agtrace.report.wording import AGENTS
+from agtrace.serving.web.answering import Answering
+from agtrace.serving.web.asked import number
+from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
+from agtrace.text.lines import LABEL
+from agtrace.tools.tool import Context
+
+PART = 100_000
+"""The characters of a long text that a page shows at once."""
+
+_EXAMINED = 8
+"""The most analyses that are kept."""
+
+_GOOD_FOR_SECONDS = 600
+"""The time for which it is uncertain whether a session is still at work."""
+
+
+class Conversations:
+    """Answers requests for a session. Safe to use from several threads."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._examined: OrderedDict[tuple[Any, ...], dict[str, Any]] = OrderedDict()
+        self._keeping = threading.Lock()
+
+    def session(self, request: Request) -> Response:
+        """Return the page of a session, with the window of an event; or where it is, if it is named otherwise."""
+        at, given = _number(request, "at"), request.path_params["session"]
+        known = self._answering.desk.read(lambda context: _short(context, _named(context, request)))
+        if given != known:  # `last`, and ids longer than needed
+            return RedirectResponse(request.url.replace(path=f"/s/{quote(known, safe='')}"))
+
+        def made(context: Context) -> dict[str, Any]:
+            session = _named(context, request)
+            told = about(context.connection, session, now=context.now, prices=context.prices)
+            count = windows(told.last_event)
+            shown = window(context.connection, session, min(window_of(at), count - 1), cleaner_for(session))
+            turns = outline(context.connection, session, 0)
+            return {"about": told, "window": shown, "windows": count, "size": WINDOW, "outline": turns}
+
+        return self._answering.page("session", made)
+
+    def window(self, request: Request) -> Response:
+        """Return a window of a conversation."""
+        wanted = number(request.path_params["number"], "window")
+
+        def made(context: Context) -> dict[str, Any]:
+            session = _named(context, request)
+            found = window(context.connection, session, wanted, cleaner_for(session))
+            return {"window": found, "id": _short(context, session), "agent": AGENTS[session.provider]}
+
+        return self._answering.page("window", made)
+
+    def outline(self, request: Request) -> Response:
+        """Return the turns of a session from one on."""
+        first = _number(request, "from")
+
+        def made(context: Context) -> dict[str, Any]:
+            session = _named(context, request)
+            return {"outline": outline(context.connection, session, first), "id": _short(context, session)}
+
+        return self._answering.page("turns", made)
+
+    def call(self, request: Request) -> Response:
+        """Return what a call unfolds to."""
+        index = number(request.path_params["event"], "event")
+
+        def made(context: Context) -> dict[str, Any]:
+            session = _named(context, request)
+            row, shown = events.at(context.connection, session.id, index), _short(context, session)
+            if row is None or row.type not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
+                raise InvalidEventIndex(shown, index, last_event_of(context.connection, session))
+            found = Calls(context.connection, session, cleaner_for(session)).unfolded(row)
+            return {"unfolded": found, "id": shown, "event_index": index}
+
+        return self._answering.page("unfolded", made)
+
+    def text(self, request: Request) -> Response:
+        """Return a part of the whole text of an event; of a call, of its arguments."""
+        index, part = number(request.path_params["event"], "event"), _number(request, "part")
+
+        def made(context: Context) -> dict[str, Any]:
+            session = _named(context, request)
+            event, clean = find_event(context.connection, session, index), cleaner_for(session)
+            is_call = event.type == EventType.TOOL_CALL
+            text = written(clean.value(event.rest.get("arguments"))) if is_call else clean.text(event.text)
+            shown = text[part * PART : (part + 1) * PART]
+            return {
+                "id": _short(context, session),
+                "event": event,
+                "name": clean.line(event.row.name or event.type, 2 * LABEL),
+                "shown": result_shown(shown) if event.type == EventType.TOOL_RESULT else shown,
+                "part": part,
+                "last": max(len(text) - 1, 0) // PART,
+                "chars": len(text),
+            }
+
+        return self._answering.page("text", made)
+
+    def health(self, request: Request) -> Response:
+        """Return the analysis of a session with its timeline, as JSON; it is kept until one of its logs grows."""
+        return JSONResponse(self._answering.desk.read(lambda context: self._analysis(context, request)))
+
+    def _analysis(self, context: Context, request: Request) -> dict[str, Any]:
+        session = _named(context, request)
+        family = sessions.with_agents(context.connection, session.id)
+        key = session.uid, session.event_count, family, int(context.now // _GOOD_FOR_SECONDS)
+        with self._keeping:
+            known = self._examined.get(key)
+        if known is not None:
+            return known
+        dollars = self._answering.pages.dollars
+        found = examined(context.connection, session, now=context.now, prices=context.prices, dollars=dollars)
+        with self._keeping:
+            self._examined[key] = found
+            while len(self._examined) > _EXAMINED:
+                self._examined.popitem(last=False)
+        return found
+
+
+def _named(context: Context, request: Request) -> Session:
+    """Return the session that the address names. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
+    return find_session(context.connection, request.path_params["session"])
+
+
+def _short(context: Context, session: Session) -> str:
+    return short_id(context.connection, session.uid)
+
+
+def _number(request: Request, name: str) -> int:
+    """Return a number of the query; 0 if it isn't given. Raises `InvalidParameter`."""
+    return number(request.query_params.get(name, "0"), name)

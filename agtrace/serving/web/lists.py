@@ -1,0 +1,95 @@
+"""The pages of many sessions: the list, projects, what was spent, and searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agtrace.report.web import listing
+from agtrace.report.wording import AGENTS
+from agtrace.serving.web.answering import Answering
+from agtrace.serving.web.asked import PERIODS, Asked, behind
+from agtrace.sessions.projects import labels
+from agtrace.tools.tool import Context
+
+_FOUND = 20
+"""The most hits of a search that are shown at once."""
+
+_LONGEST_QUERY = 2_000
+
+
+class Lists:
+    """Answers requests for lists. Safe to use from several threads."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+
+    def sessions(self, request: Request) -> Response:
+        """Return the list of sessions, or the part of it after a place."""
+        return self._answering.page("sessions", lambda context: _listed(context, request))
+
+    def more(self, request: Request) -> Response:
+        """Return the rows of such a part."""
+        return self._answering.page("rows", lambda context: _listed(context, request))
+
+    def projects(self, request: Request) -> Response:
+        """Return the list of projects."""
+        return self._answering.page(
+            "projects", lambda context: {"projects": listing.projects(context.connection, context.prices)}
+        )
+
+    def costs(self, request: Request) -> Response:
+        """Return what was spent, by group."""
+        asked, dollars = Asked.of(request.query_params), self._answering.pages.dollars
+
+        def made(context: Context) -> dict[str, Any]:
+            selection = asked.selection(context)
+            return {
+                "ledger": listing.ledger(context.connection, selection, asked.group, context.prices, dollars=dollars),
+                "groups": listing.GROUPS,
+                **_choices(context, asked),
+            }
+
+        return self._answering.page("costs", made)
+
+    def search(self, request: Request) -> Response:
+        """Return the page of a search."""
+        found = self._hits(request)
+        return self._answering.page("search", lambda context: found)
+
+    def found(self, request: Request) -> Response:
+        """Return the hits of a search."""
+        found = self._hits(request)
+        return self._answering.page("found", lambda context: found)
+
+    def _hits(self, request: Request) -> dict[str, Any]:
+        """Return what the search tool answers, which is what agents and the command line get."""
+        given = request.query_params
+        query, cursor = given.get("q", "")[:_LONGEST_QUERY], given.get("cursor")
+        order = "newest" if given.get("order") == "newest" or cursor else "best"
+        shown: dict[str, Any] = {"query": query, "order": order, "session": given.get("session"), "answer": None}
+        if not query.strip():
+            return shown
+        wanted = {
+            "query": query, "order": order, "limit": _FOUND, "cursor": cursor, "session_id": given.get("session"),
+            "provider": given.get("agent"), "project": given.get("project"),
+        }  # fmt: skip
+        asked = {name: value for name, value in wanted.items() if value}
+        return shown | {"answer": self._answering.desk.ask("search_event_previews", asked).value}
+
+
+def _listed(context: Context, request: Request) -> dict[str, Any]:
+    asked = Asked.of(request.query_params)
+    page = listing.listed(
+        context.connection, asked.filters(context), asked.order, behind(request.query_params), context.prices
+    )
+    return {"listed": page, "sorts": listing.SORTS, **_choices(context, asked)}
+
+
+def _choices(context: Context, asked: Asked) -> dict[str, Any]:
+    """Return what filters offer, and what is chosen of it."""
+    names = sorted(set(labels(context.connection).values()), key=str.lower)
+    projects = [("", "All projects"), *((name, name) for name in names)]
+    return {"asked": asked, "periods": PERIODS, "agents": AGENTS, "project_options": projects}
