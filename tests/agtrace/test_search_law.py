@@ -71,12 +71,13 @@ def _verbatim(text: str) -> bool:
 
 
 def _of_file(path: Path) -> Iterator[Raw]:
-    if path.suffix == ".db":
+    if path.name == "sessions.db":
         with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
             rows = connection.execute("SELECT session_id, id, role, content_json FROM messages").fetchall()
         for session, number, role, content in rows:
             for kind, text in _of_goose({"role": role, "content": json.loads(content)}):
                 yield Raw(f"{path}/{session}", number, kind, text)
+    if path.suffix == ".db":
         return
     if path.suffix == ".json":
         document = _decoded(path.read_text(errors="replace"))

@@ -273,7 +273,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("list_sessions", {"limit": "many"}, "invalid_parameter", "limit"),
     ("list_sessions", {"offset": 10}, "invalid_parameter", "unknown argument 'offset'"),
     ("list_sessions", {"provider": "claude_cod"}, "invalid_parameter", "did you mean claude_code?"),
-    ("list_sessions", {"since": "last week"}, "invalid_parameter", "7d"),
+    ("list_sessions", {"since": "whenever"}, "invalid_parameter", "7d"),
     ("list_sessions", {"project_hash": "%"}, "invalid_parameter", "project"),
     ("get_project_info", {"query": "tide"}, "invalid_parameter", "unknown argument 'query'"),
     ("search_event_previews", {}, "invalid_parameter", "query is missing"),
