@@ -55,7 +55,7 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.cost").cost,
     ),
     "show": _Listed(
-        "Show a session, or one event in full.",
+        "Read a session as a conversation, or one event.",
         lambda: import_module("agtrace.commands.show").show,
     ),
     "resume": _Listed(

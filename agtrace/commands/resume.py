@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import click
-from agtrace_indexer.providers.registry import AGENTS
 
 from agtrace.commands.asking import with_index
 from agtrace.commands.errors import TROUBLE, fail, tell
 from agtrace.commands.options import plain_json, session_ids
 from agtrace.commands.printing import leave_lines
 
-
-class _Resuming(NamedTuple):
-    """How a session is continued."""
-
-    command: list[str]
-    folder: str | None
-    log_gone: bool
-    """Whether the agent has deleted the log, so that it doesn't know the session any more."""
-    parent_of: str | None
-    """The sub-agent that was asked for: only the session that started it can be continued."""
+if TYPE_CHECKING:
+    from agtrace.sessions.resuming import Resuming
 
 
 @click.command()
@@ -50,33 +40,26 @@ def resume(session: str, run: bool, as_json: bool) -> None:
         tell(f"its folder is not here: {found.folder}")
     if run:
         _run(found)
-    line = " ".join(map(shlex.quote, found.command))
-    line = line if found.folder is None else f"cd {shlex.quote(found.folder)} && {line}"
     value = {"command": found.command, "folder": found.folder, "log_gone": found.log_gone}
-    leave_lines(value, as_json, [line])
+    leave_lines(value, as_json, [found.line])
 
 
-def _resuming(given: str) -> _Resuming:
+def _resuming(given: str) -> Resuming:
     """Return how a session is continued. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
     from agtrace_indexer.index.opening import open_read_only
-    from agtrace_indexer.index.questions import sessions
 
     from agtrace.sessions.query import find_session, short_id
+    from agtrace.sessions.resuming import resuming
 
     with closing(open_read_only(with_index().database)) as connection:
-        asked = found = find_session(connection, given)
-        while found.kind == "subagent" and found.parent_session is not None:
-            (found,) = sessions.in_rows(connection, [found.parent_session])
-        shown = short_id(connection, asked.uid)
-    agent = AGENTS[found.provider]
-    if not agent.resumes or found.kind == "subagent":
-        why = "its parent is unknown" if agent.resumes else f"{agent.title} has no command for it"
-        fail(f"{shown} can't be continued: {why}", TROUBLE)
-    command = [agent.command, *agent.resumes, found.own_id]
-    return _Resuming(command, found.cwd, bool(found.gone), None if asked is found else shown)
+        session = find_session(connection, given)
+        found = resuming(connection, session)
+        if found.why_not:
+            fail(f"{short_id(connection, session.uid)} can't be continued: {found.why_not}", TROUBLE)
+    return found
 
 
-def _run(found: _Resuming) -> None:
+def _run(found: Resuming) -> None:
     """Become the agent. Raises `SystemExit` if that isn't possible."""
     program = shutil.which(found.command[0])
     if program is None:

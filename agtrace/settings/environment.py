@@ -61,6 +61,15 @@ def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, boo
     return user_config_path("agtrace", appauthor=False) / "config.toml", False
 
 
+def pager(environment: Mapping[str, str] | None = None) -> tuple[str, Mapping[str, str]]:
+    """Return the shell command of the user's pager, empty if there is to be none, and the environment to run it in.
+
+    As for git and man, `PAGER` names it; `less` shows colours, and ends at once if everything fits on one screen.
+    """
+    values = given(environment)
+    return values.get("PAGER", "less -R").strip(), {"LESS": "FRX", **values}
+
+
 def at_home(given: str | Path) -> Path:
     """Return a path with the home folder in the place of `~`, unless that is somebody's who is not known here."""
     try:

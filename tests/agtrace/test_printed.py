@@ -140,11 +140,13 @@ def test_the_turns_with_failures_are_named_above_all_turns(indexed: Path) -> Non
     failing = answer_of("show", LARGE)["data"]["failing_turns"]
     first, *_ = failing["turns"]
     line = next(
-        line for line in agtrace_here("show", LARGE).out.splitlines() if line.startswith("tools failed in turns")
+        line
+        for line in agtrace_here("show", LARGE, "--level", "summary").out.splitlines()
+        if line.startswith("tools failed in turns")
     )
     assert line.startswith(f"tools failed in turns {first}, ")
     assert line.endswith(f" and {failing['total'] - len(failing['turns'])} more")
-    assert "tools failed in turn 0\n" in agtrace_here("show", SURGE).out
+    assert "tools failed in turn 0\n" in agtrace_here("show", SURGE, "--level", "summary").out
 
 
 def test_a_failed_call_says_what_became_of_it(indexed: Path) -> None:
@@ -223,7 +225,7 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
         ["sessions"],
         ["search", "潮汐", "--by-session"],
         ["search", "潮汐 x", "--words", "event"],
-        ["show", "aaaaaaaa"],
+        ["show", "aaaaaaaa", "--level", "summary"],
         ["show", "aaaaaaaa", "--sections", sections],
     ):
         said = agtrace_here(*command, COLUMNS=str(columns))
