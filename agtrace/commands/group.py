@@ -58,6 +58,10 @@ _COMMANDS = {
         "Read a session as a conversation, or one event.",
         lambda: import_module("agtrace.commands.show").show,
     ),
+    "why": _Listed(
+        "Show which session wrote a line of a file.",
+        lambda: import_module("agtrace.commands.why").why,
+    ),
     "resume": _Listed(
         "Print or run what continues a session.",
         lambda: import_module("agtrace.commands.resume").resume,

@@ -9,10 +9,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, command, figure, fills, heading, indented, left_out, plain
+from agtrace.render.terminal import OUT, STYLES, figure, fills, heading, indented, left_out, plain
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
 from agtrace.text.lines import one_line
+from agtrace.text.next_call import command
 from agtrace.text.numbers import dollars, percent, short
 
 _ROWS = 5

@@ -5,7 +5,6 @@ Every string from a log goes through `plain`, so that none of its escape sequenc
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from collections.abc import Sequence
 from datetime import datetime
@@ -61,12 +60,6 @@ def plain(text: str) -> str:
 def plain_line(text: str) -> str:
     """Put a text, such as a path, on one line, and remove what a terminal would obey."""
     return unbroken(text)
-
-
-def command(name: str, *places: str, options: Sequence[str] = ()) -> str:
-    """Return a command of agtrace to paste. Ids come from logs, so they are quoted for a shell and never options."""
-    given = [*options, "--", *places] if any(place.startswith("-") for place in places) else [*places, *options]
-    return shlex.join(["agtrace", name, *given])
 
 
 def summary(answer: dict[str, Any]) -> None:
