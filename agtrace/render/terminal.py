@@ -6,10 +6,11 @@ Every string from a log goes through `plain`, so that none of its escape sequenc
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
 from rich.padding import Padding
 from rich.table import Table
@@ -43,6 +44,13 @@ STYLES = {
     "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",
 }  # fmt: skip
 
+_DAY = 86_400
+_AGES = (
+    (730 * _DAY, 365 * _DAY, "y"), (90 * _DAY, 30 * _DAY, "mo"), (21 * _DAY, 7 * _DAY, "w"), (_DAY, _DAY, "d"),
+    (3_600, 3_600, "h"), (60, 60, "m"),
+)  # fmt: skip
+"""From how many seconds on an age is given in a unit, and how many seconds that is."""
+
 Row = dict[str, str | Text]
 """A row of a table, by column."""
 
@@ -62,6 +70,37 @@ def plain_line(text: str) -> str:
     return unbroken(text)
 
 
+def line(text: Text) -> None:
+    """Print a text on one line, which is cut only if there is a width to keep to."""
+    if fills():
+        OUT.print(text, no_wrap=True, overflow="ellipsis")
+    else:
+        OUT.print(text, soft_wrap=True)
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Row], right: Collection[str]) -> None:
+    """Print a table in full, whatever its width: columns with two spaces between them, and nothing after the last."""
+    cells = [[name, *(str(row[name]) for row in rows)] for name in columns]
+    widths = [max(map(cell_len, column)) for column in cells]
+    for row in zip(*cells, strict=True):
+        padded = []
+        for name, width, cell in zip(columns, widths, row, strict=True):
+            space = " " * (width - cell_len(cell))
+            padded.append(f"{space}{cell}" if name in right else f"{cell}{space}")
+        OUT.print(Text("  ".join(padded).rstrip()), soft_wrap=True)
+
+
+def age(at: int | None, now: float) -> str:
+    """Format how long ago a moment was, in milliseconds since 1970 UTC: `now`, `5m`, `3h`, `2d`, `6w`, `8mo`, `2y`."""
+    if at is None:
+        return ""
+    seconds = now - at / 1000
+    for least, size, unit in _AGES:
+        if seconds >= least:
+            return f"{int(seconds // size)}{unit}"
+    return "now"
+
+
 def summary(answer: dict[str, Any]) -> None:
     """Print the line that every answer begins with."""
     OUT.print(Text(plain(answer["summary"]), style="bold"))
@@ -72,11 +111,11 @@ def nothing(advice: str) -> None:
     OUT.print(Text(advice, style="dim"))
 
 
-def footer(answer: dict[str, Any]) -> None:
-    """Print how to continue, if there is more."""
+def footer(answer: dict[str, Any], *, has_all: bool = False) -> None:
+    """Print how to continue, if there is more; `has_all` tells whether the command has --all."""
     following = answer.get("pagination", {}).get("next_cursor")
     if following:
-        OUT.print(Text(f"more: --cursor {following}", style="dim"), soft_wrap=True)
+        OUT.print(Text(f"more: --cursor {following}{', or --all' * has_all}", style="dim"), soft_wrap=True)
 
 
 def heading(text: str) -> None:

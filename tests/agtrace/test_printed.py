@@ -197,8 +197,12 @@ def test_health_tells_how_the_index_is(indexed: Path) -> None:
     said = agtrace_here("health")
     assert (said.code, said.err) == (0, "")
     assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +19 *$", said.out, re.M)
-    read = agtrace_here("read", "ax://health").out
-    assert json.loads(read.partition("\n\n")[2])["index"]["sessions"] == 19
+    assert agtrace_here("read", "ax://health").out == said.out
+    assert json.loads(agtrace_here("read", "ax://health", "--json").json()["data"]["text"])["index"]["sessions"] == 19
+
+
+def test_what_is_json_to_an_agent_is_printed_for_a_person(indexed: Path) -> None:
+    assert agtrace_here("read", f"ax://analysis/{LARGE}").out == agtrace_here("analyze", LARGE).out
 
 
 # -- the width of the terminal -------------------------------------------------------------------------
