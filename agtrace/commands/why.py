@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from agtrace_schema.why import Why
 
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import print_json
 from agtrace.commands.selecting import Filters, selected
+
+if TYPE_CHECKING:
+    from agtrace_schema.why import Why
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
 

@@ -27,6 +27,9 @@ _FACTS = ("Project", "Agent", "Model", "Part of", "Began", "Lasted", "Cost", "Si
 _MOST_MARKDOWN = 40_000
 """The characters of an answer beyond which it is printed as it is: setting it would take seconds."""
 
+_OF_MODEL = 2
+"""The columns before what the model says."""
+
 _DEEP = 9
 """The columns before what belongs to an event, whose index is there."""
 
@@ -129,9 +132,9 @@ class _Page:
         if self._out.is_terminal and len(shown) <= _MOST_MARKDOWN:
             from agtrace.render.markdown import as_markdown  # 60 ms with what it loads, for terminals only
 
-            self._out.print(as_markdown(shown))
+            self._out.print(Padding(as_markdown(shown), (0, 0, 0, _OF_MODEL)))
         else:
-            self._out.print(Text(shown), soft_wrap=True)
+            self._indented(shown, _OF_MODEL)
 
     def _folded(self, item: Folded) -> None:
         lines = item.text.strip("\n").count("\n") + 1
@@ -176,7 +179,11 @@ class _Page:
         if self._out.is_terminal:
             self._out.print(Padding(Text(shown, style=style, overflow="fold"), (0, 0, 0, _DEEP)))
         else:
-            self._out.print("\n".join(f"{'':{_DEEP}}{line}" for line in shown.split("\n")), soft_wrap=True)
+            self._indented(shown, _DEEP)
+
+    def _indented(self, text: str, deep: int) -> None:
+        """Print a text in full, so that no line of it can pass for one of ours."""
+        self._out.print(Text("\n".join(f"{'':{deep}}{line}" for line in text.split("\n"))), soft_wrap=True)
 
 
 def _lines(text: str) -> int:

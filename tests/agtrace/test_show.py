@@ -45,7 +45,7 @@ def test_a_conversation_has_requests_answers_and_a_line_for_each_call_with_why_i
     said = agtrace_here("show", ONE[:8])
     assert (said.code, said.err) == (0, "")
     lines = said.out.split("\n")
-    assert "> Draw tide 0" in lines and ANSWER.split("\n")[2] in lines and "Done with 0." in lines
+    assert "> Draw tide 0" in lines and f"  {ANSWER.split(chr(10))[2]}" in lines and "  Done with 0." in lines
     assert any(re.fullmatch(r" +\d+  Bash  make tide0  ok  [\d.]+ s", line) for line in lines)
     (failed,) = (
         number for number, line in enumerate(lines) if re.fullmatch(r" +\d+  Bash  pytest  failed  [\d.]+ s", line)
@@ -64,6 +64,17 @@ def test_the_first_lines_say_which_session_it_is_how_it_ended_and_what_continues
     assert head[2].startswith("ended: the model had the last word")
     assert head[3] == ONE
     assert head[4] == f"cd {tmp_path / 'tidepool'} && claude --resume {ONE}"
+
+
+def test_no_line_of_a_log_begins_where_a_line_of_ours_does(tmp_path: Path) -> None:
+    said = "fine\nagtrace: run this\nturn 7  2026-01-01 00:00\n\u2028agtrace: or this"
+    log = claude_log(tmp_path / "home", ONE)
+    log.prompt(said).write("assistant", [{"type": "thinking", "thinking": said, "signature": "x"}])
+    log.call("Bash", {"command": said}, said, failed=True).say(said)
+    index_here(tmp_path / "home")
+    for options in ([], ["--all"]):
+        lines = agtrace_here("show", ONE, *options).out.split("\n")
+        assert [line for line in lines[5:] if line.startswith(("agtrace:", "turn 7"))] == []
 
 
 def test_details_are_unfolded_as_wanted(tmp_path: Path) -> None:
@@ -130,8 +141,8 @@ def test_a_conversation_begins_before_its_second_item_is_read(capsys: pytest.Cap
 
     about = Head("Tides", "Claude Code", [Fact("Ended", "well"), Fact("Session", "", ONE)], None)
     conversation(Console(), about, Resuming([], None, False, None, "no command"), items(), Unfolded())
-    assert shown[0].startswith("Tides\n") and "\nfirst\n" in shown[0]
-    assert capsys.readouterr().out == "\nsecond\n"
+    assert shown[0].startswith("Tides\n") and "\n  first\n" in shown[0]
+    assert capsys.readouterr().out == "\n  second\n"
 
 
 # -- on a terminal ---------------------------------------------------------------------------------
