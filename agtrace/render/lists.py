@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -33,6 +34,9 @@ _COLUMNS = (
 
 WHOLE_IDS = 180
 """The width from which ids are shown whole."""
+
+_COST = re.compile(r"[\d.]+ cost_usd$")
+"""The total by which a list is sorted, in the words of an answer to an agent."""
 
 _OF_PROJECTS = ("project", "last", "sessions", "failed", "tokens", "cost")
 _OF_PROJECTS_NARROW = ("project", "sessions", "cost")
@@ -72,7 +76,7 @@ def sessions(
 
     Without a width to fit, nothing is cut, and the titles are those of `described`. With `whole_ids`, the ids are.
     """
-    summary(answer)
+    summary(answer | {"summary": _COST.sub(lambda found: dollars(float(found[0][:-9])) + " in all", answer["summary"])})
     columns = _columns(_COLUMN_OF.get(sort or ""))
     whole = described or {}
     rows = [

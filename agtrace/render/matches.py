@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.padding import Padding
@@ -16,6 +17,7 @@ from agtrace.render.terminal import (
     OUT,
     STYLES,
     age,
+    body,
     fills,
     footer,
     line,
@@ -66,8 +68,7 @@ def matches(
         _print_best(best, words, about)
         offer(next_calls)
         return
-    for match in data.get("matches", []):
-        _print_match(match, words, about)
+    _print_matches(data.get("matches", []), words, about)
     for session in data.get("sessions", []):
         least = "at least " if session.get("matches_exact") is False else ""
         found = f"{least}{session['matches']} match{'es' * (session['matches'] != 1)}"
@@ -141,7 +142,7 @@ def _print_best(best: dict[str, Any], words: Sequence[str], about: _Sessions) ->
             OUT.print(before.append(plain(command), style="not bold"))
     for session in best["sessions"]:
         line(about.line(session["session_id"], session["title"]))
-        OUT.print(Padding(_event_lines(session["hits"], words), (0, 0, 0, 2)))
+        _print_events(session["hits"], words, deep=2)
     for session_id, _, title in best["others"]:
         line(about.line(session_id, title, style="dim"))
 
@@ -149,26 +150,41 @@ def _print_best(best: dict[str, Any], words: Sequence[str], about: _Sessions) ->
 def around(answer: dict[str, Any], event_index: int, next_calls: Sequence[NextCall]) -> None:
     """Print the events around one, a line each."""
     summary(answer)
-    OUT.print(_event_lines(answer["data"]["around"], (), marked=event_index))
+    _print_events(answer["data"]["around"], (), marked=event_index)
     offer(next_calls)
     footer(answer)
 
 
-def _event_lines(lines: Sequence[tuple[int, str, str]], words: Sequence[str], marked: int | None = None) -> Table:
-    """Return events as a table: index, who speaks, text; the row of the marked one is bold."""
+def _print_events(
+    lines: Sequence[tuple[int, str, str]], words: Sequence[str], *, deep: int = 0, marked: int | None = None
+) -> None:
+    """Print events, a line each: index, who speaks, text; that of the marked one is bold."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", style="bold", min_width=_EVENT)
     table.add_column()
     for event_index, who, said in lines:
         text = Text(f"{plain(who)}  ", style="cyan") + _highlighted(plain(said), words)
+        if not fills():
+            OUT.print(Text(f"{'':{deep}}{event_index:>{_EVENT}}  {' '.join(text.plain.split())}"), soft_wrap=True)
         table.add_row(str(event_index), text, style="bold" if event_index == marked else "")
-    return table
+    if fills():
+        OUT.print(Padding(table, (0, 0, 0, deep)))
 
 
 def _highlighted(said: str, words: Sequence[str]) -> Text:
     text = Text(said)
     text.highlight_words(words, style="reverse", case_sensitive=False)
     return text
+
+
+def _print_matches(found: Sequence[dict[str, Any]], words: Sequence[str], about: _Sessions) -> None:
+    """Print events; one that several logs have, as a fork repeats what came before it, is printed once."""
+    for _, alike in groupby(found, key=lambda match: (match.get("timestamp"), match["event_type"], match["preview"])):
+        first, *copies = alike
+        _print_match(first, words, about)
+        if copies:
+            places = ", ".join(f"{about.id(copy['session_id'])}:{copy['event_index']}" for copy in copies)
+            body(Text(f"also at {places}", style="dim"), 2)
 
 
 def _print_match(match: dict[str, Any], words: Sequence[str], about: _Sessions, deep: int = 0) -> None:
@@ -184,12 +200,9 @@ def _print_match(match: dict[str, Any], words: Sequence[str], about: _Sessions, 
         place.append(f"  {plain_line(about.project_and_title(match['session_id']))}", style="not bold dim")
     line(Text(" " * deep) + place)
     text = plain(_preview_text(preview)).strip("\n")
-    body = Text(_around(text, words) if deep else text)
-    if words:
-        body.highlight_words(words, style="reverse", case_sensitive=False)
-    OUT.print(Padding(body, (0, 0, 0, deep + 2), expand=fills()))
+    body(_highlighted(_around(text, words) if deep else text, words), deep + 2)
     if match.get("error"):
-        OUT.print(Padding(Text(plain(match["error"]), style="red"), (0, 0, 0, deep + 2), expand=fills()))
+        body(Text(plain(match["error"]), style="red"), deep + 2)
 
 
 def _around(text: str, words: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -44,6 +45,8 @@ STYLES = {
     "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",
 }  # fmt: skip
 
+_INDENT = 2
+_UNLIMITED = 100_000
 _DAY = 86_400
 _AGES = (
     (730 * _DAY, 365 * _DAY, "y"), (90 * _DAY, 30 * _DAY, "mo"), (21 * _DAY, 7 * _DAY, "w"), (_DAY, _DAY, "d"),
@@ -76,6 +79,15 @@ def line(text: Text) -> None:
         OUT.print(text, no_wrap=True, overflow="ellipsis")
     else:
         OUT.print(text, soft_wrap=True)
+
+
+def body(text: Text, deep: int) -> None:
+    """Print a text with an indentation; its lines are wrapped only if there is a width to keep to."""
+    if fills():
+        OUT.print(Padding(text, (0, 0, 0, deep)))
+    else:
+        for part in text.split("\n", allow_blank=True):
+            OUT.print(Text(" " * deep) + part, soft_wrap=True)
 
 
 def aligned(columns: Sequence[str], rows: Sequence[Row], right: Collection[str]) -> None:
@@ -130,9 +142,17 @@ def left_out(what: str, shown: int, total: int) -> None:
         OUT.print(indented(Text(f"... and {total - shown} more {what}", style="dim")))
 
 
+def compact(table: Table) -> Table:
+    """Let a table be no wider than its content, if there is room for all of it: columns far apart are hard to read."""
+    table.expand = False
+    whole = Measurement.get(OUT, OUT.options.update(max_width=_UNLIMITED), table).maximum
+    table.expand = whole > OUT.width - _INDENT
+    return table
+
+
 def indented(text: Text | Table) -> Any:
     """Indent a text or a table by two columns."""
-    return Padding(text, (0, 0, 0, 2), expand=fills())
+    return Padding(text, (0, 0, 0, _INDENT), expand=fills())
 
 
 def entry(label: str, body: Text, *, deep: int = 0) -> None:

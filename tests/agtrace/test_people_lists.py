@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -20,8 +21,10 @@ IDS = [f"{number:08x}-0000-4000-8000-000000000001" for number in range(60)]
 @pytest.fixture
 def many(tmp_path: Path) -> None:
     """Sixty sessions of one project with the same long request."""
-    for id in IDS:
-        log = claude_log(tmp_path / "home", id, cwd="/home/mira/projects/tidepool").prompt(TITLE)
+    for number, id in enumerate(IDS):
+        log = claude_log(tmp_path / "home", id, cwd="/home/mira/projects/tidepool")
+        log.clock += 60 * number
+        log.prompt(TITLE)
         log.call("Bash", {"command": "make"}, "locked", failed=True).say("The lock was held.")
     index_here(tmp_path / "home")
 
@@ -117,3 +120,34 @@ def test_numbers_of_tokens_are_typed_as_tables_print_them(typed: str, sessions: 
 )  # fmt: skip
 def test_ages_are_given_in_one_unit(seconds: int, said: str) -> None:
     assert age(0, seconds) == said and age(None, seconds) == ""
+
+
+@pytest.mark.usefixtures("many")
+def test_columns_of_a_report_are_not_far_apart_and_totals_are_money() -> None:
+    for columns in (140, 60):
+        with PseudoTerminal(AGTRACE, "report", columns=columns) as terminal:
+            assert terminal.ended() == 0
+        (row,) = (line.rstrip() for line in terminal.text.split("\n") if line.startswith("  Bash "))
+        assert " " * 16 not in row and cell_len(row) <= columns
+    by_cost = agtrace_here("sessions", "--sort", "cost").out.split("\n")[0]
+    assert "cost_usd" not in by_cost
+
+
+def test_a_hit_that_a_fork_repeats_is_printed_once_with_both_places(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", IDS[1]).prompt("Find the zebra.").say("The zebra is here.")
+    copy = log.path.with_name(f"{IDS[2]}.jsonl")
+    lines = [json.loads(line) | {"sessionId": IDS[2]} for line in log.path.read_text().splitlines()]
+    copy.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    index_here(tmp_path / "home")
+    said = agtrace_here("search", "zebra is here", "--newest").out
+    assert said.count("The zebra is here.") == 1
+    assert all(f"{id[:8]}:1" in said for id in IDS[1:3]) and "also at " in said
+
+
+def test_the_text_of_a_hit_is_neither_wrapped_nor_padded_in_a_pipe(tmp_path: Path) -> None:
+    long = f"The zebra {'walked on and on and on ' * 6}home."
+    claude_log(tmp_path / "home", IDS[1]).prompt("Where is it?").say(long)
+    index_here(tmp_path / "home")
+    for options in ([], ["--newest"], ["--by-session"]):
+        lines = agtrace("search", "zebra walked", *options, COLUMNS="").out.split("\n")
+        assert any(long in line for line in lines) and all(line == line.rstrip() for line in lines)

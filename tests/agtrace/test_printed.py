@@ -131,7 +131,7 @@ def test_every_section_has_its_place(indexed: Path) -> None:
     said = agtrace_here("show", SURGE, "--sections", "session,stats,children,turns,models").out
     headings = ["session", "stats", "children: 1", "turns: 6", "models: 1"]
     assert [line for line in said.splitlines() if line in headings] == headings
-    for text in ("surge-map", "252.5k tokens", "agent-a3", "turn 5", "claude-opus-4-5-20251101"):
+    for text in ("surge-map", "253k tokens", "agent-a3", "turn 5", "claude-opus-4-5-20251101"):
         assert text in said
     assert "total" not in said
 
