@@ -327,6 +327,8 @@ def test_a_line_from_a_commit_that_a_session_made_names_that_session(tmp_path: P
     assert (three["sure"], three["uncommitted"]) == ("unknown", True) and "commit" not in three
     said = agtrace_here("why", f"{folder / 'a.py'}:1-3").out
     assert f"commit {first[:10]}" in said and "not committed yet" in said
+    (tmp_path / "link").symlink_to(folder)
+    assert asked(f"{tmp_path / 'link' / 'a.py'}:2")["lines"][0]["sure"] == "commit made by session"
 
 
 def test_a_file_renamed_in_git_keeps_its_history(tmp_path: Path) -> None:

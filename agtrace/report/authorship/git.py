@@ -6,6 +6,7 @@ Only commands are used that run none of them: they read commits, never the work 
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -56,7 +57,7 @@ def tracked(file: Path) -> Tracked | None:
         return None
     top = root.decode(errors="surrogateescape").rstrip("\n")
     try:
-        path = file.relative_to(top).as_posix()
+        path = (Path(os.path.realpath(file.parent)) / file.name).relative_to(top).as_posix()
     except ValueError:
         return None
     size = _run(Path(top), "cat-file", "-s", f"HEAD:{path}")
