@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from agtrace.render.terminal import age
 from tests.agtrace.asking import claude_log
-from tests.agtrace.pseudo_terminal import PseudoTerminal
-from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
+from tests.agtrace.pseudo_terminal import in_terminal
+from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 
 TITLE = "Make the tide table retry when the database is locked, and say which lock it was that was held so long"
 IDS = [f"{number:08x}-0000-4000-8000-000000000001" for number in range(60)]
@@ -40,9 +40,9 @@ def many(tmp_path: Path) -> None:
     ],
 )
 def test_sessions_show_as_much_as_the_terminal_has_room_for(columns: int, shown: set[str]) -> None:
-    with PseudoTerminal(AGTRACE, "sessions", columns=columns) as terminal:
-        assert terminal.ended() == 0
-    lines = terminal.text.rstrip().split("\n")
+    with in_terminal("sessions", columns=columns) as terminal:
+        assert terminal.end() == 0
+    lines = terminal.shown.rstrip().split("\n")
     head = lines[1].split()
     assert shown | {"session", "request"} <= set(head) and max(map(cell_len, lines[:-1])) <= columns
     row = lines[2]
@@ -125,9 +125,9 @@ def test_ages_are_given_in_one_unit(seconds: int, said: str) -> None:
 @pytest.mark.usefixtures("many")
 def test_columns_of_a_report_are_not_far_apart_and_totals_are_money() -> None:
     for columns in (140, 60):
-        with PseudoTerminal(AGTRACE, "report", columns=columns) as terminal:
-            assert terminal.ended() == 0
-        (row,) = (line.rstrip() for line in terminal.text.split("\n") if line.startswith("  Bash "))
+        with in_terminal("report", columns=columns) as terminal:
+            assert terminal.end() == 0
+        (row,) = (line.rstrip() for line in terminal.shown.split("\n") if line.startswith("  Bash "))
         assert " " * 16 not in row and cell_len(row) <= columns
     by_cost = agtrace_here("sessions", "--sort", "cost").out.split("\n")[0]
     assert "cost_usd" not in by_cost

@@ -16,8 +16,8 @@ from agtrace.report.conversation.head import Fact, Head
 from agtrace.report.conversation.telling import Item, Said
 from agtrace.sessions.resuming import Resuming
 from tests.agtrace.asking import claude_log
-from tests.agtrace.pseudo_terminal import PseudoTerminal
-from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
+from tests.agtrace.pseudo_terminal import in_terminal
+from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 
 ONE = "6d1c2b3a-0000-4000-8000-000000000001"
 SECRET = "ghp_abcDEF0123456789ghij" + "abcDEF0123456789ghij"
@@ -25,6 +25,13 @@ ANSWER = (
     "# Tides\n\nThe **moon** pulls, *twice* a day:\n\n- ebb\n- flow\n\n```python\nprint('tide')\n```\n\n"
     "| hour | height |\n|---|---|\n| 6 | 3.2 |\n\n[chart](https://example.org/chart)"
 )
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a pager nor a width, whatever the machine has."""
+    for name in ("PAGER", "LESS", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def written(tmp_path: Path, turns: int = 1) -> None:
@@ -151,12 +158,12 @@ def test_a_conversation_begins_before_its_second_item_is_read(capsys: pytest.Cap
 @pytest.mark.parametrize("columns", [80, 140])
 def test_on_a_terminal_answers_are_set_as_markdown_within_its_width(columns: int, tmp_path: Path) -> None:
     written(tmp_path)
-    with PseudoTerminal(AGTRACE, "show", ONE, "--no-pager", columns=columns) as terminal:
-        assert terminal.ended() == 0
-    text = terminal.text
+    with in_terminal("show", ONE, "--no-pager", columns=columns) as terminal:
+        assert terminal.end() == 0
+    text = terminal.shown
     assert "**moon**" not in text and "The moon pulls, twice a day:" in text and " • ebb" in text
-    assert "\x1b[1mmoon\x1b[0m" in terminal.raw and "chart (https://example.org/chart)" in text
-    assert "\x1b]8;" not in terminal.raw  # no link of the terminal's own
+    assert "\x1b[1mmoon\x1b[0m" in terminal.text and "chart (https://example.org/chart)" in text
+    assert "\x1b]8;" not in terminal.text  # no link of the terminal's own
     until = text.index("turn 0")
     assert max(map(cell_len, text[until:].split("\n"))) <= columns
 
@@ -164,43 +171,43 @@ def test_on_a_terminal_answers_are_set_as_markdown_within_its_width(columns: int
 @pytest.mark.parametrize("columns", [80, 140])
 def test_a_long_conversation_goes_through_less_which_q_leaves(columns: int, tmp_path: Path) -> None:
     written(tmp_path, turns=12)
-    with PseudoTerminal(AGTRACE, "show", ONE, columns=columns) as terminal:
-        first = terminal.wait_for(lambda text: text.rstrip().endswith(":"))
-        assert "Draw tide 0" in first and "Draw tide 9" not in first
+    with in_terminal("show", ONE, columns=columns) as terminal:
+        terminal.until("\n:")
+        assert "Draw tide 0" in terminal.shown and "Draw tide 9" not in terminal.shown
         terminal.press("G")
-        terminal.wait_for(lambda text: "(END)" in text)
+        terminal.until("(END)")
         terminal.press("q")
-        assert terminal.ended() == 0
-    assert "Done with 11." in terminal.text and "Traceback" not in terminal.text
+        assert terminal.end() == 0
+    assert "Done with 11." in terminal.shown and "Traceback" not in terminal.shown
 
 
 def test_leaving_the_pager_early_and_ctrl_c_within_it_end_nothing_else(tmp_path: Path) -> None:
     written(tmp_path, turns=60)
-    with PseudoTerminal(AGTRACE, "show", ONE, columns=80) as terminal:
-        terminal.wait_for(lambda text: text.rstrip().endswith(":"))
+    with in_terminal("show", ONE, columns=80) as terminal:
+        terminal.until("\n:")
         terminal.press("\x03")
-        assert terminal.ended(pressing="q") == 0
-    assert "Traceback" not in terminal.text and "Done with 59." not in terminal.text
+        assert terminal.end(pressing="q") == 0
+    assert "Traceback" not in terminal.shown and "Done with 59." not in terminal.shown
 
 
 def test_what_fits_on_one_screen_needs_no_key(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "home", ONE)
     log.prompt("Short.").say("Yes.")
     index_here(tmp_path / "home")
-    with PseudoTerminal(AGTRACE, "show", ONE, columns=80) as terminal:
-        assert terminal.ended() == 0
-    assert "Yes." in terminal.text
+    with in_terminal("show", ONE, columns=80) as terminal:
+        assert terminal.end() == 0
+    assert "Yes." in terminal.shown
 
 
 def test_the_user_s_pager_is_used_and_one_that_is_not_there_is_not_missed(tmp_path: Path) -> None:
     written(tmp_path)
-    with PseudoTerminal(AGTRACE, "show", ONE, columns=80, PAGER="sed 's/moon/MOON/'") as terminal:
-        assert terminal.ended() == 0
-    assert "MOON" in terminal.text
+    with in_terminal("show", ONE, columns=80, PAGER="sed 's/moon/MOON/'") as terminal:
+        assert terminal.end() == 0
+    assert "MOON" in terminal.shown
     for pager in ("", "cat", "no-such-pager --colour"):
-        with PseudoTerminal(AGTRACE, "show", ONE, columns=80, PAGER=pager) as terminal:
-            assert terminal.ended() == 0
-        assert "Done with 0." in terminal.text
+        with in_terminal("show", ONE, columns=80, PAGER=pager) as terminal:
+            assert terminal.end() == 0
+        assert "Done with 0." in terminal.shown
 
 
 # -- hostile and large -----------------------------------------------------------------------------
@@ -217,10 +224,10 @@ def test_nothing_of_a_log_commands_the_terminal_or_vanishes(tmp_path: Path) -> N
     log.prompt(HOSTILE).call(f"Bash\x1b[32m{HOSTILE}", {HOSTILE: HOSTILE}, HOSTILE, failed=True).say(HOSTILE)
     index_here(tmp_path / "home")
     for options in (["--no-pager"], ["--no-pager", "--all"]):
-        with PseudoTerminal(AGTRACE, "show", ONE, *options, columns=140) as terminal:
-            assert terminal.ended() == 0
-        assert "\x1b[31mred" not in terminal.raw and "\x1b]" not in terminal.raw and "\u202e" not in terminal.raw
-        answer = terminal.text[terminal.text.rindex("redlink") :]
+        with in_terminal("show", ONE, *options, columns=140) as terminal:
+            assert terminal.end() == 0
+        assert "\x1b[31mred" not in terminal.text and "\x1b]" not in terminal.text and "\u202e" not in terminal.text
+        answer = terminal.shown[terminal.shown.rindex("redlink") :]
         kept = ("<b>bold</b>", "![i](http://evil.example/i.png)", "[c](javascript:alert(1))", "[red]markup[/red]",
                 ":smile:", "<!-- comment -->", "<script>alert(1)</script>", "[x]: http://e")  # fmt: skip
         assert [each for each in kept if each not in answer] == []
@@ -234,6 +241,6 @@ def test_an_answer_that_is_slow_to_set_takes_seconds_at_most(part: str, tmp_path
     log.prompt("Go.").say(part * (39_000 // len(part)))
     index_here(tmp_path / "home")
     begun = time.monotonic()
-    with PseudoTerminal(AGTRACE, "show", ONE, "--no-pager", columns=80) as terminal:
-        assert terminal.ended() == 0
+    with in_terminal("show", ONE, "--no-pager", columns=80) as terminal:
+        assert terminal.end() == 0
     assert time.monotonic() - begun < 10
