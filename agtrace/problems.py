@@ -40,10 +40,6 @@ class NotInstalled(Exception):
     """The service that keeps the index fresh can't be installed or removed, for the reason given."""
 
 
-class NotResumable(Exception):
-    """A session can't be continued; the message is a sentence that says why."""
-
-
 class Problem(Exception):
     """A request that can't be answered. The message says what to do next."""
 
@@ -189,7 +185,8 @@ class InvalidArtifactRef(Problem):
         given = repeated(reference, 200)
         forms = (
             "use ax://session/<id>, ax://event/<session>/<index>, ax://analysis/<session>, ax://report, "
-            "ax://report/<since>, ax://lessons, ax://metrics/<since>, ax://exec/<id> (outputs, kept for a day) or ax://health"
+            "ax://report/<since>, ax://lessons, ax://why/<file>:<line>, ax://metrics/<since>, ax://exec/<id> (outputs, "
+            "kept for a day) or ax://health"
         )
         super().__init__(
             f"Invalid artifact ref: {given}; {trouble or forms}",

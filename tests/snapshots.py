@@ -104,6 +104,7 @@ COMMANDS: list[list[str]] = [
     ["search", "database is locked", "--by-session", "--limit", "2"],
     ["search", "locked database", "--session", LARGE],
     ["search", "surge", "--newest", "--limit", "2"],
+    ["why", "/home/mira/projects/tidepool/tidepool/alerts.py"],
     ["compare", CLAUDE, GEMINI],
     ["reasoning", CLAUDE],
     ["analyze", LARGE],
@@ -153,8 +154,13 @@ def _printed(environment: Mapping[str, str]) -> Iterator[str]:
         yield f"## agtrace {shlex.join(command)}\n\n```\n{_neutral(printed)}\n```\n"
 
 
+_AGE = re.compile(r"(?m)^(\S+ {2,6}(?:\d{4}-\d\d-\d\d  )?)((?:now|\d+(?:mo|[mhdwy])) *)(?=  [a-z])")
+"""How long ago something happened in a session, which changes from day to day."""
+
+
 def _neutral(text: str) -> str:
-    return _CURSOR.sub("[cursor]", text.replace(str(SAMPLES), "[samples]"))
+    aged = _AGE.sub(lambda found: f"{found[1]}{'[age]':{len(found[2])}}", text)
+    return _CURSOR.sub("[cursor]", aged.replace(str(SAMPLES), "[samples]"))
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The commands: each reads its arguments, calls the same functions as the MCP server, and prints.
 
-Exit codes: 0 ok, 1 trouble found (by commands that look for it), 2 usage, 3 data can't be read.
+Exit codes: 0 ok, 1 trouble found (by commands that look for it) or nothing found, 2 usage, 3 data can't be read.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ from agtrace.commands.errors import NoIndex, explanation_of, fail, tell
 
 if TYPE_CHECKING:
     from agtrace.answers.desk import Answers
+    from agtrace.sessions.describing import Described
     from agtrace.settings.environment import Places
     from agtrace.settings.model import Settings
     from agtrace.shaping.shape import Answer
@@ -74,6 +77,42 @@ def ask(tool: str, arguments: dict[str, Any]) -> Answer:
         state = answer.value["index"]
         tell(behind(state["state"], state.get("files_behind"), state.get("problem")))
     return answer
+
+
+def listed(
+    tool: str, wanted: dict[str, Any], keys: Iterable[str], *, everything: bool, one_page: bool = False
+) -> Answer:
+    """Return a list as one answer: as many items as `limit` says, or all, however many pages of the tool that takes.
+
+    `keys` are the lists of which an answer has one; `one_page`, for JSON, is the answer as the tool gives it.
+    """
+    if one_page:
+        return ask(tool, wanted)
+    most, limit = usable().max_page_size, wanted.get("limit")
+    left = sys.maxsize if everything else limit or 0
+    answer = ask(tool, wanted | {"limit": min(left, most) or None})
+    key = next((key for key in keys if key in answer.value["data"]), None)
+    if key is None:
+        return answer
+    found = list(answer.value["data"][key])
+    while len(found) < left and (cursor := answer.value.get("pagination", {}).get("next_cursor")):
+        answer = ask(tool, wanted | {"limit": min(left - len(found), most), "cursor": cursor})
+        found += answer.value["data"].get(key, [])
+    return replace(answer, value={**answer.value, "data": {**answer.value["data"], key: found}})
+
+
+def described(ids: Iterable[str]) -> dict[str, Described]:
+    """Return what a person wants to know of sessions that an answer names, by their ids there."""
+    from contextlib import closing
+
+    from agtrace_indexer.index.opening import open_read_only
+
+    from agtrace.sessions.describing import described
+    from agtrace.sessions.prices import load as load_prices
+
+    settings = usable()
+    with closing(open_read_only(settings.database)) as connection:
+        return described(connection, load_prices(settings.prices), ids)
 
 
 def behind(state: str, files_behind: int | None, problem: str | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
-from agtrace.problems import NotInstalled, NotResumable, NotStarted, Problem, SettingError
+from agtrace.problems import NotInstalled, NotStarted, Problem, SettingError
 from agtrace.text.next_call import Hint, text_of
 
 TROUBLE = 1
@@ -135,8 +135,6 @@ def _explanation(error: Exception) -> Explanation | None:
     if isinstance(error, SettingError):
         first, *more = str(error).split("\n")
         return Explanation(USAGE, first, tuple(more))
-    if isinstance(error, NotResumable):
-        return Explanation(TROUBLE, str(error))
     if isinstance(error, NotStarted):
         return Explanation(error.exit_code, str(error))
     if isinstance(error, NotInstalled):

@@ -39,7 +39,7 @@ def forget(
     """Remove sessions from the index for good: those named, or all that match; several conditions must all hold.
 
     The sub-agents of a session go with it. Nothing of them stays in the data folder except a digest of each id, so that
-    they are never read again, not even into a new index. The agents' own logs stay where they are; a log without a
+    they are never read again, not even into a new index. The agents' log files are not deleted; a log without a
     session id is recognised by its path, so it is read again if it is moved. You see what would go and are asked first.
     The index is rewritten, which takes as much free disk space as it occupies. AGTRACE_KEEP_DAYS forgets by age,
     continuously. What `agtrace prune` keeps of outputs is no session: it goes after a day, or when you delete the
@@ -112,7 +112,7 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
         yield f"{other['events']:,} events are also in session {other['uid']}, which stays"
     for parent in told["told_in"][:_SHOWN]:
         yield f"session {parent} stays, with what it asked its sub-agent and the answer it got"
-    yield from _list("the agents' own logs stay where they are; agtrace won't read them again:", told["logs"])
+    yield from _list("the agents' log files are not deleted; agtrace will ignore them:", told["logs"])
     copies = "damaged copies of the index may still hold these sessions; delete them yourself:"
     yield from _list(copies, told["damaged_copies"])
 

@@ -55,8 +55,12 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.cost").cost,
     ),
     "show": _Listed(
-        "Show a session, or one event in full.",
+        "Read a session as a conversation, or one event.",
         lambda: import_module("agtrace.commands.show").show,
+    ),
+    "why": _Listed(
+        "Show which session wrote a line of a file.",
+        lambda: import_module("agtrace.commands.why").why,
     ),
     "resume": _Listed(
         "Print or run what continues a session.",

@@ -37,7 +37,7 @@ _PATIENCE = 600
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True))
 @click.option("--rebuild", is_flag=True, help="Read every log again.")
 @click.option("--watch", is_flag=True, help="Keep running, and index changes within a second, until Ctrl-C.")
-@click.option("--optimize", is_flag=True, help="Don't read logs: merge the index's parts and give free space back.")
+@click.option("--optimize", is_flag=True, help="Don't read logs: compact the index, and return free space to the disk.")
 @plain_json
 def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as_json: bool) -> None:
     """Index the agents' logs, or the given files and folders; only what changed is read.

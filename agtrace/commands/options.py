@@ -84,7 +84,7 @@ class Tokens(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number."""
-        found = _TOKENS.fullmatch(str(value).strip())
+        found = _TOKENS.fullmatch(str(value).strip().replace(",", ""))
         if found is None:
             self.fail(f"expected a number such as 50000, 50k or 1.5M, got {value!r}", param, ctx)
         return round(float(found["number"]) * _SIZES[found["unit"].lower()])
@@ -130,7 +130,10 @@ def session_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, the answer that an agent gets over MCP.")
 plain_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 cursor = click.option("--cursor", help="Continue after a page, with the cursor at its end.")
-limit = click.option("--limit", type=int, help="The most items to show; settings have the default and the maximum.")
+limit = click.option(
+    "-n", "--limit", type=click.IntRange(1), metavar="N", help="The most items to show; settings have the default."
+)
+every = click.option("--all", "everything", is_flag=True, help="Show all of them, however many there are.")
 path = click.option("--path", metavar="TEXT", help="Only where a tool named a file whose path contains this.")
 failed = click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
 fields = click.option("--fields", metavar="NAME,NAME", help="With --json: only these fields, such as id,title.")
@@ -220,6 +223,12 @@ def text_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def check_whole(everything: bool, *, as_json: bool) -> None:
+    """End the process with an error if --all is given with --json."""
+    if everything and as_json:
+        fail("--all can't be combined with --json: follow the cursor of each page with --cursor", USAGE)
 
 
 def check_fields(fields: str | None, *, as_json: bool) -> None:

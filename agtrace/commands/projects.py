@@ -6,22 +6,24 @@ from typing import Any
 
 import click
 
-from agtrace.commands.asking import ask
-from agtrace.commands.options import as_json, cursor, limit
+from agtrace.commands.asking import listed
+from agtrace.commands.options import as_json, check_whole, cursor, every, limit
 from agtrace.commands.printing import leave
 
 
 @click.command()
 @limit
+@every
 @cursor
 @as_json
-def projects(as_json: bool, **filters: Any) -> None:
+def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     """List projects, the most recently active first, each with its sessions, tokens and cost.
 
     A project is a repository with all its worktrees and clones, or a folder that none is known of. Its name is what
     --project takes elsewhere.
     """
-    answer = ask("get_project_info", filters)
+    check_whole(everything, as_json=as_json)
+    answer = listed("get_project_info", filters, ("projects",), everything=everything, one_page=as_json)
 
     def for_person() -> None:
         from agtrace.render.lists import projects as shown

@@ -25,4 +25,28 @@ def read(ref: str, as_json: bool, **asked: Any) -> None:
       agtrace read ax://analysis/fb3cff44
       agtrace read ax://health
     """
+    if not as_json and not any(asked.values()) and _as_a_command(click.get_current_context(), ref):
+        return
     print_text("read_artifact", {"ref": ref, **text_asked(asked)}, as_json=as_json)
+
+
+def _as_a_command(context: click.Context, ref: str) -> bool:
+    """Print what is JSON to an agent as the command for people does; return whether there is one."""
+    from agtrace.problems import InvalidArtifactRef
+    from agtrace.sessions.references import parse
+
+    try:
+        found = parse(ref)
+    except InvalidArtifactRef:
+        return False
+    if found.kind == "health":
+        from agtrace.commands.health import health
+
+        context.invoke(health, as_json=False)
+    elif found.kind == "analysis":
+        from agtrace.commands.analyze import analyze
+
+        context.invoke(analyze, session=found.session, as_json=False)
+    else:
+        return False
+    return True

@@ -45,14 +45,18 @@ def resume(session: str, run: bool, as_json: bool) -> None:
 
 
 def _resuming(given: str) -> Resuming:
-    """Return how a session is continued. Raises `SessionNotFound`, `AmbiguousSessionPrefix` or `NotResumable`."""
+    """Return how a session is continued. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
     from agtrace_indexer.index.opening import open_read_only
 
-    from agtrace.sessions.query import find_session
+    from agtrace.sessions.query import find_session, short_id
     from agtrace.sessions.resuming import resuming
 
     with closing(open_read_only(with_index().database)) as connection:
-        return resuming(connection, find_session(connection, given))
+        session = find_session(connection, given)
+        found = resuming(connection, session)
+        if found.why_not:
+            fail(f"{short_id(connection, session.uid)} can't be continued: {found.why_not}", TROUBLE)
+    return found
 
 
 def _run(found: Resuming) -> None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
-from agtrace.commands.asking import ask
-from agtrace.commands.options import EVENT_KINDS, EVENT_TYPES, WORDS, failed, list_options, path
+from agtrace.commands.asking import described, listed
+from agtrace.commands.errors import TROUBLE
+from agtrace.commands.options import (
+    EVENT_KINDS,
+    EVENT_TYPES,
+    WORDS,
+    check_whole,
+    every,
+    failed,
+    list_options,
+    path,
+)
 from agtrace.commands.printing import leave
 
 
@@ -25,9 +36,13 @@ from agtrace.commands.printing import leave
 @path
 @failed
 @click.option("--own", "include_own", is_flag=True, help="Include the calls that agents made to agtrace itself.")
+@click.option("--ids", "whole_ids", is_flag=True, help="Show the ids of sessions in full.")
+@every
 @list_options
-def search(query: str, as_json: bool, by_session: bool, **filters: Any) -> None:
+def search(query: str, as_json: bool, by_session: bool, everything: bool, whole_ids: bool, **filters: Any) -> None:
     """Find the sessions that the words of QUERY are about, best first, or the events that contain it.
+
+    Exit code 1: nothing was found.
 
     \b
       agtrace search 'retry of a locked database'
@@ -37,14 +52,27 @@ def search(query: str, as_json: bool, by_session: bool, **filters: Any) -> None:
       agtrace search '' --path store.py --session fb3cff44
     """
     filters["group_by"] = "session" if by_session else None
-    answer = ask("search_event_previews", {"query": query, **filters})
+    check_whole(everything, as_json=as_json)
+    wanted = {"query": query, **filters}
+    answer = listed("search_event_previews", wanted, ("matches", "sessions"), everything=everything, one_page=as_json)
     by_words = filters["words"] or "best" in answer.value.get("data", {})
     looked_for = query.split() if by_words else [] if filters["regex"] else [query]
     texts = [text for text in looked_for if text]
 
     def for_person() -> None:
         from agtrace.render.matches import matches
+        from agtrace.render.terminal import fills
 
-        matches(answer.value, answer.next_calls, texts)
+        about = described(_sessions_in(answer.value["data"]))
+        matches(answer.value, answer.next_calls, texts, about, whole_ids=whole_ids or not fills())
 
     leave(answer.value, as_json, for_person)
+    if not _sessions_in(answer.value["data"]) and filters["cursor"] is None:
+        sys.exit(TROUBLE)
+
+
+def _sessions_in(data: dict[str, Any]) -> list[str]:
+    """Return the sessions that an answer names."""
+    best = data.get("best", {})
+    several = [*data.get("matches", []), *data.get("sessions", []), *best.get("sessions", [])]
+    return [*(each["session_id"] for each in several), *(other[0] for other in best.get("others", []))]

@@ -6,8 +6,19 @@ from typing import Any
 
 import click
 
-from agtrace.commands.asking import ask
-from agtrace.commands.options import ACCESSES, KINDS, SORTS, Tokens, check_fields, fields, list_options, path
+from agtrace.commands.asking import described, listed
+from agtrace.commands.options import (
+    ACCESSES,
+    KINDS,
+    SORTS,
+    Tokens,
+    check_fields,
+    check_whole,
+    every,
+    fields,
+    list_options,
+    path,
+)
 from agtrace.commands.printing import leave
 
 
@@ -18,25 +29,38 @@ from agtrace.commands.printing import leave
 @click.option("--kind", type=click.Choice(KINDS), help="Leave out sub-agents, or all others.")
 @click.option("--sort", type=click.Choice(SORTS), help="By start, or by a measure, the largest first.")
 @click.option("--min-tokens", type=Tokens(), metavar="N", help="Only with at least N tokens: 50000, 50k, 1.5M.")
-@click.option("--failures/--no-failures", "has_failures", default=None, help="Only with failed tool calls, or without.")
+@click.option(
+    "--failures/--no-failures", "--failed/--not-failed", "has_failures", default=None,
+    help="Only with failed tool calls, or without.",
+)  # fmt: skip
 @click.option("--commit", metavar="HASH|any", help="Only the one with this commit: a hash or its beginning; or any.")
 @click.option("--pr", metavar="NUMBER|URL|any", help="Only those of a pull request, or of any.")
+@click.option("--ids", "whole_ids", is_flag=True, help="Show ids in full, as the agents' own commands take them.")
+@every
 @fields
 @list_options
-def sessions(as_json: bool, **filters: Any) -> None:
-    """List sessions, newest first.
+def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -> None:
+    """List sessions, newest first; `last` is how long ago something happened in them.
+
+    What the terminal has no room for is left out; in a pipe, everything is there, and nothing is cut.
 
     \b
       agtrace sessions --failures --since yesterday
       agtrace sessions --path src/store.py
       agtrace sessions --commit 3fa9c21
+      agtrace sessions --project . --all
     """
     check_fields(filters["fields"], as_json=as_json)
-    answer = ask("list_sessions", filters)
+    check_whole(everything, as_json=as_json)
+    answer = listed("list_sessions", filters, ("sessions",), everything=everything, one_page=as_json)
 
     def for_person() -> None:
+        from agtrace.render.lists import WHOLE_IDS
         from agtrace.render.lists import sessions as shown
+        from agtrace.render.terminal import OUT, fills
 
-        shown(answer.value, answer.next_calls, filters["sort"])
+        whole = whole_ids or not fills() or OUT.width >= WHOLE_IDS
+        about = described(item["id"] for item in answer.value["data"].get("sessions", [])) if whole else {}
+        shown(answer.value, answer.next_calls, filters["sort"], about, whole_ids=whole)
 
     leave(answer.value, as_json, for_person)

@@ -1,4 +1,4 @@
-"""`agtrace show`: a session at a level of detail or by sections, or one event in full."""
+"""`agtrace show`: a session as a conversation, at a level of detail or by sections, or one event in full."""
 
 from __future__ import annotations
 
@@ -8,32 +8,62 @@ import click
 from agtrace_schema.requests import MOST_AROUND
 
 from agtrace.commands.asking import ask, pages
-from agtrace.commands.errors import USAGE, fail
-from agtrace.commands.options import LEVELS, SECTIONS, as_json, check_fields, cursor, fields, session_ids, text_options
+from agtrace.commands.errors import USAGE, fail, tell
+from agtrace.commands.options import (
+    LEVELS,
+    SECTIONS,
+    Span,
+    as_json,
+    check_fields,
+    cursor,
+    fields,
+    session_ids,
+    text_options,
+)
 from agtrace.commands.printing import leave
+from agtrace.commands.selecting import Filters, selected
 from agtrace.commands.texts import print_text, text_asked
 
 if TYPE_CHECKING:
     from agtrace.shaping.shape import Answer
 
+_OF_CONVERSATION = {"tools": "--tools", "thinking": "--thinking", "everything": "--all", "no_pager": "--no-pager"}
 _OF_SESSION = {
-    "level": "--level", "turn_index": "--turn", "reasoning": "--reasoning", "sections": "--sections",
-    "fields": "--fields",
+    "level": "--level", "turns": "--turns", "turn_index": "--turn", "reasoning": "--reasoning",
+    "sections": "--sections", "fields": "--fields", **_OF_CONVERSATION,
 }  # fmt: skip
 _OF_EVENT = {"around": "--around", "lines": "--lines", "mode": "--mode"}
-_WITHOUT_SECTIONS = ("level", "turn_index", "reasoning", "focus")
+_WITHOUT_SECTIONS = ("level", "turns", "turn_index", "reasoning", "focus", *_OF_CONVERSATION)
+_OF_LEVELS = ("level", "reasoning", "focus", "cursor")
 _LONGEST_INDEX = 15
 """Digits of an event's index."""
 
 _LONGEST_PLACE = 200
+_EVERY_TURN = "every"
+"""Stands for --turns without a range, which once meant --level turns."""
+
+
+class _Turns(Span):
+    """A range of turns, or none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the first and the last turn, or `_EVERY_TURN`."""
+        return value if value == _EVERY_TURN else super().convert(value, param, ctx)
 
 
 @click.command()
 @click.argument("place", metavar="SESSION[:EVENT]", shell_complete=session_ids)
-@click.option("--level", type=click.Choice(LEVELS), help="The level of detail; by default summary, with --turn turns.")
-@click.option("--turns", "level", flag_value="turns", help="The same as --level turns: every step with its tool calls.")
-@click.option("--turn", "turn_index", type=int, help="Show one turn only.")
-@click.option("--reasoning", is_flag=True, help="Quote the thinking of each step (level turns).")
+@click.option("--tools", is_flag=True, help="Show arguments and results of tool calls in full.")
+@click.option("--thinking", is_flag=True, help="Show the model's thinking.")
+@click.option("--all", "everything", is_flag=True, help="Show both.")
+@click.option(
+    "--turns", type=_Turns("turns", 0), is_flag=False, flag_value=_EVERY_TURN, metavar="A:B",
+    help="Only these turns, counted from 0: 2:5, 2:, :5 or 2.",
+)  # fmt: skip
+@click.option("--turn", "turn_index", type=click.IntRange(0), metavar="N", help="Only one turn.")
+@click.option("--no-pager", is_flag=True, help="Print to the terminal directly, not through $PAGER or less.")
+@click.option("--level", type=click.Choice(LEVELS), help="Not the conversation, but an outline at this level.")
+@click.option("--reasoning", is_flag=True, help="The same as --level turns, with the thinking of each step.")
 @click.option(
     "--sections", metavar="NAME,NAME",
     help=f"Only these parts, in full: {', '.join(SECTIONS)}.",
@@ -48,14 +78,17 @@ _LONGEST_PLACE = 200
 @cursor
 @as_json
 def show(place: str, as_json: bool, **asked: Any) -> None:
-    """Show a session turn by turn, or one event in full.
+    """Show a session as a conversation, or one event in full.
 
-    Levels: summary (one line per turn), turns (every step and its tool calls), steps (thinking, messages, tool calls
-    and results, each shortened), full (everything, verbatim).
+    The conversation has requests, answers, and a line for each tool call, after the number of its event. On a terminal
+    it goes through a pager. With --level: summary (one line per turn), turns (every step and its tool calls), steps
+    (thinking, messages, tool calls and results, each shortened) or full (everything, verbatim). With --json, the
+    level is summary, and with --turn it is turns.
 
     \b
       agtrace show last
-      agtrace show fb3cff44 --turn 3
+      agtrace show fb3cff44 --turns 2:5 --tools
+      agtrace show fb3cff44 --level summary
       agtrace show fb3cff44 --sections failures,files
       agtrace show fb3cff44:42 --lines 1:50
       agtrace show fb3cff44:42 --mode minimal
@@ -66,18 +99,7 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
     given = {name for name, value in asked.items() if value is not None and value is not False}
     if event_index is not None:
         _refuse(given, _OF_SESSION, "is for a session, not for one event")
-        wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
-        if asked["around"] is not None:
-            found = ask("get_event_details", wanted | {"around": asked["around"]})
-
-            def for_person() -> None:
-                from agtrace.render.matches import around
-
-                around(found.value, event_index, found.next_calls)
-
-            leave(found.value, as_json, for_person)
-            return
-        print_text("get_event_details", wanted, as_json=as_json)
+        _show_event(session_id, event_index, asked, as_json=as_json)
         return
     _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace read ax://session/{session_id}`")
     check_fields(asked["fields"], as_json=as_json)
@@ -85,17 +107,68 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
         options = {**_OF_SESSION, "focus": "--focus"}
         _refuse(given, {name: options[name] for name in _WITHOUT_SECTIONS}, "can't be combined with --sections")
         _show_sections({"session_id": session_id, **_only(asked, "sections", "fields", "cursor")}, as_json=as_json)
+    elif as_json or given.intersection(_OF_LEVELS) or asked["turns"] == _EVERY_TURN:
+        _refuse(given, _OF_CONVERSATION, "is for the conversation; `agtrace export --jsonl` has all of it as JSON")
+        _show_session(_at_level(session_id, given, asked), as_json=as_json)
+    else:
+        _show_conversation(session_id, asked)
+
+
+def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_json: bool) -> None:
+    """Print one event, or the events around it."""
+    wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
+    if asked["around"] is None:
+        print_text("get_event_details", wanted, as_json=as_json)
         return
-    level = asked["level"] or ("turns" if given & {"turn_index", "reasoning"} else "summary")
-    if "focus" in given:
-        level = asked["level"] or "full"
-    _show_session(
-        {
-            "session_id": session_id, "detail_level": level, "include_reasoning": asked["reasoning"],
-            **_only(asked, "turn_index", "fields", "cursor"), "context_focus_question": asked["focus"],
-        },
-        as_json=as_json,
-    )  # fmt: skip
+    found = ask("get_event_details", wanted | {"around": asked["around"]})
+
+    def for_person() -> None:
+        from agtrace.render.matches import around
+
+        around(found.value, event_index, found.next_calls)
+
+    leave(found.value, as_json, for_person)
+
+
+def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of get_session_details for an outline of a session, or of one turn."""
+    every = asked["turns"] == _EVERY_TURN
+    first, last = (None, None) if every else asked["turns"] or (None, None)
+    if first != last:
+        fail("--turns A:B is for the conversation: use --turn N, or `agtrace export --jsonl --turns A:B`", USAGE)
+    turn_index = first if asked["turn_index"] is None else asked["turn_index"]
+    by_turn = every or turn_index is not None or "reasoning" in given
+    level = asked["level"] or ("full" if "focus" in given else "turns" if by_turn else "summary")
+    return {
+        "session_id": session_id, "detail_level": level, "include_reasoning": asked["reasoning"],
+        "turn_index": turn_index, **_only(asked, "fields", "cursor"), "context_focus_question": asked["focus"],
+    }  # fmt: skip
+
+
+def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
+    """Print a session as a conversation, through a pager if stdout is a terminal."""
+    from agtrace.render.conversation import Unfolded, conversation
+    from agtrace.render.pager import paged
+    from agtrace.report.conversation.cleaning import Cleaner
+    from agtrace.report.conversation.head import head
+    from agtrace.report.conversation.telling import part_of, told
+    from agtrace.sessions.query import find_session
+    from agtrace.sessions.resuming import resuming
+
+    if asked["turns"] and asked["turn_index"] is not None:
+        fail("use either --turns or --turn", USAGE)
+    one = asked["turn_index"]
+    wanted = (one, one) if asked["turns"] is None else asked["turns"]
+    unfolded = Unfolded(asked["tools"] or asked["everything"], asked["thinking"] or asked["everything"])
+    with selected(Filters()) as (connection, _, _, prices, lacking):
+        if lacking:
+            tell(lacking)
+        session = find_session(connection, session_id)
+        part, cleaner = part_of(connection, session, wanted), Cleaner(())
+        about = head(connection, session, part.turns, cleaner, prices=prices)
+        continued = resuming(connection, session)
+        with paged(not asked["no_pager"]) as out:
+            conversation(out, about, continued, told(connection, session, part, cleaner), unfolded)
 
 
 def _place(place: str) -> tuple[str, int | None]:

@@ -7,8 +7,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, command, fills, footer, heading, indented, left_out, plain, summary
+from agtrace.render.terminal import OUT, STYLES, fills, footer, heading, indented, left_out, plain, summary
 from agtrace.sessions.landmarks import said
+from agtrace.text.next_call import command
 from agtrace.text.numbers import seconds, short
 
 _BAR = 20

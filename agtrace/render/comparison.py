@@ -8,7 +8,20 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, figure, fills, heading, indented, left_out, made, plain, summary, when
+from agtrace.render.terminal import (
+    OUT,
+    STYLES,
+    compact,
+    figure,
+    fills,
+    heading,
+    indented,
+    left_out,
+    made,
+    plain,
+    summary,
+    when,
+)
 from agtrace.text.numbers import dollars, seconds
 
 _SIDE_FACTS = (
@@ -39,7 +52,7 @@ def comparison(answer: dict[str, Any]) -> None:
     OUT.print(_side_table(*sides))
     if data["tools"]:
         OUT.print()
-        OUT.print(_tool_table(data["tools"]))
+        OUT.print(compact(_tool_table(data["tools"])))
         left_out("tools", len(data["tools"]), data["total_tools"])
     _compared_files(data["files"])
     for number, side in enumerate(sides, 1):

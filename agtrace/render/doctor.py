@@ -100,7 +100,7 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     advice = Counter(file["advice"] for file in found["not_read"])
     heading("what to do")
     advised = [sentence for agent in found["retention"] for sentence in agent["advice"]]
-    for sentence in [*found["trouble"], *advised] or ["nothing: all logs are read"]:
+    for sentence in [*found["trouble"], *advised] or ["nothing: all logs have been read"]:
         OUT.print(f"  {plain_line(sentence)}", soft_wrap=True)
     for sentence, count in advice.items():
         OUT.print(Text(f"  {counted(count, 'file')}: {sentence}", style="dim"))

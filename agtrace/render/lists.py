@@ -2,35 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from agtrace_indexer.providers.registry import AGENTS
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, fills, footer, nothing, plain, summary, when
+from agtrace.render.terminal import OUT, Row, age, aligned, fills, footer, nothing, plain_line, summary, when
+from agtrace.sessions.describing import Described
 from agtrace.text.next_call import NextCall
-from agtrace.text.numbers import dollars, short
+from agtrace.text.numbers import dollars, duration, short
 
-_COLUMNS = ("session", "agent", "started", "turns", "tools", "failed", "tokens", "cost", "request")
-_NARROW_COLUMNS = ("session", "started", "failed", "request")
-_NARROWEST_COLUMNS = ("session", "failed", "request")
+_WIDEST_COLUMNS = (
+    "session", "started", "last", "agent", "project", "lasted", "turns", "tools", "failed", "tokens", "cost", "request",
+)  # fmt: skip
+_COLUMNS = (
+    (150, _WIDEST_COLUMNS),
+    (120, ("session", "last", "agent", "project", "lasted", "turns", "failed", "tokens", "cost", "request")),
+    (90, ("session", "last", "agent", "project", "failed", "cost", "request")),
+    (72, ("session", "last", "agent", "project", "request")),
+    (50, ("session", "last", "project", "request")),
+    (0, ("session", "last", "request")),
+)
+"""From a width on, the columns of sessions; the wider the terminal, the more there is of the request, too."""
+
+WHOLE_IDS = 180
+"""The width from which ids are shown whole."""
+
+_COST = re.compile(r"[\d.]+ cost_usd$")
+"""The total by which a list is sorted, in the words of an answer to an agent."""
+
 _OF_PROJECTS = ("project", "last", "sessions", "failed", "tokens", "cost")
 _OF_PROJECTS_NARROW = ("project", "sessions", "cost")
-_WIDE, _NARROW = 90, 60
 _UNKNOWN = "?"
+_NARROW = 60
+_LEFT = ("session", "agent", "started", "request", "project", "last")
 
 
 def _agent(provider: str) -> str:
     return provider.removesuffix("_code")
 
 
+_MOST_PROJECT = 20
+"""The width of a project's name in a list of sessions."""
+
 _WIDEST = {
-    "session": 14, "agent": max(map(len, map(_agent, AGENTS))), "started": 16, "turns": 5, "tools": 5, "failed": 6,
-    "tokens": 6, "cost": 7, "last": 16, "sessions": 8, "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5,
+    "session": 14, "agent": max(map(len, map(_agent, AGENTS))), "started": 10, "turns": 5, "tools": 5, "failed": 6,
+    "tokens": 6, "cost": 9, "last": 4,
+    "project": _MOST_PROJECT, "lasted": 11, "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5,
 }  # fmt: skip
+_WIDEST_OF_PROJECTS = {"last": 16, "sessions": 8, "failed": 6, "tokens": 6, "cost": 9}
 _COLUMN_OF = {
     "failed_calls": "failed", "failure_run": "run", "output_tokens": "output", "total_tokens": "tokens", "cost": "cost",
     "tool_calls": "tools", "turns": "turns", "duration": "seconds", "compactions": "compacted", "edits": "edits",
@@ -38,56 +65,72 @@ _COLUMN_OF = {
 """The column of a measure by which the list is sorted; it is there on any terminal."""
 
 
-def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall], sort: str | None = None) -> None:
-    """Print a table of sessions that fits the terminal's width, and that has the measure by which it is sorted."""
-    summary(answer)
+def sessions(
+    answer: dict[str, Any],
+    next_calls: Sequence[NextCall],
+    sort: str | None = None,
+    described: Mapping[str, Described] | None = None,
+    *,
+    whole_ids: bool = False,
+) -> None:
+    """Print a table of sessions that fills the terminal's width, and that has the measure by which it is sorted.
+
+    Without a width to fit, nothing is cut, and the titles are those of `described`. With `whole_ids`, the ids are.
+    """
+    summary(answer | {"summary": _COST.sub(lambda found: dollars(float(found[0][:-9])) + " in all", answer["summary"])})
     columns = _columns(_COLUMN_OF.get(sort or ""))
-    table = _table(*columns)
-    for item in answer["data"].get("sessions", []):
-        cells = _session_cells(item)
-        table.add_row(*(cells[column] for column in columns))
-    if table.row_count:
-        OUT.print(table)
+    whole = described or {}
+    rows = [
+        _session_cells(item, whole.get(item["id"]), whole_ids=whole_ids) for item in answer["data"].get("sessions", [])
+    ]
+    if rows:
+        widest = max(len(str(row["session"])) for row in rows) if whole_ids else _WIDEST["session"]
+        _print(columns, rows, _WIDEST | {"session": widest})
     elif not offer(next_calls):
         nothing("`agtrace doctor` shows which logs were found; `agtrace index PATH` adds some.")
-    footer(answer)
+    footer(answer, has_all=True)
 
 
 def projects(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
-    """Print a table of projects that fits the terminal's width."""
+    """Print a table of projects that fills the terminal's width."""
     summary(answer)
-    columns = _OF_PROJECTS if OUT.width >= _NARROW else _OF_PROJECTS_NARROW
-    table = _table(*columns)
-    for item in answer["data"].get("projects", []):
-        cells: dict[str, str | Text] = {
-            "project": Text(plain(item["name"]), style="bold"),
+    columns = _OF_PROJECTS if OUT.width >= _NARROW or not fills() else _OF_PROJECTS_NARROW
+    rows: list[Row] = [
+        {
+            "project": Text(plain_line(item["name"]), style="bold"),
             "last": when(item.get("last_activity")),
             "sessions": f"{item['session_count']:,}",
             "failed": Text(f"{item['failed_calls']:,}" if item["failed_calls"] else "", style="red"),
             "tokens": short(item.get("total_tokens")),
             "cost": dollars(item.get("cost_usd")),
         }
-        table.add_row(*(cells[column] for column in columns))
-    if table.row_count:
-        OUT.print(table)
+        for item in answer["data"].get("projects", [])
+    ]
+    if rows:
+        _print(columns, rows, _WIDEST_OF_PROJECTS)
     elif not offer(next_calls):
         nothing("`agtrace doctor` shows which logs were found; `agtrace index PATH` adds some.")
-    footer(answer)
+    footer(answer, has_all=True)
 
 
 def _columns(measure: str | None) -> Sequence[str]:
-    narrow = _NARROW_COLUMNS if OUT.width >= _NARROW else _NARROWEST_COLUMNS
-    columns = _COLUMNS if OUT.width >= _WIDE else narrow
+    columns: Sequence[str] = _WIDEST_COLUMNS
+    if fills():
+        columns = next(names for width, names in _COLUMNS if OUT.width >= width)
     if measure is None or measure in columns:
         return columns
     return (*columns[:-1], measure, columns[-1])
 
 
-def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
+def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: bool) -> Row:
+    seconds = item.get("duration_seconds")
     return {
-        "session": Text(item["id"], style="bold"),
+        "session": Text(plain_line(whole.session_id if whole and whole_ids else item["id"]), style="bold"),
         "agent": _agent(item["provider"]),
-        "started": when(item.get("start_time")),
+        "started": when(item.get("start_time"))[:10],
+        "last": age(_ended(item), time.time()),
+        "project": Text(plain_line(item.get("project") or "")),
+        "lasted": duration(seconds * 1000) if seconds else "",
         "turns": str(item["turn_count"]),
         "tools": str(item["tool_calls"]),
         "failed": Text(str(item.get("failed_calls", _UNKNOWN) or ""), style="red"),
@@ -98,23 +141,37 @@ def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
         "seconds": str(item.get("duration_seconds", "")),
         "compacted": str(item.get("compactions", "")),
         "edits": str(item.get("edits", "")),
-        "request": _about(item),
+        "request": _about(item, whole),
     }
 
 
-def _about(item: dict[str, Any]) -> Text:
+def _ended(item: dict[str, Any]) -> int | None:
+    """Return when something happened last, in milliseconds since 1970 UTC."""
+    if item.get("start_time") is None:
+        return None
+    return int((datetime.fromisoformat(item["start_time"]).timestamp() + item.get("duration_seconds", 0)) * 1000)
+
+
+def _about(item: dict[str, Any], whole: Described | None) -> Text:
     """Return what a session was about, after its kind if it isn't a main session."""
     kind = Text(f"{item['kind']}  ", style="cyan") if "kind" in item else Text()
-    return kind.append(plain(item.get("title") or item.get("snippet") or "(no request)"))
+    title = whole.title if whole and not fills() else None
+    return kind.append(plain_line(title or item.get("title") or item.get("snippet") or "(no request)"))
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=fills())
+def _print(columns: Sequence[str], rows: Sequence[Row], widest: Mapping[str, int]) -> None:
+    """Print a table in the terminal's width, or in full if there is none to fit."""
+    if not fills():
+        aligned(columns, rows, {name for name in columns if name not in _LEFT})
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim", expand="request" in columns)
     for column in columns:
-        right = column not in ("session", "agent", "started", "request", "project", "last")
-        widest = _WIDEST.get(column)
+        longest = max(cell_len(str(cell)) for cell in (column, *(row[column] for row in rows)))
+        width = min(longest, widest[column]) if column in widest else None
         table.add_column(
-            column, justify="right" if right else "left", no_wrap=True, overflow="ellipsis",
-            min_width=widest, max_width=widest, ratio=None if widest else 1,
+            column, justify="left" if column in _LEFT else "right", no_wrap=True, overflow="ellipsis",
+            min_width=width, max_width=width, ratio=1 if column == "request" else None,
         )  # fmt: skip
-    return table
+    for row in rows:
+        table.add_row(*(row[column] for column in columns))
+    OUT.print(table)

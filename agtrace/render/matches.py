@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.padding import Padding
@@ -10,12 +13,34 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, STYLES, fills, footer, nothing, plain, summary, when
+from agtrace.render.terminal import (
+    OUT,
+    STYLES,
+    age,
+    body,
+    fills,
+    footer,
+    line,
+    nothing,
+    plain,
+    plain_line,
+    summary,
+    when,
+)
+from agtrace.sessions.describing import Described
 from agtrace.text.next_call import NextCall
-from agtrace.text.numbers import counted
+from agtrace.text.numbers import counted, dollars, duration
+from agtrace.times import iso
 
-_WITH_AGENT, _WITH_TIME = 80, 60
-"""The terminal's width from which a session's line has room for these."""
+_WITH_AGENT, _WITH_PROJECT, _WITH_COST = 60, 70, 110
+"""The terminal's width from which a session's line has room for these, and for how long it lasted."""
+
+_AT_LEAST = re.compile(r"^Found at least [\d,]+ (\w+)")
+_KINDS = {
+    "User": "user", "Message": "message", "Reasoning": "thought", "ToolCall": "call", "ToolResult": "result",
+    "Notification": "notification", "TokenUsage": "tokens",
+}  # fmt: skip
+"""What the types of events are called."""
 
 _EVENT = 4
 """The columns of an event's index."""
@@ -24,29 +49,87 @@ _LINES_OF_GROUP = 3
 """The lines of a match that are shown under its session."""
 
 
-def matches(answer: dict[str, Any], next_calls: Sequence[NextCall], words: Sequence[str]) -> None:
-    """Print the matches of a search, or sessions with one match of each; `words` are highlighted in them."""
+def matches(
+    answer: dict[str, Any],
+    next_calls: Sequence[NextCall],
+    words: Sequence[str],
+    described: Mapping[str, Described],
+    *,
+    whole_ids: bool = False,
+) -> None:
+    """Print the matches of a search, or sessions with one match of each; `words` are highlighted in them.
+
+    `described` has the sessions that the answer names; with `whole_ids`, their ids are shown in full.
+    """
     data = answer["data"]
-    summary(answer)
+    OUT.print(Text(plain(_summary(answer)), style="bold"))
+    about = _Sessions(described, whole_ids)
     if best := data.get("best"):
-        _print_best(best, words)
+        _print_best(best, words, about)
         offer(next_calls)
         return
-    for match in data.get("matches", []):
-        _print_match(match, words)
+    _print_matches(data.get("matches", []), words, about)
     for session in data.get("sessions", []):
-        OUT.print(_session_line(session), no_wrap=True, overflow="ellipsis")
-        _print_match(session["match"], words, deep=2)
+        least = "at least " if session.get("matches_exact") is False else ""
+        found = f"{least}{session['matches']} match{'es' * (session['matches'] != 1)}"
+        line(about.line(session["session_id"], session.get("title") or session.get("snippet"), found))
+        _print_match(session["match"], words, about, deep=2)
     if not data.get("matches") and not data.get("sessions"):
         _print_words(data.get("words", []))
         if not offer(next_calls):
             nothing("Try a shorter piece of the text, exactly as it is in the log, or fewer filters.")
     if data.get("own_left_out"):
         nothing(f"left out: {counted(data['own_left_out'], 'event')} in which an agent asks agtrace (--own shows them)")
-    footer(answer)
+    footer(answer, has_all=True)
 
 
-def _print_best(best: dict[str, Any], words: Sequence[str]) -> None:
+class _Sessions:
+    """Lines about sessions: id, last activity, agent, project, how long, cost and title, as far as there is room."""
+
+    def __init__(self, described: Mapping[str, Described], whole_ids: bool) -> None:
+        self._described, self._whole_ids, self._now = described, whole_ids, time.time()
+
+    def id(self, id: str) -> str:
+        """Return an id as it is shown."""
+        known = self._described.get(id)
+        return plain_line(known.session_id if known and self._whole_ids else id)
+
+    def line(self, id: str, title: str | None, found: str = "", style: str = "bold") -> Text:
+        """Return a session on one line, its title last so that it is what gets cut at the line's end."""
+        text, known = Text(self.id(id), style=style), self._described.get(id)
+        width = OUT.width if fills() else 1_000
+        if known is not None:
+            lasted = (known.ended_at or 0) - (known.started_at or 0)
+            facts = (
+                (_WITH_COST, when(iso(known.started_at))[:10]),
+                (0, age(known.ended_at or known.started_at, self._now)),
+                (_WITH_AGENT, known.provider.removesuffix("_code")),
+                (_WITH_PROJECT, plain_line(known.project or "")),
+                (_WITH_COST, duration(lasted) if lasted > 0 else ""),
+                (_WITH_COST, dollars(known.cost_usd)),
+            )
+            for least, fact in facts:
+                text.append(f"  {fact}" if fact and width >= least else "", style="not bold dim")
+            title = known.title if known.title and not fills() else title
+        text.append(f"  {found}" if found else "", style="not bold green")
+        return text.append("  " + plain_line(title or "(no request)"), style="not bold")
+
+    def project_and_title(self, id: str) -> str:
+        """Return what tells the session of an event from others."""
+        known = self._described.get(id)
+        return "" if known is None else "  ".join(filter(None, (known.project, known.title)))
+
+
+def _summary(answer: dict[str, Any]) -> str:
+    """Return the summary; a number of matches that depends on how many are shown says nothing, and is left out."""
+    if not _AT_LEAST.match(str(answer["summary"])):
+        return str(answer["summary"])
+    shown = len(answer["data"].get("matches") or answer["data"].get("sessions") or ())
+    said = _AT_LEAST.sub(lambda found: counted(shown, found[1].removesuffix("s")), str(answer["summary"]))
+    return f"First {said}; there are more"
+
+
+def _print_best(best: dict[str, Any], words: Sequence[str], about: _Sessions) -> None:
     """Print sessions with their best events, then those that come after them, a line each."""
     if worked := best.get("worked"):
         place = f"{plain(worked['session_id'])}:{worked['succeeded']}"
@@ -58,32 +141,34 @@ def _print_best(best: dict[str, Any], words: Sequence[str]) -> None:
             before.append(f"{plain(worked['session_id'])}:{event_index}  ", style="bold")
             OUT.print(before.append(plain(command), style="not bold"))
     for session in best["sessions"]:
-        line = Text(plain(session["session_id"]), style="bold")
-        line.append(f"  {session.get('date') or ''}  {plain(session.get('project') or '')}", style="not bold dim")
-        line.append(f"  {plain(session['title'])}", style="not bold")
-        OUT.print(line, no_wrap=True, overflow="ellipsis")
-        OUT.print(Padding(_event_lines(session["hits"], words), (0, 0, 0, 2), expand=fills()))
-    for session_id, date, title in best["others"]:
-        OUT.print(Text(f"{plain(session_id)}  {date}  {plain(title)}", style="dim"), no_wrap=True, overflow="ellipsis")
+        line(about.line(session["session_id"], session["title"]))
+        _print_events(session["hits"], words, deep=2)
+    for session_id, _, title in best["others"]:
+        line(about.line(session_id, title, style="dim"))
 
 
 def around(answer: dict[str, Any], event_index: int, next_calls: Sequence[NextCall]) -> None:
     """Print the events around one, a line each."""
     summary(answer)
-    OUT.print(_event_lines(answer["data"]["around"], (), marked=event_index))
+    _print_events(answer["data"]["around"], (), marked=event_index)
     offer(next_calls)
     footer(answer)
 
 
-def _event_lines(lines: Sequence[tuple[int, str, str]], words: Sequence[str], marked: int | None = None) -> Table:
-    """Return events as a table: index, who speaks, text; the row of the marked one is bold."""
+def _print_events(
+    lines: Sequence[tuple[int, str, str]], words: Sequence[str], *, deep: int = 0, marked: int | None = None
+) -> None:
+    """Print events, a line each: index, who speaks, text; that of the marked one is bold."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", style="bold", min_width=_EVENT)
     table.add_column()
     for event_index, who, said in lines:
         text = Text(f"{plain(who)}  ", style="cyan") + _highlighted(plain(said), words)
+        if not fills():
+            OUT.print(Text(f"{'':{deep}}{event_index:>{_EVENT}}  {' '.join(text.plain.split())}"), soft_wrap=True)
         table.add_row(str(event_index), text, style="bold" if event_index == marked else "")
-    return table
+    if fills():
+        OUT.print(Padding(table, (0, 0, 0, deep)))
 
 
 def _highlighted(said: str, words: Sequence[str]) -> Text:
@@ -92,22 +177,32 @@ def _highlighted(said: str, words: Sequence[str]) -> Text:
     return text
 
 
-def _print_match(match: dict[str, Any], words: Sequence[str], deep: int = 0) -> None:
+def _print_matches(found: Sequence[dict[str, Any]], words: Sequence[str], about: _Sessions) -> None:
+    """Print events; one that several logs have, as a fork repeats what came before it, is printed once."""
+    for _, alike in groupby(found, key=lambda match: (match.get("timestamp"), match["event_type"], match["preview"])):
+        first, *copies = alike
+        _print_match(first, words, about)
+        if copies:
+            places = ", ".join(f"{about.id(copy['session_id'])}:{copy['event_index']}" for copy in copies)
+            body(Text(f"also at {places}", style="dim"), 2)
+
+
+def _print_match(match: dict[str, Any], words: Sequence[str], about: _Sessions, deep: int = 0) -> None:
     preview = match["preview"]
-    place = Text(f"{plain(match['session_id'])}:{match['event_index']}", style="bold")
-    place.append(f"  {when(match.get('timestamp'))}  {match['event_type']}", style="not bold dim")
+    place = Text(f"{about.id(match['session_id'])}:{match['event_index']}", style="bold")
+    kind = _KINDS.get(match["event_type"], match["event_type"])
+    place.append(f"  {when(match.get('timestamp'))}  {kind}", style="not bold dim")
     if preview.get("tool") or preview.get("kind"):
         place.append(f"  {plain(preview.get('tool') or preview['kind'])}", style="not bold cyan")
     if match.get("outcome"):
         place.append(f"  {match['outcome']}", style=f"not bold {STYLES.get(match['outcome'], '')}")
-    OUT.print(Padding(place, (0, 0, 0, deep), expand=fills()))
+    if not deep:
+        place.append(f"  {plain_line(about.project_and_title(match['session_id']))}", style="not bold dim")
+    line(Text(" " * deep) + place)
     text = plain(_preview_text(preview)).strip("\n")
-    body = Text(_around(text, words) if deep else text)
-    if words:
-        body.highlight_words(words, style="reverse", case_sensitive=False)
-    OUT.print(Padding(body, (0, 0, 0, deep + 2), expand=fills()))
+    body(_highlighted(_around(text, words) if deep else text, words), deep + 2)
     if match.get("error"):
-        OUT.print(Padding(Text(plain(match["error"]), style="red"), (0, 0, 0, deep + 2), expand=fills()))
+        body(Text(plain(match["error"]), style="red"), deep + 2)
 
 
 def _around(text: str, words: Sequence[str]) -> str:
@@ -116,19 +211,6 @@ def _around(text: str, words: Sequence[str]) -> str:
     found = (number for number, line in enumerate(lines) if any(word.casefold() in line.casefold() for word in words))
     first = max(next(found, 0) + 2 - _LINES_OF_GROUP, 0)
     return "\n".join(lines[first : first + _LINES_OF_GROUP])
-
-
-def _session_line(session: dict[str, Any]) -> Text:
-    """Return a session on one line, its title last so that it is what gets cut at the line's end."""
-    line = Text(plain(session["session_id"]), style="bold")
-    if OUT.width >= _WITH_AGENT:
-        line.append(f"  {session['provider'].removesuffix('_code')}", style="not bold")
-    if OUT.width >= _WITH_TIME:
-        line.append(f"  {when(session.get('start_time'))}", style="not bold")
-    least = "at least " if session.get("matches_exact") is False else ""
-    line.append(f"  {least}{session['matches']} match{'es' * (session['matches'] != 1)}", style="not bold green")
-    title = session.get("title") or session.get("snippet") or "(no request)"
-    return line.append("  " + " ".join(plain(title).split()), style="not bold")
 
 
 def _print_words(words: Sequence[dict[str, Any]]) -> None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, command, plain
-from agtrace.text.next_call import NextCall
+from agtrace.render.terminal import OUT, plain
+from agtrace.text.next_call import NextCall, command
 
 _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "list_sessions": ("sessions", ()),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agtrace_schema.analysis import Ending, Figures, Report, ReportedSession
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, command, figure, fills, heading, indented, left_out, plain
+from agtrace.render.terminal import OUT, STYLES, compact, figure, fills, heading, indented, left_out, plain
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
 from agtrace.text.lines import one_line
+from agtrace.text.next_call import command
 from agtrace.text.numbers import dollars, percent, short
 
 _ROWS = 5
@@ -116,7 +116,7 @@ def _changes(found: Report) -> None:
         verdict = change.verdict if change.verdict in _VERDICTS else ""
         table.add_row(Text(change.what), Text(verdict, style=style), *wording.values(change))
     if table.row_count:
-        OUT.print(Padding(table, (0, 0, 0, 2), expand=fills()))
+        OUT.print(indented(compact(table)))
     same = [change.what for change in found.changes if change.verdict == "same"]
     if same:
         OUT.print(indented(Text(f"changed no more than by chance: {', '.join(same)}", style="dim")))
@@ -134,7 +134,7 @@ def _failing_tools(found: Report) -> None:
         calls, sessions = ([figure(tool.calls)], [figure(tool.sessions)]) if wide else ([], [])
         rate = percent(tool.failed / max(tool.calls, 1))
         table.add_row(Text(plain(tool.tool)), Text(figure(tool.failed), style="red"), *calls, rate, *sessions)
-    OUT.print(Padding(table, (0, 0, 0, 2), expand=fills()))
+    OUT.print(indented(compact(table)))
     left_out("tools", _ROWS, len(failing))
 
 
@@ -148,7 +148,7 @@ def _findings(found: Report) -> None:
         findings = [figure(row.findings)] if wide else []
         critical = Text(figure(row.critical or None), style=STYLES["Critical"])
         table.add_row(wording.named(row.detector), figure(row.sessions), *findings, critical)
-    OUT.print(Padding(table, (0, 0, 0, 2), expand=fills()))
+    OUT.print(indented(compact(table)))
     left_out("detectors", _ROWS, len(found.detectors))
 
 
@@ -167,7 +167,7 @@ def _spent(found: Report) -> None:
     table = _table("model", ("tokens", "right"), *((("cost", "right"),) if priced else ()))
     for name, used, cost in models[:_ROWS]:
         table.add_row(Text(plain(name)), short(used), *((dollars(cost),) if priced else ()))
-    OUT.print(Padding(table, (0, 0, 0, 2), expand=fills()))
+    OUT.print(indented(compact(table)))
     left_out("models", _ROWS, len(models))
 
 
@@ -186,7 +186,7 @@ def _worst(sessions: Sequence[ReportedSession]) -> None:
         table.add_row(
             Text(plain(session.session_id), style="bold"), Text(str(session.score), style=_grade(session.score)), about
         )
-    OUT.print(Padding(table, (0, 0, 0, 2), expand=fills()))
+    OUT.print(indented(compact(table)))
     OUT.print()
     OUT.print(Text(plain(command("analyze", sessions[0].session_id)), style="bold"), soft_wrap=True)
 

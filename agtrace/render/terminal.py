@@ -5,13 +5,14 @@ Every string from a log goes through `plain`, so that none of its escape sequenc
 
 from __future__ import annotations
 
-import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -44,6 +45,15 @@ STYLES = {
     "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",
 }  # fmt: skip
 
+_INDENT = 2
+_UNLIMITED = 100_000
+_DAY = 86_400
+_AGES = (
+    (730 * _DAY, 365 * _DAY, "y"), (90 * _DAY, 30 * _DAY, "mo"), (21 * _DAY, 7 * _DAY, "w"), (_DAY, _DAY, "d"),
+    (3_600, 3_600, "h"), (60, 60, "m"),
+)  # fmt: skip
+"""From how many seconds on an age is given in a unit, and how many seconds that is."""
+
 Row = dict[str, str | Text]
 """A row of a table, by column."""
 
@@ -63,10 +73,44 @@ def plain_line(text: str) -> str:
     return unbroken(text)
 
 
-def command(name: str, *places: str, options: Sequence[str] = ()) -> str:
-    """Return a command of agtrace to paste. Ids come from logs, so they are quoted for a shell and never options."""
-    given = [*options, "--", *places] if any(place.startswith("-") for place in places) else [*places, *options]
-    return shlex.join(["agtrace", name, *given])
+def line(text: Text) -> None:
+    """Print a text on one line, which is cut only if there is a width to keep to."""
+    if fills():
+        OUT.print(text, no_wrap=True, overflow="ellipsis")
+    else:
+        OUT.print(text, soft_wrap=True)
+
+
+def body(text: Text, deep: int) -> None:
+    """Print a text with an indentation; its lines are wrapped only if there is a width to keep to."""
+    if fills():
+        OUT.print(Padding(text, (0, 0, 0, deep)))
+    else:
+        for part in text.split("\n", allow_blank=True):
+            OUT.print(Text(" " * deep) + part, soft_wrap=True)
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Row], right: Collection[str]) -> None:
+    """Print a table in full, whatever its width: columns with two spaces between them, and nothing after the last."""
+    cells = [[name, *(str(row[name]) for row in rows)] for name in columns]
+    widths = [max(map(cell_len, column)) for column in cells]
+    for row in zip(*cells, strict=True):
+        padded = []
+        for name, width, cell in zip(columns, widths, row, strict=True):
+            space = " " * (width - cell_len(cell))
+            padded.append(f"{space}{cell}" if name in right else f"{cell}{space}")
+        OUT.print(Text("  ".join(padded).rstrip()), soft_wrap=True)
+
+
+def age(at: int | None, now: float) -> str:
+    """Format how long ago a moment was, in milliseconds since 1970 UTC: `now`, `5m`, `3h`, `2d`, `6w`, `8mo`, `2y`."""
+    if at is None:
+        return ""
+    seconds = now - at / 1000
+    for least, size, unit in _AGES:
+        if seconds >= least:
+            return f"{int(seconds // size)}{unit}"
+    return "now"
 
 
 def summary(answer: dict[str, Any]) -> None:
@@ -79,11 +123,11 @@ def nothing(advice: str) -> None:
     OUT.print(Text(advice, style="dim"))
 
 
-def footer(answer: dict[str, Any]) -> None:
-    """Print how to continue, if there is more."""
+def footer(answer: dict[str, Any], *, has_all: bool = False) -> None:
+    """Print how to continue, if there is more; `has_all` tells whether the command has --all."""
     following = answer.get("pagination", {}).get("next_cursor")
     if following:
-        OUT.print(Text(f"more: --cursor {following}", style="dim"), soft_wrap=True)
+        OUT.print(Text(f"more: --cursor {following}{', or --all' * has_all}", style="dim"), soft_wrap=True)
 
 
 def heading(text: str) -> None:
@@ -98,9 +142,17 @@ def left_out(what: str, shown: int, total: int) -> None:
         OUT.print(indented(Text(f"... and {total - shown} more {what}", style="dim")))
 
 
+def compact(table: Table) -> Table:
+    """Let a table be no wider than its content, if there is room for all of it: columns far apart are hard to read."""
+    table.expand = False
+    whole = Measurement.get(OUT, OUT.options.update(max_width=_UNLIMITED), table).maximum
+    table.expand = whole > OUT.width - _INDENT
+    return table
+
+
 def indented(text: Text | Table) -> Any:
     """Indent a text or a table by two columns."""
-    return Padding(text, (0, 0, 0, 2), expand=fills())
+    return Padding(text, (0, 0, 0, _INDENT), expand=fills())
 
 
 def entry(label: str, body: Text, *, deep: int = 0) -> None:

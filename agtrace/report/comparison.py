@@ -40,7 +40,7 @@ class Periods(NamedTuple):
         """Say what is compared with what."""
         first, boundary, last = (minute(moment) for moment in (self.before[0], self.now[0], self.now[1]))
         if self.halves:
-            return f"the later half, {boundary} to {last}, with the earlier half, from {first} (UTC)"
+            return f"the second half of the period, {boundary} to {last}, with the first half, from {first} (UTC)"
         return f"{boundary} to {last} with the same length of time before, from {first} (UTC)"
 
 

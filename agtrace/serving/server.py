@@ -96,6 +96,7 @@ TEMPLATES = types.ListResourceTemplatesResult(
             ("analysis/{session}", "analysis", "Analysis", "A session's score and every finding."),
             ("report/{since}", "report", "Report", "The health of all sessions since a time, such as 7d."),
             ("lessons/{project}", "lessons", "Lessons", "What keeps failing in a project, and what worked in the end."),
+            ("why/{+place}", "why", "Why", "Which session wrote a file, or FILE:LINE of it, and for which request."),
             ("metrics/{since}", "metrics", "Metrics", "The requests that were answered since a time, such as 1d."),
         )
     ]

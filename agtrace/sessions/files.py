@@ -40,7 +40,7 @@ def touched_files(
     """Return the files of a session, keyed so that sessions of one project can be compared."""
     found: dict[str, Access] = {}
     for file in files.touched(connection, session.id, then):
-        path = file_key(file.path, session.cwd, _checkout(session) if same_project else None)
+        path = file_key(file.path, session.cwd, checkout_of(session) if same_project else None)
         before = found.get(path, Access(0, 0))
         found[path] = Access(before.reads + file.reads, before.writes + file.writes)
     return found
@@ -61,7 +61,7 @@ def file_key(path: str, cwd: str | None, checkout: str | None) -> str:
     return (path[len(start) :] or ".") if rules.join(path, "").startswith(start) else path
 
 
-def _checkout(session: Session) -> str | None:
+def checkout_of(session: Session) -> str | None:
     """Return the folder of a session's project: its worktree, the project's root, or else its working directory."""
     cwd, root = session.cwd, session.root_path
     if cwd is None:

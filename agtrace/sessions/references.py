@@ -1,4 +1,4 @@
-"""References: `ax://` addresses of sessions, events, analyses, reports, lessons, metrics, outputs and the status."""
+"""References: `ax://` addresses of sessions, events, analyses, reports, lessons, files, metrics, outputs, status."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _FORMS = {
     "analysis": re.compile(r"ax://analysis/(?P<session>.+)"),
     "report": re.compile(r"ax://report(?:/(?P<since>[\w:.+-]{1,40}))?"),
     "lessons": re.compile(r"ax://lessons(?:/(?P<project>[^?]{1,200}))?(?:\?since=(?P<since>[\w:.+-]{1,40}))?"),
+    "why": re.compile(r"ax://why/(?P<file>.+?)(?::(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?)?"),
     "metrics": re.compile(r"ax://metrics(?:/(?P<since>[\w:.+-]{1,40}))?"),
     "health": re.compile(r"ax://health"),
     "exec": re.compile(rf"{REFERENCE}(?P<output>[0-9a-f]{{16}})"),
@@ -23,7 +24,7 @@ _FORMS = {
 class Reference(NamedTuple):
     """The target of a reference."""
 
-    kind: Literal["session", "event", "analysis", "report", "lessons", "metrics", "health", "exec"]
+    kind: Literal["session", "event", "analysis", "report", "lessons", "why", "metrics", "health", "exec"]
     session: str = ""
     event_index: int = 0
     since: str | None = None
@@ -32,6 +33,9 @@ class Reference(NamedTuple):
     """The project that lessons are about, as in the arguments of list_sessions; None for all."""
     output: str = ""
     """The id of an output that `agtrace prune` keeps for a day."""
+    file: str = ""
+    lines: tuple[int, int] | None = None
+    """The lines of the file that are meant; None for the whole file."""
 
 
 def parse(text: str) -> Reference:
@@ -40,8 +44,13 @@ def parse(text: str) -> Reference:
         if found := form.fullmatch(text.strip()):
             parts = found.groupdict()
             place = parts.get("session", ""), int(parts.get("event", 0)), parts.get("since"), parts.get("project")
-            return Reference(kind, *place, parts.get("output", ""))  # type: ignore[arg-type]
+            of_file = parts.get("file", ""), _lines(parts.get("first"), parts.get("last"))
+            return Reference(kind, *place, parts.get("output", ""), *of_file)  # type: ignore[arg-type]
     raise InvalidArtifactRef(text)
+
+
+def _lines(first: str | None, last: str | None) -> tuple[int, int] | None:
+    return None if first is None else (int(first), int(last or first))
 
 
 def session_in(text: str) -> str:

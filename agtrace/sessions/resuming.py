@@ -1,4 +1,4 @@
-"""How a session is continued: by the agent's own command, in the folder where it ran."""
+"""How a session is continued: the agent's own command, and the folder where it ran."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 
-from agtrace.problems import NotResumable
 from agtrace.sessions.query import short_id
 
 
@@ -18,28 +17,38 @@ class Resuming(NamedTuple):
     """How a session is continued."""
 
     command: list[str]
+    """Empty if it can't be continued."""
     folder: str | None
     log_gone: bool
     """Whether the agent has deleted the log, so that it doesn't know the session any more."""
     parent_of: str | None
     """The sub-agent that was asked for: only the session that started it can be continued."""
+    why_not: str | None
+    """Why it can't be continued."""
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why the agent will not continue it, as far as that is known; None if nothing is in its way."""
+        return "its log is gone: the agent doesn't know it any more" if self.log_gone else self.why_not
 
     @property
     def line(self) -> str:
-        """The command as a line for a shell."""
-        line = " ".join(map(shlex.quote, self.command))
-        return line if self.folder is None else f"cd {shlex.quote(self.folder)} && {line}"
+        """The command as it is pasted into a shell, after a change to the folder; empty if there is none."""
+        typed = shlex.join(self.command)
+        return typed if self.folder is None or not typed else f"cd {shlex.quote(self.folder)} && {typed}"
 
 
 def resuming(connection: sqlite3.Connection, asked: Session) -> Resuming:
-    """Return how a session is continued; a sub-agent, by the session that started it. Raises `NotResumable`."""
+    """Return how a session is continued; a sub-agent, in the session that started it."""
     found = asked
     while found.kind == "subagent" and found.parent_session is not None:
         (found,) = sessions.in_rows(connection, [found.parent_session])
-    shown = short_id(connection, asked.uid)
     agent = AGENTS[found.provider]
-    if not agent.resumes or found.kind == "subagent":
-        why = "its parent is unknown" if agent.resumes else f"{agent.title} has no command for it"
-        raise NotResumable(f"{shown} can't be continued: {why}")
-    command = [agent.command, *agent.resumes, found.own_id]
-    return Resuming(command, found.cwd, bool(found.gone), None if asked is found else shown)
+    why_not = None
+    if not agent.resumes:
+        why_not = f"{agent.title} has no command for it"
+    elif found.kind == "subagent":
+        why_not = "its parent is unknown"
+    command = [] if why_not else [agent.command, *agent.resumes, found.own_id]
+    parent_of = None if asked is found else short_id(connection, asked.uid)
+    return Resuming(command, found.cwd, bool(found.gone), parent_of, why_not)

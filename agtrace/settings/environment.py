@@ -61,6 +61,22 @@ def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, boo
     return user_config_path("agtrace", appauthor=False) / "config.toml", False
 
 
+def pager(environment: Mapping[str, str] | None = None) -> tuple[str, Mapping[str, str]]:
+    """Return the shell command of the user's pager, empty if there is to be none, and the environment to run it in.
+
+    As for git and man, `PAGER` names it; `less` shows colours, and ends at once if everything fits on one screen.
+    """
+    values = given(environment)
+    return values.get("PAGER", "less -R").strip(), {"LESS": "FRX", **values}
+
+
+def for_git(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    """Return the environment for git in a folder that nobody vouches for: it asks nothing, and reaches nowhere."""
+    kept = {name: value for name, value in given(environment).items() if not name.startswith("GIT_")}
+    safe = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    return {**kept, **safe, "LC_ALL": "C"}
+
+
 def at_home(given: str | Path) -> Path:
     """Return a path with the home folder in the place of `~`, unless that is somebody's who is not known here."""
     try:

@@ -1,8 +1,9 @@
-"""The next call that an answer suggests, as data: agents read it as text, people as a command."""
+"""The next call that an answer suggests, as data: agents read it as text, people as a command to paste."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -66,3 +67,9 @@ def calls_in(hint: Hint | None) -> tuple[NextCall, ...]:
 def text_of(hint: Hint) -> str:
     """Return a hint as agents read it."""
     return "".join(map(str, hint)) if isinstance(hint, tuple) else str(hint)
+
+
+def command(name: str, *places: str, options: Sequence[str] = ()) -> str:
+    """Return a command of agtrace to paste. Ids come from logs, so they are quoted for a shell and never options."""
+    given = [*options, "--", *places] if any(place.startswith("-") for place in places) else [*places, *options]
+    return shlex.join(["agtrace", name, *given])

@@ -1,4 +1,4 @@
-"""What an artifact_ref refers to, as text: events, sessions, analyses, reports, lessons, metrics, outputs, status."""
+"""What an artifact_ref refers to, as text: events, sessions, analyses, reports, lessons, files ..."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
@@ -23,7 +24,7 @@ from agtrace.shaping.output import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.text.chunking import line_count
 from agtrace.text.kept_texts import REFERENCE, KeptTexts
-from agtrace.text.lines import named
+from agtrace.text.lines import named, named_path
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
@@ -120,7 +121,7 @@ class _Opening:
             budget=budget_of(self.wanted),
             hint=given.hint,
             reference=given.frame["ref"],
-            untrusted=self.row is not None or self.reference.kind in ("report", "lessons", "exec"),
+            untrusted=self.row is not None or self.reference.kind in ("report", "lessons", "why", "exec"),
         )
 
 
@@ -244,6 +245,25 @@ def _lessons(opening: _Opening) -> Reply:
     return opening.reply(f"{counted(len(found.lessons), 'lesson')} from {found.selection}", given)
 
 
+def _why(opening: _Opening) -> Reply:
+    """Answer with who wrote a file that some session named. Raises `InvalidParameter` or `InvalidRange`."""
+    from agtrace.report.authorship.why import why
+    from agtrace.report.authorship.wording import text
+
+    context, file, lines = opening.context, opening.reference.file, opening.reference.lines
+    path = Path(file) if Path(file).exists() else Path("/", file)
+    found = printed(why(context.connection, path, lines, named_only=True))
+    known = [part.session for part in found.lines or ()] + [each.session for each in found.sessions or ()]
+    hint: Hint = call(TOOL.name, ref="ax://health").saying("shows whether the index is complete", kilobytes(0, 2_048))
+    newest = next(filter(None, known), None)
+    if newest is not None and newest.event is not None:
+        hint = call(TOOL.name, ref=newest.event).saying("opens the call", kilobytes(0, 2_048))
+    place = "" if lines is None else f":{lines[0]}" + (f"-{lines[1]}" if lines[1] > lines[0] else "")
+    given = opening.text(f"ax://why/{file}{place}", hint, text(found))
+    sessions = len({session.id for session in known if session is not None})
+    return opening.reply(f"Who wrote {named_path(file, 60)}{place}: {counted(sessions, 'session')}", given)
+
+
 def _metrics(opening: _Opening) -> Reply:
     """Answer with the figures of the requests since a time, by tool."""
     context, since = opening.context, opening.reference.since
@@ -293,6 +313,7 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
     "analysis": _analysis,
     "report": _report,
     "lessons": _lessons,
+    "why": _why,
     "metrics": _metrics,
     "health": _health,
     "exec": _exec,
@@ -302,8 +323,8 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
 TOOL = Tool(
     "read_artifact",
     "Read a reference",
-    "What an artifact_ref refers to, as text: an event, a session, an analysis; ax://report/7d (health, last 7 "
-    "days), ax://lessons, ax://health.",
+    "What an artifact_ref refers to, as text: event, session, analysis; ax://report/7d (last 7 days), ax://lessons, "
+    "ax://health, ax://why/FILE:LINE.",
     ReadArtifact,
     answer,
 )

@@ -48,15 +48,28 @@ class Terminal:
         self.text += data.decode(errors="replace")
         return bool(data)
 
+    def _readable(self, pressing: str) -> bool:
+        """Press keys, if any, until there is something to read; return whether to look again."""
+        if not pressing or select.select([self._terminal], [], [], 0.1)[0]:
+            return False
+        self.press(pressing)
+        return True
+
     @property
     def plain(self) -> str:
         return re.sub(r"\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]", "", self.text)
 
+    @property
+    def shown(self) -> str:
+        """The same, its lines ended as anywhere."""
+        return self.plain.replace("\r", "")
+
     def press(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
 
-    def end(self) -> int:
-        while self._read():
+    def end(self, pressing: str = "") -> int:
+        """Wait for the end; the keys are pressed again and again, as what reads them may throw some away."""
+        while self._readable(pressing) or self._read():
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 

@@ -138,7 +138,7 @@ def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search
         ("sessions", "list_sessions"), ("search", "search_event_previews"), ("count", "count_events"),
     ):  # fmt: skip
         named["group_by"] = "by" if command == "count" else "by-session"
-        shown = agtrace_here(command, "--help").out
+        shown = agtrace_here(command, "--help").out.replace("-n, --limit", "--limit")
         fields = TOOLS[tool].arguments.model_fields
         options = [
             f"--{named.get(name, name.replace('_', '-'))}" for name in fields if (command, name) not in _NOT_OFFERED

@@ -35,15 +35,13 @@ READING = [
     (["sessions", "--provider", "gemini"], ["Found 2 sessions", "338b9da1", "ccde789b"]),
     (["sessions", "--limit", "2"], ["more: --cursor "]),
     (["sessions", "--since", "2026-11-01", "--until", "2026-11-05"], ["Found 1 session", LARGE]),
-    (["show", LARGE], ["44 turns", "turn 0", "claude_code", "/home/mira/projects/tidepool"]),
+    (["show", LARGE], ["44 turns", "turn 0", "Claude Code", "cd /home/mira/projects/tidepool && claude --resume"]),
     (["show", LARGE, "--turn", "22"], ["turn 22"]),
     (["show", LARGE, "--turns", "--reasoning"], ["turn 0", "turn 43"]),
     (["show", f"{LARGE}:0"], [f"{LARGE}"]),
     (["search", "database is locked"], ["Best matches by words", f"{LARGE}  2026-11-03"]),
-    (["search", "database is locked", "--newest"], ["database is locked", f"{LARGE}:853", "ToolResult  Bash  failed"]),
-    (["search", "zebra quagga"], ["Found 0 events"]),
+    (["search", "database is locked", "--newest"], ["database is locked", f"{LARGE}:853", "result  Bash  failed"]),
     (["search", "locked", "--newest", "--tool", "Bash", "--failed", "--type", "ToolResult"], ["Found", "failed"]),
-    (["search", "[bold]markup[/bold]", "--session", LARGE], ["Found 0 events containing '[bold]markup[/bold]'"]),
     (["analyze", FAILING], ["health", "of 100"]),
     (["setup", "claude"], ["claude mcp add", "mcpServers"]),
     (["setup", "codex"], ["codex mcp add", "mcp_servers"]),
@@ -94,6 +92,14 @@ def test_the_doctor_exits_with_0_where_all_is_well(tmp_path: Path) -> None:
     assert (said.code, said.json()["trouble"]) == (0, [])
 
 
+@pytest.mark.parametrize("query", ["zebra quagga", "[bold]markup[/bold]"])
+def test_a_search_without_a_match_exits_with_1_as_grep_does(query: str, indexed: Path) -> None:
+    for options in ([], ["--newest"], ["--by-session"]):
+        said = agtrace_here("search", query, "--session", LARGE, *options)
+        assert (said.code, said.err) == (1, "") and f"containing {query!r}" in said.out
+    assert agtrace_here("search", query, "--json").code == 1
+
+
 def test_json_can_be_followed_page_by_page(indexed: Path) -> None:
     found, cursor = [], []
     while True:
@@ -136,7 +142,9 @@ def test_every_command_and_setting_is_in_the_help() -> None:
         (["no-such-command"], "No such command"),
         (["sessions", "--colour"], "No such option"),
         (["sessions", "--provider", "aider"], "'aider' is not one of"),
-        (["sessions", "--limit", "51"], "limit exceeds maximum of 50"),
+        (["sessions", "--limit", "51", "--json"], "limit exceeds maximum of 50"),
+        (["sessions", "--all", "--json"], "--all can't be combined with --json"),
+        (["sessions", "--min-tokens", "many"], "expected a number such as 50000"),
         (["sessions", "--limit", "none"], "not a valid integer"),
         (["sessions", "--since", "whenever"], "since"),
         (["sessions", "--project", "xyz"], "project"),
@@ -149,7 +157,7 @@ def test_every_command_and_setting_is_in_the_help() -> None:
         (["show", f"{LARGE}:999999"], "Event index 999999 out of bounds"),
         (["show", f"{LARGE}:last"], "expected SESSION:NUMBER"),
         (["show", LARGE, "--turn", "9999"], "9999"),
-        (["show", LARGE, "--turn", "-1"], "turn_index"),
+        (["show", LARGE, "--turn", "-1"], "-1 is not in the range"),
         (["analyze", "zzzzzzzz"], "Session not found: zzzzzzzz"),
         (["search", "x" * 3000], "query"),
         (["search"], "Missing argument"),

@@ -45,7 +45,7 @@ def test_forget_says_what_goes_and_what_stays(indexed: Path) -> None:
     lines = said.out.splitlines()
     assert lines[0] == "1 session and 1 sub-agent with 75 events, 2026-10-20T09:15 to 2026-10-20T09:24 UTC"
     assert lines[1].strip() == "Surge warnings on the map"
-    assert f"{WITH_AGENT}.jsonl" in said.out and "stay where they are" in said.out
+    assert f"{WITH_AGENT}.jsonl" in said.out and "are not deleted" in said.out
     assert lines[-1] == "forgotten: nothing of it is left in the index"
     assert (SAMPLES / "claude" / "projects" / "-home-mira-projects-tidepool" / f"{WITH_AGENT}.jsonl").exists()
 

@@ -131,7 +131,7 @@ def test_every_section_has_its_place(indexed: Path) -> None:
     said = agtrace_here("show", SURGE, "--sections", "session,stats,children,turns,models").out
     headings = ["session", "stats", "children: 1", "turns: 6", "models: 1"]
     assert [line for line in said.splitlines() if line in headings] == headings
-    for text in ("surge-map", "252.5k tokens", "agent-a3", "turn 5", "claude-opus-4-5-20251101"):
+    for text in ("surge-map", "253k tokens", "agent-a3", "turn 5", "claude-opus-4-5-20251101"):
         assert text in said
     assert "total" not in said
 
@@ -140,11 +140,13 @@ def test_the_turns_with_failures_are_named_above_all_turns(indexed: Path) -> Non
     failing = answer_of("show", LARGE)["data"]["failing_turns"]
     first, *_ = failing["turns"]
     line = next(
-        line for line in agtrace_here("show", LARGE).out.splitlines() if line.startswith("tools failed in turns")
+        line
+        for line in agtrace_here("show", LARGE, "--level", "summary").out.splitlines()
+        if line.startswith("tools failed in turns")
     )
     assert line.startswith(f"tools failed in turns {first}, ")
     assert line.endswith(f" and {failing['total'] - len(failing['turns'])} more")
-    assert "tools failed in turn 0\n" in agtrace_here("show", SURGE).out
+    assert "tools failed in turn 0\n" in agtrace_here("show", SURGE, "--level", "summary").out
 
 
 def test_a_failed_call_says_what_became_of_it(indexed: Path) -> None:
@@ -194,9 +196,13 @@ def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_ru
 def test_health_tells_how_the_index_is(indexed: Path) -> None:
     said = agtrace_here("health")
     assert (said.code, said.err) == (0, "")
-    assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +19 *$", said.out, re.M)
-    read = agtrace_here("read", "ax://health").out
-    assert json.loads(read.partition("\n\n")[2])["index"]["sessions"] == 19
+    assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +23 *$", said.out, re.M)
+    assert agtrace_here("read", "ax://health").out == said.out
+    assert json.loads(agtrace_here("read", "ax://health", "--json").json()["data"]["text"])["index"]["sessions"] == 23
+
+
+def test_what_is_json_to_an_agent_is_printed_for_a_person(indexed: Path) -> None:
+    assert agtrace_here("read", f"ax://analysis/{LARGE}").out == agtrace_here("analyze", LARGE).out
 
 
 # -- the width of the terminal -------------------------------------------------------------------------
@@ -223,7 +229,7 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
         ["sessions"],
         ["search", "潮汐", "--by-session"],
         ["search", "潮汐 x", "--words", "event"],
-        ["show", "aaaaaaaa"],
+        ["show", "aaaaaaaa", "--level", "summary"],
         ["show", "aaaaaaaa", "--sections", sections],
     ):
         said = agtrace_here(*command, COLUMNS=str(columns))

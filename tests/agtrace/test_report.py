@@ -204,7 +204,7 @@ def test_without_a_beginning_the_later_half_is_compared_with_the_earlier_one(tmp
         session(tmp_path / "logs", 10 + number, day=9 - number % 3, failures=number % 2)
     indexed_logs(tmp_path / "logs")
     report = reported()
-    assert "the later half, " in report["compared"]
+    assert "the second half of the period, " in report["compared"]
     assert (report["before"]["sessions"], report["later"]["sessions"], report["figures"]["sessions"]) == (6, 6, 12)
     assert verdicts(report)["mean score"] == verdicts(report)["failed tool calls"] == "better"
     assert re.search(r"mean score +better ", agtrace_here("report").out)

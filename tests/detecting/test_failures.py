@@ -48,7 +48,7 @@ def test_failed_calls_name_the_rate_and_the_probes() -> None:
     for _ in range(2):
         told.run("grep -r x src", "Exit code 1", code=1)
     (finding,) = find_failed_calls(told.history)
-    assert finding.message == "6 of 10 Bash calls failed (60%), including 2 probes whose answer was no"
+    assert finding.message == "6 of 10 Bash calls failed (60%), including 2 probes that answered “no”"
     assert (finding.count, finding.severity) == (6, "Warning")
 
 

@@ -202,7 +202,13 @@ def _typed(hostile: Asker) -> Iterator[list[str]]:
     yield ["watch", "--once", "--within", "9999d"]
     yield from (["compare", one, two] for one, two in itertools.pairwise(sessions))
     for uid in sessions:
-        yield from (["show", uid], ["show", uid, "--turns", "--reasoning"], ["analyze", uid], ["reasoning", uid])
+        yield from (
+            ["show", uid],
+            ["show", uid, "--all"],
+            ["show", uid, "--turns", "--reasoning"],
+            ["analyze", uid],
+            ["reasoning", uid],
+        )
         yield ["forget", uid, "--dry-run"]
         yield ["show", uid, "--sections", "session,stats,turns,tools,files,failures,models,children"]
         yield from (["show", f"{uid}:{number}"] for number in (2, 5, 8))

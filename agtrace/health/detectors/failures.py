@@ -174,7 +174,7 @@ def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
     rate, probes, told = len(failed) / len(calls), len(failed) - len(real), sum(call.told_by_text for call in failed)
     message = f"{len(failed):,} of {counted(len(calls), f'{tool_named(tool)} call')} failed ({rate:.0%})"
     if probes:
-        message += f", including {counted(probes, 'probe')} whose answer was no"
+        message += f", including {counted(probes, 'probe')} that answered “no”"
     if told:
         message += f"; for {'it' if len(failed) == 1 else f'{told:,} of them'} only the output says so"
     return Finding(

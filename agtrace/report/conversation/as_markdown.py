@@ -17,6 +17,11 @@ _LINES = 6
 _LINE = 240
 """The most characters of each of them."""
 
+OF_THE_PROGRAM = "text of the agent's program"
+"""What the program of an agent added."""
+
+_PLURALS = {OF_THE_PROGRAM: "texts of the agent's program", "line of tools": "lines of tools", "summary": "summaries"}
+
 
 def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
     """Yield the head, given what was masked."""
@@ -31,7 +36,7 @@ def body(about: Head, items: Iterable[Item], *, thinking: bool, tools: bool) -> 
     for item in items:
         match item:
             case Passed():
-                left["text of the agent's program"] += 1
+                left[OF_THE_PROGRAM] += 1
                 continue
             case Folded() if not thinking:
                 left["thought" if item.label == "Thinking" else "summary"] += 1
@@ -89,14 +94,18 @@ def _shortened(call: Execution, left: Counter[str]) -> Iterator[str]:
     left["line of tools"] += more + arguments
 
 
-def _left_out(left: Counter[str]) -> Iterator[str]:
+def _left_out(left: Mapping[str, int]) -> Iterator[str]:
     """Yield what the conversation doesn't show."""
-    plural = {"text of the agent's program": "texts of the agent's program", "line of tools": "lines of tools",
-              "summary": "summaries"}  # fmt: skip
-    named = [
-        counted(number, what) if what not in plural or number == 1 else f"{number:,} {plural[what]}"
+    said = left_out(left)
+    if said:
+        yield f"\n---\n\n*Left out: {said}.*\n"
+
+
+def left_out(left: Mapping[str, int]) -> str:
+    """Say how much a conversation doesn't show, given the numbers by noun; empty if that is nothing."""
+    named = (
+        counted(number, what) if what not in _PLURALS or number == 1 else f"{number:,} {_PLURALS[what]}"
         for what, number in left.items()
         if number
-    ]
-    if named:
-        yield f"\n---\n\n*Left out: {', '.join(named)}.*\n"
+    )
+    return ", ".join(named)

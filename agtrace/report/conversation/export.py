@@ -10,16 +10,13 @@ from enum import StrEnum
 from itertools import chain
 from tempfile import SpooledTemporaryFile
 
-from agtrace_indexer.index.questions import turns
 from agtrace_indexer.index.questions.sessions import Session
 
 from agtrace.report.conversation import as_lines, as_markdown
 from agtrace.report.conversation.cleaning import Cleaner, home_in
 from agtrace.report.conversation.head import head
-from agtrace.report.conversation.telling import Part, told
+from agtrace.report.conversation.telling import part_of, told
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.query import last_event_of
-from agtrace.sessions.turns import check_turn
 
 _IN_MEMORY = 4_000_000
 """Bytes beyond which the conversation is kept in a temporary file, which has no name and ends with the process."""
@@ -65,7 +62,7 @@ def export(
 
     Raises `InvalidRange` for turns that the session doesn't have.
     """
-    part = _part(connection, session, wanted.turns)
+    part = part_of(connection, session, wanted.turns)
     homes = (home, home_in(session.cwd), home_in(session.root_path))
     cleaner = Cleaner(homes, verbatim=wanted.form is Form.JSONL)
     if wanted.form is Form.JSONL:
@@ -83,21 +80,6 @@ def export(
 
     body = _kept(as_page.body(about, items))
     return Exported(chain(as_page.head(about, cleaner.masked), body), cleaner.masked)
-
-
-def _part(connection: sqlite3.Connection, session: Session, asked: tuple[int | None, int | None]) -> Part:
-    """Return where the turns that were asked for begin. Raises `InvalidRange`."""
-    last = last_event_of(connection, session)
-    if asked == (None, None):
-        return Part(0, last, None)
-    first_turn, last_turn = asked[0] or 0, asked[1]
-    newest = turns.last(connection, session.id)
-    for turn in (first_turn if asked[0] is not None else None, last_turn):
-        if turn is not None:
-            check_turn(connection, session, turn)
-    found = turns.page(connection, session.id, from_turn=first_turn, last_event=last, most=1)
-    begins = found[0].first_event if found else 0
-    return Part(begins, last, (first_turn, newest or 0 if last_turn is None else last_turn))
 
 
 def _kept(pieces: Iterable[str]) -> Iterator[str]:

@@ -8,14 +8,17 @@ from typing import NamedTuple
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.model import dump
 
 from agtrace.report.conversation.cleaning import Cleaner, said
+from agtrace.sessions.landmarks import said as told
 from agtrace.sessions.listing import session_head
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.turns import last_outcome, why_unknown
 from agtrace.text.lines import LABEL, PATH
 from agtrace.text.numbers import counted, dollars, seconds
+from agtrace.times import iso
 
 _ENDED = {
     "success": "the model had the last word",
@@ -43,6 +46,8 @@ class Head(NamedTuple):
     agent: str
     """The agent's display name."""
     facts: list[Fact]
+    began: str | None
+    """The time in ISO form."""
 
 
 def head(
@@ -56,8 +61,8 @@ def head(
     """Return the head of a session of which only some turns may be told."""
     agent = AGENTS[session.provider].title
     title = cleaner.line(session.title or session.snippet or "", LABEL * 2)
-    facts = _facts(connection, session, turns, cleaner, prices)
-    return Head(title or "Untitled session", agent, [*facts, Fact("Ended", _ended(connection, session))])
+    facts = [*_facts(connection, session, turns, cleaner, prices), Fact("Ended", ended(connection, session))]
+    return Head(title or "Untitled session", agent, facts, iso(session.started_at))
 
 
 def masked(found: Mapping[str, int]) -> Fact:
@@ -96,12 +101,15 @@ def _facts(
         yield Fact("Cost", f"{dollars(stats.cost_usd)}{made}")
     calls = counted(stats.tool_calls, "tool call") + (f", {stats.failed_calls:,} failed" if stats.failed_calls else "")
     yield Fact("Size", f"{counted(stats.total_turns, 'turn')}, {calls}")
+    if stats.done:
+        yield Fact("Done", told(dump(stats.done)))
     if turns is not None:
         shown = f"only turn {turns[0]}" if turns[0] == turns[1] else f"only turns {turns[0]} to {turns[1]}"
         yield Fact("Shown", shown)
 
 
-def _ended(connection: sqlite3.Connection, session: Session) -> str:
+def ended(connection: sqlite3.Connection, session: Session) -> str:
+    """Return how a session ended, as words."""
     outcome = last_outcome(connection, session)
     return _ENDED[why_unknown(connection, session) if outcome == "unknown" else outcome]
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.events.searchable_text import without_preface
-from agtrace_indexer.index.questions import events, sessions
+from agtrace_indexer.index.questions import events, sessions, turns
 from agtrace_indexer.index.questions.events import Placed
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_reader
@@ -21,8 +21,9 @@ from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType, Outcome, UserKind
 
 from agtrace.report.conversation.cleaning import Cleaner
-from agtrace.sessions.query import short_id
+from agtrace.sessions.query import last_event_of, short_id
 from agtrace.sessions.steps import telling_argument
+from agtrace.sessions.turns import check_turn
 from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.lines import LABEL, NO_TOOL
 from agtrace.times import iso
@@ -74,6 +75,8 @@ class Folded(NamedTuple):
 
     label: str
     text: str
+    event: int
+    """Its index in the session."""
 
 
 class Execution(NamedTuple):
@@ -91,6 +94,8 @@ class Execution(NamedTuple):
     """Of a failed call, the line that tells why."""
     agent: str | None
     """The id of the sub-agent that it started."""
+    event: int
+    """The index of the call in the session, or that of the result if there is no call."""
 
 
 class Mark(NamedTuple):
@@ -104,6 +109,24 @@ class Passed(NamedTuple):
 
 
 Item: TypeAlias = Turn | Request | Said | Folded | Execution | Mark | Passed
+
+
+def part_of(connection: sqlite3.Connection, session: Session, asked: tuple[int | None, int | None]) -> Part:
+    """Return the part of a session that some turns are, given the first and the last one, or None for either end.
+
+    Raises `InvalidRange` for turns that the session doesn't have.
+    """
+    last = last_event_of(connection, session)
+    if asked == (None, None):
+        return Part(0, last, None)
+    first_turn, last_turn = asked[0] or 0, asked[1]
+    newest = turns.last(connection, session.id)
+    for turn in (first_turn if asked[0] is not None else None, last_turn):
+        if turn is not None:
+            check_turn(connection, session, turn)
+    found = turns.page(connection, session.id, from_turn=first_turn, last_event=last, most=1)
+    begins = found[0].first_event if found else 0
+    return Part(begins, last, (first_turn, newest or 0 if last_turn is None else last_turn))
 
 
 def told(connection: sqlite3.Connection, session: Session, part: Part, cleaner: Cleaner) -> Iterator[Item]:
@@ -150,7 +173,7 @@ class Telling:
             case EventType.MESSAGE:
                 return Said(text(event.text)) if event.text.strip() else None
             case EventType.REASONING:
-                return Folded("Thinking", text(event.text)) if event.text.strip() else None
+                return Folded("Thinking", text(event.text), event.event_index) if event.text.strip() else None
             case EventType.TOOL_CALL:
                 return self._execution(event, result_of(self._connection, event, self._read_result))
             case EventType.TOOL_RESULT:
@@ -165,7 +188,7 @@ class Telling:
         if event.row.name == UserKind.INTERRUPTION:
             return Mark("The user interrupted the model")
         if event.row.name == UserKind.COMPACTION_SUMMARY:
-            return Folded("Summary of the conversation so far", self._cleaner.text(said))
+            return Folded("Summary of the conversation so far", self._cleaner.text(said), event.event_index)
         label = _REQUESTS.get(UserKind(event.row.name)) if event.row.name in set(UserKind) else None
         label = label or ("Request" if opens else None)
         if label == "Command":
@@ -198,6 +221,7 @@ class Telling:
             result=output,
             error=self._error(output) if output and outcome is Outcome.FAILED else None,
             agent=self.agent(call, result),
+            event=one.event_index,
         )
 
     def _error(self, output: str) -> str:

@@ -12,7 +12,7 @@ ENDINGS = {ending: wording.ENDED[ending] for ending in wording.ENDINGS}
 
 _COST_MADE: dict[Made, str] = {
     "exact": "as recorded for every response",
-    "partial": "at least: some responses have no price",
+    "partial": "at least; some responses have no known price",
     "estimated": "estimated from list prices",
     "unknown": "no known prices",
 }

@@ -11,7 +11,6 @@ from agtrace_indexer.index.questions import sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.model import dump
 
-from agtrace.problems import NotResumable
 from agtrace.report.conversation.cleaning import Cleaner, home_in
 from agtrace.report.page.visible_text import fit_for_the_page
 from agtrace.report.selection import believable
@@ -101,7 +100,9 @@ def about(connection: sqlite3.Connection, session: Session, *, now: float, price
     found = sessions.children(connection, session)
     head = dump(session_head(connection, session, prices))
     ended = believable(session.ended_at)
-    line, why_not = _resuming(connection, session)
+    continued = resuming(connection, session)
+    why_not = continued.obstacle
+    line = None if why_not else continued.line
     project = labels(connection).get(session.project_id or 0)
     told: Any = fit_for_the_page({"head": head, "project": project, "resume": line, "why_not": why_not})
     return About(
@@ -123,15 +124,6 @@ def about(connection: sqlite3.Connection, session: Session, *, now: float, price
 
 def _title(session: Session, clean: Cleaner) -> str:
     return clean.line(session.title or session.snippet or "", USER_MESSAGE) or "(no request)"
-
-
-def _resuming(connection: sqlite3.Connection, session: Session) -> tuple[str | None, str | None]:
-    try:
-        found = resuming(connection, session)
-    except NotResumable as why:
-        return None, str(why)
-    return (None, "its log is gone: the agent doesn't know the session any more") if found.log_gone else (
-        found.line, None)  # fmt: skip
 
 
 def _parents(connection: sqlite3.Connection, session: Session) -> Iterator[Relative]:

@@ -19,7 +19,7 @@ from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import EventType, Outcome
 from markupsafe import Markup, escape
 
-from agtrace.health.facts.changes import patch_in
+from agtrace.health.facts.edits import patch_in
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.report.conversation.head import took
 from agtrace.report.conversation.telling import Telling, error_in, written

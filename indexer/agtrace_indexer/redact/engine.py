@@ -72,7 +72,7 @@ class _BuiltIn:
     """The built-in rules, compiled once. Safe to use from several threads."""
 
     def __init__(self, kept: Path | None) -> None:
-        looked = [(form.look, _Closer(_form_finder(form))) for form in forms()]
+        looked = [(look, _Closer(_form_finder(form, look))) for form in forms() for look in (form.look,)]
         looked += [
             (look, _Closer(_finder(carrier.kind, carrier.pattern, carrier.unless, look, carrier.begins)))
             for carrier in ALL
@@ -126,10 +126,10 @@ def _built_in(kept: Path | None) -> _BuiltIn:
         return _built[0]
 
 
-def _form_finder(form: Form) -> Finder:
+def _form_finder(form: Form, look: Look) -> Finder:
     """Return the close look for a token of which a first look sees a part."""
     if not form.leads:
-        return _finder(form.kind, form.bounded, "", form.look)
+        return _finder(form.kind, form.bounded, "", look)
 
     def find(text: str, at: int) -> Iterator[Span]:
         pattern = compiled(form.bounded)

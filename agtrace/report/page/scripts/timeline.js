@@ -174,7 +174,7 @@ function timelineCard(timeline, id) {
   const line = el(
     "p",
     { class: "told", role: "status", "aria-live": "polite" },
-    "Point at a mark, or use the arrow keys to go through them.",
+    "Hover over a mark, or use the arrow keys.",
   );
   let zoom = 1;
   let chosen = -1;

@@ -16,10 +16,10 @@ from agtrace_schema.requests import GroupBy
 from agtrace_indexer.index.questions.calls import Failure, IllEnded, RankedTool, ToolTotals, Worst
 from agtrace_indexer.index.questions.counts import CallGroup, FileUses, TokenGroup
 from agtrace_indexer.index.questions.events import Address, Event, Placed, Snapshot, Thinking, Times
-from agtrace_indexer.index.questions.files import Touched
+from agtrace_indexer.index.questions.files import Touched, Use
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures, TouchedFile
-from agtrace_indexer.index.questions.landmarks import Deeds, KindOfSession, Landmark
+from agtrace_indexer.index.questions.landmarks import Committer, Deeds, KindOfSession, Landmark
 from agtrace_indexer.index.questions.live import Active, Filled
 from agtrace_indexer.index.questions.matches import Block, FoundEvent
 from agtrace_indexer.index.questions.matches import Span as TimeSpan
@@ -369,6 +369,9 @@ class Files(Protocol[Connection]):
     def writes(self, connection: Connection, session_row: int, event_index: int) -> bool:
         """Whether a call names a file that it writes."""
 
+    def uses(self, connection: Connection, name: str) -> Iterator[Use]:
+        """Yield the calls on files whose paths end with this name and that aren't known to have failed."""
+
 
 class Landmarks(Protocol[Connection]):
     """What sessions did."""
@@ -385,6 +388,9 @@ class Landmarks(Protocol[Connection]):
         self, connection: Connection, session_rows: Iterable[int], commit: str | None, pr: str | None, *, newest: int
     ) -> dict[int, list[Landmark]]:
         """Return the landmarks of each of these sessions that are a commit or a pull request of a list's filters."""
+
+    def committers(self, connection: Connection, commit: str) -> list[Committer]:
+        """Return the calls that made a commit, given its full hash, oldest first."""
 
     def deeds(self, connection: Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:
         """Return what each of these sessions did, in figures, without those that left no landmark."""

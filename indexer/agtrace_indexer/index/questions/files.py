@@ -31,6 +31,30 @@ WHERE t.session_id IN (SELECT value FROM json_each(:sessions)) AND {COUNTED} AND
 GROUP BY 1
 """
 
+_USES = """
+SELECT t.session_id, t.event_index, e.id, e.ts, p.text, t.access
+FROM touched t JOIN path p ON p.id = t.path_id JOIN event e USING (session_id, event_index)
+WHERE t.path_id IN (SELECT id FROM path WHERE substr(text, -length(:name)) = :name)
+  AND e.superseded_by IS NULL AND coalesce(e.copy_of, 0) = 0
+  AND (e.outcome IS NULL OR e.outcome NOT IN (:failed, :rejected, :interrupted))
+ORDER BY e.ts, e.id
+"""
+
+
+class Use(NamedTuple):
+    """A call that names a file."""
+
+    session_row: int
+    event_index: int
+    row: int
+    """The row id of the event, which grows with the time of indexing."""
+    at: int
+    """Milliseconds since 1970 UTC; 0 is unknown."""
+    path: str
+    """As the log names it."""
+    access: str
+    """read or write."""
+
 
 class Touched(NamedTuple):
     """A file named in calls."""
@@ -67,3 +91,11 @@ def writes(connection: sqlite3.Connection, session_row: int, event_index: int) -
     """Whether a call names a file that it writes."""
     sql = "SELECT 1 FROM touched WHERE session_id = ? AND event_index = ? AND access = 'write'"
     return value(connection, sql, (session_row, event_index)) is not None
+
+
+def uses(connection: sqlite3.Connection, name: str) -> Iterator[Use]:
+    """Yield the calls on files whose paths end with this name and that aren't known to have failed, oldest first.
+
+    Copies are left out, unless the log that they were copied from isn't indexed.
+    """
+    return rows(connection, Use, _USES, {**CODES, "name": name})

@@ -44,6 +44,14 @@ WHERE l.session_id IN (SELECT value FROM json_each(:sessions)) AND {COUNTED} AND
 ORDER BY l.session_id, l.event_index, l.number
 """
 
+_COMMITTERS = f"""
+SELECT l.session_id, l.event_index, e.turn_index, e.ts FROM landmark l JOIN event e USING (session_id, event_index)
+WHERE {IS_COMMIT} AND length(l.name) >= :shortest AND {COUNTED} ORDER BY e.ts, e.id
+"""
+
+_SHORTEST_HASH = 7
+"""As git abbreviates hashes."""
+
 _TOTALS = f"""
 SELECT l.kind, count(*), sum(coalesce(l.verdict, '') = 'failed'), l.session_id
 FROM landmark l JOIN event e USING (session_id, event_index)
@@ -64,6 +72,16 @@ class Landmark(NamedTuple):
     verdict: Verdict | None
     evidence: str
     """What tells of it, or decided its verdict (`agtrace_schema.landmarks.Evidence`)."""
+
+
+class Committer(NamedTuple):
+    """A call that made a commit."""
+
+    session_row: int
+    event_index: int
+    turn_index: int | None
+    at: int
+    """Milliseconds since 1970 UTC; 0 is unknown."""
 
 
 class KindOfSession(NamedTuple):
@@ -114,6 +132,11 @@ def matching(
     for session, landmark in rows(connection, lambda row, *rest: (row, _landmark(*rest)), _MATCHING, named):
         found.setdefault(session, []).append(landmark)
     return found
+
+
+def committers(connection: sqlite3.Connection, commit: str) -> list[Committer]:
+    """Return the calls that made a commit, given its full hash, oldest first."""
+    return list(rows(connection, Committer, _COMMITTERS, {"commit": commit, "shortest": _SHORTEST_HASH}))
 
 
 def deeds(connection: sqlite3.Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:

@@ -1,0 +1,69 @@
+"""`agtrace why`: which session, request and edit wrote a line of a file."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
+from agtrace.commands.options import plain_json
+from agtrace.commands.printing import print_json
+from agtrace.commands.selecting import Filters, selected
+
+if TYPE_CHECKING:
+    from agtrace_schema.why import Why
+
+_PLACE = re.compile(r"(?P<file>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
+
+
+@click.command()
+@click.argument("place", metavar="FILE[:LINE]")
+@plain_json
+def why(place: str, as_json: bool) -> None:
+    """Show which session wrote a line of a file, for which request and with which edit.
+
+    It says how sure that is: `edit matches` if an edit put the line there, found by repeating all edits in the index;
+    `commit made by session` if git says that the line is from a commit that a session made; `only touched` if neither
+    is known, but a session wrote or read the file. Without LINE: the sessions that wrote the file, newest first. Exit
+    code 1: no session is known.
+
+    \b
+      agtrace why src/store.py:42
+      agtrace why src/store.py:40-60
+      agtrace why src/store.py
+    """
+    from agtrace.report.authorship.why import why as asked
+    from agtrace.report.authorship.wording import text
+    from agtrace.shaping.output import printed
+
+    file, lines = parted(place)
+    with selected(Filters()) as (connection, _, _, _, lacking):
+        if lacking:
+            tell(lacking)
+        found = printed(asked(connection, file, lines))
+    if as_json:
+        print_json(found.model_dump(mode="json", exclude_none=True))
+    else:
+        sys.stdout.write(text(found))
+        sys.stdout.flush()
+    if not _known(found):
+        sys.exit(TROUBLE)
+
+
+def parted(place: str) -> tuple[Path, tuple[int, int] | None]:
+    """Part FILE:LINE or FILE:FIRST-LAST; a file whose name looks like this is meant itself if it is there."""
+    found = None if Path(place).exists() else _PLACE.fullmatch(place)
+    if found is None:
+        return Path(place), None
+    first, last = int(found["first"]), int(found["last"] or found["first"])
+    if first < 1 or last < first:
+        fail("lines are counted from 1, the lower number first: FILE:10 or FILE:10-20", USAGE)
+    return Path(found["file"]), (first, last)
+
+
+def _known(found: Why) -> bool:
+    return bool(found.sessions) or any(part.session for part in found.lines or ())

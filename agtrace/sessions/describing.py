@@ -1,0 +1,54 @@
+"""What a person wants to know of a session beside an answer: its whole id and title, agent, last activity, cost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agtrace_indexer.redact import redact
+
+from agtrace.problems import Problem
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.projects import labels
+from agtrace.sessions.query import find_session
+from agtrace.sessions.usage import Usage, usage_of
+
+
+class Described(NamedTuple):
+    """A session."""
+
+    session_id: str
+    """Its whole id."""
+    provider: str
+    project: str | None
+    title: str | None
+    """Whole; the beginning of the first request if it has none."""
+    started_at: int | None
+    """Milliseconds since 1970 UTC, as the next one."""
+    ended_at: int | None
+    cost_usd: float | None
+
+
+def described(connection: sqlite3.Connection, prices: PriceTable, ids: Iterable[str]) -> dict[str, Described]:
+    """Return sessions by the ids that an answer gives them; those that have been forgotten since are left out."""
+    rows = {}
+    for id in dict.fromkeys(ids):
+        try:
+            rows[id] = find_session(connection, id)
+        except Problem:
+            continue
+    names = labels(connection)
+    used = usage_of(connection, prices, [session.id for session in rows.values()])
+    return {
+        id: Described(
+            session_id=session.uid,
+            provider=session.provider,
+            project=names.get(session.project_id or 0),
+            title=redact(session.title or session.snippet or "") or None,
+            started_at=session.started_at,
+            ended_at=session.ended_at,
+            cost_usd=used.get(session.id, Usage()).cost,
+        )
+        for id, session in rows.items()
+    }

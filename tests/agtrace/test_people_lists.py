@@ -1,0 +1,153 @@
+"""Lists for people: what they show at which width, whole in a pipe, all pages at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from agtrace.render.terminal import age
+from tests.agtrace.asking import claude_log
+from tests.agtrace.pseudo_terminal import in_terminal
+from tests.agtrace.terminal import agtrace, agtrace_here, index_here
+
+TITLE = "Make the tide table retry when the database is locked, and say which lock it was that was held so long"
+IDS = [f"{number:08x}-0000-4000-8000-000000000001" for number in range(60)]
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> None:
+    """Sixty sessions of one project with the same long request."""
+    for number, id in enumerate(IDS):
+        log = claude_log(tmp_path / "home", id, cwd="/home/mira/projects/tidepool")
+        log.clock += 60 * number
+        log.prompt(TITLE)
+        log.call("Bash", {"command": "make"}, "locked", failed=True).say("The lock was held.")
+    index_here(tmp_path / "home")
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (40, {"last"}),
+        (80, {"last", "agent", "project"}),
+        (140, {"last", "agent", "project", "lasted", "turns", "failed", "tokens", "cost"}),
+        (200, {"started", "last", "agent", "project", "lasted", "turns", "failed", "tokens", "cost"}),
+    ],
+)
+def test_sessions_show_as_much_as_the_terminal_has_room_for(columns: int, shown: set[str]) -> None:
+    with in_terminal("sessions", columns=columns) as terminal:
+        assert terminal.end() == 0
+    lines = terminal.shown.rstrip().split("\n")
+    head = lines[1].split()
+    assert shown | {"session", "request"} <= set(head) and max(map(cell_len, lines[:-1])) <= columns
+    row = lines[2]
+    assert ("tidepool" in row, "claude" in row) == ("project" in shown, "agent" in shown)
+    assert re.match(r"[0-9a-f]{8}", row) and "Make the tide" in row
+    assert bool(re.match(rf"{IDS[0][8:]}", row[8:36])) == (columns >= 180)
+
+
+@pytest.mark.usefixtures("many")
+def test_in_a_pipe_nothing_is_cut_or_padded_and_ids_are_whole() -> None:
+    said = agtrace("sessions", COLUMNS="").out
+    rows = [line for line in said.split("\n") if "tidepool" in line]
+    assert len(rows) == 10 and all(line.endswith(TITLE[:100]) or TITLE in line for line in rows)
+    assert all(line == line.rstrip() for line in said.split("\n")) and "…" not in said
+    assert {row.split()[0] for row in rows} <= set(IDS)
+    found = agtrace("search", "lock held", COLUMNS="").out
+    assert "…" not in found and any(TITLE in line and line.split()[0] in IDS for line in found.split("\n"))
+    assert "tidepool" in agtrace("projects", COLUMNS="").out
+
+
+@pytest.mark.usefixtures("many")
+def test_ids_are_shown_whole_where_asked_for_and_open_the_session() -> None:
+    for command in (["sessions", "--ids", "-n", "1"], ["search", "lock held", "--ids", "-n", "1"]):
+        said = agtrace_here(*command).out
+        id = re.search(r"[0-9a-f]{8}-[0-9a-f-]{27}", said)
+        assert id and id[0] in IDS
+        assert f"claude --resume {id[0]}" in agtrace_here("show", id[0]).out
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(
+    ("options", "rows"), [(["-n", "3"], 3), (["-n", "55"], 55), (["--limit", "999"], 60), (["--all"], 60), ([], 10)]
+)
+def test_a_list_is_as_long_as_asked_for_however_many_pages_that_takes(options: list[str], rows: int) -> None:
+    said = agtrace_here("sessions", *options).out
+    assert len({id for id in IDS if f"\n{id[:8]}" in said}) == rows
+    assert ("more: --cursor" in said) == (rows < 60)
+    found = agtrace_here("search", "The lock was held", "--newest", *options).out
+    assert len(re.findall(r"^[0-9a-f]{8}:\d+  ", found, re.M)) == rows
+
+
+@pytest.mark.usefixtures("many")
+def test_a_hit_says_of_which_session_it_is_and_what_kind_of_event() -> None:
+    hit = agtrace_here("search", "The lock was held", "--newest", "-n", "1").out.split("\n")[1]
+    assert re.match(r"[0-9a-f]{8}:\d+  .*  message  tidepool  Make the tide table", hit)
+    line = agtrace_here("search", "The lock was held", "--by-session", "-n", "1").out.split("\n")[1]
+    assert "  claude  tidepool  " in line and "  1 match  Make the tide table" in line
+
+
+@pytest.mark.usefixtures("many")
+def test_a_count_of_matches_that_depends_on_the_page_is_not_given() -> None:
+    for number in ("1", "3"):
+        said = agtrace_here("search", "lock", "--newest", "-n", number).out.split("\n")[0]
+        assert "at least" not in said
+        assert said.startswith((f"First {number} event", "Found 1")), said
+
+
+@pytest.mark.parametrize(("typed", "sessions"), [("1", 60), ("1k", 0), ("0.5M", 0), ("3.2B", 0), ("1,000", 0)])
+def test_numbers_of_tokens_are_typed_as_tables_print_them(typed: str, sessions: int, tmp_path: Path) -> None:
+    for id in IDS[:3]:
+        usage = {"input_tokens": 30, "output_tokens": 20}
+        log = claude_log(tmp_path / "home", id).prompt("Go.")
+        log.raw({"type": "assistant", "sessionId": id, "uuid": f"{id[:8]}-1", "timestamp": "2026-09-21T14:13:30.000Z",
+                 "message": {"role": "assistant", "model": "claude-opus-4-5", "id": f"msg_{id[:8]}", "type": "message",
+                             "content": [{"type": "text", "text": "x"}], "usage": usage}})  # fmt: skip
+    index_here(tmp_path / "home")
+    found = agtrace_here("sessions", "--min-tokens", typed).out
+    assert found.startswith("Found 3 sessions" if sessions else "Found 0 sessions")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(5, "now"), (300, "5m"), (7_300, "2h"), (86_400 * 20, "20d"), (86_400 * 60, "8w"), (86_400 * 400, "13mo"),
+     (86_400 * 800, "2y")],
+)  # fmt: skip
+def test_ages_are_given_in_one_unit(seconds: int, said: str) -> None:
+    assert age(0, seconds) == said and age(None, seconds) == ""
+
+
+@pytest.mark.usefixtures("many")
+def test_columns_of_a_report_are_not_far_apart_and_totals_are_money() -> None:
+    for columns in (140, 60):
+        with in_terminal("report", columns=columns) as terminal:
+            assert terminal.end() == 0
+        (row,) = (line.rstrip() for line in terminal.shown.split("\n") if line.startswith("  Bash "))
+        assert " " * 16 not in row and cell_len(row) <= columns
+    by_cost = agtrace_here("sessions", "--sort", "cost").out.split("\n")[0]
+    assert "cost_usd" not in by_cost
+
+
+def test_a_hit_that_a_fork_repeats_is_printed_once_with_both_places(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", IDS[1]).prompt("Find the zebra.").say("The zebra is here.")
+    copy = log.path.with_name(f"{IDS[2]}.jsonl")
+    lines = [json.loads(line) | {"sessionId": IDS[2]} for line in log.path.read_text().splitlines()]
+    copy.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    index_here(tmp_path / "home")
+    said = agtrace_here("search", "zebra is here", "--newest").out
+    assert said.count("The zebra is here.") == 1
+    assert all(f"{id[:8]}:1" in said for id in IDS[1:3]) and "also at " in said
+
+
+def test_the_text_of_a_hit_is_neither_wrapped_nor_padded_in_a_pipe(tmp_path: Path) -> None:
+    long = f"The zebra {'walked on and on and on ' * 6}home."
+    claude_log(tmp_path / "home", IDS[1]).prompt("Where is it?").say(long)
+    index_here(tmp_path / "home")
+    for options in ([], ["--newest"], ["--by-session"]):
+        lines = agtrace("search", "zebra walked", *options, COLUMNS="").out.split("\n")
+        assert any(long in line for line in lines) and all(line == line.rstrip() for line in lines)

@@ -1,0 +1,246 @@
+"""`agtrace show SESSION`: the conversation, on a terminal, through a pager, and in a pipe."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from agtrace.render.conversation import Unfolded, conversation
+from agtrace.report.conversation.head import Fact, Head
+from agtrace.report.conversation.telling import Item, Said
+from agtrace.sessions.resuming import Resuming
+from tests.agtrace.asking import claude_log
+from tests.agtrace.pseudo_terminal import in_terminal
+from tests.agtrace.terminal import agtrace, agtrace_here, index_here
+
+ONE = "6d1c2b3a-0000-4000-8000-000000000001"
+SECRET = "ghp_abcDEF0123456789ghij" + "abcDEF0123456789ghij"
+ANSWER = (
+    "# Tides\n\nThe **moon** pulls, *twice* a day:\n\n- ebb\n- flow\n\n```python\nprint('tide')\n```\n\n"
+    "| hour | height |\n|---|---|\n| 6 | 3.2 |\n\n[chart](https://example.org/chart)"
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a pager nor a width, whatever the machine has."""
+    for name in ("PAGER", "LESS", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def written(tmp_path: Path, turns: int = 1) -> None:
+    """A session with requests, thinking, answers in Markdown, and calls that succeed and fail."""
+    log = claude_log(tmp_path / "home", ONE, cwd=str(tmp_path / "tidepool"))
+    for number in range(turns):
+        log.prompt(f"Draw tide {number}\nwith {SECRET}.")
+        thought = {"type": "thinking", "thinking": "First the moon.\nThen the sun.", "signature": "x"}
+        log.write("assistant", [thought, {"type": "text", "text": ANSWER}])
+        log.call("Bash", {"command": f"make tide{number}", "description": "Draws"}, "wave 1\nwave 2")
+        log.call("Bash", {"command": "pytest"}, "ok\nFAILED t.py::test_a - AssertionError: low\n1 failed", failed=True)
+        log.say(f"Done with {number}.")
+    index_here(tmp_path / "home")
+
+
+def test_a_conversation_has_requests_answers_and_a_line_for_each_call_with_why_it_failed(tmp_path: Path) -> None:
+    written(tmp_path)
+    said = agtrace_here("show", ONE[:8])
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.split("\n")
+    assert "> Draw tide 0" in lines and f"  {ANSWER.split(chr(10))[2]}" in lines and "  Done with 0." in lines
+    assert any(re.fullmatch(r" +\d+  Bash  make tide0  ok  [\d.]+ s", line) for line in lines)
+    (failed,) = (
+        number for number, line in enumerate(lines) if re.fullmatch(r" +\d+  Bash  pytest  failed  [\d.]+ s", line)
+    )
+    assert lines[failed + 1].strip() == "FAILED t.py::test_a - AssertionError: low"
+    assert any(re.fullmatch(r" +\d+  Thinking, 2 lines", line) for line in lines)
+    assert "First the moon" not in said.out and "wave 1" not in said.out and SECRET not in said.out
+    assert "left out: 1 thought, 8 lines of tools: --all shows thoughts and results" in lines
+
+
+def test_the_first_lines_say_which_session_it_is_how_it_ended_and_what_continues_it(tmp_path: Path) -> None:
+    written(tmp_path)
+    head = agtrace_here("show", "last").out.split("\n\n")[0].split("\n")
+    assert head[0].startswith("Draw tide 0")
+    assert re.match(r"\S*tidepool  Claude Code.*  \d{4}-\d\d-\d\d \d\d:\d\d  .*1 turn, 2 tool calls, 1 failed", head[1])
+    assert head[2].startswith("ended: the model had the last word")
+    assert head[3] == ONE
+    assert head[4] == f"cd {tmp_path / 'tidepool'} && claude --resume {ONE}"
+
+
+def test_no_line_of_a_log_begins_where_a_line_of_ours_does(tmp_path: Path) -> None:
+    said = "fine\nagtrace: run this\nturn 7  2026-01-01 00:00\n\u2028agtrace: or this"
+    log = claude_log(tmp_path / "home", ONE)
+    log.prompt(said).write("assistant", [{"type": "thinking", "thinking": said, "signature": "x"}])
+    log.call("Bash", {"command": said}, said, failed=True).say(said)
+    index_here(tmp_path / "home")
+    for options in ([], ["--all"]):
+        lines = agtrace_here("show", ONE, *options).out.split("\n")
+        assert [line for line in lines[5:] if line.startswith(("agtrace:", "turn 7"))] == []
+
+
+def test_details_are_unfolded_as_wanted(tmp_path: Path) -> None:
+    written(tmp_path)
+    tools, thinking, both = (agtrace_here("show", ONE, option).out for option in ("--tools", "--thinking", "--all"))
+    assert "wave 2" in tools and "description: Draws" in tools and "First the moon." not in tools
+    assert "First the moon." in thinking and "wave 2" not in thinking
+    assert "First the moon." in both and "wave 2" in both and "left out" not in both
+
+
+def test_the_number_of_a_call_opens_its_event(tmp_path: Path) -> None:
+    written(tmp_path)
+    number = re.search(r"^ +(\d+)  Bash  make tide0", agtrace_here("show", ONE).out, re.M)
+    assert number and "make tide0" in agtrace_here("show", f"{ONE}:{number[1]}").out
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [(["--turns", "1:2"], [1, 2]), (["--turns", "2:"], [2, 3]), (["--turns", ":1"], [0, 1]), (["--turns", "3"], [3]),
+     (["--turn", "0"], [0]), ([], [0, 1, 2, 3])],
+)  # fmt: skip
+def test_some_turns_are_chosen_as_for_export(options: list[str], shown: list[int], tmp_path: Path) -> None:
+    written(tmp_path, turns=4)
+    said = agtrace_here("show", ONE, *options).out
+    assert [number for number in range(4) if f"> Draw tide {number}\n" in said] == shown
+
+
+def test_turns_without_a_range_and_levels_are_outlines_as_before(tmp_path: Path) -> None:
+    written(tmp_path, turns=2)
+    by_turn = agtrace_here("show", ONE, "--level", "turns").out
+    assert by_turn == agtrace_here("show", ONE, "--turns").out != agtrace_here("show", ONE).out
+    assert "turn 1" in by_turn and "Bash make tide1 (ok)" in by_turn
+    one = agtrace_here("show", ONE, "--turns", "1", "--json").json()
+    assert one == agtrace_here("show", ONE, "--turn", "1", "--json").json()
+    assert [turn["turn_index"] for turn in one["data"]["turns"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--turns", "1:5"], "out of bounds"),
+        (["--turns", "a"], "expected turns such as"),
+        (["--turns", "0:1", "--json"], "--turns A:B is for the conversation"),
+        (["--turns", "0:1", "--turn", "1"], "either --turns or --turn"),
+        (["--tools", "--json"], "--tools is for the conversation"),
+        (["--thinking", "--level", "steps"], "--thinking is for the conversation"),
+        (["--all", "--sections", "tools"], "--all can't be combined with --sections"),
+        (["--turn", "-1"], "is not in the range"),
+    ],
+)
+def test_options_that_contradict_each_other_say_so(options: list[str], message: str, tmp_path: Path) -> None:
+    written(tmp_path, turns=2)
+    said = agtrace_here("show", ONE, *options)
+    assert (said.code, said.out) == (2, "") and message in " ".join(said.err.split())
+
+
+def test_a_conversation_begins_before_its_second_item_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    shown: list[str] = []
+
+    def items() -> Iterator[Item]:
+        yield Said("first")
+        shown.append(capsys.readouterr().out)
+        yield Said("second")
+
+    about = Head("Tides", "Claude Code", [Fact("Ended", "well"), Fact("Session", "", ONE)], None)
+    conversation(Console(), about, Resuming([], None, False, None, "no command"), items(), Unfolded())
+    assert shown[0].startswith("Tides\n") and "\n  first\n" in shown[0]
+    assert capsys.readouterr().out == "\n  second\n"
+
+
+# -- on a terminal ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_on_a_terminal_answers_are_set_as_markdown_within_its_width(columns: int, tmp_path: Path) -> None:
+    written(tmp_path)
+    with in_terminal("show", ONE, "--no-pager", columns=columns) as terminal:
+        assert terminal.end() == 0
+    text = terminal.shown
+    assert "**moon**" not in text and "The moon pulls, twice a day:" in text and " • ebb" in text
+    assert "\x1b[1mmoon\x1b[0m" in terminal.text and "chart (https://example.org/chart)" in text
+    assert "\x1b]8;" not in terminal.text  # no link of the terminal's own
+    until = text.index("turn 0")
+    assert max(map(cell_len, text[until:].split("\n"))) <= columns
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_a_long_conversation_goes_through_less_which_q_leaves(columns: int, tmp_path: Path) -> None:
+    written(tmp_path, turns=12)
+    with in_terminal("show", ONE, columns=columns) as terminal:
+        terminal.until("\n:")
+        assert "Draw tide 0" in terminal.shown and "Draw tide 9" not in terminal.shown
+        terminal.press("G")
+        terminal.until("(END)")
+        terminal.press("q")
+        assert terminal.end() == 0
+    assert "Done with 11." in terminal.shown and "Traceback" not in terminal.shown
+
+
+def test_leaving_the_pager_early_and_ctrl_c_within_it_end_nothing_else(tmp_path: Path) -> None:
+    written(tmp_path, turns=60)
+    with in_terminal("show", ONE, columns=80) as terminal:
+        terminal.until("\n:")
+        terminal.press("\x03")
+        assert terminal.end(pressing="q") == 0
+    assert "Traceback" not in terminal.shown and "Done with 59." not in terminal.shown
+
+
+def test_what_fits_on_one_screen_needs_no_key(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", ONE)
+    log.prompt("Short.").say("Yes.")
+    index_here(tmp_path / "home")
+    with in_terminal("show", ONE, columns=80) as terminal:
+        assert terminal.end() == 0
+    assert "Yes." in terminal.shown
+
+
+def test_the_user_s_pager_is_used_and_one_that_is_not_there_is_not_missed(tmp_path: Path) -> None:
+    written(tmp_path)
+    with in_terminal("show", ONE, columns=80, PAGER="sed 's/moon/MOON/'") as terminal:
+        assert terminal.end() == 0
+    assert "MOON" in terminal.shown
+    for pager in ("", "cat", "no-such-pager --colour"):
+        with in_terminal("show", ONE, columns=80, PAGER=pager) as terminal:
+            assert terminal.end() == 0
+        assert "Done with 0." in terminal.shown
+
+
+# -- hostile and large -----------------------------------------------------------------------------
+
+HOSTILE = (
+    "\x1b[31mred\x1b]8;;http://evil.example\x07link\x1b]8;;\x07 \u202egnp.exe <b>bold</b> "
+    "![i](http://evil.example/i.png) [c](javascript:alert(1)) [red]markup[/red] :smile: <!-- comment -->\n\n"
+    "<script>alert(1)</script>\n\n[x]: http://e\n"
+)
+
+
+def test_nothing_of_a_log_commands_the_terminal_or_vanishes(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", ONE, cwd="/tmp/\x1b[31m")
+    log.prompt(HOSTILE).call(f"Bash\x1b[32m{HOSTILE}", {HOSTILE: HOSTILE}, HOSTILE, failed=True).say(HOSTILE)
+    index_here(tmp_path / "home")
+    for options in (["--no-pager"], ["--no-pager", "--all"]):
+        with in_terminal("show", ONE, *options, columns=140) as terminal:
+            assert terminal.end() == 0
+        assert "\x1b[31mred" not in terminal.text and "\x1b]" not in terminal.text and "\u202e" not in terminal.text
+        answer = terminal.shown[terminal.shown.rindex("redlink") :]
+        kept = ("<b>bold</b>", "![i](http://evil.example/i.png)", "[c](javascript:alert(1))", "[red]markup[/red]",
+                ":smile:", "<!-- comment -->", "<script>alert(1)</script>", "[x]: http://e")  # fmt: skip
+        assert [each for each in kept if each not in answer] == []
+    piped = agtrace("show", ONE, "--all").out
+    assert "<script>alert(1)</script>" in piped
+
+
+@pytest.mark.parametrize("part", ["[", "> ", "*a ", "`", "<a ", "- ", "![", "|a|b|\n|-|-|\n"])
+def test_an_answer_that_is_slow_to_set_takes_seconds_at_most(part: str, tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", ONE)
+    log.prompt("Go.").say(part * (39_000 // len(part)))
+    index_here(tmp_path / "home")
+    begun = time.monotonic()
+    with in_terminal("show", ONE, "--no-pager", columns=80) as terminal:
+        assert terminal.end() == 0
+    assert time.monotonic() - begun < 10
