@@ -154,6 +154,7 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     from agtrace.report.conversation.telling import part_of, told
     from agtrace.sessions.query import find_session
     from agtrace.sessions.resuming import resuming
+    from agtrace.settings.environment import pager
 
     if asked["turns"] and asked["turn_index"] is not None:
         fail("use either --turns or --turn", USAGE)
@@ -167,7 +168,7 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
         part, cleaner = part_of(connection, session, wanted), Cleaner(())
         about = head(connection, session, part.turns, cleaner, prices=prices)
         continued = resuming(connection, session)
-        with paged(not asked["no_pager"]) as out:
+        with paged(*(("", {}) if asked["no_pager"] else pager())) as out:
             conversation(out, about, continued, told(connection, session, part, cleaner), unfolded)
 
 

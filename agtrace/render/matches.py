@@ -30,7 +30,6 @@ from agtrace.render.terminal import (
 from agtrace.sessions.describing import Described
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted, dollars, duration
-from agtrace.times import iso
 
 _WITH_AGENT, _WITH_PROJECT, _WITH_COST = 60, 70, 110
 """The terminal's width from which a session's line has room for these, and for how long it lasted."""
@@ -101,7 +100,7 @@ class _Sessions:
         if known is not None:
             lasted = (known.ended_at or 0) - (known.started_at or 0)
             facts = (
-                (_WITH_COST, when(iso(known.started_at))[:10]),
+                (_WITH_COST, when(known.started)[:10]),
                 (0, age(known.ended_at or known.started_at, self._now)),
                 (_WITH_AGENT, known.provider.removesuffix("_code")),
                 (_WITH_PROJECT, plain_line(known.project or "")),

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any
@@ -15,19 +15,18 @@ from typing import Any
 from rich.console import Console
 
 from agtrace.render.terminal import OUT
-from agtrace.settings.environment import pager
 
 _NONE = ("", "cat")
 
 
 @contextmanager
-def paged(wanted: bool = True) -> Iterator[Console]:
-    """Yield a console that prints through the pager if stdout is a terminal, else the usual one.
+def paged(program: str, environment: Mapping[str, str]) -> Iterator[Console]:
+    """Yield a console that prints through a pager if stdout is a terminal, else the usual one.
 
-    The block ends early, and silently, when the user leaves the pager.
+    `program` is a shell command, run in an environment; empty for no pager. The block ends early, and silently, when
+    the user leaves the pager.
     """
-    program, environment = pager()
-    if not (wanted and OUT.is_terminal and program not in _NONE and _found(program)):
+    if not (OUT.is_terminal and program not in _NONE and _found(program)):
         yield OUT
         return
     before = signal.signal(signal.SIGINT, _left_to_the_pager)

@@ -13,6 +13,7 @@ from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import find_session
 from agtrace.sessions.usage import Usage, usage_of
+from agtrace.times import iso
 
 
 class Described(NamedTuple):
@@ -24,6 +25,8 @@ class Described(NamedTuple):
     project: str | None
     title: str | None
     """Whole; the beginning of the first request if it has none."""
+    started: str | None
+    """When it began, in ISO 8601."""
     started_at: int | None
     """Milliseconds since 1970 UTC, as the next one."""
     ended_at: int | None
@@ -46,6 +49,7 @@ def described(connection: sqlite3.Connection, prices: PriceTable, ids: Iterable[
             provider=session.provider,
             project=names.get(session.project_id or 0),
             title=redact(session.title or session.snippet or "") or None,
+            started=iso(session.started_at),
             started_at=session.started_at,
             ended_at=session.ended_at,
             cost_usd=used.get(session.id, Usage()).cost,

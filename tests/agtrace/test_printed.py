@@ -196,7 +196,7 @@ def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_ru
 def test_health_tells_how_the_index_is(indexed: Path) -> None:
     said = agtrace_here("health")
     assert (said.code, said.err) == (0, "")
-    assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +23 *$", said.out, re.M)
+    assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +31 *$", said.out, re.M)
     assert agtrace_here("read", "ax://health").out == said.out
     assert json.loads(agtrace_here("read", "ax://health", "--json").json()["data"]["text"])["index"]["sessions"] == 23
 

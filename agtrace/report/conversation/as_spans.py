@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -41,6 +42,7 @@ _PROVIDERS = (("claude", "anthropic"), ("gemini", "gcp.gemini"), ("gpt-", "opena
 
 _NANOSECONDS = 1_000_000
 _CACHED = ("cache_read_tokens", "cache_creation_5m_tokens", "cache_creation_1h_tokens")
+_COUNTED = ("input_tokens", *_CACHED, "output_tokens", "reasoning_tokens")
 
 
 @dataclass(slots=True)
@@ -53,7 +55,13 @@ class _Response:
     begin: int
     """Milliseconds since 1970 UTC, as below."""
     end: int
-    usage: dict[str, Any] = field(default_factory=dict)
+    model: str | None = None
+    tokens: Counter[str] = field(default_factory=Counter)
+
+    def add(self, usage: Mapping[str, Any]) -> None:
+        """Add the figures of the response, or of what else was used with it."""
+        self.model = self.model or usage.get("model")
+        self.tokens.update({name: usage[name] for name in _COUNTED if name in usage})
 
 
 def spans(connection: sqlite3.Connection, session: Session, part: Part, cleaner: Cleaner) -> Iterator[str]:
@@ -117,17 +125,17 @@ class _Telling:
             self._response = current
         current.end = event.ts or current.end
         if event.type == EventType.TOKEN_USAGE and event.copy_of is None:  # a copy counts in the session it is from
-            current.usage |= token_usage(self._connection, event.session_row, event.event_index)
+            current.add(token_usage(self._connection, event.session_row, event.event_index))
 
     def _close_response(self) -> Iterator[dict[str, Any]]:
         told, self._response = self._response, None
         if told is None or not told.end:
             return
-        model = self._cleaner.text(str(told.usage.get("model") or self._session.model or "unknown"))
+        model = self._cleaner.text(str(told.model or self._session.model or "unknown"))
         provider = next((name for sign, name in _PROVIDERS if sign in model.lower()), self._session.provider)
         attributes = {
             "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider, "gen_ai.request.model": model,
-            **_tokens(told.usage),
+            **_tokens(told.tokens),
         }  # fmt: skip
         yield self._span(f"chat {model}", self._id(str(told.first_event)), told.begin, told.end, attributes, _CLIENT)
 
@@ -162,7 +170,7 @@ def _digest(size: int, of: str) -> str:
     return blake2b(of.encode("utf-8", "replace"), digest_size=size).hexdigest()
 
 
-def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
+def _tokens(usage: Mapping[str, int]) -> dict[str, int]:
     """Return the token usage as attributes, whose input includes what was read from and written to the cache."""
     known = {name: usage[name] for name in ("input_tokens", *_CACHED) if name in usage}
     created = [known[name] for name in _CACHED[1:] if name in known]

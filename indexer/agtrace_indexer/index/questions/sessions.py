@@ -321,7 +321,7 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
         ("s.provider = :provider", "provider", filters.provider),
         (OF_PROJECTS, "projects", None if filters.projects is None else as_json(filters.projects)),
         ("coalesce(s.ended_at, 0) >= :since", "since", filters.since),
-        ("coalesce(s.started_at, 0) <= :until", "until", filters.until),
+        ("nullif(s.started_at, 0) <= :until", "until", filters.until),
         (_SAYS, "query", filters.query),
         (_TOUCHED, "path", filters.path),
         (_TOUCHED, "access", filters.access),
