@@ -198,7 +198,7 @@ def test_health_tells_how_the_index_is(indexed: Path) -> None:
     assert (said.code, said.err) == (0, "")
     assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +31 *$", said.out, re.M)
     assert agtrace_here("read", "ax://health").out == said.out
-    assert json.loads(agtrace_here("read", "ax://health", "--json").json()["data"]["text"])["index"]["sessions"] == 23
+    assert json.loads(agtrace_here("read", "ax://health", "--json").json()["data"]["text"])["index"]["sessions"] == 31
 
 
 def test_what_is_json_to_an_agent_is_printed_for_a_person(indexed: Path) -> None:

@@ -27,6 +27,7 @@ _ENDED = {
     "no turns": "nobody asked for anything",
     "open call": "the last call has no result",
     "no answer": "the last request has no answer",
+    "no results in its log": "unknown, as its log has no results of calls",
 }
 """How a session ended, by the outcome of its last turn, or by why that is unknown."""
 
