@@ -45,8 +45,8 @@ def is_token(text: str) -> bool:
 
 def variables() -> dict[str, str]:
     """Return every variable that agtrace reads, with its meaning: its own, and those that say where logs are kept."""
-    from agtrace_indexer.providers.registry import AGENTS
+    from agtrace_indexer.providers.registry import HOMES
 
     from agtrace.settings.sources import variables
 
-    return variables() | {agent.home.variable: agent.home.meaning for agent in AGENTS.values()}
+    return variables() | {home.variable: home.meaning for home in HOMES if home.variable}

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TERN = Path(__file__).parent / "tern"
 NAMED = (
     (re.compile(r"(?m)^(?=\nif TYPE_CHECKING:)"), "from agtrace_indexer.providers.tern import TERN\n"),
-    (re.compile(r"(?<=for agent in \()([^()]+)(?=\)\})"), r"\1, TERN"),
+    (re.compile(r"(?<=for agent in \()([^()]+)(?=\)\s*\})"), r"\1, TERN"),
 )
 """What is added to the registry: an import and a name."""
 

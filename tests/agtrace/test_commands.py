@@ -31,7 +31,7 @@ def run(*arguments: str | Path, **environment: str) -> Said:
 # --- every command on the samples ---
 
 READING = [
-    (["sessions"], ["Found 16 sessions", LARGE, "2026-11-03", "October backfill and the store's locking"]),
+    (["sessions"], ["Found 26 sessions", LARGE, "2026-11-03", "October backfill and the store's locking"]),
     (["sessions", "--provider", "gemini"], ["Found 2 sessions", "338b9da1", "ccde789b"]),
     (["sessions", "--limit", "2"], ["more: --cursor "]),
     (["sessions", "--since", "2026-11-01", "--until", "2026-11-05"], ["Found 1 session", LARGE]),
@@ -74,7 +74,16 @@ def test_the_doctor_names_what_was_not_understood_and_exits_with_1(indexed: Path
     found = agtrace_here("doctor", "--json")
     assert found.code == 1
     assert found.json()["index"]["integrity"] == "ok"
-    assert [agent["provider"] for agent in found.json()["agents"]] == ["claude_code", "codex", "gemini"]
+    assert [agent["provider"] for agent in found.json()["agents"]] == [
+        "antigravity",
+        "claude_code",
+        "codex",
+        "gemini",
+        "oh_my_pi",
+        "openclaw",
+        "pi",
+        "qwen",
+    ]
 
 
 def test_the_doctor_exits_with_0_where_all_is_well(tmp_path: Path) -> None:
@@ -93,7 +102,7 @@ def test_json_can_be_followed_page_by_page(indexed: Path) -> None:
         if not page["pagination"].get("next_cursor"):
             break
         cursor = ["--cursor", page["pagination"]["next_cursor"]]
-    assert len(found) == len(set(found)) == page["pagination"].get("total", len(found)) == 16
+    assert len(found) == len(set(found)) == page["pagination"].get("total", len(found)) == 26
 
 
 def test_an_event_is_shown_whole_however_long_it_is(indexed: Path) -> None:

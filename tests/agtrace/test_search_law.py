@@ -26,6 +26,7 @@ from agtrace.search.question import EventFilters, Place, search, snapshot_of
 from tests.conftest import LOGS, SAMPLES
 from tests.contents import texts
 
+AGENTS = ("claude", "codex", "gemini", "pi", "openclaw", "qwen", "antigravity")
 NEEDLES = 200
 LENGTH = 12
 SEED = 20261121
@@ -60,14 +61,14 @@ class Stored(NamedTuple):
 
 
 def raw_texts() -> list[Raw]:
-    roots = [SAMPLES, *(LOGS / agent for agent in ("claude", "codex", "gemini"))]
+    roots = [SAMPLES, *(LOGS / agent for agent in AGENTS)]
     paths = sorted(path for root in roots for path in root.rglob("*") if path.suffix in (".jsonl", ".json"))
     return [raw for path in paths for raw in _of_file(path) if len(raw.text) >= LENGTH and _verbatim(raw.text)]
 
 
 def _verbatim(text: str) -> bool:
     """Images become placeholders, and what hosts wrap around a prompt is told apart from it."""
-    return "base64" not in text and not text.startswith(("<", "Caveat:", "# AGENTS.md", "/"))
+    return "base64" not in text and not text.startswith(("<", "Caveat:", "# AGENTS.md", "/", "[trimmed for fixture]"))
 
 
 def _of_file(path: Path) -> Iterator[Raw]:
@@ -81,10 +82,21 @@ def _of_file(path: Path) -> Iterator[Raw]:
     for number, line in enumerate(path.read_text(errors="replace").split("\n"), 1):
         record = _decoded(line)
         if isinstance(record, dict):
-            payload = record.get("payload")
-            found = _of_codex(payload) if isinstance(payload, dict) else _of_claude(record)
+            found = _of_line(record)
             for kind, text in found:
                 yield Raw(str(path), number, kind, text)
+
+
+def _of_line(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    payload = record.get("payload")
+    if isinstance(payload, dict):
+        return _of_codex(payload)
+    message = record.get("message")
+    if isinstance(message, dict) and "parts" in message:
+        return _of_qwen(record)
+    if "step_index" in record:
+        return _of_antigravity(record)
+    return _of_pi(record) if record.get("type") == "message" else _of_claude(record)
 
 
 def _decoded(text: str) -> Any:
@@ -123,6 +135,40 @@ def _of_codex(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
         said = document.get("output") if isinstance(document, dict) else output
         if isinstance(said, str):
             yield "output", said
+
+
+def _of_pi(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    message = record.get("message")
+    if not isinstance(message, dict) or "parentId" not in record:
+        return
+    content = message.get("content")
+    for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        if block.get("type") == "toolCall":
+            yield from (("argument", leaf) for leaf in _leaves(block.get("arguments")))
+        elif block.get("type") == "text" and message.get("role") in ("user", "toolResult"):
+            yield ("prompt" if message["role"] == "user" else "output"), str(block["text"])
+
+
+def _of_qwen(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for part in record["message"].get("parts") or []:
+        yield from (("argument", leaf) for leaf in _leaves(part.get("functionCall", {}).get("args")))
+        if isinstance(part.get("text"), str) and record.get("type") == "user":
+            yield "prompt", part["text"]
+        said = part.get("functionResponse", {}).get("response", {}).get("output")
+        if isinstance(said, str):
+            yield "output", said
+
+
+def _of_antigravity(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    said = record.get("content")
+    if isinstance(said, str) and record["type"] != "PLANNER_RESPONSE":
+        yield (
+            ("output" if record["source"] == "MODEL" else "prompt"),
+            said.partition("</USER_REQUEST>")[0].rpartition(">\n")[2],
+        )
+    for call in record.get("tool_calls") or []:
+        values = (_decoded(value) if isinstance(value, str) else value for value in call["args"].values())
+        yield from (("argument", leaf) for value in values for leaf in _leaves(value))
 
 
 def _of_gemini(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -182,7 +228,7 @@ WAYS: dict[str, list[tuple[float, bool]]] = {
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The index of the samples and of the published logs, without words."""
     database = tmp_path_factory.mktemp("law") / "index.sqlite3"
-    index(database, [str(SAMPLES), *(str(LOGS / agent) for agent in ("claude", "codex", "gemini"))])
+    index(database, [str(SAMPLES), *(str(LOGS / agent) for agent in AGENTS)])
     return database
 
 

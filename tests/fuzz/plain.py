@@ -56,7 +56,7 @@ def is_known(line: bytes) -> bool:
         return False
     if not isinstance(record, dict) or _depth(line.decode("utf-8", "replace")) > DEEP:
         return False
-    return recognize(record) is not None
+    return recognize(record, "") is not None
 
 
 def records_of(content: bytes) -> list[Any]:

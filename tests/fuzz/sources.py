@@ -55,7 +55,11 @@ def authored() -> tuple[Source, ...]:
 @cache
 def real() -> tuple[Source, ...]:
     """Return logs of real sessions; none if they are absent."""
-    return tuple(source for agent in ("claude", "codex", "gemini") for source in _below(LOGS / agent))
+    return tuple(
+        source
+        for agent in ("claude", "codex", "gemini", "pi", "openclaw", "qwen", "antigravity")
+        for source in _below(LOGS / agent)
+    )
 
 
 def _below(root: Path) -> Iterator[Source]:

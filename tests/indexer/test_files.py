@@ -440,6 +440,16 @@ def test_the_homes_of_the_agents_follow_their_variables(
         own_home / ".codex" / "sessions",
         own_home / ".codex" / "archived_sessions",
         own_home / ".gemini" / "tmp",
+        own_home / ".pi" / "agent" / "sessions",
+        own_home / ".omp" / "agent" / "sessions",
+        own_home / ".openclaw" / "agents",
+        own_home / ".clawdbot" / "agents",
+        own_home / ".moltbot" / "agents",
+        own_home / ".qwen" / "projects",
+        own_home / ".qwen" / "tmp",
+        own_home / ".gemini" / "antigravity-cli" / "brain",
+        own_home / ".gemini" / "antigravity" / "brain",
+        own_home / ".gemini" / "antigravity-ide" / "brain",
     ]
     for number, home in ((1, "one"), (2, "two")):
         write(tmp_path / home / "projects" / "-p" / "a.jsonl", claude(number))

@@ -39,8 +39,11 @@ LONG_LINE = 34_000_000
 
 
 def log_files() -> list[Path]:
-    """Line logs of all three agents, the published ones where they are."""
-    roots = [SAMPLES, *(LOGS / agent for agent in ("claude", "codex", "gemini"))]
+    """Line logs of all agents, the published ones where they are."""
+    roots = [
+        SAMPLES,
+        *(LOGS / agent for agent in ("claude", "codex", "gemini", "pi", "openclaw", "qwen", "antigravity")),
+    ]
     found = (path for root in roots for path in sorted(root.rglob("*.jsonl")))
     return [path for path in found if 0 < path.stat().st_size < SMALL]
 

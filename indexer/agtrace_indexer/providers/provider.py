@@ -37,8 +37,8 @@ class Home(NamedTuple):
     """The environment variable that moves the folder."""
     meaning: str
     """The meaning of the variable and its default, for the table of settings."""
-    folder: str
-    """Its path below the user's home if the variable isn't set: `.codex`."""
+    folder: str | None
+    """Its path below the user's home if the variable isn't set: `.codex`; None if there is no such folder then."""
     logs: tuple[str, ...]
     """The folders in it that contain logs: `sessions`."""
     several: bool = False
@@ -51,9 +51,20 @@ class Home(NamedTuple):
         named = environment.get(self.variable)
         if named and self.several:
             folders = [Path(part.strip()) for part in named.split(",") if part.strip()]
+        elif named:
+            folders = [Path(named)]
         else:
-            folders = [Path(named) if named else home / self.folder]
+            folders = [] if self.folder is None else [home / self.folder]
         return [folder / logs for folder in folders for logs in self.logs]
+
+
+class Fork(NamedTuple):
+    """What an agent's logs have in common with those of another one, and what tells them apart."""
+
+    format: str
+    """The name of the agent whose format it writes: `pi`."""
+    paths: re.Pattern[str]
+    """Is found in the paths of its logs."""
 
 
 class Forms(NamedTuple):
@@ -171,6 +182,14 @@ class Agent(NamedTuple):
     parser: Callable[[], Parser]
     """Loads the module that reads its logs."""
     home: Home
+    elsewhere: tuple[Home, ...] = ()
+    """Further folders in which it keeps logs, or used to."""
+    fork: Fork | None = None
+    """The agent whose format it writes, if it isn't its own."""
+    rewrites: bool = False
+    """Whether it may rewrite the beginning of a log in place, such as a title. A log that doesn't begin as it did, but
+    has the same session and isn't shorter, is then read again in place of what was read; otherwise it is another log
+    at the same path."""
     forms: Forms | None = None
     containers: tuple[Containers, ...] = ()
     tools: Tools = Tools()

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
+from agtrace_indexer.providers.antigravity import ANTIGRAVITY
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.gemini import GEMINI
+from agtrace_indexer.providers.oh_my_pi import OH_MY_PI
+from agtrace_indexer.providers.openclaw import OPENCLAW
+from agtrace_indexer.providers.pi import PI
+from agtrace_indexer.providers.qwen import QWEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +23,9 @@ if TYPE_CHECKING:
     from agtrace_indexer.events.drafts import Record
     from agtrace_indexer.providers.provider import Agent, Parser, Source
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI)}
+AGENTS: dict[str, Agent] = {
+    agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI, PI, OH_MY_PI, OPENCLAW, QWEN, ANTIGRAVITY)
+}
 """The agents by name; to add one, write its package and list it here."""
 
 
@@ -27,6 +34,9 @@ TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
 
 FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not None)
 """The files in which agents keep the same log."""
+
+HOMES = tuple(home for agent in AGENTS.values() for home in (agent.home, *agent.elsewhere))
+"""The folders in which agents keep their logs."""
 
 CONTAINERS = tuple((agent.name, containers) for agent in AGENTS.values() for containers in agent.containers)
 """The containers in which agents keep logs that aren't files."""
@@ -48,7 +58,7 @@ def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
 
     The agents' own variables for other folders are honoured.
     """
-    return [root for agent in AGENTS.values() for root in agent.home.roots(environment, home)]
+    return [root for kept in HOMES for root in kept.roots(environment, home)]
 
 
 def named(text: str) -> Provider | None:
@@ -83,12 +93,24 @@ def source_of(container: str) -> tuple[Provider, Source]:
     return next((name, kept.source()) for name, kept in CONTAINERS if kept.of(container) == container)
 
 
-def recognize(record: Record) -> Provider | None:
-    """Return the provider whose record this is; None if no provider recognises it."""
+def recognize(record: Record, path: str) -> Provider | None:
+    """Return the provider whose record this is, in a log at this path; None if no provider recognises it."""
     for agent in AGENTS.values():
         if agent.parser().recognizes(record):
-            return agent.name
+            return writer_at(path, agent.name)
     return None
+
+
+def format_of(provider: Provider) -> Provider:
+    """Return the agent in whose format a provider's logs are: itself, unless it is a fork."""
+    fork = AGENTS[provider].fork
+    return provider if fork is None else fork.format
+
+
+def writer_at(path: str, provider: Provider) -> Provider:
+    """Return the agent that wrote the log at a path, which is in the format of this provider: itself, or a fork."""
+    forks = (agent for agent in AGENTS.values() if agent.fork is not None and agent.fork.format == provider)
+    return next((fork.name for fork in forks if fork.fork is not None and fork.fork.paths.search(path)), provider)
 
 
 def unroll(document: Any) -> tuple[Provider, list[Record]] | None:

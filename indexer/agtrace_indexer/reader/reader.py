@@ -35,6 +35,7 @@ from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, documen
 from agtrace_indexer.reader.resumption import (
     Place,
     begins_alike,
+    is_rewritten,
     known_log,
     note_position,
     remaining_lines,
@@ -194,11 +195,11 @@ class Reader:
         head = start_of(file, HEAD)
         if b"\0" in head and head.lstrip(BEFORE_JSON + b"\0")[:1] not in (b"{", b"[", b""):
             return self.set_aside(found, known, "unrecognized", "a binary file")
-        provider, read, lines, content = begin(file)
+        provider, read, lines, content = begin(file, found.path)
         if provider is None:
             return self._read_document(found, known, read, file)
         if known is not None and known.status == "log":
-            self._make_room(known, found)
+            self._make_room(known, found, head)
         return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
 
     def _pass_over(self, found: Found, known: KnownFile | None, why: KeptOut) -> None:
@@ -213,9 +214,9 @@ class Reader:
             self.progress.kept_out.append(why.sub_agent)
         self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
 
-    def _make_room(self, known: KnownFile, found: Found) -> None:
+    def _make_room(self, known: KnownFile, found: Found, head: bytes) -> None:
         """Free the path for the file that is there now: what was read before is archived, or read again."""
-        if self._rebuild:
+        if self._rebuild or is_rewritten(self.store, found, known, head):
             self.store.forget_contents(known.id)
         else:
             self.store.archive_generation(known.id, found.path)

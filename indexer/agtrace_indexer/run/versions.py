@@ -6,7 +6,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.opening import NewerIndex
 
-READING_VERSION = 9
+READING_VERSION = 10
 """Raised whenever the same logs would now yield other rows: logs that still exist are then read again, archived rows
 stay as they are."""
 
