@@ -31,7 +31,7 @@ def run(*arguments: str | Path, **environment: str) -> Said:
 # --- every command on the samples ---
 
 READING = [
-    (["sessions"], ["Found 31 sessions", LARGE, "2026-11-03", "October backfill and the store's locking"]),
+    (["sessions"], ["Found 41 sessions", LARGE, "2026-11-03", "October backfill and the store's locking"]),
     (["sessions", "--provider", "gemini"], ["Found 2 sessions", "338b9da1", "ccde789b"]),
     (["sessions", "--limit", "2"], ["more: --cursor "]),
     (["sessions", "--since", "2026-11-01", "--until", "2026-11-05"], ["Found 1 session", LARGE]),
@@ -73,6 +73,7 @@ def test_the_doctor_names_what_was_not_understood_and_exits_with_1(indexed: Path
     assert found.code == 1
     assert found.json()["index"]["integrity"] == "ok"
     assert [agent["provider"] for agent in found.json()["agents"]] == [
+        "antigravity",
         "claude_code",
         "codex",
         "copilot",
@@ -80,7 +81,11 @@ def test_the_doctor_names_what_was_not_understood_and_exits_with_1(indexed: Path
         "gemini",
         "goose",
         "kiro",
+        "oh_my_pi",
+        "openclaw",
         "opencode",
+        "pi",
+        "qwen",
     ]
 
 
@@ -108,7 +113,7 @@ def test_json_can_be_followed_page_by_page(indexed: Path) -> None:
         if not page["pagination"].get("next_cursor"):
             break
         cursor = ["--cursor", page["pagination"]["next_cursor"]]
-    assert len(found) == len(set(found)) == page["pagination"].get("total", len(found)) == 31
+    assert len(found) == len(set(found)) == page["pagination"].get("total", len(found)) == 41
 
 
 def test_an_event_is_shown_whole_however_long_it_is(indexed: Path) -> None:

@@ -26,6 +26,7 @@ from agtrace.search.question import EventFilters, Place, search, snapshot_of
 from tests.conftest import REAL_LOGS, SAMPLES
 from tests.contents import texts
 
+AGENTS = ("claude", "codex", "gemini", "pi", "openclaw", "qwen", "antigravity")
 NEEDLES = 200
 LENGTH = 12
 SEED = 20261121
@@ -67,7 +68,7 @@ def raw_texts() -> list[Raw]:
 
 def _verbatim(text: str) -> bool:
     """Images become placeholders, and what hosts wrap around a prompt is told apart from it."""
-    return "base64" not in text and not text.startswith(("<", "Caveat:", "# AGENTS.md", "/"))
+    return "base64" not in text and not text.startswith(("<", "Caveat:", "# AGENTS.md", "/", "[trimmed for fixture]"))
 
 
 def _of_file(path: Path) -> Iterator[Raw]:
@@ -89,21 +90,29 @@ def _of_file(path: Path) -> Iterator[Raw]:
     for number, line in enumerate(path.read_text(errors="replace").split("\n"), 1):
         record = _decoded(line)
         if isinstance(record, dict):
-            payload = record.get("payload")
-            found = _of_codex(payload) if isinstance(payload, dict) else _reader_of(record)(record)
+            found = _of_line(record)
             for kind, text in found:
                 yield Raw(str(path), number, kind, text)
 
 
+def _of_line(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    payload = record.get("payload")
+    return _of_codex(payload) if isinstance(payload, dict) else _reader_of(record)(record)
+
+
 def _reader_of(record: dict[str, Any]) -> Callable[[dict[str, Any]], Iterator[tuple[str, str]]]:
     """Return what reads the records of an agent that writes such a record."""
+    message = record.get("message")
+    if isinstance(message, dict) and "parts" in message:
+        return _of_qwen
     if record.keys() == {"role", "message"}:
         return _of_cursor
-    if "kind" in record:
-        return _of_kiro
+    for field, found in (("step_index", _of_antigravity), ("kind", _of_kiro), ("created", _of_goose)):
+        if field in record:
+            return found
     if isinstance(record.get("data"), dict):
         return _of_copilot
-    return _of_goose if "created" in record else _of_claude
+    return _of_pi if record.get("type") == "message" else _of_claude
 
 
 def _decoded(text: str) -> Any:
@@ -142,6 +151,40 @@ def _of_codex(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
         said = document.get("output") if isinstance(document, dict) else output
         if isinstance(said, str):
             yield "output", said
+
+
+def _of_pi(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    message = record.get("message")
+    if not isinstance(message, dict) or "parentId" not in record:
+        return
+    content = message.get("content")
+    for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+        if block.get("type") == "toolCall":
+            yield from (("argument", leaf) for leaf in _leaves(block.get("arguments")))
+        elif block.get("type") == "text" and message.get("role") in ("user", "toolResult"):
+            yield ("prompt" if message["role"] == "user" else "output"), str(block["text"])
+
+
+def _of_qwen(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for part in record["message"].get("parts") or []:
+        yield from (("argument", leaf) for leaf in _leaves(part.get("functionCall", {}).get("args")))
+        if isinstance(part.get("text"), str) and record.get("type") == "user":
+            yield "prompt", part["text"]
+        said = part.get("functionResponse", {}).get("response", {}).get("output")
+        if isinstance(said, str):
+            yield "output", said
+
+
+def _of_antigravity(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    said = record.get("content")
+    if isinstance(said, str) and record["type"] != "PLANNER_RESPONSE":
+        yield (
+            ("output" if record["source"] == "MODEL" else "prompt"),
+            said.partition("</USER_REQUEST>")[0].rpartition(">\n")[2],
+        )
+    for call in record.get("tool_calls") or []:
+        values = (_decoded(value) if isinstance(value, str) else value for value in call["args"].values())
+        yield from (("argument", leaf) for value in values for leaf in _leaves(value))
 
 
 def _of_gemini(message: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -249,11 +249,11 @@ def test_a_walk_along_cursors_sees_every_session_once(tell: Callable[..., Any], 
         while True:
             page = await agent.ask("list_sessions", **arguments)
             seen += [item["id"] for item in page["data"]["sessions"]]
-            assert page["pagination"]["total_count"] == 16
+            assert page["pagination"]["total_count"] == 18
             arguments["cursor"] = page["pagination"]["next_cursor"]
             if arguments["cursor"] is None:
                 break
-        assert len(seen) == len(set(seen)) == 16
+        assert len(seen) == len(set(seen)) == 18
 
     tell(story)
 
@@ -406,7 +406,7 @@ def test_a_cursor_outlives_the_server_that_made_it(tell: Callable[..., Any], mac
     tell(first)
     tell(second)
     ids = [item["id"] for page in pages for item in page["data"]["sessions"]]
-    assert len(ids) == len(set(ids)) == 16
+    assert len(ids) == len(set(ids)) == 18
 
 
 def test_a_cursor_expires_by_the_clock_and_not_before(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def is_known(line: bytes) -> bool:
         return False
     if not isinstance(record, dict) or _depth(line.decode("utf-8", "replace")) > DEEP:
         return False
-    agent = recognize(record)
+    agent = recognize(record, "")
     return agent is not None and AGENTS[agent].records_to_recognize == 1
 
 

@@ -441,12 +441,22 @@ def test_the_homes_of_the_agents_follow_their_variables(
         own_home / ".codex" / "sessions",
         own_home / ".codex" / "archived_sessions",
         own_home / ".gemini" / "tmp",
+        own_home / ".gemini" / "antigravity-cli" / "brain",
+        own_home / ".gemini" / "antigravity" / "brain",
+        own_home / ".gemini" / "antigravity-ide" / "brain",
+        own_home / ".qwen" / "projects",
+        own_home / ".qwen" / "tmp",
         own_home / ".copilot" / "session-state",
         *(
             own_home / ".local" / "share" / folder / name
             for folder in ("opencode", "kilo", "mimocode")
             for name in (f"{folder}.db", "storage")
         ),
+        own_home / ".pi" / "agent" / "sessions",
+        own_home / ".omp" / "agent" / "sessions",
+        own_home / ".openclaw" / "agents",
+        own_home / ".clawdbot" / "agents",
+        own_home / ".moltbot" / "agents",
         own_home / ".kiro" / "sessions" / "cli",
         *(folder / f"{name}/data.sqlite3" for folder in data for name in ("kiro-cli", "amazon-q")),
         data[0] / "goose" / "sessions",

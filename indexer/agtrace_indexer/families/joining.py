@@ -90,7 +90,7 @@ class _Origin(NamedTuple):
 
 def _parent(connection: sqlite3.Connection, session: ToBeLinked) -> tuple[int | None, int | None]:
     """Return the parent and the starting event: named by a result, else by the session's log, else found by copies."""
-    found = lineage.starter_of(connection, session) if session.kind != "main" else None
+    found = lineage.starter_of(connection, session)
     if found is None and session.parent_id is not None:
         found = lineage.named_parent_of(connection, session)
     copied = session.copied_events > 0 and session.kind in ("main", "fork")

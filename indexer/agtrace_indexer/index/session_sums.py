@@ -62,7 +62,6 @@ WHERE id = :session
 
 _Group: TypeAlias = tuple[str, str, int, int]
 """Model, speed, context class, told: the key of a row of `model_usage` in its session."""
-_TOLD = 3
 
 
 class _Sums(NamedTuple):
@@ -94,9 +93,10 @@ def sum_session(connection: sqlite3.Connection, session_id: int) -> None:
     sums, reached = _so_far(connection, session_id)
     wanted = max((end // _STEP - 1) * _STEP, 0)
     if reached < wanted:
-        sums, reached = sums + _sums_of(connection, session_id, reached, wanted), wanted
-        if not any(group[_TOLD] for group in sums.usage):  # fractions: their sum depends on the order
-            _keep(connection, session_id, reached, sums)
+        for first in range(reached, wanted, _STEP):  # always in the same steps: costs are fractions
+            sums += _sums_of(connection, session_id, first, first + _STEP)
+        _keep(connection, session_id, wanted, sums)
+        reached = wanted
     _write(connection, session_id, sums + _sums_of(connection, session_id, reached, end))
 
 

@@ -34,6 +34,11 @@ CONTEXT_CLASS = f"(e.step_index IS NOT NULL) * ({_CLASS})"
 
 Figures without a step are sums over several responses, which say nothing about the size of any of them."""
 
+_NO_FIGURES = f"{{0}}step_index IS NOT NULL AND {{0}}type != {TYPE_CODE[EventType.TOKEN_USAGE]}"
+MAKE_A_TURN = f"count({{1}}event_index) + sum({_NO_FIGURES}) > 0"
+"""SQL: whether the events of a turn, with their rows of `request`, make it one. Figures alone, all that remains of a
+turn that was dropped, don't."""
+
 # The event to start reading from: remaining events of these turns come after their first events, or are new. A turn
 # without a row may still have events (figures of a response that says nothing yet): they come after the previous turn.
 _FROM = """
@@ -43,7 +48,7 @@ SELECT min(:new,
     ORDER BY turn_index DESC LIMIT 1), 0))
 """
 
-_TURNS = """
+_TURNS = f"""
 INSERT INTO turn (session_id, turn_index, first_event, last_event, started_at, ended_at, step_count, tool_calls,
   failed_calls, input_tokens, output_tokens, request_event, copied, responses, incomplete_usage,
   cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens, reasoning_tokens, active_ms)
@@ -59,7 +64,7 @@ SELECT e.session_id, e.turn_index, min(e.event_index), max(e.event_index),
 FROM event e LEFT JOIN token_usage u USING (session_id, event_index) LEFT JOIN request r USING (session_id, event_index)
 WHERE e.session_id = :session AND e.event_index >= :from AND e.turn_index >= :turn AND e.superseded_by IS NULL
 GROUP BY e.turn_index
-HAVING count(r.event_index) + sum(e.step_index IS NOT NULL AND e.type != :usage) > 0
+HAVING {MAKE_A_TURN.format("e.", "r.")}
 """
 
 MODEL_USAGE = f"""

@@ -18,6 +18,14 @@ def remember(table: dict[str, Any], key: str, value: Any, limit: int) -> None:
         del table[next(iter(table))]
 
 
+def readable_json(value: Any) -> str:
+    """Write a JSON value compactly, whatever it is: one that is nested too deeply can't be shown."""
+    try:
+        return compact_json(value)
+    except RecursionError:
+        return "[nested too deeply to be shown]"
+
+
 def skip(kind: str, state: LogState) -> list[Draft]:
     """Leave the current record out: its type is noted, and it becomes no event."""
     state.skipped.append(kind)

@@ -119,6 +119,15 @@ class Sidecar(NamedTuple):
     """Loads the function that takes what a sidecar says now into the state of a log that was read before."""
 
 
+class Fork(NamedTuple):
+    """What an agent's logs have in common with those of another one, and what tells them apart."""
+
+    format: str
+    """The name of the agent whose format it writes: `pi`."""
+    paths: re.Pattern[str]
+    """Is found in the paths of its logs."""
+
+
 class Forms(NamedTuple):
     """The files in which an agent temporarily keeps the same log: the first of them is read, the others repeat it."""
 
@@ -269,6 +278,12 @@ class Agent(NamedTuple):
     home: Home
     elsewhere: tuple[Home, ...] = ()
     """Further folders in which it keeps logs, or used to."""
+    fork: Fork | None = None
+    """The agent whose format it writes, if it isn't its own."""
+    rewrites: bool = False
+    """Whether it may rewrite the beginning of a log in place, such as a title. A log that doesn't begin as it did, but
+    has the same session and isn't shorter, is then read again in place of what was read; otherwise it is another log
+    at the same path."""
     forms: Forms | None = None
     sidecar: Sidecar | None = None
     containers: tuple[Containers, ...] = ()

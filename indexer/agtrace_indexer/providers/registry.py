@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
+from agtrace_indexer.providers.antigravity import ANTIGRAVITY
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.copilot import COPILOT, COPILOT_CHAT
@@ -14,7 +15,11 @@ from agtrace_indexer.providers.goose import GOOSE
 from agtrace_indexer.providers.kilo import KILO
 from agtrace_indexer.providers.kiro import KIRO
 from agtrace_indexer.providers.mimo_code import MIMO_CODE
+from agtrace_indexer.providers.oh_my_pi import OH_MY_PI
+from agtrace_indexer.providers.openclaw import OPENCLAW
 from agtrace_indexer.providers.opencode import OPENCODE
+from agtrace_indexer.providers.pi import PI
+from agtrace_indexer.providers.qwen import QWEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,9 +31,10 @@ if TYPE_CHECKING:
     from agtrace_indexer.providers.provider import Agent, Parser, Source
 
 _AGENTS = (
-    CLAUDE_CODE, CODEX, GEMINI,
+    CLAUDE_CODE, CODEX, GEMINI, ANTIGRAVITY, QWEN,
     COPILOT, COPILOT_CHAT,
     OPENCODE, KILO, MIMO_CODE,
+    PI, OH_MY_PI, OPENCLAW,
     KIRO, GOOSE,
     CURSOR,
 )  # fmt: skip
@@ -104,12 +110,24 @@ def source_of(container: str) -> tuple[Provider, Source]:
     return next((name, kept.source()) for name, kept in CONTAINERS if kept.of(container) == container)
 
 
-def recognize(record: Record) -> Provider | None:
-    """Return the provider whose record this is; None if no provider recognises it."""
+def recognize(record: Record, path: str) -> Provider | None:
+    """Return the provider whose record this is, in a log at this path; None if no provider recognises it."""
     for agent in AGENTS.values():
         if agent.parser().recognizes(record):
-            return agent.name
+            return writer_at(path, agent.name)
     return None
+
+
+def format_of(provider: Provider) -> Provider:
+    """Return the agent in whose format a provider's logs are: itself, unless it is a fork."""
+    fork = AGENTS[provider].fork
+    return provider if fork is None else fork.format
+
+
+def writer_at(path: str, provider: Provider) -> Provider:
+    """Return the agent that wrote the log at a path, which is in the format of this provider: itself, or a fork."""
+    forks = (agent for agent in AGENTS.values() if agent.fork is not None and agent.fork.format == provider)
+    return next((fork.name for fork in forks if fork.fork is not None and fork.fork.paths.search(path)), provider)
 
 
 def unroll(document: Any) -> tuple[Provider, list[Record]] | None:

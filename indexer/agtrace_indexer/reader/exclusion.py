@@ -39,7 +39,7 @@ class KeptOut(Exception):
 
 def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut | None:
     """Return why a file isn't read: it is the log of a forgotten session, or of a sub-agent that one started."""
-    provider, read, lines, _ = begin(file)
+    provider, read, lines, _ = begin(file, found.path)
     if provider is not None:
         return _told(found, provider, _records(chain(read, lines)), forgotten)
     data, _ = document_in(file, read)

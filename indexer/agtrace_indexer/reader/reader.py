@@ -35,6 +35,7 @@ from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, documen
 from agtrace_indexer.reader.resumption import (
     Place,
     begins_alike,
+    is_rewritten,
     known_log,
     note_position,
     refreshed,
@@ -201,12 +202,13 @@ class Reader:
             return self.set_aside(found, known, "unrecognized", "a binary file")
         before = known if known is not None and known.status == "log" else None
         kept = None if before is None else kept_of(self.store, found, before, file)
-        provider, read, lines, content = begin(file)
+        provider, read, lines, content = begin(file, found.path)
         if provider is None:
             return self._read_document(found, known, read, file)
         if before is not None:
             kept = kept if provider == before.provider else None
-            self._make_room(before, found, same=kept is not None)
+            same = kept is not None or is_rewritten(self.store, found, before, head)
+            self._make_room(before, found, same=same)
         log = self._new_log(found, provider, head)
         log.kept = kept
         return self._read_lines(log, chain(read, lines), content)

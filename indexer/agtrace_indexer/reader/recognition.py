@@ -37,12 +37,12 @@ class Beginning(NamedTuple):
     content: Content
 
 
-def begin(file: Seekable) -> Beginning:
-    """Read a file until it is recognised. Until then, no line is read beyond `MAX_LINE` bytes."""
+def begin(file: Seekable, path: str) -> Beginning:
+    """Read the file at a path until it is recognised. Until then, no line is read beyond `MAX_LINE` bytes."""
     content = Content(file)
     lines = Lines(content, longest=MAX_LINE)
     following = iter(lines)
-    first = list(_until_recognized(following))
+    first = list(_until_recognized(following, path))
     provider, read = first[-1][1] if first else None, [line for line, _ in first]
     if provider is not None and not read[-1].whole:
         content = Content(file)
@@ -52,12 +52,12 @@ def begin(file: Seekable) -> Beginning:
     return Beginning(provider, read, following, content)
 
 
-def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
+def _until_recognized(lines: Iterator[Line], path: str) -> Iterator[tuple[Line, Provider | None]]:
     """Yield lines with the provider that recognises them, up to the first one recognised or the sniffing limits."""
     size = 0
     claims: Counter[Provider] = Counter()
     for _, line in zip(range(_SNIFFED_LINES), lines, strict=False):
-        provider = _recognized(line)
+        provider = _recognized(line, path)
         if provider is not None:
             claims[provider] += 1
             provider = provider if claims[provider] >= AGENTS[provider].records_to_recognize else None
@@ -67,13 +67,13 @@ def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | 
             return
 
 
-def _recognized(line: Line) -> Provider | None:
+def _recognized(line: Line, path: str) -> Provider | None:
     """Return the provider of a line, recognised by its beginning if it is too long to be parsed."""
     if line.data.lstrip(BEFORE_JSON)[:1] != b"{":
         return None
     parsable = line.whole and not crowded(line.data)
     values = decode(line.data) if parsable else [completed(line.data[:HEAD_OF_LONG_LINE])]
-    return recognize(values[0]) if values and isinstance(values[0], dict) else None
+    return recognize(values[0], path) if values and isinstance(values[0], dict) else None
 
 
 def document_in(file: Seekable, read: list[Line]) -> tuple[bytes | None, Content]:

@@ -12,10 +12,11 @@ from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.content import Content
+from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.files import ANCHOR, CountedFile, checksum_to, inode, read_up_to
+from agtrace_indexer.logs.files import ANCHOR, CountedFile, checksum_to, inode, read_up_to, start_of
 from agtrace_indexer.logs.lines import Line, Lines
-from agtrace_indexer.providers.registry import AGENTS, parser_of
+from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of, writer_at
 from agtrace_indexer.reader.log import Log, digest
 
 Place: TypeAlias = tuple[Content, bytes]
@@ -31,8 +32,11 @@ def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFi
     stored = store.state(known.id)
     if stored is None:
         return None
+    grew = found.size > known.size and inode(found.stamp) == inode(known.stamp)
+    if grew and _may_be_rewritten(known) and digest(start_of(file, known.head_size)) != known.head:
+        return None
     content = Content(file)
-    if found.size > known.size and inode(found.stamp) == inode(known.stamp):
+    if grew:
         content.skip_to(known.read_to - known.anchor_size)
         anchor = read_up_to(content, known.anchor_size)
         return (content, anchor) if digest(anchor) == known.anchor else None
@@ -80,9 +84,38 @@ def note_position(log: Log, line: Line) -> None:
     log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
 
 
+def is_rewritten(store: Store, found: Found, known: KnownFile, head: bytes) -> bool:
+    """Whether a log that has other content than before is still the same one, which its agent rewrote in place.
+
+    `head` is its beginning, which says which session it is.
+    """
+    stored = store.state(known.id)
+    if not _may_be_rewritten(known) or stored is None or found.size < known.read_to:
+        return False
+    session = LogState.from_json(stored["parser"]).sessions[""].id
+    return session is not None and session == _session_in(head, known.provider or "")
+
+
+def _may_be_rewritten(known: KnownFile) -> bool:
+    return AGENTS[known.provider or ""].rewrites
+
+
+def _session_in(head: bytes, provider: str) -> str | None:
+    """Return the session that the first lines of a log name."""
+    state = LogState()
+    for line in head.split(b"\n"):
+        for record in decode(line) or ():
+            if isinstance(record, dict):
+                list(parser_of(provider).drafts(record, state))
+    return state.sessions[""].id
+
+
 def begins_alike(row: KnownFile, path: str) -> bool:
     """Whether the new path of a log says the same about it as the old one: what lay next to it may be gone there."""
-    begin = parser_of(row.provider or "").begin
+    provider = row.provider or ""
+    if writer_at(row.path, format_of(provider)) != writer_at(path, format_of(provider)):
+        return False
+    begin = parser_of(provider).begin
     return _named_by(begin(PurePath(row.path))) == _named_by(begin(PurePath(path)))
 
 

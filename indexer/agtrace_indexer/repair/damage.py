@@ -23,6 +23,7 @@ from agtrace_indexer.index import checksum
 from agtrace_indexer.index.catalog import make_tables
 from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.table_roles import Role, of_role, pointers
+from agtrace_indexer.index.turn_sums import MAKE_A_TURN
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 Asked = ParamSpec("Asked")
@@ -93,8 +94,9 @@ _UNEVEN_TURNS = {
         "SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' "
         "AND turn_count + copied_turns != (SELECT count(*) FROM turn t WHERE t.session_id = s.id)",
     "{} turns with events are missing":
-        "SELECT count(*) FROM (SELECT session_id, turn_index FROM event WHERE turn_index IS NOT NULL "
-        "AND superseded_by IS NULL GROUP BY 1, 2) e "
+        "SELECT count(*) FROM (SELECT session_id, turn_index FROM event LEFT JOIN request r "
+        "USING (session_id, event_index) WHERE turn_index IS NOT NULL AND superseded_by IS NULL GROUP BY 1, 2 "
+        f"HAVING {MAKE_A_TURN.format('', 'r.')}) e "
         "WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.session_id = e.session_id AND t.turn_index = e.turn_index)",
     "{} sessions have responses that don't match those of their models":
         "SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' AND responses != "

@@ -21,14 +21,14 @@ def result_of(tool: Record, call_id: str) -> ToolResult | None:
     status, given = tool.get("status"), listed(tool.get("result"))
     if status in _UNFINISHED or (status not in _FINISHED and not given):
         return None
-    said = "\n".join(map(_response_text, given)) if given else _display_text(tool.get("resultDisplay"))
+    said = "\n".join(map(response_text, given)) if given else _display_text(tool.get("resultDisplay"))
     shell = tool.get("name") == "run_shell_command"
-    exit_code = _exit_code(said, tool.get("resultDisplay")) if shell else None
-    outcome, source = _outcome(status, said, exit_code, shell)
+    exit_code = exit_code_of(said, tool.get("resultDisplay")) if shell else None
+    outcome, source = outcome_of(status, said, exit_code, shell)
     return ToolResult(call_id, said, outcome, source, exit_code, agent_id=identifier(tool.get("agentId")))
 
 
-def _response_text(part: Any) -> str:
+def response_text(part: Any) -> str:
     """Read what the model was given: the output or the error of a functionResponse, or another part next to it."""
     response = fields(part).get("functionResponse")
     if not isinstance(response, dict):
@@ -46,14 +46,14 @@ def _display_text(value: Any) -> str:
 
 def history_result(response: Record) -> ToolResult:
     """Read an answer without a status, in which an error is recognised by its key."""
-    said = _response_text({"functionResponse": response})
+    said = response_text({"functionResponse": response})
     given = fields(response.get("response"))
     shell = response.get("name") == "run_shell_command"
-    exit_code = _exit_code(said, None) if shell else None
+    exit_code = exit_code_of(said, None) if shell else None
     status = "success" if "output" in given else "error" if "error" in given else None
     if status == "error" and said.startswith("[Operation Cancelled]"):
         status = "cancelled"
-    outcome, source = _outcome(status, said, exit_code, shell)
+    outcome, source = outcome_of(status, said, exit_code, shell)
     return ToolResult(identifier(response.get("id")), said, outcome, source, exit_code)
 
 
@@ -63,7 +63,7 @@ _BY_USER = re.compile(
 _SHELL_STOPPED = ("Command was cancelled by user", "Command was automatically cancelled")
 
 
-def _outcome(status: Any, said: str, exit_code: int | None, shell: bool) -> tuple[Outcome, OutcomeSource | None]:
+def outcome_of(status: Any, said: str, exit_code: int | None, shell: bool) -> tuple[Outcome, OutcomeSource | None]:
     """Determine the outcome by the status, or by a shell command's exit code, as its status is always `success`."""
     if status == "error":
         return Outcome.FAILED, OutcomeSource.STRUCTURE
@@ -87,7 +87,7 @@ _EXIT_CODE = re.compile(
 _TRAILER = 1000  # more than the longest trailer
 
 
-def _exit_code(said: str, display: Any) -> int | None:
+def exit_code_of(said: str, display: Any) -> int | None:
     """Read the exit code that the shell tool writes after the output, followed only by its own lines (`shell.ts`).
 
     Newer versions leave it out if it is 0; a last line `Exit Code: 3` printed by the command itself would then be

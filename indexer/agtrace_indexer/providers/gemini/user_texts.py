@@ -6,12 +6,13 @@ from agtrace_schema.events import UserKind
 
 from agtrace_indexer.events.drafts import SessionFacts
 
-_INJECTED = (
+INJECTED = (
     "<session_context>",
     "<hook_context>",
     "System: Please continue.",
     "This is the Gemini CLI. We are setting up the context for our chat.",
 )
+"""The beginnings of texts that the CLI writes itself."""
 
 
 def user_kind(said: str, facts: SessionFacts) -> UserKind:
@@ -23,6 +24,6 @@ def user_kind(said: str, facts: SessionFacts) -> UserKind:
         return UserKind.COMMAND
     if said.startswith("<state_snapshot>"):
         return UserKind.COMPACTION_SUMMARY
-    if said.startswith(_INJECTED):
+    if said.startswith(INJECTED):
         return UserKind.INJECTED
     return UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN

@@ -1,0 +1,41 @@
+"""Qwen Code: `projects/<folder>/chats/<session>.jsonl` and the logs of its sub-agents (indexer/README.md)."""
+
+from __future__ import annotations
+
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, Sign
+
+
+def _parser() -> Parser:
+    from agtrace_indexer.providers.qwen import parser
+
+    return parser
+
+
+QWEN = Agent(
+    name="qwen",
+    title="Qwen Code",
+    parser=_parser,
+    home=Home("QWEN_RUNTIME_DIR", "the home of Qwen Code's logs; default ~/.qwen", ".qwen", ("projects", "tmp")),
+    elsewhere=(Home("QWEN_HOME", "the home of Qwen Code, if its logs are there", None, ("projects", "tmp")),),
+    tools=Tools(
+        shells=frozenset({"run_shell_command"}),
+        reading=frozenset({"glob", "grep_search", "list_directory", "lsp", "web_fetch", "web_search"}),
+        asking=frozenset({"ask_user_question", "exit_plan_mode"}),
+        questioning=frozenset({"ask_user_question"}),
+        starting=frozenset({"agent", "task"}),
+        servers=("mcp__agtrace__",),
+        commands=("command",),
+        paths=("file_path", "absolute_path"),
+        removed=("old_string",),
+        added=("new_string",),
+        contents=("content",),
+    ),
+    notices=Notices(
+        api_errors=frozenset({"api_error"}),
+        compactions=(Sign("system/chat_compression"),),
+    ),
+    command="qwen",
+    resumes=("--resume",),
+)
+"""Qwen Code: its logs, tools, notifications and settings."""

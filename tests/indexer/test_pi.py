@@ -1,0 +1,397 @@
+"""Logs in Pi's format become events: Pi's own, oh-my-pi's and OpenClaw's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+from agtrace_indexer.events.drafts import Draft, LogState, Record
+from agtrace_indexer.providers.oh_my_pi import parser as oh_my_pi
+from agtrace_indexer.providers.openclaw import parser as openclaw
+from agtrace_indexer.providers.pi import parser as pi
+from agtrace_indexer.providers.provider import Parser
+from agtrace_indexer.providers.registry import recognize
+from agtrace_indexer.run import index
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import SAMPLES
+from tests.contents import contents
+from tests.indexer import further_logs
+from tests.indexer.further_logs import needs_more_logs
+from tests.indexer.reading import check_stops, is_claimed, log_files, records_of
+from tests.indexer.strange import any_json, damage
+
+FORMATS: dict[str, Parser] = {"pi": pi, "oh_my_pi": oh_my_pi, "openclaw": openclaw}
+REFERENCE = Path(__file__).parents[1] / "reference" / "pi_counts.py"
+OWN_SAMPLES = sorted(path for name in ("pi", "omp", "openclaw") for path in (SAMPLES / name).rglob("*.jsonl"))
+TIME = "2026-08-18T09:00:00.000Z"
+
+HEADER: Record = {"type": "session", "version": 3, "id": "s1", "timestamp": TIME, "cwd": "/w"}
+
+
+def entry(kind: str, **more: Any) -> Record:
+    return {"type": kind, "id": "a1b2c3d4", "parentId": None, "timestamp": TIME, **more}
+
+
+def message(role: str, content: Any = None, **more: Any) -> Record:
+    return entry("message", message={"role": role, "content": content, **more})
+
+
+def answer(*content: Any, **more: Any) -> Record:
+    return message("assistant", list(content), model="m", **more)
+
+
+def result(said: str, failed: Any = False) -> Record:
+    content = [{"type": "text", "text": said}]
+    return message("toolResult", content, toolCallId="c1", toolName="bash", isError=failed)
+
+
+def read(*records: Record, parser: Parser = pi, state: LogState | None = None) -> list[Payload]:
+    state = state or LogState()
+    said = [draft for record in records for draft in parser.drafts(record, state)]
+    return [draft.payload for draft in said if isinstance(draft, Draft)]
+
+
+def state_after(*records: Record, parser: Parser = pi) -> LogState:
+    state = parser.begin(PurePath("x.jsonl"))
+    for record in records:
+        list(parser.drafts(record, state))
+    return state
+
+
+# --- whose log it is ---
+
+
+def test_a_session_and_messages_are_recognized_by_their_keys() -> None:
+    assert pi.recognizes(HEADER)
+    assert pi.recognizes(message("user", "hi", timestamp=1))
+    assert pi.recognizes(answer(stopReason="stop"))
+    assert pi.recognizes(result("fine"))
+    assert not pi.recognizes(message("user", "hi"))
+    assert not pi.recognizes({"type": "session", "id": "s1", "sessionId": "s1", "timestamp": TIME})
+    assert not pi.recognizes({"type": "message", "uuid": "u", "parentId": None, "message": {"role": "user"}})
+
+
+@pytest.mark.parametrize(
+    ("path", "writer"),
+    [
+        ("/home/mira/.pi/agent/sessions/--w--/2026_s1.jsonl", "pi"),
+        ("/home/mira/.omp/agent/sessions/--w--/2026_s1.jsonl", "oh_my_pi"),
+        ("/home/mira/.openclaw/agents/main/sessions/s1.jsonl", "openclaw"),
+        ("/srv/state/agents/main/sessions/s1.jsonl.deleted.1", "openclaw"),
+        ("C:\\Users\\mira\\.clawdbot\\agents\\main\\sessions\\s1.jsonl", "openclaw"),
+        ("/home/mira/openclaw/.pi/sessions/s1.jsonl", "pi"),
+        ("/tmp/copied.jsonl", "pi"),
+    ],
+)
+def test_the_place_of_a_log_shows_which_of_the_three_wrote_it(path: str, writer: str) -> None:
+    assert recognize(HEADER, path) == writer
+
+
+def test_a_padded_title_shows_that_oh_my_pi_wrote_a_log_wherever_it_is() -> None:
+    title = {"type": "title", "v": 1, "title": "", "updatedAt": TIME, "pad": "   "}
+    assert recognize(title, "/tmp/copied.jsonl") == "oh_my_pi"
+    assert recognize({"type": "title", "title": "a page"}, "/tmp/copied.jsonl") is None
+
+
+@needs_more_logs
+def test_only_logs_in_pis_format_hold_records_that_it_recognizes() -> None:
+    own = [path for name in ("openclaw", "pi") for path in log_files(name)]
+    assert [path for path in log_files() if is_claimed(path, pi)] == own
+    assert not [path for path in log_files() if is_claimed(path, oh_my_pi)]
+
+
+# --- what is said ---
+
+
+def test_a_response_is_divided_into_its_blocks_with_its_tokens() -> None:
+    usage = {"input": 10, "output": 5, "cacheRead": 7, "cacheWrite": 3, "reasoning": 2, "cost": {"total": 0.25}}
+    call = {"type": "toolCall", "id": "call_1|fc_1", "name": "read", "arguments": {"path": "x"}}
+    thought = {"type": "thinking", "thinking": "hm"}
+    said = read(answer(thought, {"type": "text", "text": "so"}, call, usage=usage, responseId="resp_1"))
+    assert said == [
+        Reasoning("hm"),
+        Message("so"),
+        ToolCall("call_1|fc_1", "read", {"path": "x"}),
+        TokenUsage("resp_1", "m", 10, 3, None, 7, 5, 2, cost_usd=0.25),
+    ]
+
+
+def test_the_tokens_of_a_response_that_failed_are_unknown_not_zero() -> None:
+    nothing = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
+    half = read(answer({"type": "text", "text": "I"}, usage=nothing, stopReason="aborted", errorMessage="stopped"))
+    assert half == [
+        Message("I"),
+        TokenUsage(None, "m", None, None, None, None, None, None, complete=False),
+        Notification("aborted", "stopped"),
+    ]
+    assert read(answer(usage=nothing, stopReason="error", errorMessage="429")) == [Notification("error", "429")]
+
+
+def test_an_interruption_ends_the_calls_that_wait() -> None:
+    (told,) = pi.drafts(answer(stopReason="aborted"), LogState())
+    assert isinstance(told, Draft) and told.ends_turn
+
+
+def test_lines_that_openclaw_writes_in_the_models_place_are_no_responses() -> None:
+    mirror = message("assistant", [{"type": "text", "text": "hi"}], model="delivery-mirror", usage={"input": 1})
+    (draft,) = openclaw.drafts(mirror, LogState())
+    assert isinstance(draft, Draft) and draft.payload == Message("hi") and draft.step is None
+
+
+@pytest.mark.parametrize(
+    ("said", "failed", "outcome", "source", "exit_code"),
+    [
+        ("fine", False, Outcome.OK, OutcomeSource.STRUCTURE, None),
+        ("Command exited with code 1", False, Outcome.OK, OutcomeSource.STRUCTURE, None),
+        ("boom\n\nCommand exited with code 127", True, Outcome.FAILED, OutcomeSource.STRUCTURE, 127),
+        ("no such file", True, Outcome.FAILED, OutcomeSource.STRUCTURE, None),
+        ("Command timed out after 9 seconds", True, Outcome.FAILED, OutcomeSource.STRUCTURE, None),
+        ("half\n\nCommand aborted", True, Outcome.INTERRUPTED, OutcomeSource.TEXT, None),
+        ("Operation aborted", True, Outcome.INTERRUPTED, OutcomeSource.TEXT, None),
+        ("Skipped due to queued user message.", True, Outcome.INTERRUPTED, OutcomeSource.TEXT, None),
+        ("Tool execution was blocked", True, Outcome.REJECTED, OutcomeSource.TEXT, None),
+        ("fine", None, Outcome.UNKNOWN, None, None),
+    ],
+)
+def test_the_outcome_of_an_execution(
+    said: str, failed: Any, outcome: Outcome, source: OutcomeSource | None, exit_code: int | None
+) -> None:
+    (found,) = read(result(said, failed))
+    assert found == ToolResult("c1", said, outcome, source, exit_code)
+
+
+def test_a_users_own_command_is_none_of_the_models() -> None:
+    ran = message("bashExecution", command="ls", output="a\n", exitCode=2, excludeFromContext=True)
+    assert read(ran) == [
+        User("!!ls", UserKind.COMMAND),
+        User("a\n\nCommand exited with code 2", UserKind.INJECTED),
+    ]
+
+
+@pytest.mark.parametrize("role", ["custom", "hookMessage", "developer", "system"])
+def test_what_extensions_say_is_injected(role: str) -> None:
+    assert read(message(role, "by the way")) == [User("by the way", UserKind.INJECTED)]
+    assert read(entry("custom_message", content="by the way")) == [User("by the way", UserKind.INJECTED)]
+
+
+def test_a_compaction_has_a_summary_and_a_sign() -> None:
+    told, summary = read(entry("compaction", summary="so far", tokensBefore=9))
+    assert (told, summary) == (
+        Notification("compaction", '{"tokensBefore":9}'),
+        User("so far", UserKind.COMPACTION_SUMMARY),
+    )
+    assert read(entry("branch_summary", summary="left")) == [User("left", UserKind.COMPACTION_SUMMARY)]
+
+
+def test_a_call_that_is_no_part_of_the_conversation_has_only_tokens() -> None:
+    told = pi.drafts(entry("model_usage", model="tiny", usage={"input": 4, "output": 1}), LogState())
+    assert [(draft.payload, draft.step) for draft in told] == [
+        (TokenUsage(None, "tiny", 4, None, None, None, 1, None), None)
+    ]
+
+
+def test_settings_and_state_are_left_out_by_name() -> None:
+    state = LogState()
+    assert read(entry("custom", data="x" * 99), entry("label"), entry("thinking_level_change"), state=state) == []
+    assert state.skipped == ["custom", "label", "thinking_level_change"]
+
+
+@pytest.mark.parametrize(
+    ("record", "kind"),
+    [(entry("compact"), "compact"), (message("oracle"), "message.oracle"), ({"a": 1}, "untyped")],
+)
+def test_an_unknown_record_is_kept_and_counted(record: Record, kind: str) -> None:
+    state = LogState()
+    (told,) = read(record, state=state)
+    assert isinstance(told, Notification)
+    assert (told.kind, json.loads(told.text), state.unknown) == (f"unknown/{kind}", record, [kind])
+
+
+# --- the session ---
+
+
+def test_the_first_line_says_what_the_session_is() -> None:
+    change = entry("model_change", provider="anthropic", modelId="claude-opus-4-5")
+    facts = state_after(HEADER, change, entry("session_info", name="Otters")).sessions[""]
+    assert (facts.id, facts.cwd, facts.model, facts.title, facts.kind) == (
+        "s1", "/w", "claude-opus-4-5", "Otters", "main",
+    )  # fmt: skip
+    assert state_after(entry("session_info", name="Otters"), entry("session_info", name="")).sessions[""].title is None
+    assert state_after(HEADER, {**HEADER, "id": "s2"}).sessions[""].id == "s1"
+
+
+@pytest.mark.parametrize(
+    "parent", ["/x/2026-08-18T09-00-00-000Z_p1.jsonl", "C:\\x\\2026-08-18T09-00-00-000Z_p1.jsonl", "/x/p1.jsonl", "p1"]
+)
+def test_a_session_with_older_entries_than_itself_is_a_fork(parent: str) -> None:
+    header = {**HEADER, "parentSession": parent, "timestamp": "2026-08-19T00:00:00Z"}
+    copied = state_after(header, message("user", "hi")).sessions[""]
+    handed = state_after({**header, "timestamp": TIME}, message("user", "hi")).sessions[""]
+    assert [(facts.parent_id, facts.kind) for facts in (copied, handed)] == [("p1", "fork"), ("p1", "main")]
+
+
+def test_a_forks_copies_count_in_the_session_that_they_come_from(database: Path) -> None:
+    index(database, [str(SAMPLES / "pi")])
+    original, fork = contents(database)["sessions"]
+    assert (original[5], fork[5], fork[39]) == ("main", "fork", original[-2])
+    assert (fork[16], fork[17], fork[33], fork[34]) == (1, 1, 1, 4), "turns and calls, its own and the copied ones"
+
+
+def test_a_sub_agents_log_is_in_a_folder_named_like_its_parents(tmp_path: Path) -> None:
+    log = tmp_path / "2026-08-20T14-00-00-000Z_p1" / "Scout" / "Deep.jsonl"
+    log.parent.mkdir(parents=True)
+    log.parent.with_name("Scout.jsonl").write_text(json.dumps({**HEADER, "id": "scout"}) + "\n")
+    facts = [oh_my_pi.begin(path).sessions[""] for path in (log.parent.with_name("Scout.jsonl"), log)]
+    assert [(f.parent_id, f.kind, f.agent_type) for f in facts] == [
+        ("p1", "subagent", "Scout"),
+        ("scout", "subagent", "Deep"),
+    ]
+    log.parent.with_name("Scout.jsonl").unlink()
+    assert oh_my_pi.begin(log).sessions[""].parent_id is None
+    assert oh_my_pi.begin(log.parent.parent.with_suffix(".jsonl")).sessions[""].kind == "main"
+
+
+def test_in_a_sub_agents_log_the_parent_speaks() -> None:
+    state = oh_my_pi.begin(PurePath("/s/2026-08-20T14-00-00-000Z_p1/Scout.jsonl"))
+    assert read(message("user", "look"), parser=oh_my_pi, state=state) == [User("look", UserKind.TASK)]
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        ("[Telegram Mira id:1] hi", ["human"]),
+        ("[cron:1 tides] say it", ["injected"]),
+        ("Read HEARTBEAT.md if it exists.", ["injected"]),
+        ("System: [2026-08-21] connected\nSystem: [2026-08-21] ready\n\nhi", ["injected", "human"]),
+        ('Conversation info (untrusted metadata):\n```json\n{"a": 1}\n```\n\nhi', ["injected", "human"]),
+        ("System: [2026-08-21] connected\n[cron:1 tides] say it", ["injected"]),
+        ("System: [2026-08-21] connected", ["injected"]),
+    ],
+)
+def test_openclaw_writes_more_into_the_users_role_than_what_the_user_says(said: str, kinds: list[str]) -> None:
+    found = read(message("user", said), parser=openclaw)
+    assert [str(text.kind) for text in found if isinstance(text, User)] == kinds
+    assert " ".join(text.text for text in found if isinstance(text, User)).split() == said.split()
+
+
+# --- a log that is rewritten in place ---
+
+
+def titled(title: str, *lines: bytes) -> bytes:
+    slot = {"type": "title", "v": 1, "title": title, "updatedAt": TIME, "pad": ""}
+    pad = " " * (255 - len(json.dumps(slot)))
+    return b"".join(line + b"\n" for line in (json.dumps({**slot, "pad": pad}).encode(), *lines))
+
+
+LINES = [
+    json.dumps(record).encode() for record in (HEADER, message("user", "hi"), answer({"type": "text", "text": "ho"}))
+]
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_new_title_in_the_first_line_is_the_same_session_with_a_new_title(
+    grown: bool, tmp_path: Path, database: Path
+) -> None:
+    log = tmp_path / "logs" / "s1.jsonl"
+    log.parent.mkdir()
+    log.write_bytes(titled("", *LINES[:2]))
+    index(database, [str(log.parent)])
+    with log.open("r+b") as file:
+        file.write(titled("Otters", *LINES[: 3 if grown else 2]))
+    index(database, [])
+    after = contents(database)
+    assert [(session[0], session[11]) for session in after["sessions"]] == [("s1", "Otters")]
+    fresh = tmp_path / "fresh" / "index.sqlite3"
+    index(fresh, [str(log.parent)])
+    assert after == contents(fresh)
+
+
+def test_another_session_at_the_same_path_leaves_the_first_one_in_the_index(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "logs" / "s1.jsonl"
+    log.parent.mkdir()
+    log.write_bytes(titled("One", *LINES[:2]))
+    index(database, [str(log.parent)])
+    log.write_bytes(titled("Two", LINES[0].replace(b'"s1"', b'"s2"'), *LINES[1:]))
+    index(database, [])
+    assert sorted(session[0] for session in contents(database)["sessions"]) == ["s1", "s2"]
+
+
+def test_a_log_that_lost_entries_leaves_what_they_said_in_the_index(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "logs" / "s1.jsonl"
+    log.parent.mkdir()
+    log.write_bytes(titled("One", *LINES))
+    index(database, [str(log.parent)])
+    log.write_bytes(titled("Two", *LINES[:2]))
+    index(database, [])
+    assert "ho" in [text for _, _, text, _ in contents(database)["texts"]]
+
+
+# --- the real logs ---
+
+
+@needs_more_logs
+def test_the_counts_of_real_logs_are_those_counted_independently(database: Path) -> None:
+    found = further_logs.counted(database, "pi", "openclaw")
+    assert found.keys() == set(further_logs.files("pi", "openclaw"))
+    assert {path: tuple(found[path][3:]) for path in further_logs.expected("pi")} == further_logs.expected("pi")
+    assert len(further_logs.expected("pi")) >= 22
+    assert {path.parts[-2]: counts.provider for path, counts in found.items() if counts.provider != "pi"} == {
+        "openclaw": "openclaw"
+    }
+
+
+@needs_more_logs
+def test_the_counts_of_real_logs_and_samples_are_those_of_the_independent_script(database: Path) -> None:
+    index(database, list(map(str, OWN_SAMPLES)))
+    found = further_logs.counted(database, "pi", "openclaw")
+    run = subprocess.run([sys.executable, str(REFERENCE), *map(str, found)], capture_output=True, check=True, text=True)
+    assert len(found) >= 26 + len(OWN_SAMPLES)
+    assert {str(path): further_logs.as_told(counts) for path, counts in found.items()} == json.loads(run.stdout)
+
+
+# --- whatever a log contains ---
+
+
+KEYS = ["type", "message", "role", "content", "usage", "id", "parentId", "timestamp", "files", "arguments"]
+TYPES = ["session", "user", "assistant", "toolResult", "text", "thinking", "toolCall", "compaction", "bashExecution"]
+WORDS = st.sampled_from([*KEYS, *TYPES])
+REAL = [record for path in OWN_SAMPLES for record in records_of(path, pi)]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(deadline=None, derandomize=True, database=None, max_examples=150)
+@given(data=st.data())
+def test_no_json_object_makes_it_raise(name: str, data: st.DataObject) -> None:
+    parser = FORMATS[name]
+    if data.draw(st.booleans()):
+        record = data.draw(st.dictionaries(WORDS, any_json(WORDS), max_size=6))
+    else:
+        record = json.loads(json.dumps(data.draw(st.sampled_from(REAL))))
+        damage(record, data, any_json(WORDS))
+    parser.recognizes(record)
+    check_stops(parser, [HEADER, record, message("user", "go on"), record], PurePath("x.jsonl"))
+
+
+@pytest.mark.parametrize("path", OWN_SAMPLES, ids=lambda path: path.name[-20:])
+def test_a_log_may_be_read_with_a_stop_between_any_two_records(path: Path) -> None:
+    for parser in FORMATS.values():
+        check_stops(parser, records_of(path, parser), path)
