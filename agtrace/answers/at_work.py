@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.index.questions import live
+from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.logs.tail import last_records
@@ -34,7 +34,7 @@ def doing(
     Times are milliseconds since 1970 UTC. `by_words`: whether the model's last text is examined for a question.
     """
     agent = AGENTS[session.provider]
-    events = live.last_events(connection, session.id, _EVENTS)
+    events = stored_events.latest(connection, session.id, _EVENTS)
     last = last_thing(connection, events, agent)
     seen = Seen(
         last=None if last is None else last.type,

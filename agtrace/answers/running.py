@@ -190,7 +190,7 @@ def _context(
 def _is_compacted(connection: sqlite3.Connection, session: Session, since: int) -> bool:
     """Whether the context was replaced by a summary after an event."""
     signs = AGENTS[session.provider].notices.compactions
-    later = [event for event in live.last_events(connection, session.id, MOST) if event.event_index > since]
+    later = [event for event in events.latest(connection, session.id, MOST) if event.event_index > since]
     notices = [event for event in later if event.type is EventType.NOTIFICATION]
     named = [event for event in notices if any(sign.kind == event.name for sign in signs)]
     return any(

@@ -221,6 +221,9 @@ class Events(Protocol[Connection]):
     def last(self, connection: Connection, session_row: int) -> int | None:
         """Return the last event of a session."""
 
+    def latest(self, connection: Connection, session_row: int, most: int) -> list[Event]:
+        """Return the last events of a session, copies included, the latest first, at most `most`."""
+
     def last_of_type(self, connection: Connection, session_row: int, type: EventType, last_event: int) -> int | None:
         """Return the last event of a type in a session, up to an event."""
 
@@ -344,9 +347,6 @@ class Live(Protocol[Connection]):
 
     def newest(self, connection: Connection, most: int) -> list[Session]:
         """Return the sessions, no sub-agents, in which something happened last, the latest first."""
-
-    def last_events(self, connection: Connection, session_row: int, most: int) -> list[Event]:
-        """Return the last events of a session, copies included, the latest first."""
 
     def filled(self, connection: Connection, session_row: int) -> Filled | None:
         """Return the figures of the last response of a session that has some."""

@@ -13,18 +13,17 @@ from agtrace_indexer.index.questions.conditions import CODES, COUNTED, LIVE, OF_
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, rows, value
 from agtrace_indexer.index.questions.turns import Step
 
-EVENT_COLUMNS = """
+_COLUMNS = """
 e.session_id, e.event_index, e.type, e.ts, e.turn_index, e.step_index, n.text, e.outcome, e.link, e.duration_ms,
 e.line, e.offset, e.length, e.superseded_by, e.copy_of
 """
-"""The columns of `event` e and `name` n that `event_of` takes."""
 
-_EVENT = f"SELECT {EVENT_COLUMNS} FROM event e LEFT JOIN name n ON n.id = e.name_id"
+_EVENT = f"SELECT {_COLUMNS} FROM event e LEFT JOIN name n ON n.id = e.name_id"
 
 _HERE = "e.session_id = ? AND e.event_index = ?"
 
 _OF_SESSION = f"""
-SELECT t.turn_index, t.request_event IS e.event_index, t.copied, {EVENT_COLUMNS}
+SELECT t.turn_index, t.request_event IS e.event_index, t.copied, {_COLUMNS}
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND {LIVE}
@@ -35,7 +34,7 @@ ORDER BY e.event_index
 _LIVE_CALL = LIVE.replace("e.", "c.")
 
 _WITHOUT_ANSWERS = f"""
-SELECT t.turn_index, t.request_event IS e.event_index, t.copied, {EVENT_COLUMNS}
+SELECT t.turn_index, t.request_event IS e.event_index, t.copied, {_COLUMNS}
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
 LEFT JOIN event c ON e.type = :result AND c.session_id = e.session_id AND c.event_index = e.link
@@ -63,6 +62,8 @@ _REASONING_LEFT_OUT = """
 SELECT coalesce(sum(count), 0) FROM record_type
 WHERE file_id = ? AND status = 'skipped' AND type IN ('reasoning/encrypted', 'reasoning/empty')
 """
+
+_LATEST = f"{_EVENT} WHERE e.session_id = ? AND e.superseded_by IS NULL ORDER BY e.event_index DESC LIMIT ?"
 
 _ALL = 1 << 62
 
@@ -142,8 +143,7 @@ class Times(NamedTuple):
     last: int | None
 
 
-def event_of(session_row: int, event_index: int, type: int, ts: int, *columns: Any) -> Event:
-    """Make an event of the columns of a row (`EVENT_COLUMNS`)."""
+def _event(session_row: int, event_index: int, type: int, ts: int, *columns: Any) -> Event:
     kind = EVENT_TYPE_CODES[type]
     turn_index, step_index, name, outcome, *others, superseded_by, copy_of = columns
     ended = _ended(kind, outcome)
@@ -158,7 +158,7 @@ def _ended(kind: EventType, outcome: int | None) -> Outcome | None:
 
 
 def _placed(turn_index: int | None, opens: int, copied: int | None, *columns: Any) -> Placed:
-    return Placed(event_of(*columns), turn_index, bool(opens), bool(copied))
+    return Placed(_event(*columns), turn_index, bool(opens), bool(copied))
 
 
 # -- single events ---------------------------------------------------------------------------------
@@ -166,18 +166,18 @@ def _placed(turn_index: int | None, opens: int, copied: int | None, *columns: An
 
 def at(connection: sqlite3.Connection, session_row: int, event_index: int) -> Event | None:
     """Return an event of a session; None if it has no such event."""
-    return first(connection, event_of, f"{_EVENT} WHERE {_HERE}", (session_row, event_index))
+    return first(connection, _event, f"{_EVENT} WHERE {_HERE}", (session_row, event_index))
 
 
 def one(connection: sqlite3.Connection, session_row: int, event_index: int) -> Event:
     """Return an event of a session. Raise `KeyError` if it has no such event."""
-    return only(connection, event_of, f"{_EVENT} WHERE {_HERE}", (session_row, event_index))
+    return only(connection, _event, f"{_EVENT} WHERE {_HERE}", (session_row, event_index))
 
 
 def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Event]:
     """Return those of these events that the session has, in file order."""
     sql = f"{_EVENT} WHERE e.session_id = ? AND e.event_index IN {GIVEN} ORDER BY e.event_index"
-    return list(rows(connection, event_of, sql, (session_row, as_json(indices))))
+    return list(rows(connection, _event, sql, (session_row, as_json(indices))))
 
 
 def address(connection: sqlite3.Connection, row: int) -> Address | None:
@@ -199,6 +199,11 @@ def last(connection: sqlite3.Connection, session_row: int) -> int | None:
     """Return the last event of a session."""
     found: int | None = value(connection, "SELECT max(event_index) FROM event WHERE session_id = ?", (session_row,))
     return found
+
+
+def latest(connection: sqlite3.Connection, session_row: int, most: int) -> list[Event]:
+    """Return the last events of a session, copies included, the latest first, at most `most`."""
+    return list(rows(connection, _event, _LATEST, (session_row, most)))
 
 
 def last_of_type(connection: sqlite3.Connection, session_row: int, type: EventType, last_event: int) -> int | None:
@@ -249,7 +254,7 @@ def later_calls(
 ) -> Iterator[Event]:
     """Yield the next calls of a tool after an event, at most `most`, each read on demand."""
     named = {**CODES, "session": session_row, "behind": behind, "tool": tool, "most": most}
-    return rows(connection, event_of, _LATER_CALLS, named)
+    return rows(connection, _event, _LATER_CALLS, named)
 
 
 # -- steps -----------------------------------------------------------------------------------------
@@ -258,7 +263,7 @@ def later_calls(
 def of_step(connection: sqlite3.Connection, session_row: int, step: Step, types: Iterable[EventType]) -> list[Event]:
     """Return the events of these types in a step, in file order."""
     sql = f"{_EVENT} WHERE {OF_STEP} AND e.type IN {_codes(types)} ORDER BY e.event_index"
-    return list(rows(connection, event_of, sql, {**step._asdict(), "session": session_row}))
+    return list(rows(connection, _event, sql, {**step._asdict(), "session": session_row}))
 
 
 def of_steps(
@@ -276,7 +281,7 @@ def of_steps(
         f"{_EVENT} WHERE e.session_id = ? AND e.superseded_by IS NULL AND e.event_index <= ? "
         f"AND e.type IN {_codes(types)} AND (e.turn_index, e.step_index) IN (VALUES {places}) ORDER BY e.event_index"
     )
-    return list(rows(connection, event_of, sql, (session_row, last_event)))
+    return list(rows(connection, _event, sql, (session_row, last_event)))
 
 
 def _codes(types: Iterable[EventType]) -> str:

@@ -1,11 +1,10 @@
-"""What goes on now: sessions in which something happened lately, the ends of their logs, what fills their context."""
+"""What goes on now: sessions in which something happened lately, and what fills their context."""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions.events import EVENT_COLUMNS, Event, event_of
 from agtrace_indexer.index.questions.queries import first, rows, values
 from agtrace_indexer.index.questions.sessions import Session, in_rows
 from agtrace_indexer.index.turn_sums import WHOLE_INPUT
@@ -23,11 +22,6 @@ WHERE s.kind NOT IN ('subagent', 'warmup') GROUP BY s.id ORDER BY 2 DESC, 1 DESC
 
 _NEWEST = """
 SELECT id FROM session WHERE kind NOT IN ('subagent', 'warmup') ORDER BY coalesce(ended_at, 0) DESC, id DESC LIMIT ?
-"""
-
-_LAST_EVENTS = f"""
-SELECT {EVENT_COLUMNS} FROM event e LEFT JOIN name n ON n.id = e.name_id
-WHERE e.session_id = ? AND e.superseded_by IS NULL ORDER BY e.event_index DESC LIMIT ?
 """
 
 _FILLED = f"""
@@ -66,11 +60,6 @@ def newest(connection: sqlite3.Connection, most: int) -> list[Session]:
     ids = values(connection, _NEWEST, (most,))
     found = {session.id: session for session in in_rows(connection, ids)}
     return [found[id] for id in ids]
-
-
-def last_events(connection: sqlite3.Connection, session_row: int, most: int) -> list[Event]:
-    """Return the last events of a session, copies included, the latest first."""
-    return list(rows(connection, event_of, _LAST_EVENTS, (session_row, most)))
 
 
 def filled(connection: sqlite3.Connection, session_row: int) -> Filled | None:
