@@ -11,12 +11,13 @@ from typing import TypeVar
 from agtrace_indexer.index.opening import one_moment
 from agtrace_indexer.watch.changes import Changes
 
-from agtrace.answers.running import Running, running
+from agtrace.answers.running import running
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
 from agtrace.index.trouble import as_sentence
-from agtrace.problems import IndexUnavailable
+from agtrace.problems import IndexUnavailable, Problem
 from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.running import Running
 from agtrace.settings.model import Settings
 
 Read = TypeVar("Read")
@@ -37,7 +38,7 @@ _LEAST_REST, _MOST_REST = 0.1, 0.5
 
 
 class Lookout:
-    """Looks at the running sessions again and again. For one thread, but for `end` and `read`."""
+    """Looks at the running sessions again and again. For one thread, but for `end`, `read` and `tried`."""
 
     def __init__(
         self, settings: Settings, prices: PriceTable, *, within: float, clock: Callable[[], float] = time.time
@@ -81,6 +82,13 @@ class Lookout:
         except (LookupError, ValueError, TypeError) as error:  # a damaged index has anything in it
             damaged = self._index.soundness.damage(seconds=_GLANCE)
             raise damaged or IndexUnavailable("the index couldn't be read just now", "Run: agtrace doctor") from error
+
+    def tried(self, ask: Callable[[sqlite3.Connection], Read]) -> Read | str:
+        """Return what `read` does, or why that isn't possible, as a sentence."""
+        try:
+            return self.read(ask)
+        except Problem as problem:
+            return problem.message
 
     def wait(self) -> None:
         """Return when it is time to look again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 
 from agtrace_indexer.index.questions import events, live, sessions, turns
@@ -18,6 +17,7 @@ from agtrace.sessions.activity import Activity
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
+from agtrace.sessions.running import Recent, Running, RunningSession
 from agtrace.sessions.steps import telling_argument
 from agtrace.sessions.usage import Usage, usage_by
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, repeated
@@ -31,76 +31,6 @@ RECENT = 5
 
 _LOOKED_AT = 4_000
 """Characters of a text of which the beginning is shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunningSession:
-    """A session that was active lately. Texts are on one line, without secrets and control characters."""
-
-    id: str
-    """The shortest prefix that is unique."""
-    session_id: str
-    provider: str
-    agent: str
-    """The agent's name for people."""
-    project: str | None
-    branch: str | None
-    title: str | None
-    request: str | None
-    """What the human asked for last."""
-    state: str
-    """`activity.State`."""
-    waits: str | None
-    """`activity.Waits`; None if it isn't known to wait for the human."""
-    waits_for_you: bool | None
-    """None if the log doesn't tell."""
-    now: str
-    """What it does: the call with its argument, the question, or the beginning of the last answer; may be empty."""
-    why: str
-    """Why more isn't known; empty if all is."""
-    tool: str | None
-    """The tool of the call that has no result yet."""
-    last_activity: str | None
-    """ISO 8601, UTC; that of its sub-agents included."""
-    idle_seconds: int
-    model: str | None
-    context_tokens: int | None
-    """The input of the last request, which fills the model's context window; None if the log has no figures."""
-    context_window: int | None
-    context_percent: int | None
-    cost_usd: float | None
-    """That of its sub-agents included; None if no price is known."""
-    cost_made: str | None
-    tool_calls: int
-    failed_calls: int
-    log_gone: bool
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the human has left it, or its log is gone."""
-        return self.state == "closed" or self.log_gone
-
-
-@dataclass(frozen=True, slots=True)
-class Recent:
-    """A session that was active last."""
-
-    id: str
-    agent: str
-    project: str | None
-    title: str | None
-    last_activity: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """All running sessions at a moment, those that wait for the human first, then the latest."""
-
-    sessions: tuple[RunningSession, ...]
-    recent: tuple[Recent, ...]
-    """The latest sessions, if none is running."""
-    problem: str | None = None
-    """Why the index isn't up to date, as a sentence."""
 
 
 def running(

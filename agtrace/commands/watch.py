@@ -101,8 +101,8 @@ class _Source:
         self._lookout = lookout
         self.look, self.wait, self.end = lookout.look, lookout.wait, lookout.end
 
-    def followed(self, uid: str, first_event: int | None) -> Followed:
+    def followed(self, uid: str, first_event: int | None) -> Followed | str:
         from agtrace.report.conversation.following import followed
 
         home = str(Path.home())
-        return self._lookout.read(lambda connection: followed(connection, uid, first_event, home=home))
+        return self._lookout.tried(lambda connection: followed(connection, uid, first_event, home=home))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from agtrace.answers.running import Running
 from agtrace.render.terminal import OUT
 from agtrace.render.watching.blocks import block, heading, recent
+from agtrace.sessions.running import Running
 
 
 def running(found: Running) -> None:

@@ -18,9 +18,10 @@ from agtrace_schema.events import EventType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agtrace.answers.running import Running, RunningSession, running
+from agtrace.answers.running import running
 from agtrace.sessions.activity import SAYING_MS, SILENT_MS, Activity, OpenCall, Seen, activity
 from agtrace.sessions.prices import load
+from agtrace.sessions.running import Running, RunningSession
 from tests.agtrace.live_logs import Claude, Codex, Gemini
 
 

@@ -21,11 +21,10 @@ from textual.screen import Screen
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
-from agtrace.answers.running import Running
-from agtrace.problems import Problem
 from agtrace.render.watching.blocks import block, heading, recent
 from agtrace.render.watching.conversation import Conversation
 from agtrace.report.conversation.following import Followed
+from agtrace.sessions.running import Running
 
 INTERRUPTED = 130
 
@@ -38,8 +37,8 @@ class Source(Protocol):
     def look(self) -> Running:
         """Return what is running now."""
 
-    def followed(self, uid: str, first_event: int | None) -> Followed:
-        """Return the end of a session's conversation. Raises `Problem`."""
+    def followed(self, uid: str, first_event: int | None) -> Followed | str:
+        """Return the end of a session's conversation, or a sentence that says why it can't be read."""
 
     def wait(self) -> None:
         """Return when it is time to look again."""
@@ -289,11 +288,8 @@ class WatchApp(App[None]):
                 self._source.wait()
 
     def _read(self, uid: str, first_event: int | None) -> None:
-        try:
-            told = Told(uid, self._source.followed(uid, first_event), None)
-        except Problem as problem:
-            told = Told(uid, None, problem.message)
-        self.post_message(told)
+        found = self._source.followed(uid, first_event)
+        self.post_message(Told(uid, None, found) if isinstance(found, str) else Told(uid, found, None))
 
     def _end_at_signals(self) -> None:
         """Restore the terminal when the process is asked to end; in a thread of a test, signals stay as they are."""

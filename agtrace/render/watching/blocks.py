@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from agtrace.answers.running import Recent, Running, RunningSession
 from agtrace.render.terminal import plain, plain_line, when
 from agtrace.report.conversation.telling import Execution, Item, Mark, Request, Said, Turn
+from agtrace.sessions.running import Recent, Running, RunningSession
 from agtrace.text.numbers import counted, dollars, duration, short
 
 _STATES = {

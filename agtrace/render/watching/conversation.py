@@ -12,11 +12,11 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from agtrace.answers.running import RunningSession
 from agtrace.render.terminal import plain_line
 from agtrace.render.watching.blocks import block, told
 from agtrace.report.conversation.following import Followed
 from agtrace.report.conversation.telling import Execution, Item
+from agtrace.sessions.running import RunningSession
 
 
 class Conversation(Screen[None]):
