@@ -123,6 +123,30 @@ class Codex(_Log):
         self._write("response_item", {"type": "function_call_output", "call_id": call, "output": text})
 
 
+class Copilot(_Log):
+    """A session of Copilot CLI."""
+
+    def __init__(self, home: Path, *, ago: float = 5) -> None:
+        self.uid = "7d3c1f58-92ab-4e06-b7d4-5e80a1c6f329"
+        super().__init__(home / ".copilot" / "session-state" / self.uid / "events.jsonl", ago)
+        self._parent: str | None = None
+        self.event("session.start", sessionId=self.uid, version=1, producer="copilot-agent", copilotVersion="1.0.78",
+                   startTime=_stamp(ago), context={"cwd": FOLDER})  # fmt: skip
+
+    def event(self, kind: str, **data: Any) -> None:
+        id = f"110f6673-829f-571b-ad04-{self.next():012x}"
+        self.add({"type": kind, "data": data, "id": id, "timestamp": _stamp(self.ago), "parentId": self._parent})
+        self._parent = id
+
+    def asked(self, text: str) -> None:
+        self.event("user.message", content=text, attachments=[])
+
+    def calls(self, tool: str, call: str = "call_1", **arguments: Any) -> None:
+        request = {"toolCallId": call, "name": tool, "arguments": arguments, "type": "function"}
+        self.event("assistant.message", messageId=call, content="", toolRequests=[request])
+        self.event("tool.execution_start", toolCallId=call, toolName=tool, arguments=arguments)
+
+
 class Gemini(_Log):
     """A session of Gemini CLI."""
 

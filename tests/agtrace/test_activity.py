@@ -22,7 +22,7 @@ from agtrace.answers.running import running
 from agtrace.sessions.activity import SAYING_MS, SILENT_MS, Activity, OpenCall, Seen, activity
 from agtrace.sessions.prices import load
 from agtrace.sessions.running import Running, RunningSession
-from tests.agtrace.live_logs import Claude, Codex, Gemini
+from tests.agtrace.live_logs import Claude, Codex, Copilot, Gemini
 
 
 def look(database: Path, home: Path, *, later: float = 0, within: float = 3600) -> Running:
@@ -188,6 +188,24 @@ def test_gemini_waits_for_approval_where_a_call_says_so(database: Path, own_home
     assert only(database, own_home).waits == "permission"
     log.info("Request cancelled.")
     assert only(database, own_home).waits == "interruption"
+
+
+# -- Copilot CLI -----------------------------------------------------------------------------------
+
+
+def test_copilot_s_log_has_requests_for_permission_and_the_end_of_a_session(database: Path, own_home: Path) -> None:
+    log = Copilot(own_home)
+    log.asked("Run the tests.")
+    assert only(database, own_home).state == "thinking"
+    log.calls("bash", command="pytest -x")
+    assert only(database, own_home).state == "calling"
+    log.event("permission.requested", requestId="r1", permissionRequest={"kind": "shell", "toolCallId": "call_1"})
+    session = only(database, own_home)
+    assert (session.waits, session.now, session.agent) == ("permission", "bash pytest -x", "Copilot CLI")
+    log.event("permission.completed", requestId="r1", result={"kind": "approved"})
+    assert only(database, own_home).state == "calling"
+    log.event("session.shutdown", shutdownType="routine")
+    assert only(database, own_home).is_closed
 
 
 # -- figures ---------------------------------------------------------------------------------------

@@ -76,6 +76,13 @@ def test_a_hook_that_runs_agtrace_is_seen(own_home: Path) -> None:
     assert not retention("claude_code", own_home, {"hooks": {"Stop": [{"hooks": [{"command": "say done"}]}]}}).refreshed
 
 
+@pytest.mark.parametrize(
+    ("plugins", "is_on"), [({"agtrace@agtrace": True}, True), ({"agtrace@x": False}, False), (3, False)]
+)
+def test_our_plugin_runs_agtrace_where_it_is_enabled(own_home: Path, plugins: Any, is_on: bool) -> None:
+    assert retention("claude_code", own_home, {"enabledPlugins": plugins}).refreshed is is_on
+
+
 def doctor(home: Path) -> dict[str, Any]:
     found: dict[str, Any] = agtrace_here("doctor", "--json").json()
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.provider import Retention
@@ -26,5 +27,14 @@ def _of(file: Path) -> Retention:
     settings = settings_in(file)
     days = settings.get(_SETTING)
     if not isinstance(days, (int, float)) or isinstance(days, bool) or days < 0:
-        return Retention(_DAYS, True, _SETTING, str(file), False, _TO_KEEP, runs_agtrace(settings))
-    return Retention(float(days), True, _SETTING, str(file), True, _TO_KEEP, runs_agtrace(settings))
+        return Retention(_DAYS, True, _SETTING, str(file), False, _TO_KEEP, _is_refreshed(settings))
+    return Retention(float(days), True, _SETTING, str(file), True, _TO_KEEP, _is_refreshed(settings))
+
+
+def _is_refreshed(settings: dict[str, Any]) -> bool:
+    """Whether a hook runs agtrace: one of the settings' own, or the one of our plugin, which indexes ended sessions."""
+    plugins = settings.get("enabledPlugins")
+    ours = isinstance(plugins, dict) and any(
+        is_on is True and name.partition("@")[0] == "agtrace" for name, is_on in plugins.items()
+    )
+    return ours or runs_agtrace(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, Sign
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, ReadPhase, Sign
 
 SHELLS = frozenset({"bash", "powershell", "local_shell"})
 """The tools that run a command; `local_shell` is the human's own, typed after `!`."""
@@ -26,6 +26,12 @@ def _parser() -> Parser:
     from agtrace_indexer.providers.copilot import parser
 
     return parser
+
+
+def _phase() -> ReadPhase:
+    from agtrace_indexer.providers.copilot.phases import phase
+
+    return phase
 
 
 def _chat_parser() -> Parser:
@@ -56,6 +62,7 @@ COPILOT = Agent(
     ),
     notices=_NOTICES,
     hidden_reasoning="encrypted",
+    phase=_phase,
     command="copilot",
     resumes=("--resume",),
     keys_remembered=64,  # only chunks of one response repeat a key, and they are close together
