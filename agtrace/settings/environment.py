@@ -137,6 +137,14 @@ def data_dir(environment: Mapping[str, str] | None = None) -> Path:
         return _data_dir(given(environment))
 
 
+def data_dir_at_hand(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the data folder as `data_dir` does, without loading the model of the settings unless a file needs it."""
+    values = given(environment)
+    if values.get(DATA_DIR) or not config_file(values)[0].is_file():
+        return _data_dir(values)
+    return data_dir(values)
+
+
 def _data_dir(values: Mapping[str, str]) -> Path:
     named = values.get(DATA_DIR)
     return at_home(named) if named else platform_data_dir()

@@ -103,11 +103,12 @@ def test_no_values_make_it_fail(tmp_path_factory: pytest.TempPathFactory, given:
     assert line.isprintable() and line
 
 
-def test_it_loads_nothing_heavy(database: Path, own_home: Path) -> None:
+def test_it_loads_nothing_heavy(database: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its start is most of its time; what it loads is what makes the difference."""
     for number in (1, 2):
         Claude(own_home, number).asked("Run the tests.")
     index(database, [str(own_home)])
+    monkeypatch.setenv("AGTRACE_KEEP_DAYS", "90")
     code = "import sys; sys.argv[1:] = ['statusline']; from agtrace.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", code], input=json.dumps(GIVEN).encode(), capture_output=True,

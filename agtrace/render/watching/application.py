@@ -88,6 +88,8 @@ class Overview(Screen[None]):
         super().__init__()
         self._found: Running | None = None
         self._at = 0.0
+        self._is_laid_out = False
+        """What is found before that is shown later."""
 
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
@@ -98,6 +100,8 @@ class Overview(Screen[None]):
 
     def on_mount(self) -> None:
         """Keep the times since the last activity current."""
+        self._is_laid_out = True
+        self.show()
         self.set_interval(1, self.show)
 
     def on_resize(self, _event: Resize) -> None:
@@ -111,7 +115,7 @@ class Overview(Screen[None]):
 
     def show(self) -> None:
         """Draw what was found last."""
-        if self._found is None or not self.is_mounted:
+        if self._found is None or not self._is_laid_out:
             return
         width = max(self.size.width - 2, 4)  # a scroll bar, and a column before it
         sessions, listed = self._found.sessions, self.query_one(OptionList)

@@ -44,6 +44,9 @@ class Conversation(Screen[None]):
         self._session: RunningSession | None = None
         self._at = 0.0
         self._notes: dict[str, str | None] = {}
+        self._given: Followed | None = None
+        self._is_laid_out = False
+        """What is found before that is shown later."""
 
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
@@ -53,6 +56,9 @@ class Conversation(Screen[None]):
 
     def on_mount(self) -> None:
         """Keep the time since the last activity current."""
+        self._is_laid_out = True
+        self._show_items()
+        self._show_head()
         self.set_interval(1, self._show_head)
 
     def on_resize(self) -> None:
@@ -70,10 +76,14 @@ class Conversation(Screen[None]):
         self._notes["session"] = problem
         if followed is not None:
             self._notes["log"] = "its log was deleted; this is what was read of it" if followed.log_gone else None
-            self._show_items(followed)
+            self._given = followed
+            self._show_items()
         self._show_head()
 
-    def _show_items(self, followed: Followed) -> None:
+    def _show_items(self) -> None:
+        followed = self._given
+        if followed is None or not self._is_laid_out:
+            return
         place = self.query_one("#items", VerticalScroll)
         at_end = place.scroll_offset.y >= place.max_scroll_y - 1
         if followed.first_event != self.first_event:
@@ -94,7 +104,7 @@ class Conversation(Screen[None]):
             place.scroll_end(animate=False)
 
     def _show_head(self) -> None:
-        if not self.is_mounted:
+        if not self._is_laid_out:
             return
         width = max(self.size.width - 2, 4)
         text = Text(f"session {plain_line(self.uid)}", style="bold")
