@@ -84,6 +84,16 @@ def test_no_line_of_a_log_begins_where_a_line_of_ours_does(tmp_path: Path) -> No
         assert [line for line in lines[5:] if line.startswith(("agtrace:", "turn 7"))] == []
 
 
+def test_every_sample_can_be_read(indexed: Path) -> None:
+    """Of all agents, also those whose logs lack results, times or tokens."""
+    ids = [item["id"] for item in agtrace_here("sessions", "--limit", "50", "--json").json()["data"]["sessions"]]
+    assert len(ids) > 20
+    for id in ids:
+        for options in ([], ["--all"]):
+            said = agtrace_here("show", id, *options)
+            assert (said.code, said.err) == (0, "") and "\nended: " in said.out, id
+
+
 def test_details_are_unfolded_as_wanted(tmp_path: Path) -> None:
     written(tmp_path)
     tools, thinking, both = (agtrace_here("show", ONE, option).out for option in ("--tools", "--thinking", "--all"))
