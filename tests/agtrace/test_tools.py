@@ -537,7 +537,7 @@ def test_every_tool_fits_every_clamp_for_every_session(samples: Asker, most: int
     assert len(ids) == 41
     for session_id in ids:
         analysis = asker.ask("analyze_session", session_id=session_id, include_loops=True)["data"]
-        assert "score" in analysis or "how its tool calls ended" in analysis["unscored"]
+        assert {"score", "unscored"} & analysis.keys()
         for page in asker.pages("get_session_details", session_id=session_id, detail_level="turns"):
             assert "turns" in page["data"]
 

@@ -37,7 +37,7 @@ NO_SESSION_LOGS = {
 }
 """Endings of the paths of files in the agents' folders that hold no log of theirs, with the reason."""
 
-COUNTED_ELSEWHERE = ("cursor", "opencode")
+COUNTED_ELSEWHERE = ("antigravity", "cursor", "openclaw", "opencode", "pi", "qwen")
 """The agents whose logs have tests of their own: `test_opencode_counts.py` and so on."""
 
 _COUNTS = """

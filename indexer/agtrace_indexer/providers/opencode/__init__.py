@@ -37,7 +37,7 @@ _SMALL_FILE = r"(?:session/[^/]+/ses_[^/]+|message/[^/]+/msg_[^/]+|part/(?:[^/]+
 
 _TOOLS = Tools(
     shells=frozenset({"bash"}),
-    reading=frozenset({"codesearch", "glob", "grep", "list", "lsp", "skill", "todoread", "webfetch", "websearch"}),
+    reading=frozenset({"codesearch", "glob", "grep", "list", "lsp", "todoread", "webfetch", "websearch"}),
     asking=frozenset({"plan_enter", "plan_exit", "question"}),
     questioning=frozenset({"question"}),
     starting=frozenset({"task"}),
