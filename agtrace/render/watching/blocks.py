@@ -124,7 +124,7 @@ def _figures(session: RunningSession, idle: int) -> Text:
     text = Text()
     if session.context_tokens is not None:
         window = f" of {_round(session.context_window)}" if session.context_window else ""
-        share = f" {session.context_percent} %" if session.context_percent is not None else ""
+        share = f" {session.context_percent}%" if session.context_percent is not None else ""
         full = (session.context_percent or 0) >= _FULL
         text.append(f"{_round(session.context_tokens)}{window}{share}  ", style="red" if full else "")
     if session.cost_usd is not None:
