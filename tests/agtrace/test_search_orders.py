@@ -182,11 +182,13 @@ QUERIES = (
     "tide zebra",
 )
 
+EXECUTIONS = (EventType.TOOL_CALL, EventType.TOOL_RESULT)
+
 FILTERS: tuple[tuple[dict[str, Any], Callable[[Event], bool]], ...] = (
     ({}, lambda event: True),
     ({"provider": "codex"}, lambda event: event.provider == "codex"),
     ({"event_type": EventType.TOOL_RESULT}, lambda event: event.type == EventType.TOOL_RESULT),
-    ({"tool": "bash"}, lambda e: (e.tool or "").lower() == "bash" and e.type in (EventType.TOOL_CALL, EventType.TOOL_RESULT)),
+    ({"tool": "bash"}, lambda e: (e.tool or "").lower() == "bash" and e.type in EXECUTIONS),
     ({"failed": True}, lambda event: event.outcome == Outcome.FAILED),
     ({"failed": False}, lambda event: event.outcome != Outcome.FAILED),
     ({"path": "harbour/FILE"}, lambda event: any("harbour/file" in path.lower() for path in event.paths)),
