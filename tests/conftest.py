@@ -29,7 +29,7 @@ MORE_LOGS = LOGS.with_name("logs_more")
 REAL_LOGS = (
     *(LOGS / agent for agent in ("claude", "codex", "gemini", "copilot", "cursor")),
     *(LOGS / agent for agent in ("pi", "openclaw", "qwen", "antigravity")),
-    *(MORE_LOGS / agent for agent in ("copilot", "kiro", "goose")),
+    *(MORE_LOGS / agent for agent in ("copilot", "kiro", "goose", "pi", "qwen", "antigravity")),
 )
 """The folders with real logs of the agents that are read, whether they are there or not."""
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
