@@ -18,7 +18,7 @@ from benchmarks import answer_sizes, engines, peers, redaction
 from benchmarks.__main__ import main
 
 SAMPLES = str(Path(__file__).parents[1] / "sample_sessions")
-FEW = ("claude/*/*/e97a4b06-*.jsonl", "codex/**/rollout-2026-09-14*.jsonl", "gemini/**/*.jsonl")
+FEW = ("claude/*/*/e97a4b06-*.jsonl", "codex/**/rollout-2026-09-14*.jsonl", "gemini/tmp/**/*.jsonl")
 """A log of each agent; in two of them are texts with what may be a secret."""
 
 

@@ -23,7 +23,7 @@ def serve() -> None:
     from agtrace.serving.ending import end_with_client
 
     end_with_client()  # even while it is still starting
-    if sys.stdin.isatty() and sys.stderr.isatty():
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
         sys.stderr.write(
             "agtrace: waiting for an MCP client on stdin; Ctrl-C ends it (`agtrace setup` adds it to an agent)\n"
         )

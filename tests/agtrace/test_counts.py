@@ -213,7 +213,7 @@ def test_groups_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
     if by in ("file", "program"):
         pytest.skip("not every call names a file or runs a command")
     items = each.items("list_sessions", "sessions", limit=50)
-    calls, failed = (sum(item[name] for item in items) for name in ("tool_calls", "failed_calls"))
+    calls, failed = (sum(item.get(name, 0) for item in items) for name in ("tool_calls", "failed_calls"))
     value = counts(each, by, limit=50)
     others = value["data"].get("others", [0, 0, 0])
     assert sum(row[1] for row in value["data"]["rows"]) + others[1] == calls

@@ -153,7 +153,7 @@ def test_a_project_is_named_by_its_path_the_end_of_it_or_its_hash(indexed: Path)
     assert tidepool == ids(reported("--project", "tidepool")) == ids(reported("--project", "projects/tidepool/"))
     head = agtrace_here("show", tidepool[0], "--sections", "session", "--json").json()["data"]
     assert tidepool == ids(reported("--project", head["project_hash"].upper()))
-    assert {item.get("project") for item in listed} == {"tidepool", "lanternfish", None}
+    assert {item.get("project") for item in listed} == {"tidepool", "lanternfish", "kelpbed", "workspace", None}
     unknown = agtrace_here("report", "--project", "pool")
     assert unknown.code == 2 and "tidepool" in unknown.err, "the end of a name is no name"
 

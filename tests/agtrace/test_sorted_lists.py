@@ -120,7 +120,10 @@ def test_the_order_is_that_of_the_measure_computed_from_all_events(each: Asker, 
     pages = list(each.pages("list_sessions", limit=50, sort=sort))
     items = [item for page in pages for item in page["data"]["sessions"]]
     assert uids(each, items) == [rows[row][0] for row in reversed(expected)]
-    assert [item.get(FIELDS.get(sort, sort)) for item in items] == [measured[row] for row in reversed(expected)]
+    shown = [item.get(FIELDS.get(sort, sort)) for item in items]
+    if sort == "failed_calls":
+        shown = [figure or 0 for figure in shown]  # of an agent whose logs have no results it isn't shown
+    assert shown == [measured[row] for row in reversed(expected)]
 
 
 @pytest.mark.parametrize("sort", MEASURES)

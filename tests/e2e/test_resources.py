@@ -77,7 +77,7 @@ def test_the_lists_are_short_the_same_for_everybody_and_may_be_kept(tell: Callab
         templates = await client.list_resource_templates()
         assert [template.uri_template for template in templates.resource_templates] == [
             "ax://session/{id}", "ax://event/{session}/{index}", "ax://analysis/{session}",
-            "ax://report/{since}", "ax://lessons/{project}", "ax://metrics/{since}",
+            "ax://report/{since}", "ax://lessons/{project}", "ax://why/{+place}", "ax://metrics/{since}",
         ]  # fmt: skip
         lists = [resources, templates, await client.list_prompts(), await client.list_tools()]
         assert all(listed.next_cursor is None for listed in lists)
@@ -98,7 +98,7 @@ def test_a_resource_is_what_read_artifact_answers(tell: Callable[[Story], None])
         for uri in ("ax://session/d41f7a52", "ax://event/d41f7a52/853", "ax://analysis/d41f7a52"):
             assert await read(client, uri) == await call(client, "read_artifact", ref=uri), uri
         health = json.loads((await read(client, "ax://health"))["data"]["text"])
-        assert health["index"]["state"] == "ready" and health["index"]["sessions"] == 16
+        assert health["index"]["state"] == "ready" and health["index"]["sessions"] == 41
         assert health["answers"]["by_tool"]["read_artifact"] == 6
 
     tell(story)

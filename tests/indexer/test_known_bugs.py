@@ -583,7 +583,7 @@ def test_wide_characters_keep_a_table_within_the_columns_of_the_terminal(
 
     log.prompt(text)
     answer = asker_of(tmp_path).ask("list_sessions")
-    monkeypatch.setattr(lists.OUT, "width", columns)
+    monkeypatch.setenv("COLUMNS", str(columns))
     with lists.OUT.capture() as printed:
         lists.sessions(answer, ())
     *_, row = printed.get().rstrip("\n").split("\n")

@@ -420,12 +420,12 @@ def test_workers_that_end_after_their_first_answer_cost_nothing_and_nobody_hears
 def test_a_run_that_has_no_time_reads_one_log_leaves_no_process_and_the_rest_to_the_next(
     several: Path, database: Path, expected: dict[str, Any]
 ) -> None:
-    behind = [len([path for path in several.rglob("*") if path.is_file()])]
+    behind = []
     for seconds in (1e-6, 1e-6, 0.3):
         behind.append(index(database, [str(several)], seconds=seconds).files_behind)
         assert children() == []
-    assert behind[1:3] == [behind[0] - 1, behind[0] - 2]
-    assert behind[3] < behind[2], "workers may not be there in time: then it reads one itself"
+    assert behind[1] == behind[0] - 1
+    assert behind[2] < behind[1], "workers may not be there in time: then it reads one itself"
     index(database, [])
     assert said(database) == expected
 

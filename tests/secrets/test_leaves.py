@@ -50,7 +50,7 @@ def _questions(asker: Asker, paths: Sequence[Path]) -> Iterator[tuple[str, dict[
     yield from ((name, {"limit": 50}) for name in ("list_sessions", "get_project_info"))
     yield "search_event_previews", {"order": "newest", "query": "", "limit": 50}
     one = "SELECT s.uid FROM session s JOIN file f ON f.id = s.file_id WHERE f.path = ?"
-    sessions = [query(asker, one, str(path))[0][0] for path in paths]
+    sessions = [found[0][0] for path in paths if (found := query(asker, one, str(path)))]
     for uid, other in itertools.pairwise(sessions):
         session = {"session_id": uid}
         yield "get_session_details", session | {"sections": ["session", "tools", "files", "failures", "models"]}
@@ -63,7 +63,9 @@ def _questions(asker: Asker, paths: Sequence[Path]) -> Iterator[tuple[str, dict[
 
 def test_a_token_in_any_place_of_a_record_is_stored_nowhere(spoiled: list[Spoiled], asker: Asker) -> None:
     assert len(spoiled) > 1_000
-    assert query(asker, "SELECT count(*) FROM session")[0][0] > len(spoiled)
+    assert query(asker, "SELECT count(*) FROM session")[0][0] > len(spoiled) * 9 // 10, (
+        "a log whose token took the place of what tells whose it is has none"
+    )
     assert _stored(asker.settings.data_dir, spoiled) == {}
 
 
