@@ -237,7 +237,7 @@ def logs_of(folder: Path) -> Iterator[Path]:
 def _states(content: bytes) -> Iterator[bytes]:
     """Yield the successive contents of a document that is rewritten with more and more of its messages."""
     document = orjson.loads(content)
-    messages = document["messages"] if isinstance(document, dict) else []
+    messages = document.get("messages", []) if isinstance(document, dict) else []
     step = max(1, len(messages) // _REWRITES)
     for end in range(step, len(messages), step):
         yield orjson.dumps({**document, "messages": messages[:end]}, option=orjson.OPT_INDENT_2)
