@@ -14,8 +14,8 @@ except KeyboardInterrupt:  # pressed before any other handler is in place
     os._exit(130)
 
 _OBJECTS = 200_000
-"""New objects after which Python looks for garbage, more than a start makes: looking after every 700 costs a tenth of the time
-that reading logs takes, and of a command's start."""
+"""New objects after which Python looks for garbage, more than a start makes: looking after every 700, as by default,
+costs a tenth of the time that reading logs takes, and of a command's start."""
 
 CLOSED_PIPE = 141
 """The exit code when the reader closes the pipe early, as for a program ended by SIGPIPE (128 + 13)."""

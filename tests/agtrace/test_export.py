@@ -14,12 +14,14 @@ from random import Random
 import pytest
 from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.questions import sessions
-from agtrace_schema.events import EventType
+from agtrace_schema.events import EventType, Outcome
 
-from agtrace.report.conversation.as_page import pieces
+from agtrace.report.conversation.as_page import turns
 from agtrace.report.conversation.cleaning import Cleaner, home_in, said
 from agtrace.report.conversation.contained import code, fenced, harmless, quoted
 from agtrace.report.conversation.export import Form, Wanted, export
+from agtrace.report.conversation.telling import Execution, Turn
+from agtrace.report.conversation.telling import Said as Message
 from agtrace.sessions.prices import load as prices
 from agtrace.settings import load
 from tests.agtrace.asking import claude_log
@@ -82,7 +84,8 @@ def test_a_page_folds_thinking_and_calls_and_says_what_was_masked(tmp_path: Path
     page = exported(ONE[:8], "--html").out
     assert SECRET not in page and "2 secrets: 2 GitHub tokens" in page
     assert re.search(r"<details class=\"folded\"><summary>Thinking</summary>[^<]*<p [^>]*>First the moon.", page)
-    assert '<details class="call failed">' in page and "wave 19" in page and "&lt;svg/&gt;" in page
+    assert '<details class="call failed">' in page and "wave 19" in page
+    assert "<strong>Drawing</strong> it in <code>&lt;svg&gt;</code>" in page
     assert "/home/mira" not in page
 
 
@@ -185,12 +188,16 @@ class Elements(HTMLParser):
 
 OURS = {
     "html": {"lang": "en"}, "head": {}, "title": {}, "style": {}, "body": {}, "header": {}, "h1": {}, "bdi": {},
-    "dl": {}, "div": {"class": "request|said"}, "dt": {}, "dd": {}, "main": {}, "h3": {}, "h4": {}, "pre": {},
+    "dl": {}, "div": {"class": "request|said|scrolls"}, "dt": {}, "dd": {}, "main": {}, "h3": {}, "h4": {"dir": "auto"},
+    "h5": {"dir": "auto"}, "h6": {"dir": "auto"}, "pre": {"class": "block"}, "em": {}, "strong": {}, "s": {},
+    "br": {}, "hr": {}, "blockquote": {}, "ul": {}, "ol": {"start": r"\d+"}, "li": {"dir": "auto"}, "table": {},
+    "thead": {}, "tbody": {}, "tr": {}, "th": {}, "td": {},
     "section": {"class": "turn", "id": r"turn-\d+", "aria-labelledby": r"turn-\d+-title"},
     "h2": {"id": r"turn-\d+-title"},
-    "a": {"href": r"#turn-\d+"}, "small": {}, "p": {"class": "text|mark|none", "dir": "auto"}, "summary": {}, "b": {},
+    "a": {"href": r"#turn-\d+|https?://.*", "target": "_blank", "rel": "noopener noreferrer nofollow"},
+    "small": {}, "p": {"class": "text|mark|none", "dir": "auto"}, "summary": {}, "b": {},
     "details": {"class": "folded|call (ok|failed|rejected|interrupted|running|unknown)"}, "code": {}, "footer": {},
-    "span": {"class": "outcome|took|agent|error"},
+    "span": {"class": "outcome|took|agent|error|leads|image|add|del|hunk|[cksnfb]"},
     "link": {"rel": "icon", "href": "data:,"}, "meta": {"charset": "utf-8", "http-equiv": ".*", "name": ".*",
                                                       "content": ".*"},
 }  # fmt: skip
@@ -323,9 +330,32 @@ def test_code_is_held_by_more_backticks_than_it_has() -> None:
     assert quoted("a\n\n# b\n") == "> a\n>\n> # b"
 
 
-def test_a_text_is_parted_at_its_fences() -> None:
-    assert pieces("a\n```sh\nb\n```\nc") == [(False, "a"), (True, "b"), (False, "c")]
-    assert pieces("a\n~~~~\n~~~\nb") == [(False, "a"), (True, "~~~\nb")]
+def test_markdown_shows_what_a_call_changed_and_counts_the_rest(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", ONE)
+    log.prompt("Mend it.")
+    edit = {"file_path": "a.py", "old_string": "one\ntwo\n", "new_string": "one\nthree\n"}
+    log.call("Edit", edit, "The file was updated.\nNothing else.")
+    log.call("Write", {"file_path": "b.py", "content": "x\ny"}, "written")
+    log.call("Edit", {"file_path": "a.py", "old_string": "", "new_string": "z\n" * 50}, "updated")
+    index_here(tmp_path / "home")
+    text = exported(ONE[:8]).out
+    assert "\n```diff\n one\n-two\n+three\n```\n\n*2 lines of the result left out*\n" in text
+    assert "*11 more lines of the change and 1 line of the result left out*" in text
+
+
+def test_a_page_sets_what_the_model_wrote_as_markdown_and_what_it_changed_as_a_difference() -> None:
+    edit = {"file_path": "a.py", "old_string": "one\ntwo", "new_string": "one\nthree <b>"}
+    call = Execution("Edit", "a.py", Outcome.OK, 5, None, edit, "", "done", None, None, 3)
+    items = [
+        Turn(0, None, False),
+        Message("**Done**\n\n```py\nx = 1\n```\n\n<b>[a](javascript:x) [b](https://b.example)"),
+        call,
+    ]
+    page = "".join(turns("Codex", items))
+    assert "<strong>Done</strong>" in page and '<pre class="block"><code>x' in page
+    assert "&lt;b&gt;" in page and "javascript" in page and 'href="javascript' not in page
+    assert '<a href="https://b.example" target="_blank" rel="noopener noreferrer nofollow">' in page
+    assert '<span class="del">-two</span>\n<span class="add">+three &lt;b&gt;</span>' in page
 
 
 # -- secrets and homes -----------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class Driven(NamedTuple):
         return found
 
     def events_of_new_requests(self, before: int) -> list[dict[str, Any]]:
-        """Return the events after the first so many, without those of requests that had begun: their last one is late."""
+        """Return the events after the first so many, of requests that begin there: an earlier one's last is late."""
         known = {record.get("request_id") for record in self.server.events[:before]}
         return [record for record in self.server.events[before:] if record.get("request_id") not in known]
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from agtrace_schema.events import Outcome
+
 from agtrace.report.conversation.contained import code, escaped, fenced, quoted
 from agtrace.report.conversation.head import Fact, Head, masked, took, when
 from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, Passed, Request, Said, Turn
+from agtrace.report.web.calls import changes_in
 from agtrace.text.lines import cut
 from agtrace.text.numbers import counted
 
 _LINES = 6
 """The most lines that are shown of what a tool returned, unless all are wanted."""
+
+_CHANGED_LINES = 40
+"""The same of what a call changes in files."""
 
 _LINE = 240
 """The most characters of each of them."""
@@ -80,18 +86,32 @@ def _call(call: Execution, full: bool, left: Counter[str]) -> Iterator[str]:
 
 
 def _shortened(call: Execution, left: Counter[str]) -> Iterator[str]:
-    """Yield the first lines of a result, and how many more there are."""
-    result = (call.result or "").strip("\n")
-    lines = result.split("\n", _LINES)[:_LINES] if result.strip() else []
-    more = result.count("\n") + 1 - len(lines) if lines else 0
-    arguments = call.arguments.strip().count("\n")  # beside the one that is shown
+    """Yield the first lines of what a call changes in files and of its result, and how many more there are."""
+    changes = changes_in(call.given)
+    lines, unchanged = _first("\n".join(changes), _CHANGED_LINES)
     if lines:
-        yield f"\n{fenced(chr(10).join(cut(line, _LINE) for line in lines))}\n"
-    said = [f"{counted(more, 'more line')} of the result"] if more else []
-    said += [f"{counted(arguments, 'line')} of arguments"] if arguments else []
+        yield f"\n{fenced(lines, 'diff')}\n"
+    arguments = 0 if changes else call.arguments.strip().count("\n")  # beside the one that is shown
+    lines, more = _first(call.result or "", 0 if changes and call.outcome is Outcome.OK else _LINES)
+    if lines:
+        yield f"\n{fenced(lines)}\n"
+    parts = (
+        (unchanged, "more line", "the change"),
+        (more, "more line" if lines else "line", "the result"),
+        (arguments, "line", "arguments"),
+    )
+    said = [f"{counted(number, what)} of {of}" for number, what, of in parts if number]
     if said:
         yield f"\n*{' and '.join(said)} left out*\n"
-    left["line of tools"] += more + arguments
+    left["line of tools"] += unchanged + more + arguments
+
+
+def _first(text: str, most: int) -> tuple[str, int]:
+    """Return the first lines of a text, each cut, and the number of the others."""
+    if not text.strip():
+        return "", 0
+    lines = text.strip("\n").split("\n")
+    return "\n".join(cut(line, _LINE) for line in lines[:most]), max(len(lines) - most, 0)
 
 
 def _left_out(left: Mapping[str, int]) -> Iterator[str]:

@@ -5,33 +5,30 @@ Texts of a log are only ever text between elements of ours: no element, attribut
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from agtrace.report.conversation.head import Head, masked, took, when
 from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, Passed, Request, Said, Turn
 from agtrace.report.page.document import environment, source_hash, style
+from agtrace.report.web import markdown
+from agtrace.report.web.calls import Block, arguments_of
+from agtrace.report.web.code import colouring_for, diff
 from agtrace.text.numbers import counted
 
 _HERE = Path(__file__).parent
-_FENCE = re.compile(r"(?P<marks>`{3,}(?=[^`]*$)|~{3,})")
-
-
-class Piece(NamedTuple):
-    """A part of a text of the model: code between fences, or the rest."""
-
-    is_code: bool
-    text: str
+_COLOURING_SECONDS = 3.0
+"""The processor's time for colours in all code of a conversation; what comes after it stays without."""
 
 
 def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
     """Yield the beginning of the page, given what was masked."""
-    styles = "\n".join((style("colours"), _style("conversation"), _style("turns")))
+    styles = "\n".join((style("colours"), _style("conversation"), _turns()))
     policy = (
         "default-src 'none'", f"style-src {source_hash(styles)}", "img-src data:", "base-uri 'none'",
         "form-action 'none'",
@@ -63,6 +60,7 @@ def turns(agent: str, items: Iterable[Item], prefix: str = "") -> Iterator[str]:
     `prefix` makes their ids unique on a page with several conversations.
     """
     parts: Any = _template("parts.html").module
+    colours = _COLOURING_SECONDS
     yield str(parts.begin(None, prefix))
     for item in items:
         match item:
@@ -72,11 +70,15 @@ def turns(agent: str, items: Iterable[Item], prefix: str = "") -> Iterator[str]:
             case Request():
                 yield str(parts.request(item))
             case Said():
-                yield str(parts.said(agent, pieces(item.text)))
+                begun = time.thread_time()
+                with colouring_for(max(colours, 0)):
+                    said = markdown.html(item.text.strip("\n"))
+                colours -= time.thread_time() - begun
+                yield str(parts.said(agent, said))
             case Folded():
                 yield str(parts.folded(item))
             case Execution():
-                yield str(parts.call(item, took(item.duration_ms)))
+                yield str(parts.call(item, _arguments(item), took(item.duration_ms)))
             case Mark():
                 yield str(parts.mark(item))
             case Passed():
@@ -84,36 +86,26 @@ def turns(agent: str, items: Iterable[Item], prefix: str = "") -> Iterator[str]:
     yield str(parts.end())
 
 
+def _arguments(item: Execution) -> list[Block]:
+    """Return the arguments of a call as they are shown: what it changes as a difference, all else as text."""
+    if item.given is None:
+        return [Block("Arguments", escape(item.arguments))] if item.arguments.strip() else []
+    return [
+        (whole if whole.show is diff else whole._replace(show=escape)).block() for whole in arguments_of(item.given)
+    ]
+
+
 def styles_within(element: str) -> str:
     """Return the style sheet of `turns` for a page that has other things, too: it applies within one element only."""
-    return f"{element} {{\n{_style('turns')}\n}}"
+    return f"{element} {{\n{_turns()}\n}}"
 
 
-def _style(name: str) -> str:
-    return (_HERE / "styles" / f"{name}.css").read_text(encoding="utf-8")
+def _turns() -> str:
+    return f"{_style('turns')}\n{_style('code', _HERE.parent / 'web')}"
 
 
-def pieces(text: str) -> list[Piece]:
-    """Part a text at its fences; one that isn't closed goes on to the end."""
-    found: list[Piece] = []
-    lines: list[str] = []
-    fence = ""
-    for line in text.strip("\n").split("\n"):
-        opened = _FENCE.match(line)
-        closes = fence and set(line.strip()) == {fence[0]} and len(line.strip()) >= len(fence)
-        if closes or (opened and not fence):
-            _add(found, bool(fence), lines)
-            fence, lines = "" if closes or opened is None else opened["marks"], []
-        else:
-            lines.append(line)
-    _add(found, bool(fence), lines)
-    return found
-
-
-def _add(found: list[Piece], is_code: bool, lines: list[str]) -> None:
-    text = "\n".join(lines).strip("\n")
-    if text.strip():
-        found.append(Piece(is_code, text))
+def _style(name: str, room: Path = _HERE) -> str:
+    return (room / "styles" / f"{name}.css").read_text(encoding="utf-8")
 
 
 @cache

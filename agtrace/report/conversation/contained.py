@@ -31,12 +31,12 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in harmless(text.strip("\n")).split("\n"))
 
 
-def fenced(text: str) -> str:
+def fenced(text: str, language: str = "text") -> str:
     """Return a text as a block of code, with a fence that is longer than any in it."""
     longest = max(map(len, _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     body = text if text.endswith("\n") else f"{text}\n"
-    return f"{fence}text\n{body}{fence}"
+    return f"{fence}{language}\n{body}{fence}"
 
 
 def code(line: str) -> str:

@@ -88,7 +88,10 @@ class Execution(NamedTuple):
     outcome: Outcome
     duration_ms: int | None
     exit_code: int | None
+    given: Any
+    """The arguments as the model gave them; None if they were left out or cut."""
     arguments: str
+    """The arguments as text."""
     result: str | None
     error: str | None
     """Of a failed call, the line that tells why."""
@@ -217,6 +220,7 @@ class Telling:
             outcome=outcome,
             duration_ms=one.row.duration_ms,
             exit_code=None if result is None else result.rest.get("exit_code"),
+            given=arguments,
             arguments=written(arguments),
             result=output,
             error=self._error(output) if output and outcome is Outcome.FAILED else None,

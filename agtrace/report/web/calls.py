@@ -45,7 +45,7 @@ _A_DIFF = re.compile(r"(?m)\A(?:diff --git |--- \S.*\n\+\+\+ )")
 
 
 class Block(NamedTuple):
-    """A part of what a call unfolds to."""
+    """A part of what a call unfolds to, as it is shown."""
 
     title: str
     shown: Markup
@@ -54,6 +54,23 @@ class Block(NamedTuple):
     added: int = 0
     """The lines that it adds to a file; likewise the next one."""
     removed: int = 0
+
+
+class Whole(NamedTuple):
+    """The whole text of such a part, and how it is shown."""
+
+    title: str
+    text: str
+    show: Callable[[str], Markup]
+
+    def block(self, most: int | None = None) -> Block:
+        """Return it as it is shown, of a long one so many characters."""
+        cut = most is not None and len(self.text) > most
+        block = Block(self.title, self.show(self.text[:most]), len(self.text) if cut else None)
+        if self.show is not diff:
+            return block
+        signs = Counter(line[:1] for line in self.text.split("\n"))
+        return block._replace(added=signs["+"], removed=signs["-"])
 
 
 class Unfolded(NamedTuple):
@@ -107,7 +124,7 @@ class Calls:
         is_long = result_row is not None and result_row.length > _LONG_LINE
         result = None if result_row is None or (is_long and outcome is Outcome.OK) else self._read_result(result_row)
         arguments = None if call is None else self._cleaner.value(call.rest.get("arguments"))
-        parts = list(_arguments(arguments))
+        parts = [part.block(SHOWN) for part in arguments_of(arguments)]
         error = None
         if result is not None and outcome is Outcome.FAILED:
             error = self._cleaner.line(error_in(_ends(result.text)), _ERROR)
@@ -134,7 +151,7 @@ class Calls:
         call, result_row = self._parts(row)
         arguments = None if call is None else self._cleaner.value(call.rest.get("arguments"))
         result = None if result_row is None else self._read_result(result_row)
-        return self._unfolded(list(_arguments(arguments)), result, result_row)
+        return self._unfolded([part.block(SHOWN) for part in arguments_of(arguments)], result, result_row)
 
     def _parts(self, row: Event) -> tuple[StoredEvent | None, Event | None]:
         """Return a call with its texts and the row of its result, each if there is one."""
@@ -148,12 +165,7 @@ class Calls:
         if result is None:
             return Unfolded(parts, None, index)
         text = self._cleaner.text(result.text).strip("\n")
-        return Unfolded(parts, _block("Result", text, result_shown) if text.strip() else None, index)
-
-
-def _block(title: str, text: str, show: Callable[[str], Markup]) -> Block:
-    """Return a text as a part, of a long one the beginning."""
-    return Block(title, show(text[:SHOWN]), len(text) if len(text) > SHOWN else None)
+        return Unfolded(parts, Whole("Result", text, result_shown).block(SHOWN) if text.strip() else None, index)
 
 
 def result_shown(text: str) -> Markup:
@@ -183,23 +195,28 @@ def _number(value: Any) -> int | None:
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def _arguments(arguments: Any) -> Iterator[Block]:
+def arguments_of(arguments: Any) -> Iterator[Whole]:
     """Yield the arguments of a call: patches and replaced texts as differences, contents and commands as code."""
     if not isinstance(arguments, dict):
         text = written(arguments)
         patch = patch_in(text)
         if text.strip():
-            yield _block("Input", text, escape) if patch is None else _changed("Patch", patch)
+            yield Whole("Input", text, escape) if patch is None else Whole("Patch", patch, diff)
         return
     rest = dict(arguments)
     yield from _changes(rest)
     for name in TOOLS.commands:
         command = rest.pop(name, None)
         if command is not None:
-            yield _block("Command", _command(command), partial(highlighted, language="bash"))
+            yield Whole("Command", _command(command), partial(highlighted, language="bash"))
     text = written(rest)
     if text.strip():
-        yield _block("Arguments", text, escape)
+        yield Whole("Arguments", text, escape)
+
+
+def changes_in(arguments: Any) -> list[str]:
+    """Return what the arguments of a call change in files, as the lines of differences."""
+    return [whole.text for whole in arguments_of(arguments) if whole.show is diff]
 
 
 def _path_in(arguments: Any) -> str:
@@ -208,7 +225,7 @@ def _path_in(arguments: Any) -> str:
     return next((str(named[name]) for name in TOOLS.paths if isinstance(named.get(name), str)), "")
 
 
-def _changes(rest: dict[str, Any]) -> Iterator[Block]:
+def _changes(rest: dict[str, Any]) -> Iterator[Whole]:
     """Yield what arguments say about changes of files, and take that out of them."""
     named = next((name for name in TOOLS.paths if isinstance(rest.get(name), str)), "")
     path = _path_in(rest)
@@ -216,7 +233,7 @@ def _changes(rest: dict[str, Any]) -> Iterator[Block]:
         patch = patch_in(value) if isinstance(value, str) else None
         if patch is not None:
             del rest[name]
-            yield _changed("Patch", patch)
+            yield Whole("Patch", patch, diff)
     several, known = rest.get("edits"), len(rest)
     for edit in several if isinstance(several, list) else [rest]:
         if isinstance(edit, dict):
@@ -225,23 +242,19 @@ def _changes(rest: dict[str, Any]) -> Iterator[Block]:
         del rest["edits"]
     content = _taken(rest, TOOLS.contents) if path else None
     if content is not None:
-        yield _block(path, content, partial(highlighted, language=language_of(path)))
+        yield Whole(path, content, partial(highlighted, language=language_of(path)))
     if len(rest) < known:  # its change is titled by it
         rest.pop(named, None)
 
 
-def _replaced(edit: dict[str, Any], path: str) -> Iterator[Block]:
+def _replaced(edit: dict[str, Any], path: str) -> Iterator[Whole]:
     """Yield the text that an edit replaces by another, as a difference, and take both out of it."""
     before, after = _taken(edit, TOOLS.removed), _taken(edit, TOOLS.added)
+    if before and after and before.endswith("\n") and after.endswith("\n"):
+        before, after = before[:-1], after[:-1]
     if before or after:
         added = "\n".join(f"+{line}" for line in (after or "").split("\n"))
-        yield _changed(path, difference(before, after or "") if before else added)
-
-
-def _changed(title: str, lines: str) -> Block:
-    """Return a difference as a part."""
-    signs = Counter(line[:1] for line in lines.split("\n"))
-    return _block(title, lines, diff)._replace(added=signs["+"], removed=signs["-"])
+        yield Whole(path, difference(before, after or "") if before else added, diff)
 
 
 def _taken(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
