@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import tempfile
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -86,6 +87,33 @@ def test_what_a_dead_writer_left_is_read_and_left_as_it_is(tmp_path: Path) -> No
         name: data for name, data in before.items() if not name.endswith("-shm")
     }
     assert {path.name for path in left.iterdir()} == before.keys()
+
+
+def test_what_is_left_without_shared_memory_is_copied_once_for_each_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies, left = tmp_path / "copies", tmp_path / "left"
+    left.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
+
+    def leave() -> None:
+        for name in ("bank.db", "bank.db-wal"):
+            shutil.copyfile(tmp_path / name, left / name)
+
+    with closing(bank(tmp_path / "bank.db", "WAL")) as connection:
+        transfer(connection, 3)
+        leave()
+        there = {path.name: path.read_bytes() for path in left.iterdir()}
+        copies.mkdir()
+        assert ask(str(left / "bank.db"), *COUNTS) == [[(2,)], [(0,)]]
+        assert list(copies.iterdir()) == []
+        copies.rmdir()  # where no other copy can be made
+        assert ask(str(left / "bank.db"), *COUNTS) == [[(2,)], [(0,)]]
+        assert {path.name: path.read_bytes() for path in left.iterdir()} == there
+        transfer(connection, 4)
+        leave()
+        copies.mkdir()
+        assert ask(str(left / "bank.db"), *COUNTS) == [[(4,)], [(0,)]]
 
 
 def test_its_folder_may_be_closed_to_writing_and_its_name_strange(tmp_path: Path) -> None:

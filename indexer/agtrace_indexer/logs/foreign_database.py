@@ -15,7 +15,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from threading import local
+from typing import Any, NamedTuple, TypeAlias
 
 Question: TypeAlias = tuple[str, Sequence[Any] | Mapping[str, Any]]
 """A statement that only reads, and its arguments."""
@@ -26,6 +27,8 @@ _MAGIC = b"SQLite format 3\0"
 _PATIENCE_MS = 2_000
 _ATTEMPTS = 3
 _BESIDE = ("", "-wal", "-journal")
+
+_kept = local()
 
 
 def ask(path: str, *questions: Question) -> list[list[tuple[Any, ...]]]:
@@ -77,19 +80,54 @@ def _opened(path: str, state: _State) -> Iterator[tuple[sqlite3.Connection, bool
     """
     _, log, journal = state
     if log is None and journal is None:
+        _forget_copy()
         with closing(_connect(path, "immutable=1")) as connection:
             yield connection, False
     elif log is not None and os.path.exists(path + "-shm"):
+        _forget_copy()
         with closing(_connect(path, "mode=ro")) as connection:
             yield connection, True
     else:
-        with tempfile.TemporaryDirectory(prefix="agtrace-") as folder:
-            copy = os.path.join(folder, "copy.db")
-            for name in _BESIDE:
-                with suppress(FileNotFoundError):
-                    shutil.copyfile(path + name, copy + name)
-            with closing(_connect(copy, "mode=rw")) as connection:
-                yield connection, False
+        yield _copy(path, state), False
+
+
+class _Copy(NamedTuple):
+    """An open copy of a database whose writer was killed; its files have no names any more, so none is left behind."""
+
+    of: tuple[str, _State]
+    connection: sqlite3.Connection
+
+
+def _copy(path: str, state: _State) -> sqlite3.Connection:
+    """Return this thread's copy of a database in this state, made at the first question about it."""
+    kept: _Copy | None = getattr(_kept, "copy", None)
+    if kept is None or kept.of != (path, state):
+        _forget_copy()
+        kept = _kept.copy = _Copy((path, state), _copied(path))
+    return kept.connection
+
+
+def _forget_copy() -> None:
+    """Give back the space of this thread's copy, if there is one."""
+    kept: _Copy | None = _kept.__dict__.pop("copy", None)
+    if kept is not None:
+        kept.connection.close()
+
+
+def _copied(path: str) -> sqlite3.Connection:
+    """Return a connection to a copy that is what the next writer would find."""
+    with tempfile.TemporaryDirectory(prefix="agtrace-", ignore_cleanup_errors=True) as folder:
+        copy = os.path.join(folder, "copy.db")
+        for name in _BESIDE:
+            with suppress(FileNotFoundError):
+                shutil.copyfile(path + name, copy + name)
+        connection = _connect(copy, "mode=rw")
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # it takes up the log or the journal
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
 
 def _connect(path: str, how: str) -> sqlite3.Connection:
@@ -103,4 +141,7 @@ def _connect(path: str, how: str) -> sqlite3.Connection:
 
 def _answers(connection: sqlite3.Connection, questions: Sequence[Question]) -> list[list[tuple[Any, ...]]]:
     connection.execute("BEGIN")
-    return [connection.execute(sql, arguments).fetchall() for sql, arguments in questions]
+    try:
+        return [connection.execute(sql, arguments).fetchall() for sql, arguments in questions]
+    finally:
+        connection.execute("ROLLBACK")
