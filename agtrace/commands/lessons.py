@@ -21,8 +21,8 @@ from agtrace.commands.selecting import Filters, selected
 def lessons(as_json: bool, **filters: str | None) -> None:
     """Show what keeps failing across sessions and what worked in the end: sentences to put into CLAUDE.md or AGENTS.md.
 
-    A lesson failed with the same error in two sessions, or three times in one. Each names the event that failed and the
-    one that worked; `agtrace read ax://...` opens them.
+    A lesson failed with the same error in two sessions, or three times in one. Each has the commands that show the call
+    that failed and the one that worked.
 
     \b
       agtrace lessons --project .
@@ -31,6 +31,7 @@ def lessons(as_json: bool, **filters: str | None) -> None:
     from agtrace.report.lessons import lessons as learned
     from agtrace.report.lessons import text
     from agtrace.shaping.output import printed
+    from agtrace.text.next_call import showing
 
     with selected(Filters(**filters)) as (connection, selection, now, prices, lacking):
         found = printed(learned(connection, selection, now=now, prices=prices))
@@ -39,4 +40,4 @@ def lessons(as_json: bool, **filters: str | None) -> None:
     if as_json:
         print_json(found.model_dump(mode="json", exclude_none=True))
     else:
-        sys.stdout.write(text(found))
+        sys.stdout.write(text(found, showing))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.sessions import Session
@@ -134,12 +134,13 @@ def _reference(connection: sqlite3.Connection, session: Session, event: int) -> 
     return f"ax://event/{short_id(connection, session.uid)}/{event}"
 
 
-def text(found: Lessons) -> str:
-    """Return lessons as Markdown, ending with a newline."""
+def text(found: Lessons, place: Callable[[str], str] = str) -> str:
+    """Return lessons as Markdown, ending with a newline; `place` makes of a reference what the reader opens it by."""
     lines = [f"# {counted(len(found.lessons), 'lesson')} from {found.selection}"]
     for number, lesson in enumerate(found.lessons, 1):
-        lines += ["", f"{number}. {lesson.advice}", f"   failed {often(lesson)}, {_cost(lesson)}: {lesson.failed}"]
-        lines.append(f"   worked: {lesson.succeeded}")
+        lines += ["", f"{number}. {lesson.advice}"]
+        lines.append(f"   failed {often(lesson)}, {_cost(lesson)}: {place(lesson.failed)}")
+        lines.append(f"   worked: {place(lesson.succeeded)}")
     if found.unsolved:
         lines += ["", f"{counted(found.unsolved, 'more failure')} came again and again, and nothing fixed them twice."]
     elif not found.lessons:

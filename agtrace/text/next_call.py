@@ -69,6 +69,11 @@ def text_of(hint: Hint) -> str:
     return "".join(map(str, hint)) if isinstance(hint, tuple) else str(hint)
 
 
+def showing(event: str) -> str:
+    """Return the command that shows an event, given its reference, `ax://event/fb3cff44/42`."""
+    return command("show", ":".join(event.removeprefix("ax://event/").rsplit("/", 1)))
+
+
 def command(name: str, *places: str, options: Sequence[str] = ()) -> str:
     """Return a command of agtrace to paste. Ids come from logs, so they are quoted for a shell and never options."""
     given = [*options, "--", *places] if any(place.startswith("-") for place in places) else [*places, *options]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agtrace_indexer.events.tools import Tools
@@ -23,6 +26,7 @@ from agtrace.sessions.activity import SAYING_MS, SILENT_MS, Activity, OpenCall, 
 from agtrace.sessions.prices import load
 from agtrace.sessions.running import Running, RunningSession
 from tests.agtrace.live_logs import Claude, Codex, Copilot, Gemini
+from tests.conftest import SAMPLES
 
 
 def look(database: Path, home: Path, *, later: float = 0, within: float = 3600) -> Running:
@@ -280,19 +284,85 @@ def test_the_rules(seen: Seen, state: str, waits: str | None, known: bool) -> No
     assert found.waits_known or found.why, "what isn't known is explained"
 
 
+# -- agents whose responses say by themselves whether they end a turn --------------------------------
+
+
+def records(log: Path) -> Iterator[dict[str, Any]]:
+    for line in log.read_text("utf-8", "replace").splitlines():
+        with suppress(ValueError):
+            if isinstance(record := json.loads(line), dict):
+                yield record
+
+
+def is_of_user(agent: str, record: dict[str, Any]) -> bool:
+    """Whether a record is what the human, or the program in their place, asks next."""
+    if agent == "kiro":
+        return record.get("kind") == "Prompt"
+    return record.get("type") == "user" or record.get("message", {}).get("role") == "user"
+
+
+@pytest.mark.parametrize(("agent", "ended"), [("pi", 3), ("qwen", 3), ("kiro", 3), ("omp", 1)])
+def test_after_the_end_of_a_turn_only_the_human_goes_on(agent: str, ended: int) -> None:
+    read, ends = AGENTS[{"omp": "oh_my_pi"}.get(agent, agent)].phase, 0
+    assert read is not None
+    for log in sorted((SAMPLES / agent).rglob("*.jsonl")):
+        told = [(record, phase) for record in records(log) if (phase := read()(record)) is not None]
+        ends += sum(phase is Phase.OVER for _, phase in told)
+        for (_, before), (record, phase) in pairwise(told):
+            assert before is not Phase.OVER or phase is Phase.OVER or is_of_user(agent, record), (log, record)
+    assert ends >= ended
+
+
+@pytest.mark.parametrize(
+    ("agent", "record", "phase"),
+    [
+        ("pi", {"type": "message", "message": {"role": "assistant", "stopReason": "toolUse"}}, Phase.GOES_ON),
+        ("pi", {"type": "message", "message": {"role": "assistant", "stopReason": "aborted"}}, Phase.OVER),
+        ("openclaw", {"type": "message", "message": {"role": "assistant", "content": "Hm"}}, None),
+        ("pi", {"type": "compaction"}, None),
+        ("qwen", {"type": "assistant", "message": {"parts": [{"functionCall": {}}]}}, Phase.GOES_ON),
+        ("qwen", {"type": "assistant", "message": {"parts": [{"text": "Done."}]}}, Phase.OVER),
+        ("qwen", {"type": "user", "subtype": "notification", "message": {}}, None),
+        ("kiro", {"kind": "AssistantMessage", "data": {"content": [{"kind": "toolUse"}]}}, Phase.GOES_ON),
+        ("kiro", {"kind": "AssistantMessage", "data": {"content": [{"kind": "text"}]}}, Phase.OVER),
+        ("kiro", {"kind": "Clear", "data": None}, None),
+    ],
+)
+def test_what_a_record_says_about_its_turn(agent: str, record: dict[str, Any], phase: Phase | None) -> None:
+    read = AGENTS[agent].phase
+    assert read is not None and read()(record) is phase
+
+
+PLACES = ["type", "message", "content", "payload", "kind", "data"]
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.sampled_from(["user", "assistant", "gemini"]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["type", "message", "content", "payload", "toolCalls", "text", "status"]), inner
+            st.sampled_from(
+                [
+                    "type",
+                    "message",
+                    "content",
+                    "payload",
+                    "toolCalls",
+                    "text",
+                    "status",
+                    "kind",
+                    "parts",
+                    "role",
+                    "data",
+                ]
+            ),
+            inner,
         )
     ),
     max_leaves=12,
 )
 
 
-@given(st.dictionaries(st.sampled_from(["type", "message", "payload", "content", "toolCalls", "subtype"]), JSON))
+@given(st.dictionaries(st.sampled_from([*PLACES, "toolCalls", "subtype"]), JSON))
 def test_no_record_makes_a_reader_of_phases_fail(record: dict[str, object]) -> None:
     for agent in AGENTS.values():
         if agent.phase is not None:

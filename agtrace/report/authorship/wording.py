@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.why import Why, WhyFileSession, WhyLines, WhySession
 
-from agtrace.text.next_call import command
+from agtrace.text.next_call import showing
 from agtrace.text.numbers import counted
 
 _ABBREVIATED = 10
@@ -75,7 +75,6 @@ def _session(session: WhySession) -> Iterator[str]:
     if session.request:
         yield f"  turn {session.turn_index}: {session.request}"
     if session.event:
-        place = session.event.removeprefix("ax://event/").replace("/", ":")
-        yield f"  {session.tool}: {command('show', place)}"
+        yield f"  {session.tool}: {showing(session.event)}"
     if session.resume:
         yield f"  continue it: {session.resume}"

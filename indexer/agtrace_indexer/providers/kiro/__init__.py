@@ -11,6 +11,7 @@ from agtrace_indexer.providers.provider import (
     Home,
     Notices,
     Parser,
+    ReadPhase,
     Refresh,
     Sidecar,
     Sign,
@@ -25,6 +26,12 @@ def _parser() -> Parser:
     from agtrace_indexer.providers.kiro import parser
 
     return parser
+
+
+def _phase() -> ReadPhase:
+    from agtrace_indexer.providers.kiro.phases import phase
+
+    return phase
 
 
 def _database() -> Source:
@@ -65,6 +72,7 @@ KIRO = Agent(
         interruptions=(Sign("turn_end", r"(?i)\Acancel"),),
         compactions=(Sign("compaction"),),
     ),
+    phase=_phase,
     command="kiro-cli",
     resumes=("chat", "--resume-id"),
     keys_remembered=64,  # only notes on the end of a turn replace one another

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.pi import NOTICES
+from agtrace_indexer.providers.pi import NOTICES, phase_reader
 from agtrace_indexer.providers.provider import Agent, Fork, Home, Parser
 
 
@@ -32,6 +32,7 @@ OH_MY_PI = Agent(
         paths=("path", "file_path"),
     ),
     notices=NOTICES,
+    phase=phase_reader,
     hidden_reasoning="as signatures only",
     command="omp",
     resumes=("--resume",),

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, Sign
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, ReadPhase, Sign
 
 
 def _parser() -> Parser:
     from agtrace_indexer.providers.pi import parser
 
     return parser
+
+
+def phase_reader() -> ReadPhase:
+    """Return what tells phases in records of Pi's format."""
+    from agtrace_indexer.providers.pi.phases import phase
+
+    return phase
 
 
 NOTICES = Notices(
@@ -36,6 +43,7 @@ PI = Agent(
         contents=("content",),
     ),
     notices=NOTICES,
+    phase=phase_reader,
     hidden_reasoning="as signatures only",
     command="pi",
     resumes=("--session",),

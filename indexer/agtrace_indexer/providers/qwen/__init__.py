@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, Sign
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, ReadPhase, Sign
 
 
 def _parser() -> Parser:
     from agtrace_indexer.providers.qwen import parser
 
     return parser
+
+
+def _phase() -> ReadPhase:
+    from agtrace_indexer.providers.qwen.phases import phase
+
+    return phase
 
 
 QWEN = Agent(
@@ -35,6 +41,7 @@ QWEN = Agent(
         api_errors=frozenset({"api_error"}),
         compactions=(Sign("system/chat_compression"),),
     ),
+    phase=_phase,
     command="qwen",
     resumes=("--resume",),
 )
