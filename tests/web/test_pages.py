@@ -244,6 +244,17 @@ def test_turns_of_the_outline_are_those_of_the_session_and_lead_to_their_beginni
     assert site.page(f"/s/{LARGE}/outline?from=40").count("data-turn=") == len(turns) - 40
 
 
+def test_a_turn_without_a_request_is_named_by_the_command_that_led_to_it(own_home: Path, compiled_rules: Path) -> None:
+    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000002")
+    typed = "<command-message>review is running</command-message>\n<command-name>/review</command-name>"
+    log.prompt(typed).write("user", "Look at the diff.", isMeta=True).say("Two files changed.").prompt("And now?").say(
+        "Ok."
+    )
+    with opened(own_home, compiled_rules) as site:
+        outline = until(lambda: (found := site.client.get("/s/11ee0000/outline")).status_code == 200 and found.text)
+    assert "/review" in outline and "And now?" in outline and "(no request)" not in outline
+
+
 def test_sub_agents_and_copies_are_linked_both_ways(site: Site) -> None:
     for listed in told(site, "list_sessions", kind="all", limit=50)["data"]["sessions"]:
         if listed.get("kind") is None:
