@@ -93,13 +93,15 @@ def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) 
 
 
 def _description(told: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that a person reads before sessions are forgotten."""
+    """Yield the lines that a person reads before sessions are forgotten; times are local."""
+    from agtrace.render.terminal import when
+
     yield from (f"{session} was forgotten already" for session in told["already"])
     if not (told["sessions"] or told["sub_agents"]):
         if not told["already"]:
             yield "no session matches: nothing to forget"
         return
-    span = f", {told['from'][:16]} to {told['to'][:16]} UTC" if told["from"] and told["to"] else ""
+    span = f", {when(told['from'])} to {when(told['to'])}" if told["from"] and told["to"] else ""
     yield f"{_counted(told)} with {told['events']:,} events{span}"
     if len(told["folders"]) > 1:
         yield f"in {len(told['folders'])} folders of one project:"
