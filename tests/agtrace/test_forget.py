@@ -40,10 +40,10 @@ def indexed(database: Path) -> Path:
 
 
 def test_forget_says_what_goes_and_what_stays(indexed: Path) -> None:
-    said = agtrace_here("forget", WITH_AGENT[:8], "--yes")
+    said = agtrace("forget", WITH_AGENT[:8], "--yes", TZ="Asia/Tokyo")
     assert said.code == 0, said
     lines = said.out.splitlines()
-    assert lines[0] == "1 session and 1 sub-agent with 75 events, 2026-10-20 09:15 to 2026-10-20 09:24"
+    assert lines[0] == "1 session and 1 sub-agent with 75 events, 2026-10-20 18:15 to 2026-10-20 18:24"
     assert lines[1].strip() == "Surge warnings on the map"
     assert f"{WITH_AGENT}.jsonl" in said.out and "are not deleted" in said.out
     assert lines[-1] == "forgotten: nothing of it is left in the index"
