@@ -32,14 +32,16 @@ def counts(answer: dict[str, Any], next_calls: Sequence[NextCall], by: GroupBy, 
         OUT.print(Text(f"and {others[0]:,} more: {figures}", style="dim"))
 
 
-def _row(names: Sequence[str], values: Sequence[str | int]) -> Row:
+def _row(names: Sequence[str], values: Sequence[str | int | None]) -> Row:
     """Return a row with its figures first, then the name of the group and its title."""
     cells = {name: _cell(name, value) for name, value in zip(names, values, strict=True)}
     texts = [names[0], *(name for name in names if name == "title")]
     return {name: cells[name] for name in (*(name for name in names if name not in texts), *texts)}
 
 
-def _cell(name: str, value: str | int) -> str | Text:
+def _cell(name: str, value: str | int | None) -> str | Text:
+    if value is None:
+        return "?"
     if isinstance(value, str):
         return Text(plain_line(value))
     return Text(figure(value or None), style=STYLES["failed"]) if name == "failed" else figure(value)

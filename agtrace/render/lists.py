@@ -100,7 +100,7 @@ def projects(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
             "project": Text(plain_line(item["name"]), style="bold"),
             "last": when(item.get("last_activity")),
             "sessions": f"{item['session_count']:,}",
-            "failed": Text(f"{item['failed_calls']:,}" if item["failed_calls"] else "", style="red"),
+            "failed": Text(_failed(item), style="red"),
             "tokens": short(item.get("total_tokens")),
             "cost": dollars(item.get("cost_usd")),
         }
@@ -133,7 +133,7 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "lasted": duration(seconds * 1000) if seconds else "",
         "turns": str(item["turn_count"]),
         "tools": str(item["tool_calls"]),
-        "failed": Text(str(item.get("failed_calls", _UNKNOWN) or ""), style="red"),
+        "failed": Text(_failed(item), style="red"),
         "tokens": short(item.get("total_tokens")),
         "cost": dollars(item.get("cost_usd")),
         "run": str(item.get("failure_run", "")),
@@ -143,6 +143,12 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "edits": str(item.get("edits", "")),
         "request": _about(item, whole),
     }
+
+
+def _failed(item: dict[str, Any]) -> str:
+    """Return how many calls failed: nothing if none did, and a sign if the logs don't say."""
+    failed = item.get("failed_calls")
+    return _UNKNOWN if failed is None else f"{failed:,}" if failed else ""
 
 
 def _ended(item: dict[str, Any]) -> int | None:

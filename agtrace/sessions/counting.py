@@ -28,8 +28,9 @@ class Group(NamedTuple):
     """A group with its figures."""
 
     key: Key
-    figures: tuple[int, ...]
-    """Its calls and how many of them failed; or its tokens, those of the output, and its responses."""
+    figures: tuple[int | None, ...]
+    """Its calls and how many of them failed, None if that is unknown; or its tokens, those of the output, and its
+    responses."""
     sessions: int
 
 
@@ -50,8 +51,8 @@ def counted(
 
 
 def totals(groups: Sequence[Group]) -> list[int]:
-    """Return the figures of all groups together."""
-    return [sum(figures) for figures in zip(*(group.figures for group in groups), strict=True)]
+    """Return the figures of all groups together, as far as they are known."""
+    return [sum(filter(None, figures)) for figures in zip(*(group.figures for group in groups), strict=True)]
 
 
 def shown(connection: sqlite3.Connection, by: GroupBy, groups: Sequence[Group], most: int) -> Counts:
@@ -72,20 +73,20 @@ def _largest_first(groups: Iterable[Group], column: int) -> list[Group]:
 
     def rank(group: Group) -> tuple[Any, ...]:
         key = group.key
-        return -group.figures[column], *(-n for n in group.figures), -key if isinstance(key, int) else 0, str(key)
+        figures = [-(figure or 0) for figure in group.figures]
+        return figures[column], *figures, -key if isinstance(key, int) else 0, str(key)
 
     return sorted(groups, key=rank)
 
 
 def _files(uses: Iterable[counts.FileUses]) -> list[Group]:
     """Sum up the uses of files by their absolute paths: a relative one starts from the session's directory."""
-    calls: dict[str, list[int]] = {}
+    calls: dict[str, tuple[int, int | None]] = {}
     users: dict[str, set[int]] = {}
     for use in uses:
         path = file_key(use.path, use.cwd, None)
-        sums = calls.setdefault(path, [0, 0])
-        sums[0] += use.calls
-        sums[1] += use.failed
+        done, failed = calls.get(path, (0, None))
+        calls[path] = done + use.calls, failed if use.failed is None else (failed or 0) + use.failed
         users.setdefault(path, set()).add(use.session)
     return [Group(path, (done, failed), len(users[path])) for path, (done, failed) in calls.items()]
 

@@ -6,7 +6,7 @@ from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Provider
 
 
-def failures_known(provider: Provider, calls: int) -> bool:
+def failures_known(provider: Provider, calls: int = 1) -> bool:
     """Whether a log of this agent with so many tool calls says how many of them failed."""
     return not calls or AGENTS[provider].logs_results
 

@@ -135,7 +135,8 @@ class ProjectItem(Model):
     """The number of all its folders, if there are more than six."""
     session_count: int
     providers: list[Provider]
-    failed_calls: int
+    failed_calls: int | None = None
+    """Absent if none of its agents writes down how calls ended (Cursor)."""
     responses: int
     total_tokens: int | None = None
     tokens_made: Made | None = None
@@ -607,9 +608,10 @@ class WordCount(Model):
 class Counts(Model):
     """Calls or tokens by group, the largest first; the summary names the columns."""
 
-    rows: list[list[str | int]]
+    rows: list[list[str | int | None]]
     """[group, calls, failed, sessions], or [group, total_tokens, output_tokens, responses, sessions]; by session the
-    last is its title. The group is `unknown` if the log doesn't tell."""
+    last is its title. The group is `unknown` if the log doesn't tell; `failed` is null if no log says how these calls
+    ended."""
     others: list[int] | None = None
     """What isn't shown: the number of groups, then the same figures without sessions."""
 

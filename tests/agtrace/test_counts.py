@@ -22,6 +22,7 @@ from agtrace_schema.requests import GroupBy, columns
 from agtrace.sessions.files import file_key
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
 from tests.agtrace.terminal import agtrace_here
+from tests.conftest import SAMPLES
 
 GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
 OF_TOKENS: tuple[GroupBy, ...] = ("project", "agent", "model", "day", "session")
@@ -34,7 +35,8 @@ class Called(NamedTuple):
     session: int
     event_index: int
     tool: str | None
-    failed: bool
+    failed: bool | None
+    """None if it isn't known how it ended."""
     ts: int
     provider: str
     uid: str
@@ -46,10 +48,11 @@ class Called(NamedTuple):
 def called(asker: Asker) -> list[Called]:
     found = query(
         asker,
-        "SELECT e.session_id, e.event_index, n.text, e.outcome IS ?, e.ts, s.provider, s.uid, "
-        "f.repository_id, s.kind FROM event e JOIN session s ON s.id = e.session_id "
+        "SELECT e.session_id, e.event_index, n.text, CASE WHEN e.outcome != ? THEN e.outcome IS ? END, e.ts, "
+        "s.provider, s.uid, f.repository_id, s.kind FROM event e JOIN session s ON s.id = e.session_id "
         "LEFT JOIN name n ON n.id = e.name_id LEFT JOIN repository_folder f ON f.project_id = s.project_id "
         "WHERE e.type = ? AND e.superseded_by IS NULL AND e.copy_of IS NULL AND s.kind != 'warmup'",
+        OUTCOME_CODE[Outcome.UNKNOWN],
         FAILED,
         TYPE_CODE[EventType.TOOL_CALL],
     )
@@ -75,7 +78,12 @@ def programs(asker: Asker) -> dict[tuple[int, int], str]:
     return found
 
 
-def scanned(asker: Asker, by: GroupBy, keep: Callable[[Called], bool] = lambda _: True) -> dict[str, tuple[int, ...]]:
+def failed_of(failed: list[bool | None]) -> int | None:
+    known = [one for one in failed if one is not None]
+    return sum(known) if known else None
+
+
+def scanned(asker: Asker, by: GroupBy, keep: Callable[[Called], bool] = lambda _: True) -> dict[str, tuple[Any, ...]]:
     """Group -> calls, failed, sessions, counted one call after the other."""
     known = programs(asker) if by == "program" else {}
     files = touched(asker) if by == "file" else {}
@@ -96,7 +104,7 @@ def scanned(asker: Asker, by: GroupBy, keep: Callable[[Called], bool] = lambda _
         for key in keys:
             groups[key].append(one)
     return {
-        key: (len(calls), sum(one.failed for one in calls), len({one.session for one in calls}))
+        key: (len(calls), failed_of([one.failed for one in calls]), len({one.session for one in calls}))
         for key, calls in groups.items()
     }
 
@@ -133,7 +141,7 @@ def counts(asker: Asker, by: GroupBy, **more: Any) -> dict[str, Any]:
     return value
 
 
-def same(data: dict[str, Any], expected: dict[str, tuple[int, ...]], by: GroupBy) -> None:
+def same(data: dict[str, Any], expected: dict[str, tuple[Any, ...]], by: GroupBy) -> None:
     """Check the rows that are shown, and what the others come to."""
     rows = data["rows"]
     for label, calls, failed, last in rows:
@@ -143,7 +151,8 @@ def same(data: dict[str, Any], expected: dict[str, tuple[int, ...]], by: GroupBy
     others = data.get("others", [0, 0, 0])
     assert len(rows) + others[0] == len(expected)
     assert sum(row[1] for row in rows) + others[1] == sum(calls for calls, *_ in expected.values())
-    assert sum(row[2] for row in rows) + others[2] == sum(failed for _, failed, *_ in expected.values())
+    known = sum(failed or 0 for _, failed, *_ in expected.values())
+    assert sum(row[2] or 0 for row in rows) + others[2] == known
 
 
 def full(label: str, expected: dict[str, Any]) -> str:
@@ -207,6 +216,14 @@ def test_a_path_leaves_the_calls_that_name_it_and_of_files_those_with_it(samples
     assert files and all("store.py" in label.lower() for label, *_ in files)
 
 
+def test_what_no_log_tells_is_unknown_and_not_none(tmp_path: Path) -> None:
+    """Cursor's logs have no results."""
+    asker = Asker(tmp_path, SAMPLES / "cursor")
+    assert {row[2] for by in ("tool", "file", "agent") for row in counts(asker, by)["data"]["rows"]} == {None}
+    (project,) = asker.items("get_project_info", "projects")
+    assert "failed_calls" not in project
+
+
 @pytest.mark.parametrize("by", GROUPS)
 def test_groups_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
     """Calls to agtrace itself count, copies and warm-ups don't."""
@@ -217,7 +234,7 @@ def test_groups_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
     value = counts(each, by, limit=50)
     others = value["data"].get("others", [0, 0, 0])
     assert sum(row[1] for row in value["data"]["rows"]) + others[1] == calls
-    assert sum(row[2] for row in value["data"]["rows"]) + others[2] == failed
+    assert sum(row[2] or 0 for row in value["data"]["rows"]) + others[2] == failed
     assert value["summary"] == f"{calls:,} tool calls by {by}; [{', '.join(columns(by, 'calls'))}]"
     assert counts(each, by, measure="failed")["summary"].startswith(f"{failed:,} failed tool call")
 
@@ -242,11 +259,11 @@ def test_tokens_of_sessions_are_those_of_the_list(samples: Asker) -> None:
 @pytest.mark.parametrize("measure", ["calls", "failed"])
 def test_the_largest_group_comes_first_and_a_smaller_limit_only_shortens(samples: Asker, measure: str) -> None:
     rows = counts(samples, "tool", measure=measure, limit=50)["data"]["rows"]
-    figures = [row[columns("tool", "calls").index(measure)] for row in rows]
+    figures = [row[columns("tool", "calls").index(measure)] or 0 for row in rows]
     assert figures == sorted(figures, reverse=True)
     short = counts(samples, "tool", measure=measure, limit=2)["data"]
     assert short["rows"] == rows[:2]
-    assert short["others"] == [len(rows) - 2, sum(row[1] for row in rows[2:]), sum(row[2] for row in rows[2:])]
+    assert short["others"] == [len(rows) - 2, sum(row[1] for row in rows[2:]), sum(row[2] or 0 for row in rows[2:])]
 
 
 # -- what a group is -------------------------------------------------------------------------------

@@ -51,15 +51,18 @@ CROSS JOIN session s ON s.id = e.session_id {{joins}} WHERE {COUNTED} AND s.kind
 """
 
 
+_FAILED = "CASE WHEN max(e.outcome != :unknown) THEN sum(e.outcome IS :failed) END"
+"""How many calls failed; NULL if the logs don't say of any of them how it ended."""
+
 _CALLS = f"""
 SELECT {{label}}, calls, failed, sessions FROM (
-  SELECT {{key}} AS key, count(*) AS calls, sum(e.outcome IS :failed) AS failed,
+  SELECT {{key}} AS key, count(*) AS calls, {_FAILED} AS failed,
     count(DISTINCT e.session_id) AS sessions
   FROM event e {_COUNTED} AND e.type = :call GROUP BY 1)
 """
 
 _FILES = f"""
-SELECT p.text, s.cwd, s.id, count(*), sum(e.outcome IS :failed)
+SELECT p.text, s.cwd, s.id, count(*), {_FAILED}
 FROM touched t JOIN event e USING (session_id, event_index)
 {_COUNTED} AND (:path IS NULL OR instr(lower(p.text), lower(:path))) GROUP BY t.path_id, s.id
 """
@@ -77,7 +80,8 @@ class CallGroup(NamedTuple):
     key: str | int | None
     """A name, or the row id of a project or session, or a day; None if the log doesn't tell."""
     calls: int
-    failed: int
+    failed: int | None
+    """None if it isn't known of any of them how it ended."""
     sessions: int
 
 
@@ -89,7 +93,8 @@ class FileUses(NamedTuple):
     """The working directory of the session."""
     session: int
     calls: int
-    failed: int
+    failed: int | None
+    """As for a group."""
 
 
 class TokenGroup(NamedTuple):
