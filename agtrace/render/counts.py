@@ -28,7 +28,8 @@ def counts(answer: dict[str, Any], next_calls: Sequence[NextCall], by: GroupBy, 
     print_table(rows, frozenset(names) - {by, "title"}, frozenset() if OUT.width >= _WIDE else _WIDE_ONLY)
     others = answer["data"].get("others")
     if others:
-        figures = ", ".join(f"{number:,} {name}" for name, number in zip(names[1:], others[1:], strict=False))
+        known = ((name, number) for name, number in zip(names[1:], others[1:], strict=False) if number is not None)
+        figures = ", ".join(f"{number:,} {name}" for name, number in known)
         OUT.print(Text(f"and {others[0]:,} more: {figures}", style="dim"))
 
 

@@ -50,9 +50,12 @@ def counted(
     return _largest_first(groups, 1 if measure == "failed" else 0)
 
 
-def totals(groups: Sequence[Group]) -> list[int]:
-    """Return the figures of all groups together, as far as they are known."""
-    return [sum(filter(None, figures)) for figures in zip(*(group.figures for group in groups), strict=True)]
+def totals(groups: Sequence[Group]) -> list[int | None]:
+    """Return the figures of all groups together, as far as they are known; None for one that no group has."""
+    return [
+        None if all(figure is None for figure in figures) else sum(filter(None, figures))
+        for figures in zip(*(group.figures for group in groups), strict=True)
+    ]
 
 
 def shown(connection: sqlite3.Connection, by: GroupBy, groups: Sequence[Group], most: int) -> Counts:

@@ -17,7 +17,7 @@ from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
 
 from agtrace.problems import UnknownProject
-from agtrace.sessions.known_failures import failures_known
+from agtrace.sessions.known_failures import known_failures_of_all
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.usage import Usage, usage_by
 from agtrace.text.lines import LABEL, one_line, repeated, shown_path
@@ -88,7 +88,7 @@ def _project_item(
         total_folders=len(folders) if len(folders) > 1 + _FOLDERS_SHOWN else None,
         session_count=project.sessions,
         providers=sorted(project.providers),
-        failed_calls=project.failed_calls if any(map(failures_known, project.providers)) else None,
+        failed_calls=known_failures_of_all(project.providers, project.failed_calls),
         responses=usage.responses,
         total_tokens=usage.total,
         tokens_made=usage.tokens_made,

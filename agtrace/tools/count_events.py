@@ -95,13 +95,14 @@ def _filters(context: Context, wanted: CountEvents) -> EventFilters:
     )
 
 
-def _summary(wanted: CountEvents, totals: list[int]) -> str:
+def _summary(wanted: CountEvents, totals: list[int | None]) -> str:
     """Return what all groups come to, and the names of the columns."""
-    total = sum(totals[1:2] if wanted.measure == "failed" else totals[:1])
+    (total,) = (totals[1:2] if wanted.measure == "failed" else totals[:1]) or [0]
     unit = _UNITS.get(wanted.group_by, "tool call")
     what = {"calls": unit, "failed": f"failed {unit}", "tokens": "token"}[wanted.measure]
     names = ", ".join(columns(wanted.group_by, wanted.measure))
-    return f"{counted(total, what)} by {wanted.group_by}; [{names}]"
+    known = f"unknown how many {what}s" if total is None else counted(total, what)
+    return f"{known} by {wanted.group_by}; [{names}]"
 
 
 def _opening(wanted: CountEvents, group: str) -> NextCall | None:

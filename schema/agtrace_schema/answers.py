@@ -612,7 +612,7 @@ class Counts(Model):
     """[group, calls, failed, sessions], or [group, total_tokens, output_tokens, responses, sessions]; by session the
     last is its title. The group is `unknown` if the log doesn't tell; `failed` is null if no log says how these calls
     ended."""
-    others: list[int] | None = None
+    others: list[int | None] | None = None
     """What isn't shown: the number of groups, then the same figures without sessions."""
 
 

@@ -152,7 +152,7 @@ def same(data: dict[str, Any], expected: dict[str, tuple[Any, ...]], by: GroupBy
     assert len(rows) + others[0] == len(expected)
     assert sum(row[1] for row in rows) + others[1] == sum(calls for calls, *_ in expected.values())
     known = sum(failed or 0 for _, failed, *_ in expected.values())
-    assert sum(row[2] or 0 for row in rows) + others[2] == known
+    assert sum(row[2] or 0 for row in rows) + (others[2] or 0) == known
 
 
 def full(label: str, expected: dict[str, Any]) -> str:
@@ -220,6 +220,8 @@ def test_what_no_log_tells_is_unknown_and_not_none(tmp_path: Path) -> None:
     """Cursor's logs have no results."""
     asker = Asker(tmp_path, SAMPLES / "cursor")
     assert {row[2] for by in ("tool", "file", "agent") for row in counts(asker, by)["data"]["rows"]} == {None}
+    assert counts(asker, "tool", measure="failed")["summary"].startswith("unknown how many failed tool calls by tool")
+    assert counts(asker, "tool", limit=2)["data"]["others"][2] is None
     (project,) = asker.items("get_project_info", "projects")
     assert "failed_calls" not in project
 
@@ -234,7 +236,7 @@ def test_groups_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
     value = counts(each, by, limit=50)
     others = value["data"].get("others", [0, 0, 0])
     assert sum(row[1] for row in value["data"]["rows"]) + others[1] == calls
-    assert sum(row[2] or 0 for row in value["data"]["rows"]) + others[2] == failed
+    assert sum(row[2] or 0 for row in value["data"]["rows"]) + (others[2] or 0) == failed
     assert value["summary"] == f"{calls:,} tool calls by {by}; [{', '.join(columns(by, 'calls'))}]"
     assert counts(each, by, measure="failed")["summary"].startswith(f"{failed:,} failed tool call")
 

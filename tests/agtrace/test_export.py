@@ -333,19 +333,19 @@ def test_code_is_held_by_more_backticks_than_it_has() -> None:
 def test_markdown_shows_what_a_call_changed_and_counts_the_rest(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "home", ONE)
     log.prompt("Mend it.")
-    edit = {"file_path": "a.py", "old_string": "one\ntwo\n", "new_string": "one\nthree\n"}
+    edit = {"file_path": "a.py", "old_string": "one\ntwo\n", "new_string": "one\nthree\n", "replace_all": True}
     log.call("Edit", edit, "The file was updated.\nNothing else.")
     log.call("Write", {"file_path": "b.py", "content": "x\ny"}, "written")
     log.call("Edit", {"file_path": "a.py", "old_string": "", "new_string": "z\n" * 50}, "updated")
     index_here(tmp_path / "home")
     text = exported(ONE[:8]).out
-    assert "\n```diff\n one\n-two\n+three\n```\n\n*2 lines of the result left out*\n" in text
+    assert "\n```diff\n one\n-two\n+three\n```\n\n*2 lines of the result and 1 line of arguments left out*\n" in text
     assert "*11 more lines of the change and 1 line of the result left out*" in text
 
 
 def test_a_page_sets_what_the_model_wrote_as_markdown_and_what_it_changed_as_a_difference() -> None:
     edit = {"file_path": "a.py", "old_string": "one\ntwo", "new_string": "one\nthree <b>"}
-    call = Execution("Edit", "a.py", Outcome.OK, 5, None, edit, "", "done", None, None, 3)
+    call = Execution("Edit", "a.py", Outcome.OK, 5, None, edit, "done", None, None, 3)
     items = [
         Turn(0, None, False),
         Message("**Done**\n\n```py\nx = 1\n```\n\n<b>[a](javascript:x) [b](https://b.example)"),

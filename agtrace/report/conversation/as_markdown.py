@@ -10,7 +10,6 @@ from agtrace_schema.events import Outcome
 from agtrace.report.conversation.contained import code, escaped, fenced, quoted
 from agtrace.report.conversation.head import Fact, Head, masked, took, when
 from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, Passed, Request, Said, Turn
-from agtrace.report.web.calls import changes_in
 from agtrace.text.lines import cut
 from agtrace.text.numbers import counted
 
@@ -87,20 +86,24 @@ def _call(call: Execution, full: bool, left: Counter[str]) -> Iterator[str]:
 
 def _shortened(call: Execution, left: Counter[str]) -> Iterator[str]:
     """Yield the first lines of what a call changes in files and of its result, and how many more there are."""
-    changes = changes_in(call.given)
-    lines, unchanged = _first("\n".join(changes), _CHANGED_LINES)
-    if lines:
-        yield f"\n{fenced(lines, 'diff')}\n"
-    arguments = 0 if changes else call.arguments.strip().count("\n")  # beside the one that is shown
-    lines, more = _first(call.result or "", 0 if changes and call.outcome is Outcome.OK else _LINES)
+    from agtrace.report.web.calls import arguments_of  # `agtrace show` needs none of it
+
+    parts = list(arguments_of(call.given))
+    change, unchanged = _first("\n".join(part.text for part in parts if part.is_change), _CHANGED_LINES)
+    if change:
+        yield f"\n{fenced(change, 'diff')}\n"
+        arguments = sum(part.text.strip().count("\n") + 1 for part in parts if not part.is_change)
+    else:
+        arguments = call.arguments.strip().count("\n")  # beside the one that is shown
+    lines, more = _first(call.result or "", 0 if change and call.outcome is Outcome.OK else _LINES)
     if lines:
         yield f"\n{fenced(lines)}\n"
-    parts = (
+    left_here = (
         (unchanged, "more line", "the change"),
         (more, "more line" if lines else "line", "the result"),
         (arguments, "line", "arguments"),
     )
-    said = [f"{counted(number, what)} of {of}" for number, what, of in parts if number]
+    said = [f"{counted(number, what)} of {of}" for number, what, of in left_here if number]
     if said:
         yield f"\n*{' and '.join(said)} left out*\n"
     left["line of tools"] += unchanged + more + arguments

@@ -11,19 +11,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from agtrace.report.conversation.head import Head, masked, took, when
 from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, Passed, Request, Said, Turn
 from agtrace.report.page.document import environment, source_hash, style
 from agtrace.report.web import markdown
-from agtrace.report.web.calls import Block, arguments_of
-from agtrace.report.web.code import colouring_for, diff
+from agtrace.report.web.calls import arguments_of
+from agtrace.report.web.code import colouring_for
 from agtrace.text.numbers import counted
 
 _HERE = Path(__file__).parent
 _COLOURING_SECONDS = 3.0
-"""The processor's time for colours in all code of a conversation; what comes after it stays without."""
+"""The processor's time after which code in a conversation stays without colours."""
 
 
 def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
@@ -60,7 +60,7 @@ def turns(agent: str, items: Iterable[Item], prefix: str = "") -> Iterator[str]:
     `prefix` makes their ids unique on a page with several conversations.
     """
     parts: Any = _template("parts.html").module
-    colours = _COLOURING_SECONDS
+    until = time.thread_time() + _COLOURING_SECONDS
     yield str(parts.begin(None, prefix))
     for item in items:
         match item:
@@ -70,29 +70,20 @@ def turns(agent: str, items: Iterable[Item], prefix: str = "") -> Iterator[str]:
             case Request():
                 yield str(parts.request(item))
             case Said():
-                begun = time.thread_time()
-                with colouring_for(max(colours, 0)):
+                with colouring_for(until - time.thread_time()):
                     said = markdown.html(item.text.strip("\n"))
-                colours -= time.thread_time() - begun
                 yield str(parts.said(agent, said))
             case Folded():
                 yield str(parts.folded(item))
             case Execution():
-                yield str(parts.call(item, _arguments(item), took(item.duration_ms)))
+                with colouring_for(until - time.thread_time()):
+                    arguments = [part.block() for part in arguments_of(item.given)]
+                yield str(parts.call(item, arguments, took(item.duration_ms)))
             case Mark():
                 yield str(parts.mark(item))
             case Passed():
                 pass
     yield str(parts.end())
-
-
-def _arguments(item: Execution) -> list[Block]:
-    """Return the arguments of a call as they are shown: what it changes as a difference, all else as text."""
-    if item.given is None:
-        return [Block("Arguments", escape(item.arguments))] if item.arguments.strip() else []
-    return [
-        (whole if whole.show is diff else whole._replace(show=escape)).block() for whole in arguments_of(item.given)
-    ]
 
 
 def styles_within(element: str) -> str:

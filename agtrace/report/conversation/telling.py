@@ -89,9 +89,7 @@ class Execution(NamedTuple):
     duration_ms: int | None
     exit_code: int | None
     given: Any
-    """The arguments as the model gave them; None if they were left out or cut."""
-    arguments: str
-    """The arguments as text."""
+    """The arguments as the model gave them, cleaned."""
     result: str | None
     error: str | None
     """Of a failed call, the line that tells why."""
@@ -99,6 +97,11 @@ class Execution(NamedTuple):
     """The id of the sub-agent that it started."""
     event: int
     """The index of the call in the session, or that of the result if there is no call."""
+
+    @property
+    def arguments(self) -> str:
+        """Its arguments as text."""
+        return written(self.given)
 
 
 class Mark(NamedTuple):
@@ -221,7 +224,6 @@ class Telling:
             duration_ms=one.row.duration_ms,
             exit_code=None if result is None else result.rest.get("exit_code"),
             given=arguments,
-            arguments=written(arguments),
             result=output,
             error=self._error(output) if output and outcome is Outcome.FAILED else None,
             agent=self.agent(call, result),

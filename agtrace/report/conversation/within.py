@@ -60,9 +60,7 @@ def _within(items: Iterator[Item], session_id: str) -> Iterator[Item]:
 
 
 def _cut(item: Execution) -> Execution:
-    return item._replace(
-        given=None, arguments=_beginning(item.arguments), result=item.result and _beginning(item.result)
-    )
+    return item._replace(given=_beginning(item.arguments), result=item.result and _beginning(item.result))
 
 
 def _beginning(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.index.questions import sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.turns import Turn
+from agtrace_schema.events import EventType
 from agtrace_schema.model import dump
 
 from agtrace.report.conversation.cleaning import Cleaner, home_in
@@ -155,7 +156,11 @@ def _typed(connection: sqlite3.Connection, session: Session, telling: Telling, t
     """Return the command of the agent that led to a turn without a request: it comes just before; empty if none did."""
     part = Part(max(turn.first_event - _BEFORE, 0), turn.first_event, None)
     near = placed_in(connection, session, part, answers=False)
-    typed = [telling.item(placed) for placed in near if placed.turn_index in (None, turn.turn_index)]
+    typed = [
+        telling.item(placed)
+        for placed in near
+        if placed.event.type is EventType.USER and placed.turn_index in (None, turn.turn_index)
+    ]
     return next((item.text for item in reversed(typed) if isinstance(item, Request)), "")
 
 

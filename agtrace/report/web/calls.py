@@ -63,11 +63,16 @@ class Whole(NamedTuple):
     text: str
     show: Callable[[str], Markup]
 
+    @property
+    def is_change(self) -> bool:
+        """Whether it is a change of a file, as the lines of a difference."""
+        return self.show is diff
+
     def block(self, most: int | None = None) -> Block:
         """Return it as it is shown, of a long one so many characters."""
         cut = most is not None and len(self.text) > most
         block = Block(self.title, self.show(self.text[:most]), len(self.text) if cut else None)
-        if self.show is not diff:
+        if not self.is_change:
             return block
         signs = Counter(line[:1] for line in self.text.split("\n"))
         return block._replace(added=signs["+"], removed=signs["-"])
@@ -212,11 +217,6 @@ def arguments_of(arguments: Any) -> Iterator[Whole]:
     text = written(rest)
     if text.strip():
         yield Whole("Arguments", text, escape)
-
-
-def changes_in(arguments: Any) -> list[str]:
-    """Return what the arguments of a call change in files, as the lines of differences."""
-    return [whole.text for whole in arguments_of(arguments) if whole.show is diff]
 
 
 def _path_in(arguments: Any) -> str:

@@ -29,6 +29,7 @@ _ATTEMPTS = 3
 _BESIDE = ("", "-wal", "-journal")
 
 _kept = local()
+"""`copy`, of each thread: the `_Copy` that it made last."""
 
 
 def ask(path: str, *questions: Question) -> list[list[tuple[Any, ...]]]:
@@ -92,7 +93,9 @@ def _opened(path: str, state: _State) -> Iterator[tuple[sqlite3.Connection, bool
 
 
 class _Copy(NamedTuple):
-    """An open copy of a database whose writer was killed; its files have no names any more, so none is left behind."""
+    """An open copy of a database whose writer was killed. Its files have no names any more (except on Windows), so that
+    its end leaves none of them behind, whatever it is.
+    """
 
     of: tuple[str, _State]
     connection: sqlite3.Connection
@@ -144,4 +147,5 @@ def _answers(connection: sqlite3.Connection, questions: Sequence[Question]) -> l
     try:
         return [connection.execute(sql, arguments).fetchall() for sql, arguments in questions]
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # an error may have ended it
+            connection.execute("ROLLBACK")
