@@ -258,6 +258,10 @@ def test_filters_work_while_they_are_changed_and_stay_in_the_address(site: Site,
     assert set(agents) == {"Gemini CLI"} and "agent=gemini" in page.url
     page.fill("[name=query]", "nobody ever said this")
     page.locator(".empty", has_text="No sessions match").wait_for()
+    page.locator(".empty a").evaluate("link => { globalThis.seen = link; }")
+    page.locator("[name=query]").dispatch_event("change")  # as when the click leaves the field
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("globalThis.seen.isConnected"), "the link that is clicked stays where it is"
     page.click(".empty a")
     page.wait_for_url(f"{site.base}/")
     assert page.inner_text("#count") == before

@@ -66,8 +66,11 @@ function startList() {
   const fold = form.querySelector(".fold");
   fold.addEventListener("click", () => fold.setAttribute("aria-expanded", String(form.classList.toggle("all"))));
   let typing = 0;
+  let applied = filterAddress(form);
   const apply = () => {
+    clearTimeout(typing);
     const address = filterAddress(form);
+    applied = address;
     if (!isList) {
       location.href = address;
       return;
@@ -76,7 +79,10 @@ function startList() {
     delete byId("listed").dataset.grown;
     showList(address);
   };
-  form.addEventListener("change", apply);
+  form.addEventListener("change", () => {
+    // Leaving a field that was typed into changes nothing more: a new list would swallow the click that left it.
+    if (filterAddress(form) !== applied) apply();
+  });
   form.addEventListener("input", (event) => {
     if (event.target.type !== "search") return;
     clearTimeout(typing);
