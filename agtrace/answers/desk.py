@@ -28,8 +28,8 @@ from agtrace.answers.telemetry.request import Observer, Origin, Request, request
 from agtrace.answers.telemetry.shadow import Shadow
 from agtrace.answers.telemetry.store import Wanted
 from agtrace.health.last_analysis import LastAnalysis
+from agtrace.index.chosen import index_of
 from agtrace.index.freshness import Freshness
-from agtrace.index.reader import Index
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.prices import load as load_prices
@@ -93,7 +93,7 @@ class Answers:
         self._settings, self._now, self._refresh_seconds = settings, now, refresh_seconds
         self._log = log or log_to_stderr
         self.tools = tools_for(settings)
-        self._index = Index(settings)
+        self._index = index_of(settings)
         self._metrics, self._started = Metrics(OversizedAlert(now)), now()
         self._key: bytes | None = None
         self._spare_key = os.urandom(32)

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from dataclasses import replace
 
-from agtrace_indexer.index.opening import bytes_on_disk
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
@@ -14,6 +13,7 @@ from agtrace_schema.status import Configuration, Health, IndexHealth, TelemetryH
 
 from agtrace.answers.metrics import Metrics
 from agtrace.answers.telemetry import store
+from agtrace.index.chosen import bytes_on_disk
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index
 from agtrace.index.trouble import as_sentence
@@ -94,7 +94,7 @@ def _index(connection: sqlite3.Connection | None, settings: Settings, freshness:
         sessions=totals.sessions,
         events=totals.events,
         logs=totals.logs,
-        bytes=bytes_on_disk(settings.database),
+        bytes=bytes_on_disk(settings),
         newest_event=iso(totals.newest_event),
         tables_version=VERSION,
     )

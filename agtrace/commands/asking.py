@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from agtrace.commands.errors import NoIndex, explanation_of, fail, tell
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from agtrace.answers.desk import Answers
     from agtrace.sessions.describing import Described
     from agtrace.settings.environment import Places
@@ -44,11 +46,28 @@ def places_at_hand() -> Places:
 
 
 def with_index() -> Settings:
-    """Return the settings, as `usable` does. Raises `NoIndex` if there is no index."""
+    """Return the settings, as `usable` does, for what is about one's own index. Raises `NoIndex` if there is none."""
     found = usable()
     if not found.database.exists():
         raise NoIndex
     return found
+
+
+def open_index() -> sqlite3.Connection:
+    """Return a connection to the index that is asked, as it is. Raises `NoIndex` if there is none, as `usable` does."""
+    from agtrace.index.chosen import opened
+
+    found = usable()
+    return opened(found if found.asked else with_index())
+
+
+def refreshed(settings: Settings, seconds: float) -> None:
+    """Bring one's own index up to date for at most so many seconds; say what it lacks then."""
+    from agtrace.index.reader import Index
+
+    freshness = Index(settings).refresh(seconds)
+    if freshness.state != "ready":
+        tell(behind(freshness.state, freshness.files_behind, freshness.problem))
 
 
 @cache
@@ -105,13 +124,12 @@ def described(ids: Iterable[str]) -> dict[str, Described]:
     """Return what a person wants to know of sessions that an answer names, by their ids there."""
     from contextlib import closing
 
-    from agtrace_indexer.index.opening import open_read_only
-
+    from agtrace.index.chosen import opened
     from agtrace.sessions.describing import described
     from agtrace.sessions.prices import load as load_prices
 
     settings = usable()
-    with closing(open_read_only(settings.database)) as connection:
+    with closing(opened(settings)) as connection:
         return described(connection, load_prices(settings.prices), ids)
 
 

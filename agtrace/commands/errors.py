@@ -152,6 +152,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
     from agtrace_indexer.index.roots import UnknownRoot
     from agtrace_indexer.redact import UnusableRules
     from agtrace_indexer.repair.repair import NotRepaired
+    from agtrace_team.problems import TeamProblem
 
     from agtrace.upkeep.clients.refusal import Refused
 
@@ -161,6 +162,8 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
         return Explanation(USAGE, str(error))
     if isinstance(error, UnknownRoot):
         return Explanation(USAGE, f"{error} is not kept fresh: `agtrace roots` lists what is")
+    if isinstance(error, TeamProblem):
+        return Explanation(TROUBLE, str(error))
     if isinstance(error, (Busy, NotRepaired)):
         return Explanation(UNREADABLE, str(error))
     if isinstance(error, (sqlite3.Error, OSError)):

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from agtrace.commands.asking import behind, usable, with_index
-from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
+from agtrace.commands.asking import refreshed, usable, with_index
+from agtrace.commands.errors import TROUBLE, USAGE, fail
 from agtrace.commands.options import plain_json, session_ids
 from agtrace.commands.printing import leave_lines, print_lines
 from agtrace.text.numbers import counted, size
@@ -82,13 +82,10 @@ def _forget(digests: set[str]) -> str | None:
 
 def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) -> tuple[set[str], dict[str, Any]]:
     """Bring the index up to date, and return the digests of the chosen sessions and the facts to show."""
-    from agtrace.index.reader import Index
     from agtrace.upkeep.forgetting import chosen
 
     found = with_index()
-    freshness = Index(found).refresh(_REFRESH_SECONDS)
-    if freshness.state != "ready":
-        tell(behind(freshness.state, freshness.files_behind, freshness.problem))
+    refreshed(found, _REFRESH_SECONDS)
     return chosen(found, sessions, project, before)
 
 

@@ -11,7 +11,7 @@ from agtrace_indexer.providers.registry import TITLES
 
 from agtrace import __version__
 from agtrace.commands.errors import explained
-from agtrace.commands.options import settings_options
+from agtrace.commands.options import settings_options, which_index
 
 
 class _Listed(NamedTuple):
@@ -138,6 +138,14 @@ _COMMANDS = {
         "Keep the index fresh in the background.",
         lambda: import_module("agtrace.commands.service").service,
     ),
+    "push": _Listed(
+        "Send the sessions that you share to a team.",
+        lambda: import_module("agtrace.commands.push").push,
+    ),
+    "team": _Listed(
+        "Share sessions with a team, and look after it.",
+        lambda: import_module("agtrace.commands.team").team,
+    ),
     "forget": _Listed(
         "Remove sessions from the index for good.",
         lambda: import_module("agtrace.commands.forget").forget,
@@ -231,9 +239,10 @@ class _Group(click.Group):
     Start with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
     """,
     epilog="The index is in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
-    "Nothing leaves the machine, unless you set up OpenTelemetry or name the URL of a pruner.",
+    "Nothing leaves the machine, unless you set up OpenTelemetry, name the URL of a pruner, or push to a team.",
 )
 @click.version_option(__version__, "--version", "-V", prog_name="agtrace")
+@which_index
 @settings_options
 def agtrace() -> None:
     """Find what your coding agents did."""

@@ -158,8 +158,10 @@ def _use_settings(command: Command) -> Command:
     """Put the options on top of every other source of settings before the command runs."""
 
     @wraps(command)
-    def run(*given: Any, config: str | None, settings: tuple[str, ...], **arguments: Any) -> Any:
-        put_on_top(config, settings)
+    def run(
+        *given: Any, config: str | None, settings: tuple[str, ...], index: str | None = None, **arguments: Any
+    ) -> Any:
+        put_on_top(config, (*settings, *([] if index is None else [f"index={index}"])))
         return command(*given, **arguments)
 
     return cast(Command, run)
@@ -187,6 +189,11 @@ def settings_options(command: Command) -> Command:
         click.option("--config", metavar="FILE", help="Read this configuration file (TOML, YAML or JSON)."),
     )
     return _with(options, _use_settings(command))
+
+
+which_index = click.option(
+    "--index", metavar="URL", help="Ask a team's index: `team` for that of the setting `team`, or postgresql://..."
+)
 
 
 def _here(given: str | None) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agtrace.commands.asking import with_index
+from agtrace.commands.asking import open_index
 from agtrace.commands.errors import TROUBLE, fail, tell
 from agtrace.commands.options import plain_json, session_ids
 from agtrace.commands.printing import leave_lines
@@ -46,12 +46,10 @@ def resume(session: str, run: bool, as_json: bool) -> None:
 
 def _resuming(given: str) -> Resuming:
     """Return how a session is continued. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
-    from agtrace_indexer.index.opening import open_read_only
-
     from agtrace.sessions.query import find_session, short_id
     from agtrace.sessions.resuming import resuming
 
-    with closing(open_read_only(with_index().database)) as connection:
+    with closing(open_index()) as connection:
         session = find_session(connection, given)
         found = resuming(connection, session)
         if found.why_not:

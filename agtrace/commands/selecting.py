@@ -48,7 +48,7 @@ def selected(filters: Filters) -> Iterator[Selected]:
     """Bring the index up to date, and yield the sessions that these filters leave, on a snapshot of it."""
     from agtrace_indexer.index.opening import one_moment
 
-    from agtrace.index.reader import Index
+    from agtrace.index.chosen import index_of
     from agtrace.report.selection import Selection
     from agtrace.sessions.prices import load as load_prices
     from agtrace.sessions.projects import resolved
@@ -58,7 +58,7 @@ def selected(filters: Filters) -> Iterator[Selected]:
     today = datetime.fromtimestamp(now, UTC)
     settings = usable()
     prices = load_prices(settings.prices)
-    index = Index(settings)
+    index = index_of(settings)
     fresh = index.refresh(_REFRESH_SECONDS)
     lacking = None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
     with index.reader() as reader, one_moment(reader.connection):

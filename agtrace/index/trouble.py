@@ -9,6 +9,10 @@ from agtrace.problems import IndexUnavailable
 
 REPAIR = "agtrace doctor --repair"
 
+_TEAM_STEP = (
+    "Check the settings `team` and `index`, and whether the server runs; without `index` your own index answers."
+)
+
 _STEP = f"Run: {REPAIR}. It reads the logs again and keeps what is archived."
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -19,6 +23,10 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """Return what an error means for the index, but never damage: no error alone proves that."""
     from agtrace_indexer.index.opening import NewerIndex, OlderIndex
     from agtrace_indexer.index.tombstones import UnreadableTombstones
+    from agtrace_team.problems import TeamUnavailable
+
+    if isinstance(error, TeamUnavailable):
+        return IndexUnavailable(str(error), _TEAM_STEP)
 
     if isinstance(error, UnreadableTombstones):
         return IndexUnavailable(str(error), "Then run: agtrace index")

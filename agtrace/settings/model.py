@@ -79,6 +79,10 @@ Token = Annotated[
     str, AfterValidator(_token), Field(json_schema_extra={"minLength": SHORTEST_TOKEN, "pattern": "^[!-~]*$"})
 ]
 
+_TEAM = r"postgres(ql)?://\S*"
+TeamUrl = Annotated[str, Field(pattern=f"^{_TEAM}$", max_length=2_000)]
+IndexUrl = Annotated[str, Field(pattern=f"^(team|{_TEAM})$", max_length=2_000)]
+
 _RESTART: dict[str, JsonValue] = {"restart": True}
 """Marks what a running server can't change."""
 
@@ -299,6 +303,18 @@ class Values(Group):
         "user data",
         json_schema_extra=_RESTART,
     )
+    team: TeamUrl | None = Field(
+        default=None,
+        description="the database of a team, as postgresql://LOGIN@HOST/DATABASE: `agtrace push` sends to it what you "
+        "share; a password is better kept in ~/.pgpass",
+        json_schema_extra={"restart": True, "secret": True},
+    )
+    index: IndexUrl | None = Field(
+        default=None,
+        description="the index that is asked: `team` for that of the team, or a URL as `team` has it; by default your "
+        "own",
+        json_schema_extra={"restart": True, "secret": True},
+    )
     max_response_bytes: Bytes = Field(
         default=ABSOLUTE_MAX_BYTES,
         description="the largest size of any answer in bytes; each tool also has a budget of its own",
@@ -369,6 +385,11 @@ class Settings(Values):
     def database(self) -> Path:
         """The path of the index."""
         return self.data_dir / "index.sqlite3"
+
+    @property
+    def asked(self) -> str | None:
+        """The URL of the team's index that is asked; None for one's own."""
+        return self.team if self.index == "team" else self.index
 
     @property
     def key_file(self) -> Path:

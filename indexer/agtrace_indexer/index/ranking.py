@@ -32,7 +32,7 @@ _STALE = 4
 _SPEAKING = frozenset({UserKind.HUMAN.value, UserKind.TASK.value})
 _FAILED = OUTCOME_CODE[Outcome.FAILED]
 
-_COUNTED = "SELECT count(*), coalesce(sum(words), 0) FROM ranked_event"
+COUNTED = "SELECT count(*), coalesce(sum(words), 0) FROM ranked_event"
 
 # By id, though another index has them in the order of sessions: there are few new events.
 _GROWN = "SELECT session_id, min(event_index) FROM event NOT INDEXED WHERE id > ? GROUP BY session_id"
@@ -59,7 +59,7 @@ CARRIED = "CREATE TABLE carried (id INTEGER PRIMARY KEY, voice INTEGER, text TEX
 _UNRANKED = "SELECT EXISTS (SELECT 1 FROM event WHERE id > ? AND id <= ?)"
 
 
-class _Ranked(NamedTuple):
+class Ranked(NamedTuple):
     """An event as it is ranked."""
 
     id: int
@@ -93,7 +93,7 @@ def size(connection: sqlite3.Connection) -> tuple[int, int]:
     """Return how many events are ranked, and how many words they have in all; some may be gone."""
     noted = meta.get(connection, _SIZE)
     if noted is None:  # an index that was made before this was noted
-        found: tuple[int, int] = connection.execute(_COUNTED).fetchone()
+        found: tuple[int, int] = connection.execute(COUNTED).fetchone()
         return found
     events, words = map(int, noted.split())
     return events, words
@@ -119,6 +119,11 @@ def cover(connection: sqlite3.Connection) -> None:
             words += sum(event.words for event in taken)
         _put_size(connection, events, words)
         meta.put(connection, _REACHED, str(newest))
+
+
+def ranked_events(connection: sqlite3.Connection, session: int) -> Iterator[Ranked]:
+    """Yield the events of a session that are ranked, with their words."""
+    return _ranked_of(connection, _COUNTING, session)
 
 
 def carry(connection: sqlite3.Connection) -> None:
@@ -195,7 +200,7 @@ def put_in_order(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO ranked(ranked) VALUES ('optimize')")
 
 
-def _take_up(connection: sqlite3.Connection, events: list[_Ranked]) -> None:
+def _take_up(connection: sqlite3.Connection, events: list[Ranked]) -> None:
     connection.executemany(
         "INSERT INTO ranked (rowid, words) VALUES (?, ?)", [(event.id, event.text) for event in events]
     )
@@ -207,7 +212,7 @@ def _take_up(connection: sqlite3.Connection, events: list[_Ranked]) -> None:
 
 def _ranked_of(
     connection: sqlite3.Connection, query: str, session: int, first: int = 0, reached: int = 0
-) -> Iterator[_Ranked]:
+) -> Iterator[Ranked]:
     """The events of a session that a query finds and that are ranked: from an index on, with greater ids than one."""
     for begin, count, ends, packed in connection.execute(_BLOCKS, (session, first)).fetchall():
         block: BlockText | None = None
@@ -219,7 +224,7 @@ def _ranked_of(
             block = block or BlockText.of(ends, packed)
             words, number = ranked_words(voice, without_preface(block.text(event_index - begin)))
             if words:
-                yield _Ranked(id, voice, " ".join(words), number)
+                yield Ranked(id, voice, " ".join(words), number)
 
 
 def voice_of(kind: EventType, name: str | None, outcome: int | None) -> Voice | None:

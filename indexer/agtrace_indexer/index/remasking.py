@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable
 from itertools import accumulate, count
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,7 +21,7 @@ from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.projects import told_hash
 from agtrace_indexer.index.table_roles import TABLES
 from agtrace_indexer.redact import redact, redact_json, suspicious
-from agtrace_indexer.texts.blocks import BlockText, pack, unpack
+from agtrace_indexer.texts.blocks import BlockText, PackedBlock, pack, unpack
 
 _IDS = (
     "UPDATE OR IGNORE project SET hash = told_hash(hash) WHERE hash != told_hash(hash)",
@@ -126,23 +126,35 @@ def _mask_blocks(connection: sqlite3.Connection) -> None:
         "SELECT block_id, ends, text, payload FROM block_data WHERE block_id > ? ORDER BY block_id LIMIT 1", (last,)
     ).fetchone():
         last, ends, text, payload = row
-        _mask_block(connection, last, BlockText.of(ends, text), unpack(payload))
+        masked = masked_block(BlockText.of(ends, text), unpack(payload))
+        if masked is not None:
+            connection.execute(
+                "UPDATE block_data SET ends = ?, text = ?, payload = ? WHERE block_id = ?", (*masked.packed, last)
+            )
+            connection.execute("UPDATE block SET text_size = ? WHERE id = ?", (len(masked.data), last))
 
 
-def _mask_block(connection: sqlite3.Connection, block: int, said: BlockText, payload: bytes) -> None:
-    """Mask the texts of a block, one by one as when they were read, and the stored rest of its events."""
+class MaskedBlock(NamedTuple):
+    """A block with its texts masked."""
+
+    packed: PackedBlock
+    data: bytes
+    """Its texts, each followed by NUL."""
+
+
+def masked_block(said: BlockText, payload: bytes) -> MaskedBlock | None:
+    """Mask the texts of a block, one by one as when they were read, and the stored rest of its events.
+
+    Return None if there is nothing to mask.
+    """
     if not suspicious(said.data.decode("utf-8", "replace")) and not suspicious(payload.decode("utf-8", "replace")):
-        return
+        return None
     texts = [said.text(number) for number in range(len(said.ends))]
     rests: list[Any] = orjson.loads(payload)
     new_texts, new_rests = [redact(text) for text in texts], redact_json(rests)
     if (new_texts, new_rests) == (texts, rests):
-        return
+        return None
     encoded = [text.encode("utf-8", "replace") for text in new_texts]
     ends = array("I", map(add, accumulate(map(len, encoded)), count()))
     data = b"\0".join([*encoded, b""])
-    connection.execute(
-        "UPDATE block_data SET ends = ?, text = ?, payload = ? WHERE block_id = ?",
-        (ends.tobytes(), pack(data), pack(orjson.dumps(new_rests)), block),
-    )
-    connection.execute("UPDATE block SET text_size = ? WHERE id = ?", (len(data), block))
+    return MaskedBlock(PackedBlock(ends.tobytes(), pack(data), pack(orjson.dumps(new_rests))), data)

@@ -28,8 +28,8 @@ WHOLE_INPUT = _WHOLE_INPUT.format("u.")
 TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
 """SQL: all tokens of a response in `token_usage` u."""
 
-_CLASS = " + ".join(f"({WHOLE_INPUT} > {bound})" for bound in CONTEXT_CLASSES)
-CONTEXT_CLASS = f"(e.step_index IS NOT NULL) * ({_CLASS})"
+_CLASS = " + ".join(f"CASE WHEN {WHOLE_INPUT} > {bound} THEN 1 ELSE 0 END" for bound in CONTEXT_CLASSES)
+CONTEXT_CLASS = f"CASE WHEN e.step_index IS NULL THEN 0 ELSE {_CLASS} END"
 """SQL: the number of `CONTEXT_CLASSES` that the entire input of a response in `token_usage` u, event e exceeds.
 
 Figures without a step are sums over several responses, which say nothing about the size of any of them."""

@@ -11,7 +11,7 @@ from agtrace_indexer.index import checksum, vocabulary
 from agtrace_indexer.index.opening import Reading, is_damage
 from agtrace_indexer.index.questions.queries import value, values
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
-from agtrace_indexer.texts.candidates import Cut, Narrowed, Places, places, words_in_query
+from agtrace_indexer.texts.candidates import Cut, Narrowed, Narrowing, Places, places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
 
 _TOGETHER = 64
@@ -39,6 +39,8 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
     A thorough answer has fewer blocks and takes up to 100 ms, the other one 20 ms. Blocks that the word index
     doesn't cover are always included; some of the others may be gone.
     """
+    if isinstance(connection, Narrowing):
+        return connection.narrowed([query]).places
     return _candidates(connection, query, thorough=thorough).places
 
 
@@ -71,6 +73,8 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
 
     Nothing is known if the word index is damaged: reading all blocks then finds what it no longer lists.
     """
+    if isinstance(connection, Narrowing):
+        return connection.narrowed(queries)
     try:
         if not _is_sealed_so(connection):
             return _NOTHING_KNOWN

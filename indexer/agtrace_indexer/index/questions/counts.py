@@ -37,7 +37,7 @@ _KEYS: dict[GroupBy, str] = {
     "project": REPOSITORY,
     "agent": "s.provider",
     "model": "coalesce(step.model, single.model, s.model)",
-    "day": f"CASE WHEN e.ts THEN e.ts / {24 * 3600 * 1000} END",
+    "day": f"CASE WHEN e.ts != 0 THEN e.ts / {24 * 3600 * 1000} END",
     "session": "s.id",
 }
 """Group -> the key of a call, as SQL; days are counted from 1970-01-01 UTC."""
@@ -58,13 +58,13 @@ _CALLS = f"""
 SELECT {{label}}, calls, failed, sessions FROM (
   SELECT {{key}} AS key, count(*) AS calls, {_FAILED} AS failed,
     count(DISTINCT e.session_id) AS sessions
-  FROM event e {_COUNTED} AND e.type = :call GROUP BY 1)
+  FROM event e {_COUNTED} AND e.type = :call GROUP BY 1) grouped
 """
 
 _FILES = f"""
 SELECT p.text, s.cwd, s.id, count(*), {_FAILED}
 FROM touched t JOIN event e USING (session_id, event_index)
-{_COUNTED} AND (:path IS NULL OR instr(lower(p.text), lower(:path))) GROUP BY t.path_id, s.id
+{_COUNTED} AND (:path IS NULL OR instr(lower(p.text), lower(:path))) GROUP BY p.id, s.id
 """
 
 _TOKENS = f"""

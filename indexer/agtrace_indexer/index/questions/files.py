@@ -34,7 +34,7 @@ GROUP BY 1
 _USES = """
 SELECT t.session_id, t.event_index, e.id, e.ts, p.text, t.access
 FROM touched t JOIN path p ON p.id = t.path_id JOIN event e USING (session_id, event_index)
-WHERE t.path_id IN (SELECT id FROM path WHERE substr(text, -length(:name)) = :name)
+WHERE t.path_id IN (SELECT id FROM path WHERE substr(text, length(text) - length(:name) + 1) = :name)
   AND e.superseded_by IS NULL AND coalesce(e.copy_of, 0) = 0
   AND (e.outcome IS NULL OR e.outcome NOT IN (:failed, :rejected, :interrupted))
 ORDER BY e.ts, e.id

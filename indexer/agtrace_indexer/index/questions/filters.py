@@ -16,10 +16,11 @@ _CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT
 _OF_PROJECTS = f"b.session_id IN (SELECT s.id FROM session s WHERE {OF_PROJECTS})"
 _OF_PROVIDER = "b.session_id IN (SELECT id FROM session WHERE provider = :provider)"
 _OF_SESSIONS = "b.session_id IN (SELECT value FROM json_each(:sessions))"
-_NAMED = "IN (SELECT id FROM name WHERE text = :tool COLLATE NOCASE)"
+_NAMED = "IN (SELECT id FROM name WHERE lower(text) = lower(:tool))"
 _HAS_TOOL = f"EXISTS (SELECT 1 FROM block_tool t WHERE t.block_id = b.id AND t.name_id {_NAMED})"
 _IS_OF_TOOL = f"e.name_id {_NAMED} AND e.type IN ({_CALL}, {_RESULT})"
 _FAILED = f"e.outcome = {OUTCOME_CODE[Outcome.FAILED]}"
+_NOT_FAILED = f"e.outcome IS NOT {OUTCOME_CODE[Outcome.FAILED]}"
 _HAS_FAILED = (
     "EXISTS (SELECT 1 FROM event e WHERE e.session_id = b.session_id AND e.event_index >= b.first_index "
     f"AND e.event_index < b.first_index + b.event_count AND {_FAILED})"
@@ -92,8 +93,8 @@ def of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     """Return the conditions for blocks with such events, as SQL over `block` b, and the arguments."""
     conditions, arguments = _of_sessions(filters)
     more, others = _given(
-        (filters.event_type, "b.types & :type", {"type": 1 << _type(filters.event_type)}),
-        (filters.kind, "b.types & :type_of_kind", {"type_of_kind": 1 << _of_kind(filters)[0]}),
+        (filters.event_type, "b.types & :type != 0", {"type": 1 << _type(filters.event_type)}),
+        (filters.kind, "b.types & :type_of_kind != 0", {"type_of_kind": 1 << _of_kind(filters)[0]}),
         (filters.tool, _HAS_TOOL, {"tool": filters.tool}),
         (filters.failed or None, _HAS_FAILED, {}),
         (filters.path, _TOUCHES, {"path": filters.path}),
@@ -110,7 +111,7 @@ def of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
         (filters.event_type, "e.type = :type", {"type": _type(filters.event_type)}),
         (filters.kind, "e.type = :type_of_kind AND " + _of_kind(filters)[1], {"type_of_kind": _of_kind(filters)[0]}),
         (filters.tool, _IS_OF_TOOL, {"tool": filters.tool}),
-        (filters.failed, _FAILED if filters.failed else f"({_FAILED}) IS NOT 1", {}),
+        (filters.failed, _FAILED if filters.failed else _NOT_FAILED, {}),
         (filters.path, _IS_TOUCHING, {"path": filters.path}),
     )
 

@@ -34,10 +34,10 @@ _FAILURE_RUN = f"""
   SELECT count(*) AS length FROM (
     SELECT sum(begins) OVER (ORDER BY event_index) AS run FROM (
       SELECT f.event_index, coalesce(
-        (SELECT NOT coalesce({_FAILED}, 0) {_CALLS} AND e.event_index < f.event_index
-          ORDER BY e.event_index DESC LIMIT 1), 1) AS begins
-      FROM (SELECT e.event_index {_CALLS} AND {_FAILED}) f))
-  GROUP BY run))
+        (SELECT NOT coalesce({_FAILED}, false) {_CALLS} AND e.event_index < f.event_index
+          ORDER BY e.event_index DESC LIMIT 1), true) AS begins
+      FROM (SELECT e.event_index {_CALLS} AND {_FAILED}) f) begun) numbered
+  GROUP BY run) runs)
 """
 
 _EDITS = f"""

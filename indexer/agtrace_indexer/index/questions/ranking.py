@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
@@ -18,10 +17,13 @@ from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.index.questions.queries import as_json, pairs, rows, value, values
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
-_COUNT = "SELECT count(*) FROM ranked WHERE ranked MATCH ?"
+IS_RANKED = "SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'"
+"""This and the next two are SQLite's own: another engine has others for them."""
+
+COUNT = "SELECT count(*) FROM ranked WHERE ranked MATCH ?"
 
 # One row of JSON takes half the time of a row for each event.
-_HOLDING = "SELECT json_group_array(rowid) FROM ranked WHERE ranked MATCH ?"
+HOLDING = "SELECT json_group_array(rowid) FROM ranked WHERE ranked MATCH ?"
 
 _EVENTS = """
 SELECT e.id, e.session_id, e.event_index, e.ts, e.turn_index, r.voice, r.words
@@ -36,9 +38,7 @@ SELECT t.session_id, t.turn_index, CASE
   WHEN EXISTS (SELECT 1 {_OF_TURN} AND e.type = {TYPE_CODE[EventType.TOOL_CALL]} AND e.own IS NULL)
   THEN (SELECT max(e.event_index) {_OF_TURN} AND e.own = 1)
   ELSE t.last_event END
-FROM json_each(:turns) j
-JOIN turn t ON t.session_id = json_extract(j.value, '$[0]') AND t.turn_index = json_extract(j.value, '$[1]')
-WHERE EXISTS (SELECT 1 {_OF_TURN} AND e.own = 1)
+FROM turn t WHERE (t.session_id, t.turn_index) IN (VALUES {{turns}}) AND EXISTS (SELECT 1 {_OF_TURN} AND e.own = 1)
 """
 
 _TITLES = """
@@ -70,7 +70,7 @@ class RankedEvent(NamedTuple):
 
 def size(connection: sqlite3.Connection) -> Size:
     """Return how much is ranked: nothing where there is no ranking index."""
-    if not values(connection, "SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'"):
+    if not values(connection, IS_RANKED):
         return Size(0, 0)
     events, words = ranking.size(connection)
     return Size(events, words / events if events else 0)
@@ -78,12 +78,12 @@ def size(connection: sqlite3.Connection) -> Size:
 
 def count(connection: sqlite3.Connection, word: str) -> int:
     """Return how many events hold a word in any of its forms; some may be gone."""
-    return int(value(connection, _COUNT, (f'"{word}"',)))
+    return int(value(connection, COUNT, (f'"{word}"',)))
 
 
 def holding(connection: sqlite3.Connection, word: str, *, beginning: bool = False) -> list[int]:
     """Return the ids of the events that hold a word in any of its forms, or one that begins so; some may be gone."""
-    found: list[int] = orjson.loads(value(connection, _HOLDING, (f'"{word}"*' if beginning else f'"{word}"',)))
+    found: list[int] = orjson.loads(value(connection, HOLDING, (f'"{word}"*' if beginning else f'"{word}"',)))
     return found
 
 
@@ -101,7 +101,10 @@ def asking(connection: sqlite3.Connection, turns: Collection[tuple[int, int]]) -
 
     That is the last such call, or the end of the turn if it called nothing else.
     """
-    return dict(rows(connection, _until, _ASKING, {"turns": json.dumps(sorted(turns))}))
+    if not turns:
+        return {}
+    wanted = ", ".join(f"({session:d}, {turn:d})" for session, turn in sorted(turns))
+    return dict(rows(connection, _until, _ASKING.format(turns=wanted)))
 
 
 def _until(session: int, turn: int, event_index: int) -> tuple[tuple[int, int], int]:

@@ -43,8 +43,8 @@ _USAGE_THEN = f"""
 
 # CROSS JOIN makes SQLite look up the figures of these sessions only, each with its event.
 _BY_DAY = f"""
-SELECT CASE WHEN e.ts THEN e.ts / {24 * 3600 * 1000} END, u.session_id, coalesce(u.model, ''), coalesce(u.speed, ''),
-  {CONTEXT_CLASS}, u.cost_usd IS NOT NULL, count(*), sum(NOT u.complete), sum(u.cost_usd),
+SELECT CASE WHEN e.ts != 0 THEN e.ts / {24 * 3600 * 1000} END, u.session_id, coalesce(u.model, ''),
+  coalesce(u.speed, ''), {CONTEXT_CLASS}, u.cost_usd IS NOT NULL, count(*), sum(NOT u.complete), sum(u.cost_usd),
   {", ".join(f"sum(u.{kind})" for kind in TokenCounts._fields)}
 FROM json_each(:sessions) wanted CROSS JOIN token_usage u ON u.session_id = wanted.value
 CROSS JOIN event e USING (session_id, event_index)

@@ -1,0 +1,80 @@
+"""`agtrace push`: send what is shared to the team's database, after showing what that is if one asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from agtrace.commands.asking import refreshed, with_index
+from agtrace.commands.errors import USAGE, fail, tell
+from agtrace.commands.options import plain_json
+from agtrace.commands.printing import leave_lines
+
+if TYPE_CHECKING:
+    from agtrace_team.push import Pushed
+
+_REFRESH_SECONDS = 10
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would leave this machine.")
+@click.option("--to", "url", metavar="URL", help="The team's database, instead of the setting `team`.")
+@plain_json
+def push(dry_run: bool, url: str | None, as_json: bool) -> None:
+    """Send the sessions of the projects that you share to your team's database, and nothing else.
+
+    `agtrace team share PROJECT` says what is shared. Secrets are masked once more on the way. What the server has
+    already isn't sent again; what you forgot, or no longer share, is removed there. A push that is interrupted goes on
+    where it was.
+
+    \b
+      agtrace push --dry-run
+      agtrace push
+    """
+    from agtrace.commands.progress import sessions_bar
+    from agtrace.upkeep import sharing
+    from agtrace.upkeep.pushing import push as send
+
+    settings = with_index()
+    to = url or settings.team
+    if to is None:
+        fail("say where the team's database is: the setting `team` (AGTRACE_TEAM), or --to URL", USAGE)
+    shared = sharing.load(settings.data_dir)
+    if not shared.projects:
+        tell("nothing is shared: agtrace team share PROJECT")
+    refreshed(settings, _REFRESH_SECONDS)
+    if not dry_run:
+        sharing.save(settings.data_dir, shared)  # keeps the number of this machine
+    with sessions_bar("looking" if dry_run else "pushing") as note:
+        done, unknown = send(settings, to, shared, dry=dry_run, report=note)
+    told = {**asdict(done), "masked": dict(done.masked), "unknown_projects": unknown, "dry_run": dry_run}
+    leave_lines(told, as_json, _lines(done, unknown, dry=dry_run))
+
+
+def _lines(done: Pushed, unknown: list[str], *, dry: bool) -> Iterator[str]:
+    """Yield what a person reads of a push."""
+    from agtrace.text.numbers import counted, size
+
+    would = "would go" if dry else "went"
+    yield f"{counted(len(done.new), 'new session')} and {len(done.changed):,} changed {would} to the team"
+    if done.new or done.changed:
+        yield f"  {counted(done.events, 'event')}, {size(done.bytes)} of text"
+        masks = ", ".join(f"{number:,} {kind}" for kind, number in done.masked.most_common())
+        yield f"  secrets masked in it: {masks or 'none found'}"
+    if done.masked_again:
+        yield f"  {counted(done.masked_again, 'block')} of text had something that only today's rules mask"
+    if done.replaced:
+        yield f"  {counted(done.replaced, 'text')} had characters that PostgreSQL can't store: they are replaced"
+    yield f"{done.same:,} are there already"
+    if done.older:
+        yield f"{len(done.older):,} stay as another machine of yours pushed them: it has more of them"
+    if done.removed:
+        would = "would be" if dry else "were"
+        yield f"{len(done.removed):,} {would} removed there: forgotten here, or no longer shared"
+    for name in unknown:
+        yield f"no project here is called {name!r} any more: agtrace team unshare {name!r}"
+    if dry:
+        yield from (f"  {uid}" for uid in (*done.new, *done.changed))

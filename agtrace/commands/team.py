@@ -1,0 +1,213 @@
+"""`agtrace team`: what one shares with a team, and for the owner of its database: making it, its people, its state."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agtrace.commands.asking import usable, with_index
+from agtrace.commands.errors import TROUBLE, USAGE, fail
+from agtrace.commands.options import plain_json
+from agtrace.commands.printing import leave_lines
+
+if TYPE_CHECKING:
+    import psycopg
+
+_URL = click.option("--url", metavar="URL", help="The team's database, instead of the setting `team`.")
+
+
+@click.group()
+def team() -> None:
+    """Ask the sessions of a whole team, kept in a PostgreSQL database.
+
+    You choose the projects that you share (`share`), and send them with `agtrace push`. Then `agtrace --index team`
+    before any other command, as in `agtrace --index team search ...`, asks everybody's sessions instead of your own.
+    """
+
+
+# -- what one shares -------------------------------------------------------------------------------
+
+
+@team.command(short_help="Share a project, or list what is shared.")
+@click.argument("project", required=False)
+@click.option(
+    "--with", "audience", type=click.Choice(["self", "project", "team"]), default="self", show_default=True,
+    help="Who sees its sessions: you alone, those who may read the project, or everybody of the team.",
+)  # fmt: skip
+@plain_json
+def share(project: str | None, audience: Any, as_json: bool) -> None:
+    """Share a project from now on: `agtrace push` sends its sessions. Without one, list what is shared."""
+    from agtrace_indexer.index.opening import open_read_only
+
+    from agtrace.sessions.projects import resolved
+    from agtrace.upkeep import sharing
+
+    settings = with_index()
+    found = sharing.load(settings.data_dir)
+    if project is not None:
+        with closing(open_read_only(settings.database)) as index:
+            resolved(index, project)
+        found = found.with_project(project, audience)
+        sharing.save(settings.data_dir, found)
+    lines = [f"{name}  {shown}" for name, shown in sorted(found.projects.items())]
+    leave_lines({"projects": dict(found.projects)}, as_json, lines or ["nothing is shared: agtrace team share PROJECT"])
+
+
+@team.command(short_help="Stop sharing a project.")
+@click.argument("project")
+@plain_json
+def unshare(project: str, as_json: bool) -> None:
+    """Stop sharing a project: the next `agtrace push` removes from the server what this machine sent of it."""
+    from agtrace.upkeep import sharing
+
+    settings = with_index()
+    found = sharing.load(settings.data_dir)
+    if project not in found.projects:
+        fail(f"{project!r} isn't shared: `agtrace team share` lists what is", USAGE)
+    sharing.save(settings.data_dir, found.without(project))
+    leave_lines(
+        {"unshared": project}, as_json, [f"{project} is no longer shared; `agtrace push` removes what was sent"]
+    )
+
+
+# -- for the owner of the database -----------------------------------------------------------------
+
+
+@team.command(short_help="Make the tables in a database.")
+@_URL
+@plain_json
+def init(url: str | None, as_json: bool) -> None:
+    """Make the tables and roles of a team in a database, as its owner. A second time changes nothing."""
+    _migrate(url, as_json, "the tables are there already")
+
+
+@team.command(short_help="Bring the tables up to date.")
+@_URL
+@plain_json
+def migrate(url: str | None, as_json: bool) -> None:
+    """Bring the tables up to date after an update of agtrace, as the owner of the database: everything or nothing."""
+    _migrate(url, as_json, "the tables are up to date")
+
+
+def _migrate(url: str | None, as_json: bool, otherwise: str) -> None:
+    with _connected(url) as connection:
+        from agtrace_team.migrations import migrate as apply
+
+        done = apply(connection)
+    leave_lines({"applied": done}, as_json, [f"applied: {', '.join(done)}" if done else otherwise])
+
+
+@team.command(short_help="Add a person, or let one push.")
+@click.argument("login")
+@click.option("--name", "shown", help="How the others see this person; by default the login.")
+@click.option(
+    "--push/--read-only", "may_push", default=True, help="Whether the person may also push.", show_default=True
+)
+@click.option("--password-stdin", is_flag=True, help="Read the login's password from stdin.")
+@_URL
+def add(login: str, shown: str | None, may_push: bool, password_stdin: bool, url: str | None) -> None:
+    """Make a login of the database server a person of the team; it is created if it doesn't exist."""
+    password = sys.stdin.readline().rstrip("\n") if password_stdin else None
+    with _connected(url) as connection:
+        from agtrace_team import people
+
+        people.add(connection, login, shown or login, password, push=may_push)
+    leave_lines({}, False, [f"{login} may read{' and push' if may_push else ''}"])
+
+
+@team.command(short_help="Remove a person, with all they pushed.")
+@click.argument("login")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@_URL
+def remove(login: str, yes: bool, url: str | None) -> None:
+    """Remove a person with all sessions that they pushed. The login stays on the server, without rights here."""
+    if not yes and not (sys.stdin.isatty() and click.confirm(f"Remove {login} and all their sessions?", err=True)):
+        fail("nothing was removed", TROUBLE)
+    with _connected(url) as connection:
+        from agtrace_team import people
+
+        gone = people.remove(connection, login)
+    leave_lines({}, False, [f"{login} is gone, with {gone:,} sessions"])
+
+
+@team.command(short_help="Let a person read a project.")
+@click.argument("login")
+@click.argument("project")
+@click.option("--take-back", is_flag=True, help="Take that right back.")
+@_URL
+def grant(login: str, project: str, take_back: bool, url: str | None) -> None:
+    """Let a person read what is shared with a project, named as `agtrace projects` names it, or by its remote."""
+    with _connected(url) as connection:
+        from agtrace_team import people
+
+        found = people.grant(connection, login, project, take_back=take_back)
+    if not found:
+        fail(f"nobody has pushed a project called {project!r}", TROUBLE)
+    leave_lines({}, False, [f"{login} may {'no longer ' if take_back else ''}read {project}"])
+
+
+@team.command(short_help="Show people, sizes and what waits.")
+@_URL
+@plain_json
+def status(url: str | None, as_json: bool) -> None:
+    """Show, to the owner of the database, its people, what they pushed, its size, and whether it needs something."""
+    with _connected(url) as connection:
+        from agtrace_team.operation import status as look
+
+        found = look(connection)
+    leave_lines(found, as_json, _status_lines(found))
+
+
+def _status_lines(found: dict[str, Any]) -> Iterator[str]:
+    from agtrace.text.numbers import counted, size
+
+    sessions, events = counted(found["sessions"], "session"), counted(found["events"], "event")
+    yield f"{sessions}, {events}, {size(found['bytes'])} on the disk"
+    for person in found["people"]:
+        pushed = f"last push {person['last_push']}" if person["last_push"] else "has pushed nothing"
+        yield f"  {person['login']}  {counted(person['sessions'], 'session')}, {pushed}"
+    for what, number in found["asked_today"].items():
+        yield f"asked today: {number:,} {what}"
+    yield (
+        f"waiting for `agtrace team migrate`: {', '.join(found['waiting'])}"
+        if found["waiting"]
+        else "tables up to date"
+    )
+    yield f"waiting for `agtrace team tend`: {size(found['pending_bytes'])} of the search indexes"
+
+
+@team.command(short_help="Empty the lists of the search indexes.")
+@click.option("--every", type=click.IntRange(5), metavar="SECONDS", help="Go on doing it, until interrupted.")
+@_URL
+def tend(every: int | None, url: str | None) -> None:
+    """Take what was pushed up into the search indexes, which otherwise a push has to do: run it beside the server."""
+    import time
+
+    with _connected(url) as connection:
+        from agtrace_team.operation import tend as empty
+
+        while True:
+            leave_lines({}, False, [f"{empty(connection):,} pages taken up"])
+            if every is None:
+                return
+            time.sleep(every)
+
+
+@contextmanager
+def _connected(url: str | None) -> Iterator[psycopg.Connection[Any]]:
+    """Connect to the team's database. What PostgreSQL refuses within this context ends the process with a sentence."""
+    from agtrace.upkeep.pushing import needs_team
+
+    to = url or usable().team
+    if to is None:
+        fail("say where the team's database is: the setting `team` (AGTRACE_TEAM), or --url URL", USAGE)
+    needs_team()
+    from agtrace_team.connection import connect
+    from agtrace_team.push import refused
+
+    with closing(connect(to)) as connection, refused():
+        yield connection

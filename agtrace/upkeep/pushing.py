@@ -1,0 +1,72 @@
+"""A push: the sessions of the shared projects, from the index as it is at one moment, to the team's database."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from agtrace_indexer.index.opening import one_moment, open_read_only
+from agtrace_indexer.index.questions import state
+from agtrace_indexer.index.tombstones import Tombstones
+
+from agtrace.problems import InvalidParameter, SettingError, UnknownProject
+from agtrace.sessions.projects import resolved
+from agtrace.upkeep.sharing import Audience, Sharing
+
+if TYPE_CHECKING:
+    from agtrace_team.push import Pushed
+
+    from agtrace.settings.model import Settings
+
+_WIDER: dict[Audience, int] = {"self": 0, "project": 1, "team": 2}
+
+
+def push(
+    settings: Settings, url: str, sharing: Sharing, *, dry: bool, report: Callable[[int, int], None]
+) -> tuple[Pushed, list[str]]:
+    """Push what is shared; return what that did, or would do, and the shared projects that the index doesn't have.
+
+    `report` is told how many of how many sessions are done. Raises `SettingError`, `sqlite3.Error`, and `PushRefused`.
+    """
+    needs_team()
+    from agtrace_team.connection import connect
+    from agtrace_team.push import Push, chosen, refused
+
+    with closing(open_read_only(settings.database)) as index, one_moment(index), closing(connect(url)) as team:
+        audiences, unknown = _audiences(index, sharing)
+        with refused():
+            push = Push(index, team, sharing.machine, platform.node() or "?", state.masked_by(index) or "")
+            tombstones = Tombstones.of(settings.database)
+            done = push.run(chosen(index, audiences), tombstones.keep_out, dry=dry, report=report)
+    return done, unknown
+
+
+def needs_team() -> None:
+    """Raise `SettingError` if what a team's database takes isn't installed."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise SettingError(
+            "a team's database needs psycopg, which isn't installed: pip install 'agtrace[team]'"
+        ) from None
+
+
+def _audiences(index: sqlite3.Connection, sharing: Sharing) -> tuple[dict[int, Audience], list[str]]:
+    """Return the folders of the shared projects (row id -> audience), and the names that the index doesn't know.
+
+    Of two entries that mean the same folder the narrower audience holds.
+    """
+    found: dict[int, Audience] = {}
+    unknown = []
+    for name, audience in sharing.projects.items():
+        try:
+            rows = resolved(index, name)
+        except (UnknownProject, InvalidParameter):
+            unknown.append(name)
+            continue
+        for row in rows:
+            found[row] = min(audience, found.get(row, audience), key=_WIDER.__getitem__)
+    return found, unknown

@@ -1,0 +1,65 @@
+"""What one shares with a team: projects, each with those who may see it, kept next to the index. None by default."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from agtrace.problems import SettingError
+
+Audience: TypeAlias = Literal["self", "project", "team"]
+"""The person alone, on all machines; those who may read the project; everybody of the team."""
+
+AUDIENCES: tuple[Audience, ...] = get_args(Audience)
+
+_FILE = "sharing.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What is shared from this machine."""
+
+    machine: str
+    """What tells this machine from the person's others: random, made once."""
+    projects: Mapping[str, Audience] = field(default_factory=dict)
+    """By the names that the person gave."""
+
+    def with_project(self, name: str, audience: Audience) -> Sharing:
+        """Return it with a project shared."""
+        return replace(self, projects={**self.projects, name: audience})
+
+    def without(self, name: str) -> Sharing:
+        """Return it with a project no longer shared."""
+        return replace(self, projects={one: shown for one, shown in self.projects.items() if one != name})
+
+
+def load(data_dir: Path) -> Sharing:
+    """Return what is shared; nothing if that was never said. Raises `SettingError` for a file that can't be used."""
+    path = data_dir / _FILE
+    try:
+        told = json.loads(path.read_bytes())
+        projects = {str(name): audience for name, audience in told["projects"].items()}
+        if not set(projects.values()) <= set(AUDIENCES):
+            raise ValueError("an audience is self, project or team")
+        return Sharing(str(told["machine"]), projects)
+    except FileNotFoundError:
+        return Sharing(uuid.uuid4().hex)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SettingError(f"{path}, which says what is shared, can't be used: {error}") from None
+
+
+def save(data_dir: Path, sharing: Sharing) -> None:
+    """Keep what is shared; the file is whole at every moment. Raises `OSError`."""
+    path = data_dir / _FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_suffix(f".{os.getpid()}")
+    text = json.dumps({"machine": sharing.machine, "projects": dict(sharing.projects)}, indent=2, ensure_ascii=False)
+    descriptor = os.open(written, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(f"{text}\n")
+    written.replace(path)

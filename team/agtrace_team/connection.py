@@ -1,0 +1,231 @@
+"""A connection to a team's database that answers the questions of `agtrace_indexer.index.questions`.
+
+It offers what these use of a `sqlite3.Connection`, and raises the errors of `sqlite3`: whoever asks needn't know which
+engine answers. It only reads, and it sees what PostgreSQL lets the person see who logged in.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from agtrace_indexer.index.questions import ranking
+from agtrace_indexer.texts.candidates import Narrowed
+from agtrace_schema.database import VERSION
+from psycopg import ClientCursor, errors
+from psycopg.adapt import Dumper, Loader
+
+from agtrace_team.dialect import respelled
+from agtrace_team.problems import TeamUnavailable
+from agtrace_team.words import grams_of_query, tsquery
+
+_PATH = "team, pg_catalog"
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_LOOK_EVERY = 0.05
+"""Seconds between two looks at the clock while a question is answered."""
+
+
+class _Whole(Loader):
+    """Sums of whole numbers are of type numeric in PostgreSQL."""
+
+    def load(self, data: Any) -> int | float:
+        text = bytes(data)
+        return float(text) if b"." in text or text in (b"NaN", b"Infinity") else int(text)
+
+
+class _Condition(Loader):
+    """A condition is 1 or 0, as in SQLite."""
+
+    def load(self, data: Any) -> int:
+        return int(bytes(data) == b"t")
+
+
+class _Bytes(Loader):
+    def load(self, data: Any) -> bytes:
+        return bytes.fromhex(bytes(data)[2:].decode())
+
+
+class _Int(Dumper):
+    """All whole numbers have the type of the columns."""
+
+    def dump(self, obj: int) -> bytes:
+        return str(obj).encode()
+
+    def quote(self, obj: int) -> bytes:
+        return b"(%d::bigint)" % obj
+
+
+def connect(url: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
+    """Return a connection of psycopg's to a team's database. Raises `TeamUnavailable`, without the URL's password."""
+    try:
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="agtrace", **options)
+    except psycopg.Error as error:
+        raise TeamUnavailable(f"the team's database can't be reached: {_why(error)}") from None
+    return connection
+
+
+class TeamConnection:
+    """A connection of one thread. Its errors are those of `sqlite3`."""
+
+    row_factory: Any = None
+
+    def __init__(self, url: str) -> None:
+        """Connect. Raises `TeamUnavailable`; for a database that another version of agtrace made, `sqlite3` errors."""
+        connection = self._connection = connect(url, cursor_factory=ClientCursor)
+        connection.adapters.register_loader("numeric", _Whole)
+        connection.adapters.register_loader("bool", _Condition)
+        connection.adapters.register_loader("bytea", _Bytes)
+        connection.adapters.register_dumper(int, _Int)
+        self._is_to_stop: Callable[[], bool] | None = None
+        self.execute("SET search_path = " + _PATH)
+        self.execute("SET default_transaction_read_only = on")
+        self.execute("SET jit = off")
+
+    def cursor(self) -> TeamCursor:
+        """Return a cursor."""
+        return TeamCursor(self)
+
+    def execute(self, sql: str, arguments: Sequence[Any] | Mapping[str, Any] = ()) -> TeamCursor:
+        """Execute a statement in SQLite's spelling."""
+        return self.cursor().execute(sql, arguments)
+
+    def rollback(self) -> None:
+        """End the transaction."""
+        with _as_of_sqlite():
+            self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def set_progress_handler(self, is_to_stop: Callable[[], bool] | None, _steps: int) -> None:
+        """Have statements end with an error once this is true; None: let them run."""
+        self._is_to_stop = is_to_stop
+
+    def narrowed(self, queries: Sequence[bytes]) -> Narrowed:
+        """Return the blocks that may contain all of some folded queries."""
+        wanted = sorted({gram for query in queries for gram in grams_of_query(query)})
+        if not wanted:
+            return Narrowed(None, final=True)
+        listed = ", ".join(map(str, wanted))
+        found = self.execute(f"SELECT one FROM blocks_with('{{{listed}}}'::smallint[]) one").fetchall()
+        return Narrowed({block: None for (block,) in found}, final=True)
+
+    def note(self, kind: str) -> None:
+        """Note that this person asked this kind of question."""
+        with _as_of_sqlite():
+            self._connection.execute("BEGIN READ WRITE")
+            self._connection.execute("INSERT INTO asked (kind) VALUES (%s)", (kind,))
+            self._connection.execute("COMMIT")
+
+    def run(self, sql: str, arguments: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Execute a statement in PostgreSQL's spelling, until it is to stop."""
+        cursor = self._connection.cursor()
+        with _as_of_sqlite(), self._watched():
+            return cursor.execute(sql, arguments)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Cancel what is executed within this context when it is to stop."""
+        if self._is_to_stop is None:
+            yield
+            return
+        if self._is_to_stop():
+            raise sqlite3.OperationalError("interrupted")
+        ended = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(self._is_to_stop, ended), daemon=True)
+        watch.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watch.join()
+
+    def _watch(self, is_to_stop: Callable[[], bool], ended: threading.Event) -> None:
+        while not ended.wait(_LOOK_EVERY):
+            if is_to_stop():
+                self._connection.cancel_safe(timeout=2)  # documented as safe from another thread
+                return
+
+
+class TeamCursor:
+    """A cursor of a `TeamConnection`."""
+
+    row_factory: Any = None
+
+    def __init__(self, connection: TeamConnection) -> None:
+        self._connection = connection
+        self._found: psycopg.Cursor[tuple[Any, ...]] | list[tuple[Any, ...]] = []
+
+    def execute(self, sql: str, arguments: Sequence[Any] | Mapping[str, Any] = ()) -> TeamCursor:
+        """Execute a statement in SQLite's spelling; return this cursor."""
+        if sql in _STATEMENTS:
+            statement, given = _STATEMENTS[sql](arguments)
+        else:
+            statement, given = respelled(sql), arguments
+        self._found = self._connection.run(statement, given or None)
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row; None if there is none."""
+        return next(iter(self), None)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return the rows that are left."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Return the rows that are left, one after the other."""
+        return iter(self._found)
+
+
+def _no_file(_: Any) -> tuple[str, Any]:
+    """A team's index is no file that other processes of this machine could open."""
+    raise OSError("a team's index is no file")
+
+
+def _ranked(statement: str) -> Callable[[Any], tuple[str, Any]]:
+    """Return a question to the ranking index, which SQLite keeps in FTS5 and PostgreSQL in stems."""
+
+    def of(arguments: Any) -> tuple[str, Any]:
+        word = arguments[0]
+        return statement, (tsquery(word.strip('"*'), beginning=word.endswith("*")),)
+
+    return of
+
+
+_STATEMENTS: dict[str, Callable[[Any], tuple[str, Any]]] = {
+    "BEGIN": lambda _: (_BEGIN, None),
+    "PRAGMA user_version": lambda _: (f"SELECT {VERSION}", None),
+    "PRAGMA data_version": lambda _: (
+        "SELECT (extract(epoch FROM max(pushed_at)) * 1000000)::bigint FROM session",
+        None,
+    ),
+    "PRAGMA database_list": _no_file,
+    ranking.COUNT: _ranked("SELECT count(*) FROM events_with(%s::tsquery)"),
+    ranking.HOLDING: _ranked("SELECT coalesce(json_agg(one), '[]')::text FROM events_with(%s::tsquery) one"),
+    ranking.IS_RANKED: lambda _: ("SELECT 1", None),
+}
+"""The statements that PostgreSQL has others for."""
+
+
+@contextmanager
+def _as_of_sqlite() -> Iterator[None]:
+    try:
+        yield
+    except errors.QueryCanceled:
+        raise sqlite3.OperationalError("interrupted") from None
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise TeamUnavailable(f"the team's database can't be reached: {_why(error)}") from None
+    except psycopg.Error as error:
+        raise sqlite3.OperationalError(f"the team's database refused a question ({error.sqlstate})") from error
+
+
+def _why(error: psycopg.Error) -> str:
+    """Return what PostgreSQL says of a lost or refused connection, without what it was given."""
+    said = str(error).strip().splitlines()
+    return said[-1].rpartition("failed: ")[2] if said else type(error).__name__

@@ -1,0 +1,167 @@
+"""The rows of a session as they leave this machine: secrets masked once more, texts as PostgreSQL takes them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import psycopg
+from agtrace_indexer.index.ranking import ranked_events
+from agtrace_indexer.index.remasking import masked_block
+from agtrace_indexer.index.table_roles import TABLES
+from agtrace_indexer.redact import redact
+from agtrace_indexer.texts.blocks import BlockText, unpack
+
+from agtrace_team.words import grams, stems, tsvector
+
+AS_THEY_ARE = ("turn", "token_usage", "naming", "request", "landmark", "clue", "model_usage", "agent_start")
+"""Tables whose rows only say which session they are of."""
+
+_MASK, _LONGEST_KIND = b"[redacted: ", 80
+
+_OF_SERVER = frozenset({"file_id", "project_id", "parent_session"})
+"""Columns of sessions that refer to rows of the server."""
+
+_COLUMNS = """
+SELECT c.relname, a.attname, format_type(a.atttypid, NULL)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'team' AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+
+Row = dict[str, Any]
+"""A row, by its columns."""
+
+
+@dataclass(slots=True)
+class Masked:
+    """What was masked in the texts that leave."""
+
+    masked: Counter[str] = field(default_factory=Counter)
+    """Masks, by the kind of secret that they stand for."""
+    masked_again: int = 0
+    """Blocks in which today's rules found something more to mask."""
+    replaced: int = 0
+    """Texts with characters that PostgreSQL can't store."""
+
+
+class Columns:
+    """The columns that the tables of both engines have: an older server lacks some, and so does an older index."""
+
+    def __init__(self, index: sqlite3.Connection, team: psycopg.Connection[Any]) -> None:
+        """Ask both for their columns."""
+        self.types: dict[tuple[str, str], str] = {(table, name): kind for table, name, kind in team.execute(_COLUMNS)}
+        """(table, column) -> its type in PostgreSQL."""
+        self._shared = {
+            table: [name for of, name in self.types if of == table and name in self._of(index, table)]
+            for table in TABLES
+        }
+
+    @staticmethod
+    def _of(index: sqlite3.Connection, table: str) -> set[str]:
+        return {name for (name,) in index.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+    def of(self, table: str) -> list[str]:
+        """Return the columns of a table that say the same on every machine."""
+        return [
+            name for name in self._shared[table] if name != "id" and not (table == "session" and name in _OF_SERVER)
+        ]
+
+    def stored(self, table: str, row: Row) -> Row:
+        """Return a row with its values as PostgreSQL has them: flags are no numbers there."""
+        return {name: self._flag(table, name, value) for name, value in row.items()}
+
+    def _flag(self, table: str, name: str, value: Any) -> Any:
+        return bool(value) if value is not None and self.types.get((table, name)) == "boolean" else value
+
+
+class Block(NamedTuple):
+    """A block as it leaves."""
+
+    row: Row
+    data: Row
+    """Its texts, as `block_data` has them."""
+    tools: list[int]
+    """The names of the tools in it."""
+
+
+class Leaving:
+    """The rows of a session as they leave. Ids are those of the index."""
+
+    def __init__(self, index: sqlite3.Connection, session: int, columns: Columns, done: Masked) -> None:
+        """Read all rows of the session with this row id; `done` counts what is masked in them."""
+        self._index, self._row, self._columns, self._done = index, session, columns, done
+        self.session = self._rows("session", key="id")[0]
+        self.plain = {table: self._rows(table) for table in AS_THEY_ARE}
+        self.events = self._rows("event", "id")
+        self.touched = self._rows("touched")
+        self.paths = self._texts("path", {row["path_id"] for row in self.touched})
+        self.bytes = 0
+        """Of its texts, before compression."""
+        self.blocks = [self._block(row) for row in self._rows("block", "id")]
+        used = {row[key] for row in self.events for key in ("name_id", "program_id")} - {None}
+        self.names = self._texts("name", used.union(*(block.tools for block in self.blocks)))
+        self.ranked = list(self._ranked())
+
+    def _rows(self, table: str, *more: str, key: str = "session_id") -> list[Row]:
+        names = [*more, *self._columns.of(table)]
+        listed = ", ".join(f'"{name}"' for name in names)
+        found = self._index.execute(f'SELECT {listed} FROM {table} WHERE "{key}" = ?', (self._row,)).fetchall()
+        clean = (self.clean(table, dict(zip(names, row, strict=True))) for row in found)
+        return [self._columns.stored(table, row) for row in clean]
+
+    def clean(self, table: str, row: Row) -> Row:
+        """Return a row with its texts masked once more, in what PostgreSQL can store."""
+        texts = TABLES[table].texts
+        return {
+            name: self._clean(redact(value) if name in texts else value) if isinstance(value, str) else value
+            for name, value in row.items()
+        }
+
+    def _clean(self, text: str) -> str:
+        """Return a text without NUL and without halves of surrogate pairs."""
+        clean = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+        self._done.replaced += clean != text
+        return clean
+
+    def _texts(self, table: str, ids: Iterable[int]) -> dict[int, str]:
+        sql = f"SELECT id, text FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        found = self._index.execute(sql, (json.dumps(sorted(ids)),)).fetchall()
+        return {id: self._clean(redact(text)) for id, text in found}
+
+    def _block(self, row: Row) -> Block:
+        sql = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"
+        packed = self._index.execute(sql, (row["id"],)).fetchone()
+        said = BlockText.of(*packed[:2])
+        data, masked = said.data, masked_block(said, unpack(packed[2]))
+        if masked is not None:
+            self._done.masked_again += 1
+            packed, data = masked
+        self.bytes += len(data)
+        self._done.masked.update(_masks(data))
+        tools = self._index.execute("SELECT name_id FROM block_tool WHERE block_id = ?", (row["id"],)).fetchall()
+        return Block(
+            {**row, "text_size": len(data), "grams": grams(data.lower())},
+            dict(zip(("ends", "text", "payload"), packed, strict=True)),
+            [name for (name,) in tools],
+        )
+
+    def _ranked(self) -> Iterator[Row]:
+        found = list(ranked_events(self._index, self._row))
+        of_each = stems([(number, event.text) for number, event in enumerate(found, 1)])
+        for number, event in enumerate(found, 1):
+            stem = tsvector(of_each[number])
+            yield {"id": event.id, "voice": int(event.voice), "words": event.words, "stems": stem}
+
+
+def _masks(data: bytes) -> Iterator[str]:
+    """Yield the kinds of secrets that the masks of a text stand for."""
+    at = data.find(_MASK)
+    while at >= 0:
+        end = data.find(b"]", at, at + _LONGEST_KIND)
+        if end > 0:
+            yield data[at + len(_MASK) : end].decode("utf-8", "replace")
+        at = data.find(_MASK, at + 1)

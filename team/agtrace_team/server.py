@@ -1,0 +1,74 @@
+"""A PostgreSQL server of one's own in a folder, without root, for trials and tests."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from agtrace_team.problems import NoServer
+
+_PLACES = ("/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr/pgsql")
+_LOCALE = ("--encoding=UTF8", "--lc-collate=C", "--lc-ctype=C.UTF-8")
+_NOBODY = "nobody"
+
+
+def programs() -> Path:
+    """Return the folder with `initdb` and `pg_ctl`, of the newest PostgreSQL that is found. Raises `NoServer`."""
+    if found := shutil.which("initdb"):
+        return Path(found).resolve().parent
+    for folder in sorted(_candidates(), key=_version, reverse=True):
+        if (folder / "initdb").exists():
+            return folder
+    raise NoServer("no PostgreSQL is installed (Debian: apt install postgresql; macOS: brew install postgresql@17)")
+
+
+def _candidates() -> Iterator[Path]:
+    for place in _PLACES:
+        yield from Path(place).glob("*/bin")
+
+
+def _version(folder: Path) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", folder.parent.name)]
+
+
+class Server:
+    """A server in a folder, which listens on a socket in it, and nowhere else. Logins need no password."""
+
+    def __init__(self, folder: Path, *, durable: bool = True) -> None:
+        """Make it if the folder is empty; `durable` as False may lose data when the machine dies. Raises `NoServer`."""
+        self.folder, self._bin, self._durable = folder, programs(), durable
+        if not (folder / "data" / "PG_VERSION").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.getuid() == 0:  # PostgreSQL refuses to run as root
+                folder.chmod(0o755)
+                os.chown(folder, pwd.getpwnam(_NOBODY).pw_uid, -1)
+            self._run("initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "postgres", *_LOCALE, "--no-sync")
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        off = "" if self._durable else " -c fsync=off -c full_page_writes=off -c synchronous_commit=off"
+        options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c max_connections=200{off}"
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-w", "-o", options, "start")
+
+    def stop(self, how: str = "fast") -> None:
+        """Stop it: `fast` ends connections, `immediate` dies as by a crash."""
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", how, "-w", "stop")
+
+    def url(self, database: str, login: str = "postgres") -> str:
+        """Return how a login connects to a database."""
+        return f"postgresql:///{database}?host={self.folder}&user={login}"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        before: Sequence[str] = ["runuser", "-u", _NOBODY, "--"] if os.getuid() == 0 else []
+        found = subprocess.run(
+            [*before, str(self._bin / program), *arguments], cwd="/", stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )  # fmt: skip
+        if found.returncode:
+            raise NoServer(f"{program} failed: {found.stderr.strip()[-300:]}")

@@ -1,0 +1,124 @@
+"""Writing the rows of a session into a team's database, in the transaction that the pusher has begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import psycopg
+
+from agtrace_team.leaving import AS_THEY_ARE, Columns, Leaving, Row
+
+OWNED = (*AS_THEY_ARE, "event", "touched", "path", "block", "name_use", "ranked_event")
+"""The tables with rows that are written anew with a session."""
+
+
+class Writing:
+    """A connection that writes rows of one person's machine."""
+
+    def __init__(self, team: psycopg.Connection[Any], columns: Columns) -> None:
+        """Write by these columns."""
+        self._team, self._columns = team, columns
+
+    def session(
+        self, rows: Leaving, id: int, originals: Mapping[int, int], reserved: Callable[[int], int | None]
+    ) -> None:
+        """Write what belongs to a session, whose row has this id.
+
+        An event that was there before keeps its id. `originals` are the ids of events that are repeated, by index;
+        `reserved` gives the id that is reserved for an event of the index, if one is.
+        """
+        kept = dict(self._team.execute("SELECT event_index, id FROM event WHERE session_id = %s", (id,)).fetchall())
+        for row in () if kept else rows.events:
+            if (own := reserved(row["id"])) is not None:
+                kept[row["event_index"]] = own
+        for table in OWNED:
+            self._team.execute(f"DELETE FROM {table} WHERE session_id = %s", (id,))
+        for table, found in rows.plain.items():
+            self.insert(table, ({**row, "session_id": id} for row in found))
+        names = self._names(rows.names)
+        events = self._events(rows, id, kept, names, originals)
+        self._touched(rows, id)
+        self._blocks(rows, id, names)
+        self.insert("name_use", ({"session_id": id, "name_id": name} for name in sorted(set(names.values()))))
+        self.insert("ranked_event", ({**row, "id": events[row["id"]], "session_id": id} for row in rows.ranked))
+
+    def _events(
+        self, rows: Leaving, id: int, kept: Mapping[int, int], names: Mapping[Any, int], originals: Mapping[int, int]
+    ) -> dict[int, int]:
+        """Write the events; return their ids in the index -> those on the server."""
+        new = iter(self.new_ids("event", sum(row["event_index"] not in kept for row in rows.events)))
+        ids = {row["id"]: kept.get(row["event_index"]) or next(new) for row in rows.events}
+        self.insert(
+            "event",
+            (
+                {
+                    **row,
+                    "id": ids[row["id"]],
+                    "session_id": id,
+                    "name_id": names.get(row["name_id"]),
+                    "program_id": names.get(row["program_id"]),
+                    "superseded_by": None if row["superseded_by"] is None else ids.get(row["superseded_by"], 0),
+                    "copy_of": None if row["copy_of"] is None else originals.get(row["event_index"], 0),
+                }
+                for row in rows.events
+            ),
+        )
+        return ids
+
+    def _touched(self, rows: Leaving, id: int) -> None:
+        sql = "INSERT INTO path (session_id, text) SELECT %s, unnest(%s::text[]) RETURNING text, id"
+        texts = sorted({*rows.paths.values()})
+        ids = dict(self._team.execute(sql, (id, texts)).fetchall()) if texts else {}
+        place = ("event_index", "path_id")
+        found = ({**row, "session_id": id, "path_id": ids[rows.paths[row["path_id"]]]} for row in rows.touched)
+        self.insert("touched", {tuple(row[name] for name in place): row for row in found}.values())
+
+    def _blocks(self, rows: Leaving, id: int, names: Mapping[Any, int]) -> None:
+        new = self.new_ids("block", len(rows.blocks))
+        blocks = list(zip(new, rows.blocks, strict=True))
+        for number, block in blocks:  # lists of grams differ in length: they can't be one array
+            row = {**block.row, "id": number, "session_id": id}
+            marks = ", ".join(["%s"] * len(row))
+            self._team.execute(f"INSERT INTO block ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+        self.insert("block_data", ({**block.data, "block_id": number} for number, block in blocks))
+        tools = ((number, names[tool]) for number, block in blocks for tool in block.tools)
+        self.insert("block_tool", ({"block_id": number, "name_id": name} for number, name in dict.fromkeys(tools)))
+
+    def new_ids(self, kind: str, number: int) -> range:
+        """Reserve row ids of a kind: session, event or block."""
+        if not number:
+            return range(0)
+        row = self._team.execute("SELECT reserve(%s, %s)", (kind, number)).fetchone()
+        assert row is not None
+        return range(row[0], row[0] + number)
+
+    def _names(self, texts: Mapping[int, str]) -> dict[Any, int]:
+        """Return local id -> the server's, of names."""
+        found = dict(self._team.execute("SELECT text, id FROM names(%s)", (sorted({*texts.values()}),)).fetchall())
+        return {local: found[text] for local, text in texts.items()}
+
+    def insert(self, table: str, rows: Iterable[Row]) -> None:
+        """Insert rows, column by column: PostgreSQL takes no COPY into tables with policies."""
+        found = list(rows)
+        if not found:
+            return
+        columns = list(found[0])
+        arrays = ", ".join(self._array(table, name) for name in columns)
+        names = ", ".join(f'"{name}"' for name in columns)
+        sql = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays})"
+        self._team.execute(sql, [[row[name] for row in found] for name in columns])
+
+    def _array(self, table: str, column: str) -> str:
+        kind = self._columns.types[table, column]
+        return f"%s::text[]::{kind}[]" if kind == "tsvector" else f"%s::{kind}[]"
+
+    def put(self, table: str, row: Row, key: str, *, but: str = "") -> int:
+        """Insert a row, or update all but a column of the one with the same key (of a unique index); return its id."""
+        stored = self._columns.stored(table, row)
+        names, marks = ", ".join(stored), ", ".join(["%s"] * len(stored))
+        changes = ", ".join(f"{name} = excluded.{name}" for name in stored if name != but)
+        sql = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT ({key}) DO UPDATE SET {changes} RETURNING id"
+        found = self._team.execute(sql, list(stored.values())).fetchone()
+        assert found is not None
+        return int(found[0])

@@ -1,0 +1,73 @@
+"""A PostgreSQL server for the tests of teams, started without root; without one they are skipped, and say so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from agtrace_team import migrations
+from agtrace_team.connection import connect
+from agtrace_team.problems import NoServer
+from agtrace_team.server import Server
+
+from tests.conftest import LOGS, MORE_LOGS, REAL_LOGS, SAMPLES
+from tests.team.teams import Team, index_of
+
+NEEDED = "AGTRACE_NEEDS_POSTGRES"
+"""The variable that makes a missing server a failure."""
+
+_numbers = count()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A running server with a database `made`, which has the tables of a team."""
+    folder = Path(tempfile.mkdtemp(prefix="agtrace-pg-"))  # short, as the path of a socket has to be
+    try:
+        try:
+            found = Server(folder, durable=False)
+            found.start()
+        except NoServer as error:
+            if os.environ.get(NEEDED):
+                raise
+            pytest.skip(f"no team can be tried: {error}")
+        with connect(found.url("postgres")) as connection:
+            connection.execute("CREATE DATABASE made")
+        with connect(found.url("made")) as connection:
+            migrations.migrate(connection)
+        yield found
+        found.stop("immediate")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_team(server: Server) -> Team:
+    """A team of nobody, in a database of its own."""
+    name = f"team{next(_numbers)}"
+    with connect(server.url("postgres")) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE made")
+    return Team(server, name)
+
+
+@pytest.fixture
+def team(server: Server) -> Team:
+    """A team of nobody."""
+    return new_team(server)
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of the sample sessions."""
+    return index_of(tmp_path_factory.mktemp("samples"), SAMPLES)
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of all real logs, or of the samples where these are absent."""
+    there = [folder for folder in (*REAL_LOGS, LOGS / "opencode", MORE_LOGS / "opencode") if folder.is_dir()]
+    return index_of(tmp_path_factory.mktemp("everything"), *there, SAMPLES)

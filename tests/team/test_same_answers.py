@@ -1,0 +1,147 @@
+"""A team's index answers as one's own does: every tool, with every kind of argument, over all logs at hand.
+
+The differences that there are have names here (`DIFFERENCES`); any other fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agtrace_team.server import Server
+
+from agtrace.answers.desk import Answers
+from tests.team.conftest import new_team
+from tests.team.teams import Team, own_answers
+
+DIFFERENCES = {
+    "next_cursor": "a cursor names rows, which have other numbers on the server",
+    "cursor": "so do the hints that quote it",
+    "budget": "the estimated tokens of an answer count the digits of its cursor, too",
+    "bytes": "one's own index is a file of some size; that of a team is its server's business",
+    "version": "the settings differ: one of them names the team",
+    "started_at": "each started at its own time",
+}
+"""Fields that may differ, and why."""
+
+QUERIES = (
+    "error", "PYTHONPATH", "the", "a", "_", "%", "\\",
+    '{"', "日本", "é", "É", "🎉", "test.py", "npm ERR!", "fix the bug",
+    "ModuleNotFoundError", "database is locked", "import error module", "xyzzy-nowhere-at-all",
+)  # fmt: skip
+SEARCHES: tuple[dict[str, Any], ...] = (
+    {}, {"order": "newest"}, {"order": "oldest"}, {"words": "turn"}, {"words": "event"}, {"failed": True},
+    {"failed": False}, {"tool": "bash"}, {"kind": "human"}, {"kind": "command"}, {"kind": "edit"}, {"kind": "error"},
+    {"path": ".py"}, {"event_type": "tool_result"}, {"provider": "codex"}, {"group_by": "session"}, {"regex": True},
+    {"since": "2026-01-01"}, {"until": "2026-02-01"}, {"limit": 50},
+)  # fmt: skip
+LISTS: tuple[dict[str, Any], ...] = (
+    {}, {"limit": 5}, {"provider": "codex"}, {"has_failures": True}, {"has_failures": False}, {"min_tokens": 1000},
+    {"query": "fix"}, {"query": "É"}, {"path": ".py"}, {"access": "write"}, {"kind": "subagent"}, {"kind": "main"},
+    {"commit": "any"}, {"pr": "any"}, {"since": "2026-03-01"}, {"until": "2026-01-01"}, {"project": "tidepool"},
+    *({"sort": by} for by in ("newest", "oldest", "tokens", "cost", "failures", "duration", "turns", "failure_run",
+                              "compactions", "edits", "output_tokens")),
+)  # fmt: skip
+GROUPS = ("tool", "program", "file", "project", "agent", "model", "day", "session")
+COUNTS: tuple[dict[str, Any], ...] = (
+    {}, {"measure": "tokens"}, {"failed": True}, {"provider": "codex"}, {"kind": "main"}, {"path": "src"},
+    {"since": "2026-01-01"}, {"tool": "Bash"},
+)  # fmt: skip
+
+
+class Both:
+    """One's own index, and a team's that one person has pushed all of it to."""
+
+    def __init__(self, own: Answers, team: Team) -> None:
+        self.own, self.team = own, team
+        self.ids = [one["id"] for page in self._pages() for one in page]
+
+    def _pages(self) -> Iterator[list[dict[str, Any]]]:
+        arguments: dict[str, Any] = {"limit": 50}
+        while True:
+            found = self.own.ask("list_sessions", arguments).value
+            yield found["data"]["sessions"]
+            cursor = found.get("pagination", {}).get("next_cursor")
+            if cursor is None:
+                return
+            arguments["cursor"] = cursor
+
+    def agree(self, tool: str, arguments: dict[str, Any]) -> None:
+        """Ask both, and compare what they say, page by page up to the third."""
+        own, other = dict(arguments), dict(arguments)
+        for _ in range(3):
+            one, two = self.own.ask(tool, own).value, self.team.ask("ann", tool, other)
+            assert _without_differences(two) == _without_differences(one), (tool, arguments)
+            cursors = [answer.get("pagination", {}).get("next_cursor") for answer in (one, two)]
+            if None in cursors:
+                assert cursors == [None, None]
+                return
+            own["cursor"], other["cursor"] = cursors
+
+
+def _without_differences(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_differences(one) for name, one in value.items() if name not in DIFFERENCES}
+    if isinstance(value, list):
+        return [_without_differences(one) for one in value]
+    return value
+
+
+@pytest.fixture(scope="module")
+def both(server: Server, everything: Path) -> Both:
+    team = new_team(server)
+    team.add("ann")
+    team.push(everything, "ann")
+    return Both(own_answers(everything), team)
+
+
+@pytest.mark.parametrize("arguments", LISTS, ids=str)
+def test_lists_agree(both: Both, arguments: dict[str, Any]) -> None:
+    both.agree("list_sessions", arguments)
+
+
+@pytest.mark.parametrize("arguments", ({}, {"limit": 50}, {"project": "tidepool"}), ids=str)
+def test_projects_agree(both: Both, arguments: dict[str, Any]) -> None:
+    both.agree("get_project_info", arguments)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_counts_agree(both: Both, group: str) -> None:
+    for more in COUNTS:
+        both.agree("count_events", {"group_by": group, **more})
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_searches_agree(both: Both, query: str) -> None:
+    for more in SEARCHES:
+        both.agree("search_event_previews", {"query": query, **more})
+
+
+def test_what_is_said_of_single_sessions_agrees(both: Both) -> None:
+    for number, id in enumerate(both.ids):
+        both.agree("get_session_details", {"session_id": id})
+        both.agree("analyze_session", {"session_id": id})
+        both.agree("get_event_details", {"session_id": id, "event_index": number % 7})
+        if number % 3 == 0:
+            for level in ("turns", "steps"):
+                both.agree("get_session_details", {"session_id": id, "level": level, "turn_index": 0})
+            for section in ("landmarks", "failures", "tools", "files"):
+                both.agree("get_session_details", {"session_id": id, "section": section})
+            both.agree("get_reasoning_chain", {"session_id": id})
+            both.agree("compare_sessions", {"session_a": id, "session_b": both.ids[0]})
+            both.agree("read_artifact", {"reference": f"ax://session/{id}"})
+
+
+@pytest.mark.parametrize(
+    "reference", ("ax://lessons/tidepool", "ax://why/src/store.py", "ax://session/nope", "ax://nothing")
+)
+def test_references_agree(both: Both, reference: str) -> None:
+    both.agree("read_artifact", {"reference": reference})
+
+
+@pytest.mark.parametrize("tool", ("list_sessions", "search_event_previews", "get_session_details", "count_events"))
+def test_what_is_refused_is_refused_by_both(both: Both, tool: str) -> None:
+    for arguments in ({"nonsense": 1}, {"session_id": "nope"}, {"cursor": "nope"}, {"query": ""}, {"limit": -1}):
+        both.agree(tool, arguments)
