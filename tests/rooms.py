@@ -1,6 +1,6 @@
 """The plan of the house, counted: `python -m tests.rooms`.
 
-A room is a module or a package directly below one of the three packages; an arrow is an import from one room to
+A room is a module or a package directly below one of the packages; an arrow is an import from one room to
 another, anywhere in a module. A circle is a set of rooms that import each other.
 """
 
@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {
     "agtrace_schema": ROOT / "schema" / "agtrace_schema",
     "agtrace_indexer": ROOT / "indexer" / "agtrace_indexer",
+    "agtrace_team": ROOT / "team" / "agtrace_team",
     "agtrace": ROOT / "agtrace",
 }
 """In the direction of the arrow: a package may import itself and those before it."""
@@ -43,17 +44,18 @@ def main() -> None:
     asking = sorted({name for name in asks() if not name.startswith(KEEPERS_OF_SQL + OF_OTHER_PROGRAMS[:1])})
     _print(f"modules that execute statements outside these: {len(asking)}")
     _print(f"except clauses in agtrace/commands: {excepts(SOURCES['agtrace'] / 'commands')}")
-    _print(f"lines of Python in the three packages: {lines():,}")
+    _print(f"lines of Python in the packages: {lines():,}")
 
 
 KEEPERS_OF_SQL = (
     "agtrace_indexer.index",
     "agtrace_indexer.repair",
     "agtrace_schema",
+    "agtrace_team",
     "agtrace.answers.telemetry.store",
 )
-"""The places of SQL: writing and querying the index, repairing it, the definitions of its tables; and telemetry, which
-is a file of its own."""
+"""The places of SQL: writing and querying the index, repairing it, the definitions of its tables, the database of a
+team; and telemetry, which is a file of its own."""
 
 OF_OTHER_PROGRAMS = ("agtrace_indexer.logs.foreign_database", "agtrace_indexer.providers.")
 """The places of SQL for agents' databases, which are queried only through the first of these."""
@@ -143,7 +145,7 @@ def excepts(folder: Path) -> int:
 
 
 def lines() -> int:
-    """Return the lines of Python in the three packages."""
+    """Return the lines of Python in the packages."""
     return sum(
         len(path.read_text("utf-8").splitlines()) for folder in SOURCES.values() for path in folder.rglob("*.py")
     )

@@ -52,7 +52,7 @@ NETWORK = {
 
 
 class Module(NamedTuple):
-    """A module of one of the three packages."""
+    """A module of one of the packages."""
 
     name: str
     package: str
@@ -126,7 +126,7 @@ def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
         yield from _at_import(node)
 
 
-def test_imports_never_go_against_the_arrow_from_schema_over_indexer_to_agtrace() -> None:
+def test_imports_never_go_against_the_arrow_from_schema_over_indexer_and_team_to_agtrace() -> None:
     order = list(PACKAGES)
     for module in MODULES.values():
         above = order[order.index(module.package) + 1 :]
@@ -134,7 +134,7 @@ def test_imports_never_go_against_the_arrow_from_schema_over_indexer_to_agtrace(
 
 
 def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_knows_mcp() -> None:
-    """`socket` is there to listen with; only OpenTelemetry and the client of a pruner call out, if the user says so."""
+    """`socket` is there to listen with; what calls out does so only once it is set up."""
     allowed = {
         "agtrace.serving.connections": {"socket"},
         "agtrace.pruning.loopback": {"socket"},  # asks the server of a run whether it is there
@@ -147,6 +147,8 @@ def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_
             assert families & {"mcp", "mcp_types", "starlette", "uvicorn"} == set(), module.name
         if not module.name.startswith("agtrace.serving.otel."):
             assert "opentelemetry" not in families, module.name
+        if module.package != "agtrace_team":
+            assert "psycopg" not in families, module.name
 
 
 def test_only_the_server_over_http_can_load_the_library_for_monitoring() -> None:
@@ -258,7 +260,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     checkout, built = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", ".gitignore"):
         shutil.copy(ROOT / name, checkout)
-    for name in ("agtrace", "indexer", "schema", "tests"):
+    for name in ("agtrace", "indexer", "schema", "team", "tests"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]
     subprocess.run(command, cwd=checkout, check=True, capture_output=True, timeout=120)
@@ -266,7 +268,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_the_wheel_holds_the_three_packages_whole_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_the_packages_whole_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     files = set(wheel.namelist())
     tops = {name.split("/")[0] for name in files}
     assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
@@ -345,8 +347,14 @@ def test_no_dependency_may_be_of_a_later_major_version_than_the_lock_has() -> No
 def test_the_lock_satisfies_every_dependency_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
-    asked = [*project["project"]["dependencies"], *extras["dev"], *extras["otel"], *project["build-system"]["requires"]]
-    asked.remove("agtrace[otel]")  # ours, and listed by itself
+    asked = [
+        *project["project"]["dependencies"],
+        *extras["dev"],
+        *extras["otel"],
+        *extras["team"],
+        *project["build-system"]["requires"],
+    ]
+    asked.remove("agtrace[otel,team]")  # ours, and listed by itself
     locked = _locked()
     for wanted in map(Requirement, asked):
         assert canonicalize_name(wanted.name) in locked, wanted

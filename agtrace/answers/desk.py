@@ -206,6 +206,7 @@ class Answers:
         try:
             wanted = parse(tool.arguments, arguments)
             freshness = self._index.refresh(self._refresh_seconds)
+            self._index.note(tool.name)
             return self._read(lambda context: answer(tool.answer(context, wanted), freshness, most), freshness)
         except Problem as problem:
             return error_answer(problem, most)
@@ -233,7 +234,9 @@ class Answers:
         """
         with holding(limits_for(self._live.current.settings, _READING)):
             try:
-                return self._read(work, self._index.refresh(seconds))
+                freshness = self._index.refresh(seconds)
+                self._index.note(_READING)
+                return self._read(work, freshness)
             except Problem:
                 raise
             except (sqlite3.Error, OSError) as error:

@@ -60,6 +60,7 @@ def selected(filters: Filters) -> Iterator[Selected]:
     prices = load_prices(settings.prices)
     index = index_of(settings)
     fresh = index.refresh(_REFRESH_SECONDS)
+    index.note("report")
     lacking = None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
     with index.reader() as reader, one_moment(reader.connection):
         selection = Selection(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from agtrace.commands.asking import usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave_lines
-
-if TYPE_CHECKING:
-    import psycopg
 
 _URL = click.option("--url", metavar="URL", help="The team's database, instead of the setting `team`.")
 
@@ -198,7 +195,7 @@ def tend(every: int | None, url: str | None) -> None:
 
 
 @contextmanager
-def _connected(url: str | None) -> Iterator[psycopg.Connection[Any]]:
+def _connected(url: str | None) -> Iterator[Any]:
     """Connect to the team's database. What PostgreSQL refuses within this context ends the process with a sentence."""
     from agtrace.upkeep.pushing import needs_team
 

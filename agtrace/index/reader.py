@@ -133,6 +133,9 @@ class Index:
                 begun.start()
                 self._run = begun
 
+    def note(self, kind: str) -> None:
+        """Note a question: of one's own index nobody is told what was asked."""
+
     def check_masks(self, connection: sqlite3.Connection) -> None:
         """Raise `IndexUnavailable` while rules for secrets that the user has just changed aren't applied to the index.
 

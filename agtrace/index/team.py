@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agtrace.index.freshness import Freshness
@@ -19,12 +20,12 @@ Kept = TypeVar("Kept")
 
 def connection_to(url: str) -> sqlite3.Connection:
     """Return a connection to a team's index: it offers what questions use of SQLite's. Raises `sqlite3.Error`."""
-    try:
-        from agtrace_team.connection import TeamConnection
-    except ImportError as error:
+    if find_spec("psycopg") is None:
         raise SettingError(
-            f"the setting index names a team's database, and {error.name} isn't installed: pip install 'agtrace[team]'"
-        ) from None
+            "the setting index names a team's database, and psycopg isn't installed: pip install 'agtrace[team]'"
+        )
+    from agtrace_team.connection import TeamConnection
+
     return cast(sqlite3.Connection, TeamConnection(url))
 
 

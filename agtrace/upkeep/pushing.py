@@ -6,6 +6,7 @@ import platform
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from agtrace_indexer.index.opening import one_moment, open_read_only
@@ -46,9 +47,7 @@ def push(
 
 def needs_team() -> None:
     """Raise `SettingError` if what a team's database takes isn't installed."""
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
+    if find_spec("psycopg") is None:
         raise SettingError(
             "a team's database needs psycopg, which isn't installed: pip install 'agtrace[team]'"
         ) from None

@@ -99,6 +99,8 @@ class Leaving:
         self.events = self._rows("event", "id")
         self.touched = self._rows("touched")
         self.paths = self._texts("path", {row["path_id"] for row in self.touched})
+        self._masked: dict[int, BlockText] = {}
+        """The texts of blocks in which something was masked, by their first event."""
         self.bytes = 0
         """Of its texts, before compression."""
         self.blocks = [self._block(row) for row in self._rows("block", "id")]
@@ -140,6 +142,7 @@ class Leaving:
         if masked is not None:
             self._done.masked_again += 1
             packed, data = masked
+            self._masked[row["first_index"]] = BlockText.of(*masked.packed[:2])
         self.bytes += len(data)
         self._done.masked.update(_masks(data))
         tools = self._index.execute("SELECT name_id FROM block_tool WHERE block_id = ?", (row["id"],)).fetchall()
@@ -150,7 +153,7 @@ class Leaving:
         )
 
     def _ranked(self) -> Iterator[Row]:
-        found = list(ranked_events(self._index, self._row))
+        found = list(ranked_events(self._index, self._row, self._masked))
         of_each = stems([(number, event.text) for number, event in enumerate(found, 1)])
         for number, event in enumerate(found, 1):
             stem = tsvector(of_each[number])

@@ -32,8 +32,9 @@ def add(connection: psycopg.Connection[Any], login: str, shown: str, password: s
         if push:
             connection.execute(sql.SQL("GRANT agtrace_push TO {}").format(role))
         connection.execute(
-            "INSERT INTO team.person (login, shown) VALUES (%s, %s) ON CONFLICT (login) DO UPDATE SET shown = %s",
-            (login, shown, shown),
+            "INSERT INTO team.person (login, shown, may_push) VALUES (%s, %s, %s) "
+            "ON CONFLICT (login) DO UPDATE SET shown = excluded.shown, may_push = excluded.may_push",
+            (login, shown, push),
         )
 
 
@@ -82,7 +83,7 @@ def people(connection: psycopg.Connection[Any]) -> Iterable[Person]:
     return [
         Person(*row)
         for row in connection.execute(
-            "SELECT p.login::text, p.shown, pg_has_role(p.login, 'agtrace_push', 'member'), "
+            "SELECT p.login::text, p.shown, p.may_push, "
             "(SELECT count(*) FROM team.session s WHERE s.person_id = p.id), "
             "(SELECT max(u.at) FROM team.push u JOIN team.machine m ON m.id = u.machine_id WHERE m.person_id = p.id) "
             "FROM team.person p ORDER BY p.login"

@@ -52,11 +52,6 @@ _THERE = """
 SELECT pushed_uid, id, digest, audience, machine_id, event_count + copied_events, provider, own_id
 FROM session WHERE person_id = %s
 """
-_UNUSED = (
-    "DELETE FROM project WHERE person_id = %(person)s "
-    "AND NOT EXISTS (SELECT 1 FROM session WHERE project_id = project.id)",
-    "DELETE FROM file WHERE machine_id = %(machine)s AND NOT EXISTS (SELECT 1 FROM session WHERE file_id = file.id)",
-)
 _NOTE = "INSERT INTO push (machine_id, sessions, events, bytes, removed, masked) VALUES (%s, %s, %s, %s, %s, %s)"
 
 
@@ -129,14 +124,16 @@ class Push:
     ) -> None:
         """Begin; `machine` identifies this machine, `shown` is its name, `rules` what secrets are masked by.
 
-        Raises `PushRefused` if the login is nobody of the team.
+        Raises `PushRefused` if the login is nobody of the team, or may only read.
         """
         self._index, self._team, self._rules = index, team, rules
         team.execute("SET search_path = team, pg_catalog")
-        me = team.execute("SELECT me()").fetchone()
-        if me is None or me[0] is None:
+        me, pusher = team.execute("SELECT me(), pusher()").fetchone() or (None, None)
+        if me is None:
             raise PushRefused("this login is nobody of the team: have its owner run `agtrace team add`")
-        self._person = int(me[0])
+        if pusher is None:
+            raise PushRefused("this login may only read: have the team's owner run `agtrace team add --push`")
+        self._person = int(pusher)
         self._machine = self._machine_of(machine, shown)
         self._columns = Columns(index, team)
         self._writing = Writing(team, self._columns)
@@ -243,7 +240,7 @@ class Push:
     def _put(self, session: Chosen, digest: bytes, rows: Leaving) -> None:
         """Put a session in the place of the one that is there, in the open transaction."""
         project = self._project(session)
-        parent = self._there.get(session.parent_uid or "")
+        parent, there = self._there.get(session.parent_uid or ""), self._there.get(session.uid)
         row = rows.session | {
             "person_id": self._person,
             "pushed_uid": session.uid,
@@ -257,8 +254,7 @@ class Push:
             "started_by": parent and rows.session["started_by"],
             "uid": self._free_uid(session.uid),
         }
-        if session.row in self._ids:
-            row["id"] = self._ids[session.row]
+        row["id"] = there.id if there is not None else self._ids[session.row]
         id = self._writing.put("session", row, "person_id, pushed_uid", but="id")
         self._team.execute("UPDATE session SET pushed_at = now() WHERE id = %s", (id,))
         self._writing.session(rows, id, self._originals(session), self._reserved)
@@ -352,8 +348,7 @@ class Push:
 
     def _end(self, done: Pushed) -> None:
         """Remove what no session of this person uses any more; note the push."""
-        for sql in _UNUSED:
-            self._team.execute(sql, {"person": self._person, "machine": self._machine})
+        self._team.execute("SELECT sweep()")
         sent = len(done.new) + len(done.changed)
         if sent or done.removed:
             told = (sent, done.events, done.bytes, len(done.removed), json.dumps(done.masked))

@@ -68,7 +68,6 @@ class Server:
         found = subprocess.run(
             [*before, str(self._bin / program), *arguments], cwd="/", stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
         if found.returncode:
             raise NoServer(f"{program} failed: {found.stderr.strip()[-300:]}")

@@ -12,8 +12,9 @@ families show which of these events (`meta` 'ranked_early') are copies: their wo
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import add
+from types import MappingProxyType
 from typing import NamedTuple
 
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE
@@ -121,9 +122,12 @@ def cover(connection: sqlite3.Connection) -> None:
         meta.put(connection, _REACHED, str(newest))
 
 
-def ranked_events(connection: sqlite3.Connection, session: int) -> Iterator[Ranked]:
-    """Yield the events of a session that are ranked, with their words."""
-    return _ranked_of(connection, _COUNTING, session)
+def ranked_events(connection: sqlite3.Connection, session: int, instead: Mapping[int, BlockText]) -> Iterator[Ranked]:
+    """Yield the events of a session that are ranked, with their words.
+
+    `instead` has the texts of blocks, by their first event, that are to be read in place of those of the index.
+    """
+    return _ranked_of(connection, _COUNTING, session, instead=instead)
 
 
 def carry(connection: sqlite3.Connection) -> None:
@@ -211,11 +215,16 @@ def _take_up(connection: sqlite3.Connection, events: list[Ranked]) -> None:
 
 
 def _ranked_of(
-    connection: sqlite3.Connection, query: str, session: int, first: int = 0, reached: int = 0
+    connection: sqlite3.Connection,
+    query: str,
+    session: int,
+    first: int = 0,
+    reached: int = 0,
+    instead: Mapping[int, BlockText] = MappingProxyType({}),
 ) -> Iterator[Ranked]:
     """The events of a session that a query finds and that are ranked: from an index on, with greater ids than one."""
     for begin, count, ends, packed in connection.execute(_BLOCKS, (session, first)).fetchall():
-        block: BlockText | None = None
+        block = instead.get(begin)
         rows = connection.execute(query, (session, max(begin, first), begin + count, reached)).fetchall()
         for event_index, id, type_code, name, outcome in rows:
             voice = voice_of(EVENT_TYPE_CODES[type_code], name, outcome)

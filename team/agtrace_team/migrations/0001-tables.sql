@@ -8,7 +8,8 @@ SET search_path = team, pg_catalog;
 CREATE TABLE person (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   login name NOT NULL UNIQUE,
-  shown text COLLATE "C" NOT NULL
+  shown text COLLATE "C" NOT NULL,
+  may_push boolean NOT NULL
 );
 CREATE TABLE machine (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -8,6 +8,8 @@ END $$;
 
 CREATE FUNCTION me() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql
   AS $$ SELECT id FROM team.person WHERE login = session_user $$;
+CREATE FUNCTION pusher() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql
+  AS $$ SELECT id FROM team.person WHERE login = session_user AND may_push $$;
 CREATE FUNCTION my_repositories() RETURNS SETOF bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql
   AS $$ SELECT repository_id FROM team.may_read WHERE person_id = team.me() $$;
 CREATE FUNCTION visible() RETURNS SETOF bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql AS $$
@@ -20,9 +22,9 @@ CREATE POLICY see ON session FOR SELECT USING (
   person_id = (SELECT me()) OR audience = 'team' AND (SELECT me()) IS NOT NULL
   OR audience = 'project' AND repository_id IN (SELECT my_repositories()));
 CREATE POLICY put ON session FOR INSERT WITH CHECK (
-  person_id = (SELECT me()) AND machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT me())));
-CREATE POLICY change ON session FOR UPDATE USING (person_id = (SELECT me())) WITH CHECK (person_id = (SELECT me()));
-CREATE POLICY drop_own ON session FOR DELETE USING (person_id = (SELECT me()));
+  person_id = (SELECT pusher()) AND machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT pusher())));
+CREATE POLICY change ON session FOR UPDATE USING (person_id = (SELECT pusher())) WITH CHECK (person_id = (SELECT pusher()));
+CREATE POLICY drop_own ON session FOR DELETE USING (person_id = (SELECT pusher()));
 
 -- What belongs to a session is seen by those who see it, and written by the person whose it is.
 DO $$
@@ -35,11 +37,11 @@ BEGIN
     EXECUTE format('CREATE POLICY see ON %1$I FOR SELECT USING (EXISTS (
       SELECT 1 FROM session s WHERE s.id = %1$I.session_id))', owned);
     EXECUTE format('CREATE POLICY put ON %1$I FOR INSERT WITH CHECK (EXISTS (
-      SELECT 1 FROM session s WHERE s.id = %1$I.session_id AND s.person_id = (SELECT me())))', owned);
+      SELECT 1 FROM session s WHERE s.id = %1$I.session_id AND s.person_id = (SELECT pusher())))', owned);
     EXECUTE format('CREATE POLICY change ON %1$I FOR UPDATE USING (EXISTS (
-      SELECT 1 FROM session s WHERE s.id = %1$I.session_id AND s.person_id = (SELECT me())))', owned);
+      SELECT 1 FROM session s WHERE s.id = %1$I.session_id AND s.person_id = (SELECT pusher())))', owned);
     EXECUTE format('CREATE POLICY drop_own ON %1$I FOR DELETE USING (EXISTS (
-      SELECT 1 FROM session s WHERE s.id = %1$I.session_id AND s.person_id = (SELECT me())))', owned);
+      SELECT 1 FROM session s WHERE s.id = %1$I.session_id AND s.person_id = (SELECT pusher())))', owned);
   END LOOP;
   FOREACH owned IN ARRAY ARRAY['block_data', 'block_tool']
   LOOP
@@ -48,7 +50,7 @@ BEGIN
       SELECT 1 FROM block b WHERE b.id = %1$I.block_id))', owned);
     EXECUTE format('CREATE POLICY put ON %1$I FOR INSERT WITH CHECK (EXISTS (
       SELECT 1 FROM block b JOIN session s ON s.id = b.session_id
-      WHERE b.id = %1$I.block_id AND s.person_id = (SELECT me())))', owned);
+      WHERE b.id = %1$I.block_id AND s.person_id = (SELECT pusher())))', owned);
   END LOOP;
 END $$;
 
@@ -57,9 +59,9 @@ CREATE POLICY see ON name FOR SELECT USING (EXISTS (SELECT 1 FROM name_use u WHE
 ALTER TABLE project ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON project FOR SELECT USING (
   person_id = (SELECT me()) OR EXISTS (SELECT 1 FROM session s WHERE s.project_id = project.id));
-CREATE POLICY put ON project FOR INSERT WITH CHECK (person_id = (SELECT me()));
-CREATE POLICY change ON project FOR UPDATE USING (person_id = (SELECT me())) WITH CHECK (person_id = (SELECT me()));
-CREATE POLICY drop_own ON project FOR DELETE USING (person_id = (SELECT me()));
+CREATE POLICY put ON project FOR INSERT WITH CHECK (person_id = (SELECT pusher()));
+CREATE POLICY change ON project FOR UPDATE USING (person_id = (SELECT pusher())) WITH CHECK (person_id = (SELECT pusher()));
+CREATE POLICY drop_own ON project FOR DELETE USING (person_id = (SELECT pusher()));
 ALTER TABLE repository_folder ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON repository_folder FOR SELECT USING (EXISTS (SELECT 1 FROM project p WHERE p.id = project_id));
 ALTER TABLE repository ENABLE ROW LEVEL SECURITY;
@@ -73,27 +75,27 @@ CREATE POLICY see ON file FOR SELECT USING (
   machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT me()))
   OR EXISTS (SELECT 1 FROM session s WHERE s.file_id = file.id));
 CREATE POLICY put ON file FOR INSERT WITH CHECK (
-  machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT me())));
+  machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT pusher())));
 CREATE POLICY change ON file FOR UPDATE USING (
-  machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT me())));
+  machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT pusher())));
 CREATE POLICY drop_own ON file FOR DELETE USING (
-  machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT me())));
+  machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT pusher())));
 ALTER TABLE record_type ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON record_type FOR SELECT USING (EXISTS (SELECT 1 FROM file f WHERE f.id = file_id));
 CREATE POLICY put ON record_type FOR INSERT WITH CHECK (EXISTS (
-  SELECT 1 FROM file f JOIN machine m ON m.id = f.machine_id WHERE f.id = file_id AND m.person_id = (SELECT me())));
+  SELECT 1 FROM file f JOIN machine m ON m.id = f.machine_id WHERE f.id = file_id AND m.person_id = (SELECT pusher())));
 CREATE POLICY drop_own ON record_type FOR DELETE USING (EXISTS (
-  SELECT 1 FROM file f JOIN machine m ON m.id = f.machine_id WHERE f.id = file_id AND m.person_id = (SELECT me())));
+  SELECT 1 FROM file f JOIN machine m ON m.id = f.machine_id WHERE f.id = file_id AND m.person_id = (SELECT pusher())));
 ALTER TABLE machine ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON machine FOR SELECT USING ((SELECT me()) IS NOT NULL);
-CREATE POLICY put ON machine FOR INSERT WITH CHECK (person_id = (SELECT me()));
+CREATE POLICY put ON machine FOR INSERT WITH CHECK (person_id = (SELECT pusher()));
 ALTER TABLE person ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON person FOR SELECT USING ((SELECT me()) IS NOT NULL);
 ALTER TABLE push ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON push FOR SELECT USING (
   machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT me())));
 CREATE POLICY put ON push FOR INSERT WITH CHECK (
-  machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT me())));
+  machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT pusher())));
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON asked FOR SELECT USING (login = session_user);
 CREATE POLICY put ON asked FOR INSERT WITH CHECK (login = session_user);
@@ -130,7 +132,7 @@ CREATE FUNCTION names(texts text[]) RETURNS TABLE (id bigint, text text) VOLATIL
   SET search_path = pg_catalog AS $$
 BEGIN
   INSERT INTO team.name (text) SELECT DISTINCT t COLLATE "C" FROM unnest(texts) t ORDER BY 1 ON CONFLICT DO NOTHING;
-  RETURN QUERY SELECT n.id, n.text FROM team.name n WHERE n.text = ANY (texts);
+  RETURN QUERY SELECT n.id, n.text FROM team.name n WHERE n.text = ANY (texts) FOR KEY SHARE;
 END $$;
 
 -- Whether another person has pushed a session of this id. It tells a pusher that an id exists that they know already.
@@ -144,7 +146,7 @@ CREATE FUNCTION join_repository(folders bigint[], called text, at_remote text, h
 RETURNS bigint VOLATILE SECURITY DEFINER LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE found bigint;
 BEGIN
-  IF EXISTS (SELECT 1 FROM unnest(folders) f LEFT JOIN team.project p ON p.id = f AND p.person_id = team.me()
+  IF EXISTS (SELECT 1 FROM unnest(folders) f LEFT JOIN team.project p ON p.id = f AND p.person_id = team.pusher()
              WHERE p.id IS NULL) OR coalesce(cardinality(folders), 0) = 0 THEN
     RAISE EXCEPTION 'not your folders' USING ERRCODE = 'insufficient_privilege';
   END IF;
@@ -168,10 +170,27 @@ BEGIN
   RETURN found;
 END $$;
 
+-- What no session uses any more goes: a person's own folders and files, and the names of what is gone for all.
+CREATE FUNCTION sweep() RETURNS void VOLATILE SECURITY DEFINER LANGUAGE sql SET search_path = pg_catalog AS $$
+  DELETE FROM team.project p WHERE p.person_id = team.pusher()
+    AND NOT EXISTS (SELECT 1 FROM team.session s WHERE s.project_id = p.id);
+  DELETE FROM team.file f WHERE NOT EXISTS (SELECT 1 FROM team.session s WHERE s.file_id = f.id)
+    AND f.machine_id IN (SELECT m.id FROM team.machine m WHERE m.person_id = team.pusher());
+  DELETE FROM team.repository_name n WHERE NOT EXISTS (
+    SELECT 1 FROM team.repository_folder f JOIN team.project p ON p.id = f.project_id
+    WHERE f.repository_id = n.repository_id AND p.person_id = n.person_id);
+  DELETE FROM team.may_read r WHERE NOT EXISTS (
+    SELECT 1 FROM team.repository_folder f WHERE f.repository_id = r.repository_id);
+  DELETE FROM team.repository r WHERE NOT EXISTS (
+    SELECT 1 FROM team.repository_folder f WHERE f.repository_id = r.id);
+  DELETE FROM team.name WHERE id IN (
+    SELECT n.id FROM team.name n WHERE NOT EXISTS (SELECT 1 FROM team.name_use u WHERE u.name_id = n.id)
+    FOR UPDATE SKIP LOCKED) $$;
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA team FROM PUBLIC;
 GRANT USAGE ON SCHEMA team TO agtrace_read, agtrace_push;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA team TO agtrace_read, agtrace_push;
-REVOKE EXECUTE ON FUNCTION uid_is_taken(text), reserve(text, bigint), names(text[]), join_repository(bigint[], text, text, text, text[]) FROM agtrace_read;
+REVOKE EXECUTE ON FUNCTION sweep(), uid_is_taken(text), reserve(text, bigint), names(text[]), join_repository(bigint[], text, text, text, text[]) FROM agtrace_read;
 GRANT SELECT ON ALL TABLES IN SCHEMA team TO agtrace_read, agtrace_push;
 GRANT INSERT ON asked TO agtrace_read, agtrace_push;
 GRANT INSERT, UPDATE, DELETE ON session, turn, event, token_usage, block, kin, agent_start, naming, request, path, touched,

@@ -1,0 +1,300 @@
+"""Rights: a person sees their own sessions and what was shared with them, and nothing of anything else by any way.
+
+Ann has pushed a session for herself, one for its project, and one for the team; Bob may read no project. Everything of
+Ann's private session has the word `heliotrope` in it: texts, tools, paths, projects, titles, ids.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from agtrace_team import people
+from agtrace_team.connection import TeamConnection, connect
+from agtrace_team.server import Server
+from agtrace_team.words import grams_of_query
+
+from agtrace.problems import Problem
+from tests.agtrace.asking import claude_log
+from tests.team.conftest import new_team
+from tests.team.teams import Team, index_of
+
+PRIVATE, OF_PROJECT, OF_TEAM, BOBS = (f"{digit * 8}-13ae-41a6-a6df-f287e0552835" for digit in "abcd")
+WORD = "heliotrope"
+TOOLS = ("list_sessions", "get_project_info", "count_events", "search_event_previews", "get_session_details")
+
+
+def _say(home: Path, session: str, folder: str, word: str) -> None:
+    log = claude_log(home / ".claude", session)
+    log.cwd = f"/home/dev/{folder}"
+    log.prompt(f"Mend the {word} gauge.")
+    log.call(f"mcp__{word}__look", {"file_path": f"/home/dev/{folder}/{word}.py"}, f"{word} failed", failed=True)
+    log.call("Bash", {"command": f"{word} --check"}, f"{word} is fine")
+    log.say(f"The {word} gauge is mended.")
+
+
+@pytest.fixture(scope="module")
+def team(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Team:
+    team = new_team(server)
+    team.add("ann", "bob")
+    team.add("eve", push=False)
+    with team.owner() as connection:
+        for login in ("stranger", "fallen"):
+            if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (login,)).fetchone() is None:
+                connection.execute(f"CREATE ROLE {login} LOGIN IN ROLE agtrace_read")
+    for session, folder, word, audience in (
+        (PRIVATE, WORD, WORD, "self"),
+        (OF_PROJECT, "harbour", "cobalt", "project"),
+        (OF_TEAM, "quay", "saffron", "team"),
+    ):
+        home = tmp_path_factory.mktemp(folder)
+        _say(home, session, folder, word)
+        team.push(index_of(home / "i", home / ".claude"), "ann", audience)  # type: ignore[arg-type]
+    home = tmp_path_factory.mktemp("bob")
+    _say(home, BOBS, "mole", "umber")
+    team.push(index_of(home / "i", home / ".claude"), "bob", "self", machine="bobs")
+    return team
+
+
+def _all(connection: TeamConnection | psycopg.Connection[Any]) -> Iterator[tuple[str, list[Any]]]:
+    tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'team'").fetchall()
+    for (table,) in tables:
+        yield table, connection.execute(f"SELECT * FROM team.{table}").fetchall()
+
+
+def test_each_sees_their_own_and_what_was_shared_with_them(team: Team) -> None:
+    assert team.sessions("ann") == {PRIVATE, OF_PROJECT, OF_TEAM}
+    assert team.sessions("bob") == {OF_TEAM, BOBS}
+    assert team.sessions("eve") == {OF_TEAM}
+    assert team.sessions("stranger") == set(), "a login of the server that is nobody of the team"
+
+
+def test_a_project_is_seen_by_those_who_may_read_it_until_that_is_taken_back(team: Team) -> None:
+    with team.owner() as connection:
+        assert people.grant(connection, "eve", "harbour") == 1
+        assert team.sessions("eve") == {OF_PROJECT, OF_TEAM}
+        people.grant(connection, "eve", "harbour", take_back=True)
+    assert team.sessions("eve") == {OF_TEAM}
+
+
+@pytest.mark.parametrize("login", ("bob", "eve", "stranger"))
+def test_no_row_of_any_table_tells_of_a_session_that_one_may_not_see(team: Team, login: str) -> None:
+    with team.owner() as owner:
+        told = {table for table, rows in _all(owner) if WORD in repr(rows)}
+    assert {"session", "name", "path", "project", "request", "repository"} <= told, "the owner sees it"
+    with closing(connect(team.url(login))) as connection:
+        for table, rows in _all(connection):
+            assert WORD not in repr(rows) and "cobalt" not in repr(rows), table
+            assert PRIVATE not in repr(rows) and OF_PROJECT not in repr(rows), table
+
+
+@pytest.mark.parametrize("login", ("bob", "eve", "stranger"))
+def test_the_functions_that_look_past_policies_find_nothing_of_it_either(team: Team, login: str) -> None:
+    grams = "{" + ",".join(map(str, grams_of_query(WORD.encode()))) + "}"
+    calls = (
+        ("SELECT count(*) FROM team.blocks_with(%s::smallint[])", grams),
+        ("SELECT count(*) FROM team.events_with(%s::tsquery)", "'heliotrop':*"),
+        ("SELECT count(*) FROM team.visible() v WHERE v IN (SELECT generate_series(1, 1000)) AND %s = ''", ""),
+    )
+    seen = {"bob": 2, "eve": 1, "stranger": 0}[login]
+    with closing(connect(team.url(login))) as connection:
+        assert [connection.execute(sql, (given,)).fetchone() for sql, given in calls] == [(0,), (0,), (seen,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE team.session SET audience = 'team'",
+        "DELETE FROM team.session",
+        "DELETE FROM team.event",
+        "DELETE FROM team.block",
+        "UPDATE team.event SET copy_of = 0",
+        "UPDATE team.request SET text = 'x'",
+    ],
+)
+def test_what_is_not_one_s_own_is_not_changed(team: Team, sql: str) -> None:
+    table = sql.replace("DELETE FROM", "UPDATE").split()[1].removeprefix("team.")
+    key = "id" if table == "session" else "session_id"
+    with team.owner() as owner:
+        own = owner.execute(
+            f"SELECT count(*) FROM {table} WHERE {key} IN (SELECT s.id FROM session s JOIN person p ON p.id = s.person_id "
+            "WHERE p.login = 'bob')"
+        ).fetchone()
+    with closing(connect(team.url("bob"))) as connection, connection.transaction(force_rollback=True):
+        assert (connection.execute(sql).rowcount,) == own
+    for login in ("eve", "stranger"):
+        with closing(connect(team.url(login))) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET ROLE ann",
+        "SET SESSION AUTHORIZATION ann",
+        "SET row_security = off; SELECT * FROM team.session",
+        "ALTER TABLE team.session DISABLE ROW LEVEL SECURITY",
+        "CREATE OR REPLACE FUNCTION team.me() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+        "CREATE FUNCTION team.lower(given text) RETURNS text LANGUAGE sql AS 'SELECT given'",
+        "INSERT INTO team.person (login, shown, may_push) VALUES ('bob2', 'x', true)",
+        "UPDATE team.person SET may_push = true",
+        "INSERT INTO team.may_read SELECT 1, 1",
+        "SELECT * FROM agtrace_migration.step",
+        "COPY team.session TO STDOUT",
+        "TRUNCATE team.session",
+        "SELECT pg_read_file('/etc/passwd')",
+        "SELECT setval('team.event_id', 1)",
+        "GRANT agtrace_push TO eve",
+        "UPDATE team.asked SET login = 'ann'",
+        "INSERT INTO team.asked (login, kind) VALUES ('ann', 'forged')",
+        "INSERT INTO team.name (text) VALUES ('x')",
+        "INSERT INTO team.repository VALUES (1, 'x', 'x', 'remote')",
+        "DELETE FROM team.push",
+    ],
+)
+def test_nobody_gets_another_s_rights(team: Team, sql: str) -> None:
+    for login in ("bob", "eve"):
+        with closing(connect(team.url(login))) as connection:
+            try:
+                found = connection.execute(sql)
+            except psycopg.Error:
+                continue
+            rows = found.fetchall() if found.description else []
+            assert not sql.startswith(("SET ROLE", "SET SESSION", "ALTER", "CREATE", "TRUNCATE", "GRANT")), sql
+            assert WORD not in repr(rows)
+            assert found.rowcount <= 0 or found.description is not None, sql
+
+
+def test_a_row_can_not_be_put_into_another_s_session(team: Team) -> None:
+    with team.owner() as owner:
+        row = owner.execute("SELECT id FROM session WHERE uid = %s", (OF_TEAM,)).fetchone()
+    assert row is not None
+    for sql in (
+        "INSERT INTO team.request VALUES (%s, 99, 'forged')",
+        "INSERT INTO team.clue VALUES (%s, 0, 'remote', 'evil')",
+        "INSERT INTO team.path (session_id, text) VALUES (%s, 'x')",
+        "INSERT INTO team.kin VALUES (%s, 1)",
+        "INSERT INTO team.name_use VALUES (%s, 1)",
+    ):
+        with closing(connect(team.url("bob"))) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(sql, row)
+
+
+def test_a_session_can_not_be_pushed_in_another_s_name(team: Team) -> None:
+    with team.owner() as owner:
+        ann = owner.execute("SELECT p.id, m.id FROM person p JOIN machine m ON m.person_id = p.id LIMIT 1").fetchone()
+    columns = "id, person_id, machine_id, pushed_uid, audience, digest, file_id, thread, provider, uid, own_id, kind"
+    values = "90000, %s, %s, 'forged', 'team', '', 1, '', 'codex', 'forged', 'forged', 'main'"
+    with closing(connect(team.url("bob"))) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(f"INSERT INTO team.session ({columns}) VALUES ({values})", ann)
+
+
+_OF_A_SESSION = ("get_session_details", "analyze_session", "get_reasoning_chain", "search_event_previews")
+
+
+def _asked(login: str, session: str) -> list[tuple[str, dict[str, Any]]]:
+    short = session[:8]
+    return [
+        *((tool, {"session_id": given}) for tool in _OF_A_SESSION for given in (session, short)),
+        ("get_event_details", {"session_id": session, "event_index": 1}),
+        ("compare_sessions", {"session_a": session, "session_b": OF_TEAM}),
+        ("compare_sessions", {"session_a": OF_TEAM, "session_b": short}),
+        ("read_artifact", {"reference": f"ax://session/{session}"}),
+        ("read_artifact", {"reference": f"ax://session/{session}/event/1"}),
+        ("count_events", {"group_by": "tool", "session_id": session}),
+        ("list_sessions", {"project": WORD}),
+        ("get_project_info", {"project": WORD}),
+        ("read_artifact", {"reference": f"ax://lessons/{WORD}"}),
+        ("read_artifact", {"reference": f"ax://why/{WORD}.py"}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("login", ("bob", "eve"))
+def test_a_guessed_id_is_answered_as_one_that_does_not_exist(team: Team, login: str) -> None:
+    unknown = "eeeeeeee-13ae-41a6-a6df-f287e0552835"
+    for (tool, real), (_, other) in zip(_asked(login, PRIVATE), _asked(login, unknown), strict=True):
+        one, two = (json.dumps(team.ask(login, tool, given)) for given in (real, other))
+        assert one.replace("aaaaaaaa", "eeeeeeee") == two.replace("aaaaaaaa", "eeeeeeee"), (tool, real)
+        assert "gauge" not in one or "saffron" in one
+
+
+@pytest.mark.parametrize("login", ("bob", "eve"))
+def test_searches_counts_lists_and_totals_hold_nothing_of_it(team: Team, login: str) -> None:
+    for query in (WORD, "helio", f"{WORD} gauge", WORD.upper(), "tiro", f"mcp__{WORD}"):
+        for more in ({}, {"order": "newest"}, {"order": "oldest"}, {"words": "turn"}, {"words": "event"},
+                     {"regex": True}, {"group_by": "session"}, {"tool": f"mcp__{WORD}__look"},
+                     {"path": WORD}):  # fmt: skip
+            found = team.ask(login, "search_event_previews", {"query": query, **more})
+            assert not found["data"].get("matches") and not found["data"].get("sessions"), (query, more)
+    seen = len(team.sessions(login))
+    listed = team.ask(login, "list_sessions", {"limit": 50})
+    assert len(listed["data"]["sessions"]) == seen and f"Found {seen} session" in listed["summary"]
+    said = [listed, *(team.ask(login, "count_events", {"group_by": by}) for by in (
+        "tool", "program", "file", "project", "agent", "model", "day", "session"))]  # fmt: skip
+    said += [team.ask(login, "get_project_info", {"limit": 50}), team.ask(login, "list_sessions", {"sort": "cost"})]
+    said += [team.ask(login, "list_sessions", {"path": "helio"}), team.ask(login, "list_sessions", {"query": WORD})]
+    assert WORD not in json.dumps(said[:-1]) and "cobalt" not in json.dumps(said)
+    total = team.answers(login).health().index
+    with closing(team.connection(login)) as connection:
+        assert (total.sessions, total.events) == connection.execute(
+            "SELECT count(*), sum(event_count) FROM session"
+        ).fetchone()
+
+
+def test_a_cursor_of_another_leads_nowhere(team: Team) -> None:
+    anns = team.ask("ann", "list_sessions", {"limit": 1})["pagination"]["next_cursor"]
+    found = team.ask("bob", "list_sessions", {"limit": 1, "cursor": anns})
+    assert WORD not in json.dumps(found) and "cobalt" not in json.dumps(found)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(
+    "text",
+    (
+        "' OR 1=1 --", "'; DELETE FROM team.session; --", "%s", "%(x)s", "$1", "\\'; --",
+        "x' UNION SELECT title FROM session",
+        "{}", "[1]", "\\", "''", "%%", ":session", "?", "E'\\x00'", "heliotrope' IS NOT NULL OR '",
+    ),
+)  # fmt: skip
+def test_sql_in_an_argument_is_text(team: Team, tool: str, text: str) -> None:
+    names = ("query", "project", "path", "tool", "session_id", "commit", "pr", "since")
+    for name in names:
+        given = {name: text, **({"group_by": "tool"} if tool == "count_events" else {})}
+        if tool == "search_event_previews" and name != "query":
+            given["query"] = "gauge"
+        found = json.dumps(team.ask("bob", tool, given))
+        assert "cobalt" not in found and f"{WORD} gauge" not in found, (tool, given)
+        assert "refused a question" not in found, found
+    assert team.sessions("ann") == {PRIVATE, OF_PROJECT, OF_TEAM}
+
+
+def test_errors_quote_nothing_that_was_stored(team: Team) -> None:
+    with closing(team.connection("bob")) as connection:
+        for sql in ("SELECT max(snippet)::bigint FROM session", "SELECT nothing FROM session"):
+            with pytest.raises(sqlite3.OperationalError) as raised:
+                connection.execute(sql).fetchall()
+            assert "gauge" not in str(raised.value)
+
+
+def test_who_asked_what_kind_of_question_is_noted_without_its_text(team: Team) -> None:
+    team.ask("bob", "search_event_previews", {"query": "umber"})
+    with team.owner() as owner:
+        noted = owner.execute("SELECT DISTINCT login::text, kind FROM asked WHERE login = 'bob'").fetchall()
+    assert ("bob", "search_event_previews") in noted
+    assert "umber" not in repr(noted)
+
+
+def test_who_is_no_longer_a_person_of_the_team_sees_nothing(team: Team, server: Server) -> None:
+    other = new_team(server)
+    other.add("dan")
+    with other.owner() as owner:
+        people.remove(owner, "dan")
+    with pytest.raises((Problem, sqlite3.Error)), closing(other.connection("dan")) as connection:
+        assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
+        raise sqlite3.Error("nothing was seen")
