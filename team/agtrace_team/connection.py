@@ -23,6 +23,9 @@ from agtrace_team.dialect import respelled
 from agtrace_team.problems import TeamUnavailable
 from agtrace_team.words import grams_of_query, tsquery
 
+TABLES = 1
+"""What this agtrace knows of the tables: what they mean changes rarely, and their columns more often."""
+
 _PATH = "team, pg_catalog"
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOOK_EVERY = 0.05
@@ -81,9 +84,22 @@ class TeamConnection:
         connection.adapters.register_loader("bytea", _Bytes)
         connection.adapters.register_dumper(int, _Int)
         self._is_to_stop: Callable[[], bool] | None = None
+        self._check_tables()
         self.execute("SET search_path = " + _PATH)
         self.execute("SET default_transaction_read_only = on")
         self.execute("SET jit = off")
+
+    def _check_tables(self) -> None:
+        try:
+            found = self._connection.execute("SELECT value FROM team.meta WHERE key = 'tables'").fetchone()
+        except (errors.UndefinedTable, errors.InsufficientPrivilege, errors.InvalidSchemaName):
+            self.close()
+            raise TeamUnavailable("that database has no tables of a team that this login may read") from None
+        version = int(found[0]) if found else 0
+        if version != TABLES:
+            self.close()
+            newer = "a newer agtrace made the team's tables: update agtrace"
+            raise TeamUnavailable(newer if version > TABLES else "its owner has to run `agtrace team migrate`")
 
     def cursor(self) -> TeamCursor:
         """Return a cursor."""

@@ -128,6 +128,8 @@ class Push:
         """
         self._index, self._team, self._rules = index, team, rules
         team.execute("SET search_path = team, pg_catalog")
+        if team.execute("SELECT to_regclass('team.session')").fetchone() == (None,):
+            raise PushRefused("that database has no tables of a team: have its owner run `agtrace team init`")
         me, pusher = team.execute("SELECT me(), pusher()").fetchone() or (None, None)
         if me is None:
             raise PushRefused("this login is nobody of the team: have its owner run `agtrace team add`")
@@ -369,9 +371,12 @@ def refused() -> Iterator[None]:
         raise PushRefused(f"the team's database doesn't allow that: {_first_line(error)}") from None
     except psycopg.errors.DiskFull:
         raise PushRefused("the disk of the team's database is full; what was pushed before stays, try again") from None
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
-        raise PushRefused("that database has no tables of a team: have its owner run `agtrace team init`") from None
-    except (psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction, psycopg.errors.NotNullViolation):
+    except (
+        psycopg.errors.UndefinedTable,
+        psycopg.errors.UndefinedColumn,
+        psycopg.errors.UndefinedFunction,
+        psycopg.errors.NotNullViolation,
+    ):
         raise PushRefused(
             "its tables are of another version: update agtrace here, or `agtrace team migrate` there"
         ) from None

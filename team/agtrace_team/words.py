@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
+from functools import lru_cache
 from functools import cache
 
 _HASH = 2654435761
@@ -55,15 +57,18 @@ def _hashed(gram: int) -> int:
 
 def stems(texts: Sequence[tuple[int, str]]) -> dict[int, set[str]]:
     """Return the stems of the words of texts, each text with a number above 0."""
-    memory = _memory()
-    memory.execute("INSERT INTO text (text) VALUES ('delete-all')")
-    memory.executemany("INSERT INTO text (rowid, words) VALUES (?, ?)", texts)
     found: dict[int, set[str]] = {number: set() for number, _ in texts}
-    for term, number in memory.execute("SELECT term, doc FROM stem"):
-        found[number].add(term)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        memory.executescript(_STEMS)
+        memory.execute("BEGIN")
+        memory.executemany("INSERT INTO text (rowid, words) VALUES (?, ?)", texts)
+        memory.execute("COMMIT")
+        for term, number in memory.execute("SELECT term, doc FROM stem"):
+            found[number].add(term)
     return found
 
 
+@lru_cache(maxsize=1000)
 def tsquery(word: str, *, beginning: bool) -> str:
     """Return the search for a word in any of its forms, or for words that begin so, as PostgreSQL reads it."""
     return " & ".join(f"{_quoted(stem)}{':*' if beginning else ''}" for stem in sorted(stems([(1, word)])[1]))

@@ -123,8 +123,8 @@ def test_what_is_not_one_s_own_is_not_changed(team: Team, sql: str) -> None:
     key = "id" if table == "session" else "session_id"
     with team.owner() as owner:
         own = owner.execute(
-            f"SELECT count(*) FROM {table} WHERE {key} IN (SELECT s.id FROM session s JOIN person p ON p.id = s.person_id "
-            "WHERE p.login = 'bob')"
+            f"SELECT count(*) FROM {table} WHERE {key} IN "
+            "(SELECT s.id FROM session s JOIN person p ON p.id = s.person_id WHERE p.login = 'bob')"
         ).fetchone()
     with closing(connect(team.url("bob"))) as connection, connection.transaction(force_rollback=True):
         assert (connection.execute(sql).rowcount,) == own

@@ -69,9 +69,9 @@ class Both:
             arguments["cursor"] = cursor
 
     def agree(self, tool: str, arguments: dict[str, Any]) -> None:
-        """Ask both, and compare what they say, page by page up to the third."""
+        """Ask both, and compare what they say, page by page up to the second."""
         own, other = dict(arguments), dict(arguments)
-        for _ in range(3):
+        for _ in range(2):
             one, two = self.own.ask(tool, own).value, self.team.ask("ann", tool, other)
             assert _without_differences(two) == _without_differences(one), (tool, arguments)
             cursors = [answer.get("pagination", {}).get("next_cursor") for answer in (one, two)]
@@ -120,7 +120,7 @@ def test_searches_agree(both: Both, query: str) -> None:
 
 
 def test_what_is_said_of_single_sessions_agrees(both: Both) -> None:
-    for number, id in enumerate(both.ids):
+    for number, id in enumerate(both.ids[::4]):
         both.agree("get_session_details", {"session_id": id})
         both.agree("analyze_session", {"session_id": id})
         both.agree("get_event_details", {"session_id": id, "event_index": number % 7})

@@ -49,6 +49,8 @@ CREATE TABLE meta (
   value text COLLATE "C" NOT NULL
 );
 INSERT INTO meta VALUES ('built', '1');
+-- What whoever reads has to know (`agtrace_team.connection.TABLES`): a step that changes what rows mean raises it.
+INSERT INTO meta VALUES ('tables', '1');
 
 CREATE SEQUENCE session_id;
 CREATE SEQUENCE event_id;

@@ -1,0 +1,197 @@
+"""What dies, stops or is of another version loses nothing, doubles nothing, and says a clear word."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from agtrace_team import migrations
+from agtrace_team.connection import connect
+from agtrace_team.problems import NewerTables, PushRefused, TeamUnavailable
+from agtrace_team.push import refused
+from agtrace_team.server import Server
+
+from tests.team.conftest import new_team
+from tests.team.teams import Team
+
+_CONTENTS = """
+SELECT s.uid, s.audience, s.digest, s.event_count,
+  (SELECT md5(string_agg(concat_ws(',', e.event_index, e.type, e.ts, e.line, e.outcome), ';' ORDER BY e.event_index))
+    FROM event e WHERE e.session_id = s.id),
+  (SELECT md5(string_agg(md5(d.text) || md5(d.payload), ';' ORDER BY b.first_index))
+    FROM block b JOIN block_data d ON d.block_id = b.id WHERE b.session_id = s.id),
+  (SELECT count(*) FROM ranked_event r WHERE r.session_id = s.id),
+  (SELECT count(*) FROM touched t WHERE t.session_id = s.id)
+FROM session s ORDER BY s.uid
+"""
+
+
+def _contents(team: Team) -> dict[str, Any]:
+    """The sessions by id, each with a digest of all that was pushed of it."""
+    with team.owner() as connection:
+        return {uid: rest for uid, *rest in connection.execute(_CONTENTS)}
+
+
+@pytest.fixture(scope="module")
+def whole(server: Server, samples: Path) -> dict[str, Any]:
+    """What a push that nothing disturbs leaves."""
+    team = new_team(server)
+    team.add("ann")
+    team.push(samples, "ann")
+    return _contents(team)
+
+
+def test_a_push_killed_at_any_moment_leaves_whole_sessions_and_the_next_one_goes_on(
+    server: Server, samples: Path, whole: dict[str, Any]
+) -> None:
+    chance = random.Random(7)
+    team = new_team(server)
+    team.add("ann")
+    killed = 0
+    for _ in range(20):
+        process = subprocess.Popen([sys.executable, "-m", "tests.team.pushing", str(samples), team.url("ann")])
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0.2, 1.2))
+        killed += process.poll() is None
+        process.kill()
+        process.wait()
+        assert _contents(team).items() <= whole.items()
+    assert killed
+    team.push(samples, "ann")
+    assert _contents(team) == whole
+
+
+def test_two_machines_that_push_the_same_at_once_leave_it_once(
+    team: Team, samples: Path, whole: dict[str, Any]
+) -> None:
+    team.add("ann")
+    errors: list[BaseException] = []
+
+    def push(machine: str) -> None:
+        try:
+            team.push(samples, "ann", machine=machine)
+        except (psycopg.Error, AssertionError) as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=push, args=(name,)) for name in ("desk", "laptop")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert _contents(team) == whole
+
+
+@pytest.fixture
+def own_server(server: Server) -> Iterator[Server]:
+    """A server that a test may kill."""
+    with tempfile.TemporaryDirectory(prefix="agtrace-pg-", ignore_cleanup_errors=True) as folder:
+        found = Server(Path(folder))
+        found.start()
+        with connect(found.url("postgres")) as connection:
+            connection.execute("CREATE DATABASE made")
+        with connect(found.url("made")) as connection:
+            migrations.migrate(connection)
+        yield found
+        found.stop("immediate")
+
+
+def test_a_server_that_dies_amid_a_push_keeps_what_was_pushed_and_takes_the_rest_later(
+    own_server: Server, samples: Path, whole: dict[str, Any]
+) -> None:
+    team = new_team(own_server)
+    team.add("ann")
+    die = threading.Timer(0.4, lambda: own_server.stop("immediate"))
+    die.start()
+    with pytest.raises(PushRefused, match="what was pushed before stays"), refused():
+        for _ in range(50):
+            team.push(samples, "ann", "team")
+            team.push(samples, "ann", only=lambda _uid: False)
+    die.join()
+    own_server.start()
+    assert _contents(team).items() <= whole.items()
+    team.push(samples, "ann")
+    assert _contents(team) == whole
+
+
+def test_a_server_that_is_down_is_said_to_be_and_is_asked_again_once_it_is_back(
+    own_server: Server, samples: Path
+) -> None:
+    team = new_team(own_server)
+    team.add("ann")
+    team.push(samples, "ann")
+    before = team.ask("ann", "list_sessions", {"limit": 3})["data"]
+    own_server.stop("immediate")
+    down = team.ask("ann", "list_sessions", {"limit": 3})
+    assert down["error"]["code"] == "index_unavailable" and "can't be reached" in down["error"]["message"]
+    assert "whether the server runs" in str(down["hint"])
+    own_server.start()
+    assert team.ask("ann", "list_sessions", {"limit": 3})["data"] == before
+
+
+def test_tables_of_a_newer_version_are_refused_by_readers_and_by_who_migrates(team: Team) -> None:
+    team.add("ann")
+    with team.owner() as owner:
+        owner.execute("INSERT INTO agtrace_migration.step (name) VALUES ('9999-from-the-future')")
+        with pytest.raises(NewerTables, match="update agtrace"):
+            migrations.migrate(owner)
+        owner.execute("UPDATE meta SET value = '99' WHERE key = 'tables'")
+    with pytest.raises(TeamUnavailable, match="a newer agtrace"):
+        team.connection("ann")
+
+
+def test_a_database_without_tables_of_a_team_says_so(server: Server, samples: Path) -> None:
+    with connect(server.url("postgres")) as connection:
+        connection.execute("CREATE DATABASE bare")
+    bare = Team(server, "bare")
+    with pytest.raises(TeamUnavailable, match="no tables of a team"):
+        bare.connection("postgres")
+    with pytest.raises(PushRefused, match="agtrace team init"), refused():
+        bare.push(samples, "postgres")
+
+
+def test_a_column_that_only_the_server_has_keeps_an_older_pusher_working(
+    team: Team, samples: Path, whole: dict[str, Any]
+) -> None:
+    team.add("ann")
+    with team.owner() as owner:
+        owner.execute("ALTER TABLE session ADD COLUMN mood text, ADD COLUMN weather bigint NOT NULL DEFAULT 0")
+        owner.execute("ALTER TABLE event ADD COLUMN mood text")
+    team.push(samples, "ann")
+    assert _contents(team) == whole
+
+
+def test_a_column_that_only_the_pusher_has_is_left_out(team: Team, samples: Path) -> None:
+    team.add("ann")
+    with team.owner() as owner:
+        owner.execute("ALTER TABLE landmark DROP COLUMN evidence")
+        owner.execute("ALTER TABLE session DROP COLUMN branch")
+    assert team.push(samples, "ann").new
+    with closing(team.connection("ann")) as connection:
+        assert connection.execute("SELECT count(*) FROM landmark").fetchone() != (0,)
+
+
+def test_migrations_are_applied_once_and_two_that_migrate_at_once_do_it_once(server: Server) -> None:
+    with connect(server.url("postgres")) as connection:
+        connection.execute("CREATE DATABASE migrated")
+    done: list[list[str]] = []
+
+    def migrate() -> None:
+        with connect(server.url("migrated")) as connection:
+            done.append(migrations.migrate(connection))
+
+    threads = [threading.Thread(target=migrate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(name for names in done for name in names) == [step.name for step in migrations.steps()]
