@@ -203,17 +203,25 @@ class Answers:
         return with_damage(freshness, self._index.soundness.damage(seconds=_GLANCE_SECONDS))
 
     def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
+        user, arguments = self._user_in(arguments)
         try:
             wanted = parse(tool.arguments, arguments)
             freshness = self._index.refresh(self._refresh_seconds)
             self._index.note(tool.name)
-            return self._read(lambda context: answer(tool.answer(context, wanted), freshness, most), freshness)
+            return self._read(lambda context: answer(tool.answer(context, wanted), freshness, most), freshness, user)
         except Problem as problem:
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
             return error_answer(self._index.soundness.unusable(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
             return error_answer(self._defect(), most)
+
+    def _user_in(self, arguments: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
+        """Take out whose sessions of a team's index are asked, which every tool takes there, and none elsewhere."""
+        user = arguments.get("user")
+        if self._settings.asked is None or not isinstance(user, str):
+            return None, arguments
+        return user, {name: value for name, value in arguments.items() if name != "user"}
 
     def _defect(self) -> Problem:
         """Return what an exception means that nothing else explains: damage to the index, or a defect, which is logged.
@@ -244,21 +252,21 @@ class Answers:
             except Exception as error:  # the boundary, as above
                 raise self._defect() from error
 
-    def _read(self, work: Callable[[Context], Found], freshness: Freshness) -> Found:
+    def _read(self, work: Callable[[Context], Found], freshness: Freshness, user: str | None = None) -> Found:
         """Return what `work` finds; if the index seems damaged, it reads it once more."""
         try:
-            return self._read_once(work, freshness)
+            return self._read_once(work, freshness, user)
         except sqlite3.DatabaseError as error:
             from agtrace_indexer.index.opening import is_damage
             from agtrace_indexer.repair.damage import afresh
 
             if not is_damage(error):
                 raise
-        return afresh(self._read_once, work, freshness)
+        return afresh(self._read_once, work, freshness, user)
 
-    def _read_once(self, work: Callable[[Context], Found], freshness: Freshness) -> Found:
+    def _read_once(self, work: Callable[[Context], Found], freshness: Freshness, user: str | None) -> Found:
         cursors = self._cursors_here()
-        with self._index.reader() as reader:
+        with self._index.reader(user) as reader:
             connection = reader.connection
             with one_moment(connection):
                 self._index.check_masks(connection)

@@ -11,7 +11,7 @@ from agtrace_indexer.providers.registry import TITLES
 
 from agtrace import __version__
 from agtrace.commands.errors import explained
-from agtrace.commands.options import settings_options, which_index
+from agtrace.commands.options import index_options, settings_options
 
 
 class _Listed(NamedTuple):
@@ -242,7 +242,7 @@ class _Group(click.Group):
     "Nothing leaves the machine, unless you set up OpenTelemetry, name the URL of a pruner, or push to a team.",
 )
 @click.version_option(__version__, "--version", "-V", prog_name="agtrace")
-@which_index
+@index_options
 @settings_options
 def agtrace() -> None:
     """Find what your coding agents did."""

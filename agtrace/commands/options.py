@@ -159,9 +159,15 @@ def _use_settings(command: Command) -> Command:
 
     @wraps(command)
     def run(
-        *given: Any, config: str | None, settings: tuple[str, ...], index: str | None = None, **arguments: Any
+        *given: Any,
+        config: str | None,
+        settings: tuple[str, ...],
+        asked_index: str | None = None,
+        asked_user: str | None = None,
+        **arguments: Any,
     ) -> Any:
-        put_on_top(config, (*settings, *([] if index is None else [f"index={index}"])))
+        named = {"index": asked_index, "user": asked_user}
+        put_on_top(config, (*settings, *(f"{key}={value}" for key, value in named.items() if value is not None)))
         return command(*given, **arguments)
 
     return cast(Command, run)
@@ -191,9 +197,16 @@ def settings_options(command: Command) -> Command:
     return _with(options, _use_settings(command))
 
 
-which_index = click.option(
-    "--index", metavar="URL", help="Ask a team's index: `team` for that of the setting `team`, or postgresql://..."
-)
+def index_options(command: Command) -> Command:
+    """Add the options that say which index is asked."""
+    options = (
+        click.option("--user", "asked_user", metavar="LOGIN", help="Of a team's index, only this person's sessions."),
+        click.option(
+            "--index", "asked_index", metavar="URL",
+            help="Ask a team's index: `team` for that of the setting `team`, or postgresql://...",
+        ),
+    )  # fmt: skip
+    return _with(options, command)
 
 
 def _here(given: str | None) -> str | None:

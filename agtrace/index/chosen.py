@@ -21,7 +21,7 @@ def index_of(settings: Settings) -> AnyIndex:
         return Index(settings)
     from agtrace.index.team import TeamIndex
 
-    return TeamIndex(settings.asked)
+    return TeamIndex(settings.asked, settings.user)
 
 
 def opened(settings: Settings) -> sqlite3.Connection:
@@ -32,7 +32,7 @@ def opened(settings: Settings) -> sqlite3.Connection:
         return open_read_only(settings.database)
     from agtrace.index.team import connection_to
 
-    return connection_to(settings.asked)
+    return connection_to(settings.asked, settings.user)
 
 
 def bytes_on_disk(settings: Settings) -> int:

@@ -60,7 +60,7 @@ class Index:
         """Why the user's rules for secrets can't be used; while they can't, no logs are indexed."""
 
     @contextmanager
-    def reader(self) -> Iterator[Reader]:
+    def reader(self, user: str | None = None) -> Iterator[Reader]:  # all of it is one person's
         """Lend a reader exclusively: the one returned last, so that a lone caller always gets the same.
 
         After an error of SQLite the reader forgets everything and opens the index anew.

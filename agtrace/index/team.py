@@ -18,15 +18,21 @@ if TYPE_CHECKING:
 Kept = TypeVar("Kept")
 
 
-def connection_to(url: str) -> sqlite3.Connection:
-    """Return a connection to a team's index: it offers what questions use of SQLite's. Raises `sqlite3.Error`."""
+def connection_to(url: str, only: str | None = None) -> sqlite3.Connection:
+    """Return a connection to a team's index: it offers what questions use of SQLite's. Raises `sqlite3.Error`.
+
+    `only` is the login of the person whose sessions are asked; None for all people.
+    """
     if find_spec("psycopg") is None:
         raise SettingError(
             "the setting index names a team's database, and psycopg isn't installed: pip install 'agtrace[team]'"
         )
     from agtrace_team.connection import TeamConnection
 
-    return cast(sqlite3.Connection, TeamConnection(url))
+    connection = TeamConnection(url)
+    if only is not None:
+        connection.only(only)
+    return cast(sqlite3.Connection, connection)
 
 
 class TeamReader:
@@ -34,6 +40,7 @@ class TeamReader:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._only: str | None = None
         self._connection: sqlite3.Connection | None = None
         self._kept: dict[type, Any] = {}
 
@@ -41,8 +48,15 @@ class TeamReader:
     def connection(self) -> sqlite3.Connection:
         """A connection that only reads. Raises `sqlite3.Error`."""
         if self._connection is None:
-            self._connection = connection_to(self._url)
+            self._connection = connection_to(self._url, self._only)
         return self._connection
+
+    def narrow(self, only: str | None) -> None:
+        """Answer from what this person pushed from now on, or from all there is. Raises `sqlite3.Error`."""
+        if only != self._only:
+            self._only, self._kept = only, {}
+            if self._connection is not None:
+                cast("TeamConnection", self._connection).only(only)
 
     def kept(self, kind: type[Kept]) -> Kept:
         """Return the object of this class that is cached until the connection is lost; create it if necessary."""
@@ -72,20 +86,22 @@ class _TeamSoundness:
 class TeamIndex:
     """The index at a URL. Safe to use from several threads: each question has a connection of its own."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, user: str | None = None) -> None:
+        """Ask the index at a URL, or in it only the sessions that one person, by login, pushed."""
+        self._url, self._user = url, user
         self.soundness = _TeamSoundness()
         self._readers: list[TeamReader] = []
         """The readers that are not in use."""
 
     @contextmanager
-    def reader(self) -> Iterator[TeamReader]:
-        """Lend a reader exclusively. After an error of the database it connects anew."""
+    def reader(self, user: str | None = None) -> Iterator[TeamReader]:
+        """Lend a reader exclusively, of one person's sessions or of all. After an error it connects anew."""
         try:
             reader = self._readers.pop()
         except IndexError:
             reader = TeamReader(self._url)
         try:
+            reader.narrow(user or self._user)
             yield reader
         except sqlite3.Error:
             reader.close()

@@ -23,8 +23,10 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """Return what an error means for the index, but never damage: no error alone proves that."""
     from agtrace_indexer.index.opening import NewerIndex, OlderIndex
     from agtrace_indexer.index.tombstones import UnreadableTombstones
-    from agtrace_team.problems import TeamUnavailable
+    from agtrace_team.problems import NobodyOfTheTeam, TeamUnavailable
 
+    if isinstance(error, NobodyOfTheTeam):
+        return IndexUnavailable(str(error), "Leave out `user`, or name a login that pushes.")
     if isinstance(error, TeamUnavailable):
         return IndexUnavailable(str(error), _TEAM_STEP)
 

@@ -129,7 +129,7 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "agent": _agent(item["provider"]),
         "started": when(item.get("start_time"))[:10],
         "last": age(_ended(item), time.time()),
-        "project": Text(plain_line(item.get("project") or "")),
+        "project": Text(plain_line(" · ".join(filter(None, (item.get("user"), item.get("project")))))),
         "lasted": duration(seconds * 1000) if seconds else "",
         "turns": str(item["turn_count"]),
         "tools": str(item["tool_calls"]),

@@ -328,6 +328,14 @@ async def _get_prompt(context: Request, params: types.GetPromptRequestParams) ->
     return types.GetPromptResult(description=prompt.description, messages=[said])
 
 
+def _of_team(schema: dict[str, Any], held: Limits) -> dict[str, Any]:
+    """Return the schema of a tool's arguments as it is for a team's index: each takes whose sessions are asked."""
+    if held.settings.asked is None:
+        return schema
+    user = {"type": "string", "description": "Only sessions that this person of the team pushed."}
+    return schema | {"properties": {**schema["properties"], "user": user}}
+
+
 def _described(tool: Tool, held: Limits) -> types.Tool:
     from agtrace.tools.arguments import input_schema
 
@@ -335,7 +343,7 @@ def _described(tool: Tool, held: Limits) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=input_schema(tool.arguments, held),
+        input_schema=_of_team(input_schema(tool.arguments, held), held),
         output_schema=OUTPUT_SCHEMA,
         annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions import files, landmarks, measures, sessions, turns
 from agtrace_indexer.index.questions.events import NOW
+from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
@@ -73,10 +74,12 @@ def list_sessions(
         matching = landmarks.matching(connection, rows, filters.commit, filters.pr, newest=snapshot.event)
     touched = files.in_sessions(connection, rows, filters.path, newest=snapshot.event) if filters.path else {}
     shown_only = FIELDS[sort] if sort in _SHOWN_IF_SORTED_BY else None
+    users = people_of(connection, rows)
     items = []
     for session in page.sessions:
         reads, writes = touched.get(session.id, (None, None))
         more: dict[str, Any] = {"done": deeds.get(session.id), "path_reads": reads, "path_writes": writes}
+        more["user"] = users.get(session.id)
         more["landmarks"] = titled_landmarks(connection, session.id, matching.get(session.id, ())[:_LANDMARKS]) or None
         more |= {shown_only: page.measured.get(session.id)} if shown_only else {}
         item = session_item(connection, session, used.get(session.id, Usage()), names.get(session.project_id or 0))

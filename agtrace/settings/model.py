@@ -315,6 +315,13 @@ class Values(Group):
         "own",
         json_schema_extra={"restart": True, "secret": True},
     )
+    user: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=63,
+        description="of a team's index, only the sessions that this person pushed, by login",
+        json_schema_extra=_RESTART,
+    )
     max_response_bytes: Bytes = Field(
         default=ABSOLUTE_MAX_BYTES,
         description="the largest size of any answer in bytes; each tool also has a budget of its own",

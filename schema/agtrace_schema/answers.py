@@ -62,6 +62,8 @@ class SessionItem(Model):
 
     id: str
     """The shortest prefix that is unique, at least 8 characters; every tool accepts it."""
+    user: str | None = None
+    """Who pushed it; only in a team's index."""
     provider: Provider
     project: str | None = None
     """The name of its project, which `project` filters by."""

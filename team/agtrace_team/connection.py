@@ -20,7 +20,7 @@ from psycopg import ClientCursor, errors
 from psycopg.adapt import Dumper, Loader
 
 from agtrace_team.dialect import respelled
-from agtrace_team.problems import TeamUnavailable
+from agtrace_team.problems import NobodyOfTheTeam, TeamUnavailable
 from agtrace_team.words import grams_of_query, tsquery
 
 TABLES = 1
@@ -130,6 +130,17 @@ class TeamConnection:
         listed = ", ".join(map(str, wanted))
         found = self.execute(f"SELECT one FROM blocks_with('{{{listed}}}'::smallint[]) one").fetchall()
         return Narrowed({block: None for (block,) in found}, final=True)
+
+    def only(self, login: str | None) -> None:
+        """Answer from what this person pushed, or from all there is. Raises `sqlite3.Error` for nobody of the team."""
+        if login is not None and not self.run("SELECT 1 FROM team.person WHERE login = %s", (login,)).fetchone():
+            raise NobodyOfTheTeam(login)
+        self.run("SELECT set_config('agtrace.only', %s, false)", (login or "",))
+
+    def people_of(self, sessions: Sequence[int]) -> dict[int, str]:
+        """Return session -> who pushed it."""
+        sql = "SELECT s.id, p.shown FROM session s JOIN person p ON p.id = s.person_id WHERE s.id = ANY (%s)"
+        return dict(self.run(sql, (list(sessions),)).fetchall())
 
     def note(self, kind: str) -> None:
         """Note that this person asked this kind of question."""

@@ -9,6 +9,14 @@ class TeamUnavailable(sqlite3.OperationalError):
     """The team's database can't be reached, or refuses the login."""
 
 
+class NobodyOfTheTeam(sqlite3.OperationalError):
+    """No person of the team has this login."""
+
+    def __init__(self, login: str) -> None:
+        super().__init__(f"nobody of the team is called {login}")
+        self.login = login
+
+
 class TeamProblem(Exception):
     """A problem; its message says what to do."""
 

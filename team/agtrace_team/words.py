@@ -9,8 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from functools import lru_cache
-from functools import cache
+from functools import cache, lru_cache
 
 _HASH = 2654435761
 _DISTINCT, _HALF = 0xFFFF, 0x8000

@@ -298,3 +298,17 @@ def test_who_is_no_longer_a_person_of_the_team_sees_nothing(team: Team, server: 
     with pytest.raises((Problem, sqlite3.Error)), closing(other.connection("dan")) as connection:
         assert connection.execute("SELECT count(*) FROM session").fetchone() == (0,)
         raise sqlite3.Error("nothing was seen")
+
+
+def test_one_person_s_sessions_can_be_asked_and_never_more_than_one_sees(team: Team) -> None:
+    def listed(login: str, user: str) -> dict[str, str]:
+        found = team.ask(login, "list_sessions", {"user": user})
+        return {item["id"]: item["user"] for item in found["data"]["sessions"]}
+
+    assert listed("bob", "ann") == {OF_TEAM[:8]: "Ann"}
+    assert listed("bob", "bob") == {BOBS[:8]: "Bob"}
+    assert set(listed("ann", "ann")) == {PRIVATE[:8], OF_PROJECT[:8], OF_TEAM[:8]}
+    found = team.ask("bob", "search_event_previews", {"query": "gauge", "order": "newest", "user": "bob"})
+    assert {match["session_id"] for match in found["data"]["matches"]} == {BOBS[:8]}
+    assert "nobody of the team" in team.ask("bob", "list_sessions", {"user": "zoe"})["error"]["message"]
+    assert len(team.ask("bob", "list_sessions", {})["data"]["sessions"]) == 2, "the next question is about all again"

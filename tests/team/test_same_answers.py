@@ -22,6 +22,7 @@ DIFFERENCES = {
     "budget": "the estimated tokens of an answer count the digits of its cursor, too",
     "bytes": "one's own index is a file of some size; that of a team is its server's business",
     "version": "the settings differ: one of them names the team",
+    "user": "a team's index says who pushed a session",
     "started_at": "each started at its own time",
 }
 """Fields that may differ, and why."""

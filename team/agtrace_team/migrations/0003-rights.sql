@@ -12,15 +12,21 @@ CREATE FUNCTION pusher() RETURNS bigint STABLE SECURITY DEFINER SET search_path 
   AS $$ SELECT id FROM team.person WHERE login = session_user AND may_push $$;
 CREATE FUNCTION my_repositories() RETURNS SETOF bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql
   AS $$ SELECT repository_id FROM team.may_read WHERE person_id = team.me() $$;
+-- Who asks may leave out what other people pushed (`agtrace.only`, a login). It only ever narrows what is seen.
+CREATE FUNCTION asked_for() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql AS $$
+  SELECT CASE WHEN coalesce(current_setting('agtrace.only', true), '') != ''
+    THEN coalesce((SELECT p.id FROM team.person p WHERE p.login = current_setting('agtrace.only', true)), 0) END $$;
 CREATE FUNCTION visible() RETURNS SETOF bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql AS $$
-  SELECT s.id FROM team.session s WHERE s.person_id = (SELECT team.me())
-    OR s.audience = 'team' AND (SELECT team.me()) IS NOT NULL
-    OR s.audience = 'project' AND s.repository_id IN (SELECT team.my_repositories()) $$;
+  SELECT s.id FROM team.session s WHERE (s.person_id = (SELECT team.me())
+      OR s.audience = 'team' AND (SELECT team.me()) IS NOT NULL
+      OR s.audience = 'project' AND s.repository_id IN (SELECT team.my_repositories()))
+    AND ((SELECT team.asked_for()) IS NULL OR s.person_id = (SELECT team.asked_for())) $$;
 
 ALTER TABLE session ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON session FOR SELECT USING (
-  person_id = (SELECT me()) OR audience = 'team' AND (SELECT me()) IS NOT NULL
-  OR audience = 'project' AND repository_id IN (SELECT my_repositories()));
+  (person_id = (SELECT me()) OR audience = 'team' AND (SELECT me()) IS NOT NULL
+    OR audience = 'project' AND repository_id IN (SELECT my_repositories()))
+  AND ((SELECT asked_for()) IS NULL OR person_id = (SELECT asked_for())));
 CREATE POLICY put ON session FOR INSERT WITH CHECK (
   person_id = (SELECT pusher()) AND machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT pusher())));
 CREATE POLICY change ON session FOR UPDATE USING (person_id = (SELECT pusher())) WITH CHECK (person_id = (SELECT pusher()));

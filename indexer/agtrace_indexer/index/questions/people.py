@@ -1,0 +1,20 @@
+"""The people whose sessions an index has: one's own index has one's own, that of a team says who pushed which."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class OfPeople(Protocol):
+    """A connection to an index of several people."""
+
+    def people_of(self, sessions: Sequence[int]) -> dict[int, str]:
+        """Return session -> who pushed it."""
+
+
+def people_of(connection: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, str]:
+    """Return session -> who pushed it, for the sessions with these row ids; nothing for one's own index."""
+    return connection.people_of(sessions) if isinstance(connection, OfPeople) else {}
