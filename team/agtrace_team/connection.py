@@ -18,6 +18,7 @@ from agtrace_indexer.texts.candidates import Narrowed
 from agtrace_schema.database import VERSION
 from psycopg import ClientCursor, errors
 from psycopg.adapt import Dumper, Loader
+from psycopg.conninfo import conninfo_to_dict
 
 from agtrace_team.dialect import respelled
 from agtrace_team.problems import NobodyOfTheTeam, TeamUnavailable
@@ -28,6 +29,8 @@ TABLES = 1
 
 _PATH = "team, pg_catalog"
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_LOOPBACK = frozenset({"", "localhost", "::1"})
+_PLAIN = "a team's database on another machine is reached by TLS only: sslmode=verify-full, verify-ca or require"
 _LOOK_EVERY = 0.05
 """Seconds between two looks at the clock while a question is answered."""
 
@@ -63,12 +66,40 @@ class _Int(Dumper):
 
 
 def connect(url: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """Return a connection of psycopg's to a team's database. Raises `TeamUnavailable`, without the URL's password."""
+    """Return a connection of psycopg's to a team's database: encrypted, unless the server is on this machine.
+
+    Raises `TeamUnavailable`, without the URL's password.
+    """
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="agtrace", **options)
+        given = secured(conninfo_to_dict(url))
+        connection = psycopg.connect(
+            **given, autocommit=True, connect_timeout=10, application_name="agtrace", **options
+        )
     except psycopg.Error as error:
         raise TeamUnavailable(f"the team's database can't be reached: {_why(error)}") from None
+    if not (is_local(connection.info.host) or connection.pgconn.ssl_in_use):  # PGHOST, a service file
+        connection.close()
+        raise TeamUnavailable(_PLAIN)
     return connection
+
+
+def secured(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a connection with TLS: the server's certificate is checked unless they say how else.
+
+    Raises `TeamUnavailable` if they allow a connection to another machine without TLS.
+    """
+    if is_local(str(given.get("host") or given.get("hostaddr") or "")):
+        return dict(given)
+    mode = given.get("sslmode", "verify-full")
+    if mode in ("disable", "allow", "prefer"):
+        raise TeamUnavailable(_PLAIN)
+    own_roots = {} if "sslrootcert" in given or mode == "require" else {"sslrootcert": "system"}
+    return {**given, "sslmode": mode, **own_roots}
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is this machine: a socket, or a loopback address."""
+    return all(one in _LOOPBACK or one.startswith(("/", "@", "127.")) for one in host.split(","))
 
 
 class TeamConnection:

@@ -147,7 +147,7 @@ class Leaving:
         self._done.masked.update(_masks(data))
         tools = self._index.execute("SELECT name_id FROM block_tool WHERE block_id = ?", (row["id"],)).fetchall()
         return Block(
-            {**row, "text_size": len(data), "grams": grams(data.lower())},
+            {**row, "text_size": len(data), "grams": f"{{{','.join(map(str, grams(data.lower())))}}}"},
             dict(zip(("ends", "text", "payload"), packed, strict=True)),
             [name for (name,) in tools],
         )

@@ -258,8 +258,10 @@ class Push:
         }
         row["id"] = there.id if there is not None else self._ids[session.row]
         id = self._writing.put("session", row, "person_id, pushed_uid", but="id")
-        self._team.execute("UPDATE session SET pushed_at = now() WHERE id = %s", (id,))
-        self._writing.session(rows, id, self._originals(session), self._reserved)
+        was_there = there is not None or id != row["id"]  # another machine may have been faster
+        if was_there:
+            self._team.execute("UPDATE session SET pushed_at = now() WHERE id = %s", (id,))
+        self._writing.session(rows, id, self._originals(session), self._reserved, was_there=was_there)
         told = (str(row["provider"]), str(row["own_id"]))
         self._there[session.uid] = _There(id, digest, session.audience, self._machine, session.events, *told)
 

@@ -13,6 +13,10 @@ OWNED = (*AS_THEY_ARE, "event", "touched", "path", "block", "name_use", "ranked_
 """The tables with rows that are written anew with a session."""
 
 
+_AS_TEXT = frozenset({"tsvector", "smallint[]"})
+"""Types of which PostgreSQL takes no array that psycopg could make."""
+
+
 class Writing:
     """A connection that writes rows of one person's machine."""
 
@@ -21,19 +25,23 @@ class Writing:
         self._team, self._columns = team, columns
 
     def session(
-        self, rows: Leaving, id: int, originals: Mapping[int, int], reserved: Callable[[int], int | None]
+        self,
+        rows: Leaving,
+        id: int,
+        originals: Mapping[int, int],
+        reserved: Callable[[int], int | None],
+        *,
+        was_there: bool,
     ) -> None:
-        """Write what belongs to a session, whose row has this id.
+        """Write what belongs to a session, whose row has this id, in the place of what there is if it `was_there`.
 
         An event that was there before keeps its id. `originals` are the ids of events that are repeated, by index;
         `reserved` gives the id that is reserved for an event of the index, if one is.
         """
-        kept = dict(self._team.execute("SELECT event_index, id FROM event WHERE session_id = %s", (id,)).fetchall())
+        kept = self._cleared(id) if was_there else {}
         for row in () if kept else rows.events:
             if (own := reserved(row["id"])) is not None:
                 kept[row["event_index"]] = own
-        for table in OWNED:
-            self._team.execute(f"DELETE FROM {table} WHERE session_id = %s", (id,))
         for table, found in rows.plain.items():
             self.insert(table, ({**row, "session_id": id} for row in found))
         names = self._names(rows.names)
@@ -42,6 +50,13 @@ class Writing:
         self._blocks(rows, id, names)
         self.insert("name_use", ({"session_id": id, "name_id": name} for name in sorted(set(names.values()))))
         self.insert("ranked_event", ({**row, "id": events[row["id"]], "session_id": id} for row in rows.ranked))
+
+    def _cleared(self, id: int) -> dict[int, int]:
+        """Delete what belongs to a session; return event index -> the id that the event had."""
+        kept = dict(self._team.execute("SELECT event_index, id FROM event WHERE session_id = %s", (id,)).fetchall())
+        for table in OWNED:
+            self._team.execute(f"DELETE FROM {table} WHERE session_id = %s", (id,))
+        return kept
 
     def _events(
         self, rows: Leaving, id: int, kept: Mapping[int, int], names: Mapping[Any, int], originals: Mapping[int, int]
@@ -77,10 +92,7 @@ class Writing:
     def _blocks(self, rows: Leaving, id: int, names: Mapping[Any, int]) -> None:
         new = self.new_ids("block", len(rows.blocks))
         blocks = list(zip(new, rows.blocks, strict=True))
-        for number, block in blocks:  # lists of grams differ in length: they can't be one array
-            row = {**block.row, "id": number, "session_id": id}
-            marks = ", ".join(["%s"] * len(row))
-            self._team.execute(f"INSERT INTO block ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+        self.insert("block", ({**block.row, "id": number, "session_id": id} for number, block in blocks))
         self.insert("block_data", ({**block.data, "block_id": number} for number, block in blocks))
         tools = ((number, names[tool]) for number, block in blocks for tool in block.tools)
         self.insert("block_tool", ({"block_id": number, "name_id": name} for number, name in dict.fromkeys(tools)))
@@ -104,14 +116,12 @@ class Writing:
         if not found:
             return
         columns = list(found[0])
-        arrays = ", ".join(self._array(table, name) for name in columns)
+        kinds = [self._columns.types[table, name] for name in columns]
+        sent = ", ".join(f"%s::{'text' if kind in _AS_TEXT else kind}[]" for kind in kinds)
+        cast = ", ".join(f'"{name}"::{kind}' for name, kind in zip(columns, kinds, strict=True))
         names = ", ".join(f'"{name}"' for name in columns)
-        sql = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays})"
+        sql = f"INSERT INTO {table} ({names}) SELECT {cast} FROM unnest({sent}) given ({names})"
         self._team.execute(sql, [[row[name] for row in found] for name in columns])
-
-    def _array(self, table: str, column: str) -> str:
-        kind = self._columns.types[table, column]
-        return f"%s::text[]::{kind}[]" if kind == "tsvector" else f"%s::{kind}[]"
 
     def put(self, table: str, row: Row, key: str, *, but: str = "") -> int:
         """Insert a row, or update all but a column of the one with the same key (of a unique index); return its id."""

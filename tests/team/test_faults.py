@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 from agtrace_team import migrations
-from agtrace_team.connection import connect
+from agtrace_team.connection import connect, secured
 from agtrace_team.problems import NewerTables, PushRefused, TeamUnavailable
 from agtrace_team.push import refused
 from agtrace_team.server import Server
@@ -195,3 +195,24 @@ def test_migrations_are_applied_once_and_two_that_migrate_at_once_do_it_once(ser
     for thread in threads:
         thread.join()
     assert sorted(name for names in done for name in names) == [step.name for step in migrations.steps()]
+
+
+@pytest.mark.parametrize("host", ("db.example.org", "10.0.0.7", "localhost,db.example.org"))
+def test_another_machine_is_reached_by_tls_only_and_its_certificate_is_checked(host: str) -> None:
+    assert secured({"host": host})["sslmode"] == "verify-full"
+    assert secured({"host": host})["sslrootcert"] == "system"
+    assert secured({"host": host, "sslmode": "require"})["sslmode"] == "require"
+    for mode in ("disable", "allow", "prefer"):
+        with pytest.raises(TeamUnavailable, match="TLS only"):
+            secured({"host": host, "sslmode": mode})
+
+
+@pytest.mark.parametrize("host", ("", "/tmp", "localhost", "127.0.0.1", "::1", "/a,/b"))
+def test_this_machine_is_reached_without(host: str) -> None:
+    assert secured({"host": host}) == {"host": host}
+
+
+def test_a_password_is_in_no_error() -> None:
+    with pytest.raises(TeamUnavailable) as raised:
+        connect("postgresql://ann:hunter2hunter2@127.0.0.1:1/none")
+    assert "hunter2" not in str(raised.value)
