@@ -7,6 +7,7 @@ temporary folder, and pushes all of it. It takes PostgreSQL's programs (Debian: 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sqlite3
 import subprocess
@@ -171,15 +172,24 @@ def _asked(database: Path, server: Server) -> str:
 def _together(database: Path, server: Server, wanted: argparse.Namespace) -> str:
     """Let readers ask while pushers push, each in a process of its own."""
 
+    asked = database.with_name("questions.json")
+    asked.write_text(json.dumps(_questions(database)))
+
     def start(what: str, login: str) -> subprocess.Popen[str]:
-        given = (what, server.url("team", login), str(database), str(wanted.seconds))
-        return subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.team", *given], stdout=subprocess.PIPE, text=True, env={**os.environ}
-        )
+        given = (what, server.url("team", login), str(database if what == "--push" else asked), str(wanted.seconds))
+        command = [sys.executable, "-m", "benchmarks.team", *given]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ})
 
     asking = [start("--ask", "ann") for _ in range(wanted.readers)]
     pushing = [start("--push", f"pusher{number}") for number in range(wanted.pushers)]
     times: dict[str, list[float]] = {}
+    for process in (*asking, *pushing):  # each says when it is ready; then all begin
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+    for process in (*asking, *pushing):
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
     for process in (*asking, *pushing):
         out, _ = process.communicate()
         for line in out.splitlines():
@@ -193,9 +203,18 @@ def _together(database: Path, server: Server, wanted: argparse.Namespace) -> str
     return table((head, "number", "p50", "p95", "slowest"), rows)
 
 
+def _get_ready() -> None:
+    """Say that this process is ready, and wait for the others."""
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+
+
 def _ask_on(url: str, database: Path, seconds: float) -> None:
-    questions = _questions(database)
+    questions = json.loads(database.read_text())
     answers = _answers(database, url)
+    answers.ask("list_sessions", {})
+    _get_ready()
     end = time.monotonic() + seconds
     for at in count(os.getpid()):
         kind, tool, arguments = questions[at % len(questions)]
@@ -208,6 +227,7 @@ def _ask_on(url: str, database: Path, seconds: float) -> None:
 
 
 def _push_on(url: str, database: Path, seconds: float) -> None:
+    _get_ready()
     times, end = [time.perf_counter()], time.monotonic() + seconds
 
     def note(_done: int, _total: int) -> None:

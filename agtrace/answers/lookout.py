@@ -43,12 +43,14 @@ class Lookout:
     def __init__(
         self, settings: Settings, prices: PriceTable, *, within: float, clock: Callable[[], float] = time.time
     ) -> None:
-        """Prepare to look; sessions that were active within so many seconds are running."""
+        """Prepare to look; sessions that were active within so many seconds are shown, and open questions of a day."""
         self._prices, self._within, self._clock = prices, within, clock
         self._index = Index(settings)
         self._changes = Changes(settings.database, home_roots(settings))
         self._behind, self._took = True, 0.0
         self._ended = threading.Event()
+        self._asked: dict[tuple[int, int], bool] = {}
+        """Which sessions asked something, by row id and last activity: their logs aren't read again at each look."""
 
     def look(self, seconds: float = 2.0) -> Running:
         """Return what is running, after bringing the index up to date for at most so long."""
@@ -60,12 +62,17 @@ class Lookout:
             now = round(1000 * self._clock())
             return self.read(
                 lambda connection: running(
-                    connection, self._prices, now=now, within_ms=round(1000 * self._within), problem=_problem(freshness)
+                    connection,
+                    self._prices,
+                    now=now,
+                    within_ms=round(1000 * self._within),
+                    asked=self._asked,
+                    problem=_problem(freshness),
                 )
             )
         except IndexUnavailable as problem:
             self._behind = True
-            return Running((), (), as_sentence(problem))
+            return Running((), (), problem=as_sentence(problem))
         finally:
             self._took = time.monotonic() - start
 

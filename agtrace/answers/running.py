@@ -29,19 +29,39 @@ MOST = 50
 RECENT = 5
 """Sessions named where none is running."""
 
+DAY_MS = 24 * 3600 * 1000
+"""For so long a question of an agent waits to be answered, however long nothing happens meanwhile."""
+
+_ASKED = frozenset({"question", "plan", "permission"})
+"""What the human is asked for, unlike an answer that they may or may not go on with."""
+
 _LOOKED_AT = 4_000
 """Characters of a text of which the beginning is shown."""
 
 
 def running(
-    connection: sqlite3.Connection, prices: PriceTable, *, now: int, within_ms: int, problem: str | None = None
+    connection: sqlite3.Connection,
+    prices: PriceTable,
+    *,
+    now: int,
+    within_ms: int,
+    asked: dict[tuple[int, int], bool] | None = None,
+    problem: str | None = None,
 ) -> Running:
-    """Return the sessions in which something happened within a time; `now` is in milliseconds since 1970 UTC.
+    """Return the sessions in which something happened within a time, and those that asked the human something before.
 
-    `problem` is why the index isn't up to date.
+    `now` is in milliseconds since 1970 UTC. `asked` remembers, for the next look, which sessions did that, by row id
+    and last activity. `problem` is why the index isn't up to date.
     """
     names = labels(connection)
-    last_at = {found.id: found.at for found in live.active(connection, now - within_ms, MOST)}
+    last_at = {found.id: found.at for found in live.active(connection, now - max(within_ms, DAY_MS), MOST)}
+    known = {} if asked is None else asked
+    for session in sessions.in_rows(connection, (id for id, at in last_at.items() if at < now - within_ms)):
+        at = last_at[session.id]
+        if (session.id, at) not in known:
+            known[session.id, at] = doing(connection, session, at, now).waits in _ASKED and not session.gone
+        if not known[session.id, at]:
+            del last_at[session.id]
     found = [
         _running(connection, session, names, prices, last_at[session.id], now)
         for session in sessions.in_rows(connection, last_at)
@@ -49,7 +69,8 @@ def running(
     found.sort(key=lambda session: (session.is_closed, session.waits_for_you is not True, session.idle_seconds))
     at_work = any(not session.is_closed for session in found)
     recent = [] if at_work else [_recent(connection, session, names) for session in live.newest(connection, RECENT)]
-    return Running(tuple(found), tuple(recent), problem)
+    asked_before = sum(session.idle_seconds * 1000 >= within_ms and not session.is_closed for session in found)
+    return Running(tuple(found), tuple(recent), asked_before, problem)
 
 
 def _running(

@@ -26,12 +26,14 @@ _ONCE_SECONDS = 10.0
 @click.command()
 @click.argument("session", required=False, shell_complete=session_ids)
 @click.option("--within", default="30m", show_default=True, metavar="TIME",
-              help="How long ago a running session was active last: 10m, 2h, 1d.")  # fmt: skip
+              help="Sessions that were active within this time: 10m, 2h, 1d.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Print the sessions once instead.")
 @plain_json
 def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
     """Show the running sessions of all agents as they go: what each does now, and which wait for you.
 
+    A session counts as running while its log grew within 30 minutes (--within); a question that it asked you is shown
+    for a day.
     Enter follows one session, or start with its id. Whether a tool runs or waits for your permission is in hardly any
     log: such a session is shown as working, or asking permission.
     """

@@ -71,5 +71,7 @@ class Running:
     sessions: tuple[RunningSession, ...]
     recent: tuple[Recent, ...]
     """The latest sessions, if none is running."""
+    asked_before: int = 0
+    """How many of the sessions do nothing, but have asked the human something."""
     problem: str | None = None
     """Why the index isn't up to date, as a sentence."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from agtrace_indexer.index.questions import ranking
+from agtrace_indexer.index.questions import matches, ranking
 from agtrace_indexer.texts.candidates import Narrowed
 from agtrace_schema.database import VERSION
 from psycopg import ClientCursor, errors
@@ -29,6 +29,7 @@ TABLES = 1
 
 _PATH = "team, pg_catalog"
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_FEWEST_AHEAD, _MOST_AHEAD = 4, 32
 _LOOPBACK = frozenset({"", "localhost", "::1"})
 _PLAIN = "a team's database on another machine is reached by TLS only: sslmode=verify-full, verify-ca or require"
 _LOOK_EVERY = 0.05
@@ -114,6 +115,7 @@ class TeamConnection:
         connection.adapters.register_loader("bool", _Condition)
         connection.adapters.register_loader("bytea", _Bytes)
         connection.adapters.register_dumper(int, _Int)
+        self.ahead = _Ahead(self)
         self._is_to_stop: Callable[[], bool] | None = None
         self._check_tables()
         self.execute("SET search_path = " + _PATH)
@@ -142,6 +144,7 @@ class TeamConnection:
 
     def rollback(self) -> None:
         """End the transaction."""
+        self.ahead.forget()
         with _as_of_sqlite():
             self._connection.execute("ROLLBACK")
 
@@ -210,6 +213,37 @@ class TeamConnection:
                 return
 
 
+class _Ahead:
+    """The texts of blocks, fetched before they are asked for: a search reads one after the other until it has enough.
+
+    Each time twice as many, as asking for one costs more than it has.
+    """
+
+    def __init__(self, connection: TeamConnection) -> None:
+        self._connection = connection
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all: another moment, other texts."""
+        self._fetched: dict[int, tuple[Any, ...]] = {}
+        self.expect([])
+
+    def expect(self, blocks: list[int]) -> None:
+        """Expect that these blocks will be asked for, some or all of them, in this order."""
+        self._blocks, self._place = blocks, {block: at for at, block in enumerate(blocks)}
+        self._number = _FEWEST_AHEAD
+
+    def text(self, block: int) -> list[tuple[Any, ...]]:
+        """Return the row of a block's text; no row if there is none."""
+        if block not in self._fetched:
+            at = self._place.get(block)
+            wanted = [block] if at is None else self._blocks[at : at + self._number]
+            self._number = min(2 * self._number, _MOST_AHEAD)
+            sql = "SELECT block_id, ends, text FROM block_data WHERE block_id = ANY (%s)"
+            self._fetched = {id: tuple(rest) for id, *rest in self._connection.run(sql, (wanted,))}
+        return [self._fetched[block]] if block in self._fetched else []
+
+
 class TeamCursor:
     """A cursor of a `TeamConnection`."""
 
@@ -221,11 +255,17 @@ class TeamCursor:
 
     def execute(self, sql: str, arguments: Sequence[Any] | Mapping[str, Any] = ()) -> TeamCursor:
         """Execute a statement in SQLite's spelling; return this cursor."""
+        if sql == matches.TEXT:
+            self._found = self._connection.ahead.text(arguments[0])  # type: ignore[index]
+            return self
         if sql in _STATEMENTS:
             statement, given = _STATEMENTS[sql](arguments)
         else:
             statement, given = respelled(sql), arguments
         self._found = self._connection.run(statement, given or None)
+        if sql.lstrip().startswith(matches.BLOCK):
+            self._found = self._found.fetchall()
+            self._connection.ahead.expect([row[0] for row in self._found])
         return self
 
     def fetchone(self) -> tuple[Any, ...] | None:

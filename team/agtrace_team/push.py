@@ -226,7 +226,7 @@ class Push:
         done.events += len(rows.events)
         done.bytes += rows.bytes
         if not dry:
-            with self._team.transaction():
+            with self._team.pipeline(), self._team.transaction():  # most statements wait for no answer
                 self._team.execute("SELECT pg_advisory_xact_lock(%s)", (_lock(self._person, session.uid),))
                 self._put(session, digest, rows)
 

@@ -41,12 +41,16 @@ _TEXT = 4_000
 
 _CALL = 160
 
+_WIDEST = 118
+"""Cells from the name of a session to the end of its figures: over more than that, eyes don't find the line."""
+
 
 def heading(running: Running) -> Text:
     """Return the line that sums up: how many sessions run, how many wait, and what is wrong with the index."""
     alive = [session for session in running.sessions if not session.is_closed]
     waiting = sum(session.waits_for_you is True for session in alive)
-    text = Text("no session is running" if not alive else f"{counted(len(alive), 'session')} running")
+    running_now = len(alive) - running.asked_before
+    text = Text("no session is running" if not running_now else f"{counted(running_now, 'session')} running")
     if waiting:
         text.append(f", {waiting} waiting for you", style="bold yellow")
     if running.problem:
@@ -75,7 +79,7 @@ def block(session: RunningSession, width: int, *, idle: int | None = None, chose
     about = " › ".join(filter(None, (session.title, session.request if session.request != session.title else None)))
     room = width - 2
     lines = [
-        _row(_who(session), _figures(session, seconds), room),
+        _row(_who(session), _figures(session, seconds), min(room, _WIDEST)),
         _cut(Text("  ").append(plain_line(about or "(no request)")), room),
         _cut(Text("  ").append_text(_now(session)), room),
     ]

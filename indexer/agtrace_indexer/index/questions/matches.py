@@ -10,15 +10,19 @@ from agtrace_indexer.index.questions.filters import EventFilters, all_of, of_blo
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, rows, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
-_BLOCK = "SELECT b.id, b.session_id, b.first_index, b.event_count, b.t0, b.t1 FROM block b"
+BLOCK = "SELECT b.id, b.session_id, b.first_index, b.event_count, b.t0, b.t1 FROM block b"
+
+"""What a search asks of blocks: their order, and then, for one after the other, `TEXT`."""
+
+TEXT = "SELECT ends, text FROM block_data WHERE block_id = ?"
 
 _BLOCKS = f"""
-{_BLOCK} {{way}}
+{BLOCK} {{way}}
 WHERE b.t0 <= :until AND b.t1 >= :since {{conditions}}
 ORDER BY {{order}}
 """
 
-_OF_SESSION = f"{_BLOCK} WHERE b.session_id = ? ORDER BY b.first_index"
+_OF_SESSION = f"{BLOCK} WHERE b.session_id = ? ORDER BY b.first_index"
 
 _NEWEST_FIRST, _OLDEST_FIRST = "b.t1 DESC, b.id DESC", "b.t0, b.id"
 
@@ -136,7 +140,7 @@ def events(
 
 def text(connection: sqlite3.Connection, block: int) -> BlockText:
     """Return the texts of a block. Raise `sqlite3.DatabaseError` if it has none: that is damage."""
-    found = first(connection, BlockText.of, "SELECT ends, text FROM block_data WHERE block_id = ?", (block,))
+    found = first(connection, BlockText.of, TEXT, (block,))
     if found is None:
         raise sqlite3.DatabaseError("a block has no text")
     return found
