@@ -16,10 +16,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
+from agtrace_indexer.redact import redact, use
 from agtrace_indexer.run import index
 from agtrace_team import migrations, people
 from agtrace_team.connection import connect
@@ -53,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wanted = parser.parse_args(arguments)
     if wanted.ask or wanted.push:
         url, database, seconds = wanted.ask or wanted.push
+        use(Path(database).parent)
         (_ask_on if wanted.ask else _push_on)(url, Path(database), float(seconds))
         return
     with tempfile.TemporaryDirectory(prefix="agtrace-bench-", ignore_cleanup_errors=True) as folder:
@@ -70,6 +73,7 @@ def _blocks(folder: Path, wanted: argparse.Namespace) -> Iterator[str]:
         corpus.write(logs, wanted.megabytes)
     database = folder / "own" / "index.sqlite3"
     database.parent.mkdir()
+    use(database.parent)
     index(database, [str(logs)], otherwise=[])
     server = Server(folder / "server")
     server.start()
@@ -139,7 +143,10 @@ def _questions(database: Path) -> list[tuple[str, str, dict[str, Any]]]:
     return [
         *(("search, newest first", "search_event_previews", {"query": text, "order": "newest"}) for text in texts),
         *(("search, best first", "search_event_previews", {"query": text}) for text in texts),
-        *(("list of sessions", "list_sessions", {"sort": sort}) for sort in ("newest", "tokens", "cost", "failures")),
+        *(
+            ("list of sessions", "list_sessions", {"sort": sort})
+            for sort in ("newest", "total_tokens", "cost", "failed_calls")
+        ),
         *(("count", "count_events", {"group_by": by}) for by in ("tool", "program", "project", "day")),
         *(("session", "get_session_details", {"session_id": uid}) for uid in ids),
         *(("event", "get_event_details", {"session_id": uid, "event_index": 3}) for uid in ids),
@@ -205,6 +212,7 @@ def _together(database: Path, server: Server, wanted: argparse.Namespace) -> str
 
 def _get_ready() -> None:
     """Say that this process is ready, and wait for the others."""
+    redact("a text")  # makes the rules ready
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
@@ -215,9 +223,9 @@ def _ask_on(url: str, database: Path, seconds: float) -> None:
     answers = _answers(database, url)
     answers.ask("list_sessions", {})
     _get_ready()
-    end = time.monotonic() + seconds
-    for at in count(os.getpid()):
-        kind, tool, arguments = questions[at % len(questions)]
+    end, chance = time.monotonic() + seconds, Random(os.getpid())
+    while True:
+        kind, tool, arguments = chance.choice(questions)
         began = time.perf_counter()
         given = answers.ask(tool, arguments)
         said = f"error: {kind}" if given.is_error else kind

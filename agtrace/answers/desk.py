@@ -218,8 +218,10 @@ class Answers:
 
     def _user_in(self, arguments: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
         """Take out whose sessions of a team's index are asked, which every tool takes there, and none elsewhere."""
+        if self._settings.asked is None:
+            return None, arguments
         user = arguments.get("user")
-        if self._settings.asked is None or not isinstance(user, str):
+        if not isinstance(user, str):
             return None, arguments
         return user, {name: value for name, value in arguments.items() if name != "user"}
 

@@ -19,6 +19,8 @@ from agtrace.commands.printing import leave_lines, print_json, print_lines
 from agtrace.text.numbers import counted, size
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agtrace_indexer.logs.progress import Progress
     from agtrace_indexer.run import Summary
 
@@ -72,6 +74,8 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
         print_json({**asdict(summary), "index": str(chosen.database)}, indent)
     else:
         print_lines(_lines(summary, roots))
+        if summary.files_changed and indent:
+            print_lines(_by_agent(chosen.database))
     return summary
 
 
@@ -162,6 +166,20 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     if unknown:
         kinds = counted(len(summary.unknown_record_types), "unknown type")
         yield f"{counted(unknown, 'record')} of {kinds} kept and searchable: `agtrace doctor` names them"
+
+
+def _by_agent(database: Path) -> Iterator[str]:
+    """Yield what the index has of each agent, and what wasn't read."""
+    from agtrace_indexer.index.opening import open_read_only
+    from agtrace_indexer.index.questions import upkeep
+
+    with closing(open_read_only(database)) as connection:
+        agents, unread = upkeep.providers(connection), upkeep.files_not_read(connection)
+    yield ", ".join(f"{agent.provider} {agent.sessions:,}" for agent in agents)
+    if starts := sum(agent.warmups for agent in agents):
+        yield f"{counted(starts, 'mere start')} of an agent aren't listed as sessions"
+    if others := [file for file in unread if file.status in ("empty", "unrecognized")]:
+        yield f"{counted(len(others), 'file')} are empty or no logs that agtrace knows: `agtrace doctor` names them"
 
 
 @contextmanager

@@ -147,7 +147,7 @@ provider = click.option("--provider", type=AgentName(), help=f"Only one agent: {
 
 _FILTERS = (
     limit,
-    click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
+    click.option("--until", metavar="TIME", help="Up to this time, written as for --since; a day is included."),
     click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
     project,
     provider,

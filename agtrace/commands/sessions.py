@@ -33,7 +33,7 @@ from agtrace.commands.printing import leave
     "--failures/--no-failures", "--failed/--not-failed", "has_failures", default=None,
     help="Only with failed tool calls, or without.",
 )  # fmt: skip
-@click.option("--commit", metavar="HASH|any", help="Only the one with this commit: a hash or its beginning; or any.")
+@click.option("--commit", metavar="HASH|TEXT|any", help="Only with this commit: its hash, or a text in its subject.")
 @click.option("--pr", metavar="NUMBER|URL|any", help="Only those of a pull request, or of any.")
 @click.option("--ids", "whole_ids", is_flag=True, help="Show ids in full, as the agents' own commands take them.")
 @every

@@ -20,7 +20,7 @@ from agtrace.commands.options import (
     session_ids,
     text_options,
 )
-from agtrace.commands.printing import leave
+from agtrace.commands.printing import leave, print_lines
 from agtrace.commands.selecting import Filters, selected
 from agtrace.commands.texts import print_text, text_asked
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _OF_CONVERSATION = {"tools": "--tools", "thinking": "--thinking", "everything": "--all", "no_pager": "--no-pager"}
 _OF_SESSION = {
     "level": "--level", "turns": "--turns", "turn_index": "--turn", "reasoning": "--reasoning",
-    "sections": "--sections", "fields": "--fields", **_OF_CONVERSATION,
+    "sections": "--sections", "failed": "--failed", "fields": "--fields", **_OF_CONVERSATION,
 }  # fmt: skip
 _OF_EVENT = {"around": "--around", "lines": "--lines", "mode": "--mode"}
 _WITHOUT_SECTIONS = ("level", "turns", "turn_index", "reasoning", "focus", *_OF_CONVERSATION)
@@ -68,6 +68,7 @@ class _Turns(Span):
     "--sections", metavar="NAME,NAME",
     help=f"Only these parts, in full: {', '.join(SECTIONS)}.",
 )  # fmt: skip
+@click.option("--failed", "--failures", is_flag=True, help="The same as --sections failures.")
 @click.option(
     "--around",
     type=click.IntRange(1, MOST_AROUND),
@@ -103,6 +104,8 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
         return
     _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace read ax://session/{session_id}`")
     check_fields(asked["fields"], as_json=as_json)
+    if asked.pop("failed"):
+        given, asked["sections"] = given - {"failed"} | {"sections"}, "failures"
     if "sections" in given:
         options = {**_OF_SESSION, "focus": "--focus"}
         _refuse(given, {name: options[name] for name in _WITHOUT_SECTIONS}, "can't be combined with --sections")
@@ -115,10 +118,14 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
 
 
 def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_json: bool) -> None:
-    """Print one event, or the events around it."""
+    """Print one event, a call with its result, or the events around it."""
     wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
     if asked["around"] is None:
-        print_text("get_event_details", wanted, as_json=as_json)
+        shown = print_text("get_event_details", wanted, as_json=as_json)
+        result = shown.value["data"].get("result_event")
+        if result is not None and not as_json and not any(text_asked(asked).values()):
+            print_lines(["", f"result, event {result}:"])
+            print_text("get_event_details", {"session_id": session_id, "event_index": result}, as_json=False)
         return
     found = ask("get_event_details", wanted | {"around": asked["around"]})
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agtrace.commands.asking import pages
 from agtrace.commands.printing import leave
+
+if TYPE_CHECKING:
+    from agtrace.shaping.shape import Answer
 
 
 def text_asked(asked: dict[str, Any]) -> dict[str, Any]:
@@ -17,8 +20,8 @@ def text_asked(asked: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> None:
-    """Print a text from this chunk to its end."""
+def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> Answer:
+    """Print a text from this chunk to its end; return the first chunk's answer."""
     following = pages(tool, wanted)
     answer = next(following)
 
@@ -32,3 +35,4 @@ def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> None:
         text_rest(answer.value, answer.next_calls)
 
     leave(answer.value, as_json, for_person)
+    return answer

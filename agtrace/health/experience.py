@@ -28,6 +28,7 @@ _AHEAD = 25
 _LONGEST = 160
 _SAME = 2 / 3
 """The share of a command's words that another one must have to try the same."""
+_VERSION = "0123456789."
 _ABSENT = re.compile(r"command not found|not recognized as")
 _MOST_MS = 30 * 60_000
 
@@ -136,7 +137,18 @@ def _tries_the_same(failed: Call, call: Call) -> bool:
     if command is None:
         return False
     wanted, given = _words(command_of(failed) or ""), _words(command)
-    return _what(call) == _what(failed) and len(wanted & given) >= _SAME * len(wanted)
+    if _what(call) == _what(failed):
+        return len(wanted & given) >= _SAME * len(wanted)
+    return _is_another_name(command_of(failed) or "", command)
+
+
+def _is_another_name(failed: str, command: str) -> bool:
+    """Whether a command is another one but for the name of its program, which has a version: `python`, `python3`."""
+    one, other = _main(failed), _main(command)
+    if one is None or other is None:
+        return False
+    (program, *rest), (another, *others) = unwrapped(one.words) or [""], unwrapped(other.words) or [""]
+    return bool(rest) and rest == others and program.rstrip(_VERSION) == another.rstrip(_VERSION) != ""
 
 
 def _words(command: str) -> set[str]:
@@ -173,7 +185,10 @@ def _difference(calls: Sequence[Call], place: int, solved: int) -> tuple[How | N
     failed, worked = calls[place], calls[solved]
     between = [call for call in calls[place + 1 : solved] if call.outcome is Outcome.OK]
     if command_of(failed) is None:
-        looked = [call for call in between if set(call.reads) & {*failed.writes, *failed.reads}]
+        files = {*failed.writes, *failed.reads}
+        if any(call.outcome is Outcome.OK and set(call.reads) & files for call in calls[:place]):
+            return None, None  # it had been looked at: looking once more isn't what was missing
+        looked = [call for call in between if set(call.reads) & files]
         return ("look", looked[0].tool) if looked else (None, None)
     if command_of(worked) != command_of(failed):
         return "instead", _shown(worked)

@@ -37,7 +37,11 @@ def doctor(found: dict[str, Any]) -> None:
         )
     heading("where it looked")
     for place in found["homes"]:
-        OUT.print(f"  {'found  ' if place['exists'] else 'absent '} {plain_line(place['path'])}", soft_wrap=True)
+        if place["exists"]:
+            OUT.print(f"  found   {plain_line(place['path'])}", soft_wrap=True)
+    absent = sum(not place["exists"] for place in found["homes"])
+    if absent:
+        OUT.print(f"  absent  {counted(absent, 'more place')} where agents keep logs: `--json` names them")
     for root in found["roots"]:
         if root not in {place["path"] for place in found["homes"]}:
             OUT.print(f"  given   {plain_line(root)}", soft_wrap=True)
@@ -117,7 +121,8 @@ def _look(look: dict[str, Any]) -> str:
 
 
 def _counts(agent: dict[str, Any]) -> str:
-    return f"{counted(agent['sessions'], 'session')} in {counted(agent['files'], 'file')}"
+    warmups = f" ({agent['warmups']:,} more are mere starts, which lists leave out)" if agent["warmups"] else ""
+    return f"{counted(agent['sessions'], 'session')} in {counted(agent['files'], 'file')}{warmups}"
 
 
 def _doctor_list(what: str, lines: list[str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.lessons import Lesson, Lessons
+from agtrace_schema.lessons import Lesson, Lessons, Unsolved
 
 from agtrace.health.experience import Experience, experiences
 from agtrace.health.history_reader import read_history
@@ -21,6 +21,8 @@ from agtrace.times import iso
 
 FEWEST_SESSIONS, FEWEST_TIMES = 2, 3
 """A lesson failed in so many sessions, or so often in one."""
+_UNSOLVED = 5
+"""The most failures without a fix that are named."""
 _AGREEING = 0.5
 """What works is what overcame at least this share of the failures that were overcome."""
 
@@ -50,25 +52,43 @@ def lessons(
         for session in failing
         for told in experiences(read_history(connection, session, now=now, prices=prices))
     ]
-    found, unsolved = learned(connection, cases)
+    found, again = learned(connection, cases)
     return Lessons(
         selection=selection.sentence(len(chosen)),
         sessions=len(chosen),
         lessons=found,
-        unsolved=unsolved,
+        unsolved=len(again),
+        worst_unsolved=[_unsolved(connection, alike) for alike in again[:_UNSOLVED]],
         made_at=iso(int(now * 1000)),
     )
 
 
-def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list[Lesson], int]:
-    """Return what these experiences teach, that of the most sessions first, and how many failures taught nothing."""
+def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list[Lesson], list[list[Case]]]:
+    """Return what these experiences teach, and the failures that taught nothing, those of the most sessions first."""
     groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.told.what, case.told.error].append(case)
-    again = [alike for alike in groups.values() if _is_enough(alike)]
-    found = [lesson for alike in again if (lesson := _lesson(connection, alike))]
+    found, unsolved = [], []
+    for alike in filter(_is_enough, groups.values()):
+        lesson = _lesson(connection, alike)
+        if lesson is None:
+            unsolved.append(alike)
+        else:
+            found.append(lesson)
     found.sort(key=lambda one: (-one.sessions, -one.times, one.what, one.error))
-    return found, len(again) - len(found)
+    unsolved.sort(key=lambda alike: (-len(_sessions(alike)), -len(alike), alike[0].told.what, alike[0].told.error))
+    return found, unsolved
+
+
+def _unsolved(connection: sqlite3.Connection, cases: Sequence[Case]) -> Unsolved:
+    newest = max(cases, key=lambda case: case.told.at)
+    return Unsolved(
+        what=newest.told.what,
+        error=newest.told.line,
+        times=len(cases),
+        sessions=len(_sessions(cases)),
+        failed=_reference(connection, newest.session, newest.told.failed_event),
+    )
 
 
 def _is_enough(cases: Sequence[Case]) -> bool:
@@ -142,7 +162,10 @@ def text(found: Lessons, place: Callable[[str], str] = str) -> str:
         lines.append(f"   failed {often(lesson)}, {_cost(lesson)}: {place(lesson.failed)}")
         lines.append(f"   worked: {place(lesson.succeeded)}")
     if found.unsolved:
-        lines += ["", f"{counted(found.unsolved, 'more failure')} came again and again, and nothing fixed them twice."]
+        lines += ["", f"{counted(found.unsolved, 'more failure')} came again and again, and nothing fixed them twice:"]
+        for one in found.worst_unsolved:
+            where = f"{counted(one.times, 'time')} in {counted(one.sessions, 'session')}: {place(one.failed)}"
+            lines.append(f"- `{one.what}`: “{one.error}”, {where}")
     elif not found.lessons:
         few = f"in {FEWEST_SESSIONS} sessions, or {FEWEST_TIMES} times in one"
         lines += ["", f"Nothing failed with the same error {few}."]

@@ -96,7 +96,7 @@ def _home(settings: Settings) -> Path:
 
 
 def _homes(settings: Settings) -> list[dict[str, Any]]:
-    return [{"path": path, "exists": os.path.isdir(path)} for path in home_roots(settings)]
+    return [{"path": path, "exists": os.path.exists(path)} for path in home_roots(settings)]
 
 
 def _soundness(settings: Settings, damage: Damage) -> dict[str, Any]:
@@ -132,6 +132,7 @@ def _agents(connection: sqlite3.Connection) -> list[dict[str, Any]]:
             "provider": found.provider,
             "files": found.files,
             "sessions": found.sessions,
+            "warmups": found.warmups,
             "versions": [
                 one_line(version, _HEAD_SHOWN)
                 for version in sorted(filter(None, (found.versions or "").split(",")), key=_version_key)

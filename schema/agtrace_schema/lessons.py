@@ -37,6 +37,18 @@ class Lesson(Model):
     """That of the call that worked."""
 
 
+class Unsolved(Model):
+    """A failure that came again and again, and that nothing is known to fix."""
+
+    what: str
+    """The program with its subcommand, or the tool."""
+    error: str
+    times: int
+    sessions: int
+    failed: str
+    """The newest one, as a reference (`ax://event/...`)."""
+
+
 class Lessons(Model):
     """The lessons of some sessions."""
 
@@ -47,4 +59,6 @@ class Lessons(Model):
     """Those of the most sessions first."""
     unsolved: int
     """Failures that came as often, and that nothing fixed in the same way twice."""
+    worst_unsolved: list[Unsolved]
+    """The first of them, that of the most sessions first."""
     made_at: str | None = None

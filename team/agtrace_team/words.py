@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from functools import cache, lru_cache
+from functools import lru_cache
 
 _HASH = 2654435761
 _DISTINCT, _HALF = 0xFFFF, 0x8000
@@ -81,10 +81,3 @@ def tsvector(found: Iterable[str]) -> str:
 def _quoted(stem: str) -> str:
     doubled = stem.replace("\\", "\\\\").replace("'", "''")
     return f"'{doubled}'"
-
-
-@cache
-def _memory() -> sqlite3.Connection:
-    memory = sqlite3.connect(":memory:", check_same_thread=False)
-    memory.executescript(_STEMS)
-    return memory

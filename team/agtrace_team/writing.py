@@ -9,7 +9,7 @@ import psycopg
 
 from agtrace_team.leaving import AS_THEY_ARE, Columns, Leaving, Row
 
-OWNED = (*AS_THEY_ARE, "event", "touched", "path", "block", "name_use", "ranked_event")
+OWNED = (*AS_THEY_ARE, "event", "touched", "block", "name_use", "ranked_event")
 """The tables with rows that are written anew with a session."""
 
 
@@ -56,6 +56,7 @@ class Writing:
         kept = dict(self._team.execute("SELECT event_index, id FROM event WHERE session_id = %s", (id,)).fetchall())
         for table in OWNED:
             self._team.execute(f"DELETE FROM {table} WHERE session_id = %s", (id,))
+        self._team.execute("DELETE FROM path WHERE owner = %s", (id,))
         return kept
 
     def _events(
@@ -82,7 +83,7 @@ class Writing:
         return ids
 
     def _touched(self, rows: Leaving, id: int) -> None:
-        sql = "INSERT INTO path (session_id, text) SELECT %s, unnest(%s::text[]) RETURNING text, id"
+        sql = "INSERT INTO path (owner, text) SELECT %s, unnest(%s::text[]) RETURNING text, id"
         texts = sorted({*rows.paths.values()})
         ids = dict(self._team.execute(sql, (id, texts)).fetchall()) if texts else {}
         place = ("event_index", "path_id")

@@ -178,7 +178,7 @@ def test_a_row_can_not_be_put_into_another_s_session(team: Team) -> None:
     for sql in (
         "INSERT INTO team.request VALUES (%s, 99, 'forged')",
         "INSERT INTO team.clue VALUES (%s, 0, 'remote', 'evil')",
-        "INSERT INTO team.path (session_id, text) VALUES (%s, 'x')",
+        "INSERT INTO team.path (owner, text) VALUES (%s, 'x')",
         "INSERT INTO team.kin VALUES (%s, 1)",
         "INSERT INTO team.name_use VALUES (%s, 1)",
     ):
@@ -203,15 +203,15 @@ def _asked(login: str, session: str) -> list[tuple[str, dict[str, Any]]]:
     return [
         *((tool, {"session_id": given}) for tool in _OF_A_SESSION for given in (session, short)),
         ("get_event_details", {"session_id": session, "event_index": 1}),
-        ("compare_sessions", {"session_a": session, "session_b": OF_TEAM}),
-        ("compare_sessions", {"session_a": OF_TEAM, "session_b": short}),
-        ("read_artifact", {"reference": f"ax://session/{session}"}),
-        ("read_artifact", {"reference": f"ax://session/{session}/event/1"}),
+        ("compare_sessions", {"id1": session, "id2": OF_TEAM}),
+        ("compare_sessions", {"id1": OF_TEAM, "id2": short}),
+        ("read_artifact", {"ref": f"ax://session/{session}"}),
+        ("read_artifact", {"ref": f"ax://session/{session}/event/1"}),
         ("count_events", {"group_by": "tool", "session_id": session}),
         ("list_sessions", {"project": WORD}),
         ("get_project_info", {"project": WORD}),
-        ("read_artifact", {"reference": f"ax://lessons/{WORD}"}),
-        ("read_artifact", {"reference": f"ax://why/{WORD}.py"}),
+        ("read_artifact", {"ref": f"ax://lessons/{WORD}"}),
+        ("read_artifact", {"ref": f"ax://why/{WORD}.py"}),
     ]  # fmt: skip
 
 

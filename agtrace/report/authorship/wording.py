@@ -72,7 +72,7 @@ def _session(session: WhySession) -> Iterator[str]:
     at = f"{session.at[:16].replace('T', ' ')} UTC" if session.at else ""
     facts = (session.id, session.title, session.project or "", AGENTS[session.provider].title, at)
     yield "  " + "  ".join(filter(None, facts))
-    if session.request:
+    if session.request and session.request != session.title:
         yield f"  turn {session.turn_index}: {session.request}"
     if session.event:
         yield f"  {session.tool}: {showing(session.event)}"

@@ -22,7 +22,7 @@ from agtrace.times import iso
 
 _ENDED = {
     "success": "the model had the last word",
-    "partial": "the model had the last word, after calls that failed or were stopped",
+    "partial": "the model had the last word; calls had failed on the way",
     "failed": "the last thing that happened failed",
     "no turns": "nobody asked for anything",
     "open call": "the last call has no result",

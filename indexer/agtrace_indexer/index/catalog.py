@@ -30,6 +30,7 @@ SELECT id, path, status, reason, provider, gone, stamp, size, read_to, lines, re
 """
 
 
+_SUMS_OF_SESSIONS = "SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0) FROM session"
 _SUMS_OF_FILES = """
 SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0),
   count(*) FILTER (WHERE status = 'unreadable' OR (status = 'log' AND stamp = '' AND NOT gone))
@@ -181,7 +182,7 @@ class Catalog:
     def totals(self) -> Totals:
         """Return totals over all sessions and files."""
         query = self.connection.execute
-        sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
+        sessions, events = query(_SUMS_OF_SESSIONS).fetchone()
         records, lines, files = query(_SUMS_OF_FILES).fetchone()
         return Totals(sessions, events, records, lines, files, dict(query(_UNKNOWN).fetchall()))
 

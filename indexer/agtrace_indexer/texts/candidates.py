@@ -5,8 +5,8 @@ This is the arithmetic; `index/questions/candidates.py` looks these words up in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES, words_of
 
@@ -27,14 +27,6 @@ class Narrowed(NamedTuple):
     """None if they don't."""
     final: bool
     """Whether a thorough look would find the same."""
-
-
-@runtime_checkable
-class Narrowing(Protocol):
-    """A connection to an engine that narrows blocks down in its own way."""
-
-    def narrowed(self, queries: Sequence[bytes]) -> Narrowed:
-        """Return the blocks that may contain all of some folded queries."""
 
 
 class Cut(NamedTuple):

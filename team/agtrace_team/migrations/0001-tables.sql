@@ -52,6 +52,9 @@ INSERT INTO meta VALUES ('built', '1');
 -- What whoever reads has to know (`agtrace_team.connection.TABLES`): a step that changes what rows mean raises it.
 INSERT INTO meta VALUES ('tables', '1');
 
+-- Nothing is kept fresh from here.
+CREATE VIEW root AS SELECT ''::text AS path WHERE false;
+
 CREATE SEQUENCE session_id;
 CREATE SEQUENCE event_id;
 CREATE SEQUENCE block_id;
@@ -294,11 +297,13 @@ CREATE TABLE request (
   PRIMARY KEY (session_id, event_index)
 );
 
+-- Paths are those of one session each, so that they show to those who see it. No other table that is joined with them
+-- has a column `owner`.
 CREATE TABLE path (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  session_id bigint NOT NULL REFERENCES session ON DELETE CASCADE,
+  owner bigint NOT NULL REFERENCES session ON DELETE CASCADE,
   text text COLLATE "C" NOT NULL,
-  UNIQUE (session_id, text)
+  UNIQUE (owner, text)
 );
 
 CREATE TABLE touched (

@@ -36,7 +36,7 @@ CREATE POLICY drop_own ON session FOR DELETE USING (person_id = (SELECT pusher()
 DO $$
 DECLARE owned text;
 BEGIN
-  FOREACH owned IN ARRAY ARRAY['turn', 'event', 'token_usage', 'block', 'kin', 'agent_start', 'naming', 'request', 'path',
+  FOREACH owned IN ARRAY ARRAY['turn', 'event', 'token_usage', 'block', 'kin', 'agent_start', 'naming', 'request',
     'touched', 'landmark', 'clue', 'model_usage', 'name_use', 'ranked_event']
   LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', owned);
@@ -60,6 +60,12 @@ BEGIN
   END LOOP;
 END $$;
 
+ALTER TABLE path ENABLE ROW LEVEL SECURITY;
+CREATE POLICY see ON path FOR SELECT USING (EXISTS (SELECT 1 FROM session s WHERE s.id = owner));
+CREATE POLICY put ON path FOR INSERT WITH CHECK (EXISTS (
+  SELECT 1 FROM session s WHERE s.id = owner AND s.person_id = (SELECT pusher())));
+CREATE POLICY drop_own ON path FOR DELETE USING (EXISTS (
+  SELECT 1 FROM session s WHERE s.id = owner AND s.person_id = (SELECT pusher())));
 ALTER TABLE name ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON name FOR SELECT USING (EXISTS (SELECT 1 FROM name_use u WHERE u.name_id = name.id));
 ALTER TABLE project ENABLE ROW LEVEL SECURITY;

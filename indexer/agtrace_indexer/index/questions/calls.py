@@ -36,7 +36,7 @@ ORDER BY e.outcome != :failed, shown LIMIT :most
 _TOOLS_THEN = f"""
 WITH used AS (
   SELECT n.text AS name, -count(*) AS rank, sum(e.outcome IS :failed) AS failed, min(e.event_index) AS first
-  FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {OWN_THEN} AND e.type = :call GROUP BY e.name_id)
+  FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {OWN_THEN} AND e.type = :call GROUP BY n.id)
 SELECT name, rank, failed, first, (SELECT count(*) FROM used) FROM used
 WHERE (rank, first) > (:rank, :first) ORDER BY rank, first LIMIT :most
 """

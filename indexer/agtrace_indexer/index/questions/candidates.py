@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import orjson
 
 from agtrace_indexer.index import checksum, vocabulary
+from agtrace_indexer.index.engines import Narrowing
 from agtrace_indexer.index.opening import Reading, is_damage
 from agtrace_indexer.index.questions.queries import value, values
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
-from agtrace_indexer.texts.candidates import Cut, Narrowed, Narrowing, Places, places, words_in_query
+from agtrace_indexer.texts.candidates import Cut, Narrowed, Places, places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
 
 _TOGETHER = 64

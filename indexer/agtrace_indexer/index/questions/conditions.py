@@ -31,9 +31,11 @@ coalesce((SELECT f.repository_id FROM repository_folder f WHERE f.project_id = s
 # A hash may be given in full and stored abbreviated, or the other way round.
 IS_COMMIT = """
 (l.kind = 'commit' AND (:commit = 'any' OR l.name >= :commit AND l.name < :commit || char(1114111)
-  OR substr(:commit, 1, length(l.name)) = l.name))
+  OR substr(:commit, 1, length(l.name)) = l.name
+  OR ltrim(lower(:commit), '0123456789abcdef') != '' AND instr(lower(l.detail), lower(:commit))))
 """
-"""The landmarks that are a commit, given its hash or the beginning of it, or any."""
+"""The landmarks that are a commit, given its hash or the beginning of it, or any; what can't be a hash is a text in its
+subject."""
 
 IS_PULL_REQUEST = "(l.kind = 'pull_request' AND :pr IN ('any', l.name, l.detail))"
 """Those that are about a pull request, given its number or address, or any."""

@@ -126,6 +126,13 @@ class Sessions(Protocol[Connection]):
         """Return how many events two sessions share: copied from one to the other, or by both from a third."""
 
 
+class People(Protocol[Connection]):
+    """The people whose sessions an index has."""
+
+    def people_of(self, connection: Connection, sessions: Sequence[int]) -> dict[int, str]:
+        """Return session -> who pushed it, for the sessions with these row ids; nothing for one's own index."""
+
+
 class Measures(Protocol[Connection]):
     """The figures by which lists of sessions are sorted."""
 
@@ -636,6 +643,7 @@ if TYPE_CHECKING:
         live,
         matches,
         measures,
+        people,
         projects,
         ranking,
         reports,
@@ -651,6 +659,7 @@ if TYPE_CHECKING:
     _sessions: Sessions[sqlite3.Connection] = sessions
     _counts: Counts[sqlite3.Connection] = counts
     _measures: Measures[sqlite3.Connection] = measures
+    _people: People[sqlite3.Connection] = people
     _turns: Turns[sqlite3.Connection] = turns
     _events: Events[sqlite3.Connection] = events
     _texts: Texts[sqlite3.Connection] = texts

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
-
-@runtime_checkable
-class OfPeople(Protocol):
-    """A connection to an index of several people."""
-
-    def people_of(self, sessions: Sequence[int]) -> dict[int, str]:
-        """Return session -> who pushed it."""
+from agtrace_indexer.index.engines import OfPeople
 
 
 def people_of(connection: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, str]:

@@ -194,7 +194,7 @@ class SessionFilters:
     """Compared with the `total_tokens` of a list; 0 means no restriction, as a session may have no figures."""
     has_failures: bool | None = None
     commit: str | None = None
-    """The hash of a commit that it made, or the beginning of one, in lower case; `any` for whichever."""
+    """The hash of a commit that it made, or the beginning of one, in lower case; a text in its subject; or `any`."""
     pr: str | None = None
     """The number or the address of a pull request that it created, merged, closed or is about; `any` for whichever."""
 

@@ -41,7 +41,7 @@ SELECT e.turn_index, n.text, count(*), sum(e.outcome IS :failed)
 FROM event e JOIN name n ON n.id = e.name_id
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.type = :call
   AND e.superseded_by IS NULL
-GROUP BY e.turn_index, e.name_id ORDER BY e.turn_index, min(e.event_index)
+GROUP BY e.turn_index, n.id ORDER BY e.turn_index, min(e.event_index)
 """
 
 _SPANS = """
@@ -56,13 +56,13 @@ SELECT turn_index, step_index, min(event_index), max(event_index), sum(type = :c
 FROM event
 WHERE session_id = :session AND event_index BETWEEN :first AND :last AND turn_index = :turn
   AND step_index > :behind AND superseded_by IS NULL
-GROUP BY step_index ORDER BY step_index
+GROUP BY turn_index, step_index ORDER BY step_index
 """
 
 _COUNTED_STEPS = f"""
 SELECT count(*) FROM (SELECT DISTINCT e.turn_index, e.step_index FROM event e
   JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
-  WHERE e.session_id = ? AND {COUNTED} AND e.step_index IS NOT NULL)
+  WHERE e.session_id = ? AND {COUNTED} AND e.step_index IS NOT NULL) steps
 """
 
 

@@ -15,13 +15,15 @@ _NOTIFICATION = TYPE_CODE[EventType.NOTIFICATION]
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 
 _TOTALS = """
-SELECT count(*), coalesce(sum(event_count), 0), (SELECT count(*) FROM file WHERE gone),
+SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0),
+  (SELECT count(*) FROM file WHERE gone),
   (SELECT count(*) FROM file WHERE status = 'forgotten')
 FROM session
 """
 
 _PROVIDERS = """
-SELECT s.provider, count(DISTINCT s.file_id), count(*), group_concat(DISTINCT s.version)
+SELECT s.provider, count(DISTINCT s.file_id), count(*) FILTER (WHERE s.kind != 'warmup'),
+  count(*) FILTER (WHERE s.kind = 'warmup'), group_concat(DISTINCT s.version)
 FROM session s GROUP BY s.provider ORDER BY s.provider
 """
 
@@ -53,9 +55,13 @@ ORDER BY f.path, e.line
 """
 
 _RECORD_TYPES = """
-SELECT t.type, f.provider, sum(t.count) AS count, count(*), f.path, t.first_line
-FROM record_type t JOIN file f ON f.id = t.file_id WHERE t.status = ?
-GROUP BY f.provider, t.type ORDER BY count DESC, t.type
+SELECT type, provider, sum(count) AS records, count(*), max(CASE WHEN number = 1 THEN path END),
+  max(CASE WHEN number = 1 THEN first_line END)
+FROM (
+  SELECT t.type, f.provider, t.count, f.path, t.first_line,
+    row_number() OVER (PARTITION BY f.provider, t.type ORDER BY f.id) AS number
+  FROM record_type t JOIN file f ON f.id = t.file_id WHERE t.status = ?) numbered
+GROUP BY provider, type ORDER BY records DESC, type
 """
 
 _HELD = f"""
@@ -82,6 +88,7 @@ class Totals(NamedTuple):
     """The totals of an index."""
 
     sessions: int
+    """Without warm-ups, as lists count them."""
     events: int
     archived_files: int
     forgotten_files: int
@@ -93,6 +100,9 @@ class ProviderTotals(NamedTuple):
     provider: str
     files: int
     sessions: int
+    """Without warm-ups, as lists count them."""
+    warmups: int
+    """What mere starts of the agent left."""
     versions: str | None
     """The versions that wrote the logs, separated by commas, in no particular order."""
 

@@ -1,0 +1,24 @@
+"""What the connection of another engine offers beyond the SQL that all engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from agtrace_indexer.texts.candidates import Narrowed
+
+
+@runtime_checkable
+class Narrowing(Protocol):
+    """A connection to an engine that narrows blocks down in its own way."""
+
+    def narrowed(self, queries: Sequence[bytes]) -> Narrowed:
+        """Return the blocks that may contain all of some folded queries."""
+
+
+@runtime_checkable
+class OfPeople(Protocol):
+    """A connection to an index of several people."""
+
+    def people_of(self, sessions: Sequence[int]) -> dict[int, str]:
+        """Return session -> who pushed it."""

@@ -1,0 +1,123 @@
+"""Every question of every topic is answered by both engines, and with as many rows."""
+
+from __future__ import annotations
+
+import inspect
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from agtrace_indexer.index.questions import engine, events, matches, sessions, turns
+from agtrace_indexer.index.questions.events import Snapshot
+from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.sessions import SessionFilters
+from agtrace_indexer.index.questions.usage import Among
+from agtrace_schema.events import EventType
+from agtrace_team.server import Server
+
+from tests.team.conftest import new_team
+
+TOPICS = tuple(
+    name.lower() for name, kind in vars(engine).items()
+    if getattr(kind, "_is_protocol", False) and kind.__module__ == engine.__name__
+)  # fmt: skip
+BIG = 1 << 60
+OTHERWISE = {
+    "upkeep.roots": "nothing is kept fresh from a team's index",
+    "upkeep.logs": "only logs with sessions are pushed",
+    "upkeep.files_not_read": "what isn't read isn't pushed",
+    "state.masked_by": "each machine masks by its own rules before it pushes",
+    "people.people_of": "one's own index is of one person",
+    "candidates.candidates": "the engines narrow blocks down in their own ways",
+    "candidates.candidates_of_all": "the engines narrow blocks down in their own ways",
+}
+"""Questions that are answered otherwise, and why."""
+
+
+def _questions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for topic in TOPICS:
+        module = import_module(f"agtrace_indexer.index.questions.{topic}")
+        for name, function in vars(module).items():
+            if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
+                yield f"{topic}.{name}", function
+
+
+QUESTIONS = dict(_questions())
+
+
+@pytest.fixture(scope="module")
+def connections(server: Server, samples: Path) -> Iterator[tuple[sqlite3.Connection, sqlite3.Connection]]:
+    team = new_team(server)
+    team.add("ann")
+    team.push(samples, "ann")
+    with closing(sqlite3.connect(samples)) as own, closing(team.connection("ann")) as other:
+        yield own, cast(sqlite3.Connection, other)
+
+
+def _values(connection: sqlite3.Connection) -> dict[str, Any]:
+    """An argument for each parameter, of the longest session."""
+    uid = connection.execute("SELECT uid FROM session ORDER BY event_count DESC, uid LIMIT 1").fetchone()[0]
+    session = sessions.with_id(connection, uid)
+    assert session is not None
+    row, span = session.id, matches.Span(0, BIG)
+    of_session = matches.blocks_of_session(connection, row)
+    all_turns = turns.several(connection, row, range(3))
+    of_turn = turns.Span(0, all_turns[0].first_event, all_turns[0].last_event)
+    step = turns.steps(connection, row, of_turn, -1)[0]
+    folder = connection.execute("SELECT id FROM project ORDER BY hash LIMIT 1").fetchone()[0]
+    return {
+        "after": 0, "among": Among("all", sessions=(row,)), "api_errors": ["api_error"], "before": 99,
+        "beginning": False,
+        "block": of_session[0], "blocks": [of_session[0].id], "by": "tool", "calls": [1, 2, 3], "commit": "any",
+        "connection": connection, "event_index": 3, "events": [events.one(connection, row, 3)], "file": session.file_id,
+        "file_row": session.file_id, "files": [session.file_id], "from_event": 0, "from_turn": 0, "ids": [row],
+        "indices": [0, 1, 2], "kind": "main", "last_event": 99, "measure": "edits", "most": 5, "name": "store.py",
+        "newest": BIG, "newest_event": BIG, "newest_first": True, "numbers": None, "oldest_first": False, "one": row,
+        "other": row, "path": "store.py", "pr": "any", "prefix": uid[:4], "project": folder, "provider": None,
+        "queries": [b"error", b"the"], "query": b"error", "repositories": [folder], "repository": folder, "row": row,
+        "session": session, "session_row": row, "session_rows": [row], "sessions": [row], "since": 0, "snapshot": BIG,
+        "span": span, "status": "unknown", "step": step, "steps": [(0, 0)], "then": Snapshot(99, BIG), "thorough": True,
+        "tool": "Bash", "turn_index": 0, "turns": all_turns, "type": EventType.MESSAGE, "types": [EventType.MESSAGE],
+        "uid": uid, "until": BIG, "word": "error", "words": ["error"],
+    }  # fmt: skip
+
+
+def _asked(question: str, connection: sqlite3.Connection) -> Any:
+    values, function = _values(connection), QUESTIONS[question]
+    given = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind = str(parameter.annotation)
+        if name == "filters":
+            given[name] = SessionFilters() if kind == "SessionFilters" else EventFilters()
+        elif name == "behind":
+            given[name] = None if "tuple" in kind else -1
+        elif name == "span" and question.startswith("turns."):
+            given[name] = turns.Span(0, 0, 99)
+        elif name == "turns" and "tuple" in kind:
+            given[name] = [(values["row"], 0)]
+        elif name == "block" and kind == "int":
+            given[name] = values["block"].id
+        elif name == "among" and "Collection" in kind:
+            given[name] = [values["block"].id]
+        elif name == "by" and question == "counts.tokens":
+            given[name] = "model"
+        else:
+            given[name] = values[name]
+    found = function(**given)
+    return list(found) if isinstance(found, Iterator) else found
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_has_as_many_rows_in_both(
+    question: str, connections: tuple[sqlite3.Connection, sqlite3.Connection]
+) -> None:
+    own, team = (_asked(question, connection) for connection in connections)
+    if question in OTHERWISE:
+        return
+    assert type(own) is type(team)
+    if isinstance(own, (list, dict, set)):
+        assert len(own) == len(team)
