@@ -13,9 +13,8 @@ from agtrace_schema.status import Configuration, Health, IndexHealth, TelemetryH
 
 from agtrace.answers.metrics import Metrics
 from agtrace.answers.telemetry import store
-from agtrace.index.chosen import bytes_on_disk
+from agtrace.index.chosen import bytes_on_disk, index_of
 from agtrace.index.freshness import Freshness
-from agtrace.index.reader import Index
 from agtrace.index.trouble import as_sentence
 from agtrace.problems import IndexUnavailable, SettingError
 from agtrace.sessions.prices import load as load_prices
@@ -36,7 +35,7 @@ def look(loaded: Loaded, *, refresh_seconds: float = 10) -> Health:
         problem = None
     except SettingError as error:
         problem = str(error)
-    index = Index(settings)
+    index = index_of(settings)
     freshness = with_damage(index.refresh(refresh_seconds), index.soundness.damage(seconds=None))
     with index.reader() as reader:
         return health(reader.connection, loaded, freshness, problem=problem)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,16 @@ import click
 from agtrace.commands.asking import refreshed, with_index
 from agtrace.commands.errors import USAGE, fail, tell
 from agtrace.commands.options import plain_json
-from agtrace.commands.printing import leave_lines
+from agtrace.commands.printing import leave_lines, print_lines
 
 if TYPE_CHECKING:
     from agtrace_team.push import Pushed
 
+    from agtrace.settings.model import Settings
+
 _REFRESH_SECONDS = 10
+_ABOUT = 100
+"""Characters of what a session is about."""
 
 
 @click.command()
@@ -52,6 +57,22 @@ def push(dry_run: bool, url: str | None, as_json: bool) -> None:
         done, unknown = send(settings, to, shared, dry=dry_run, report=note)
     told = {**asdict(done), "masked": dict(done.masked), "unknown_projects": unknown, "dry_run": dry_run}
     leave_lines(told, as_json, _lines(done, unknown, dry=dry_run))
+    if dry_run and not as_json:
+        print_lines(_sessions(settings, (*done.new, *done.changed)))
+
+
+def _sessions(settings: Settings, uids: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each session that would go: its id, and what it is about."""
+    from agtrace_indexer.index.opening import open_read_only
+    from agtrace_indexer.index.questions import sessions
+
+    from agtrace.render.terminal import plain_line
+
+    with closing(open_read_only(settings.database)) as index:
+        for uid in uids:
+            session = sessions.with_id(index, uid)
+            if session is not None:
+                yield f"  {uid}  {plain_line((session.title or session.snippet or '')[:_ABOUT])}"
 
 
 def _lines(done: Pushed, unknown: list[str], *, dry: bool) -> Iterator[str]:
@@ -76,5 +97,3 @@ def _lines(done: Pushed, unknown: list[str], *, dry: bool) -> Iterator[str]:
         yield f"{len(done.removed):,} {would} removed there: forgotten here, or no longer shared"
     for name in unknown:
         yield f"no project here is called {name!r} any more: agtrace team unshare {name!r}"
-    if dry:
-        yield from (f"  {uid}" for uid in (*done.new, *done.changed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -192,6 +193,39 @@ def tend(every: int | None, url: str | None) -> None:
             if every is None:
                 return
             time.sleep(every)
+
+
+@team.command(short_help="Start a server to try it with.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--stop", is_flag=True, help="Stop the server in that folder.")
+def trial(folder: Path, stop: bool) -> None:
+    """Start a PostgreSQL server in a new folder, with a team's database in it, to try all of this on one machine.
+
+    It takes PostgreSQL's programs (Debian: postgresql) and no root. It listens on a socket in the folder and nowhere
+    else, and lets in whoever can open that socket, as any login: never keep anything in it that others mustn't see.
+    """
+    from agtrace.upkeep.pushing import needs_team
+
+    needs_team()
+    from agtrace_team.server import Server
+
+    server = Server(folder.absolute())
+    if stop:
+        server.stop()
+        leave_lines({}, False, ["stopped; delete the folder to remove everything"])
+        return
+    server.start()
+    from agtrace_team.connection import connect
+    from agtrace_team.migrations import migrate as apply
+
+    with closing(connect(server.url("postgres"))) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = 'agtrace'").fetchone() is None:
+            connection.execute("CREATE DATABASE agtrace")
+    with closing(connect(server.url("agtrace"))) as connection:
+        apply(connection)
+    owner, person = server.url("agtrace"), server.url("agtrace", "LOGIN")
+    lines = [f"owner:   {owner}", f"people:  {person}", f"next:    agtrace team add ann --url '{owner}'"]
+    leave_lines({}, False, lines)
 
 
 @contextmanager

@@ -30,6 +30,11 @@ def use_command_line(config: Path | None, values: Mapping[str, str]) -> None:
     _CommandLine.values = {**_CommandLine.values, **values}
 
 
+def forget_command_line() -> None:
+    """Take away what the command line has set: for another command in the same process."""
+    _CommandLine.config, _CommandLine.values = None, {}
+
+
 def command_line() -> Mapping[str, str]:
     """Return the settings of the command line, by key."""
     return _CommandLine.values

@@ -20,6 +20,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from agtrace.problems import SettingError
 from agtrace.settings import (
     ABSOLUTE_MAX_BYTES,
     LARGEST_CURSOR_TTL,
@@ -395,7 +396,9 @@ class Settings(Values):
 
     @property
     def asked(self) -> str | None:
-        """The URL of the team's index that is asked; None for one's own."""
+        """The URL of the team's index that is asked; None for one's own. Raises `SettingError` if there is no URL."""
+        if self.index == "team" and self.team is None:
+            raise SettingError("the setting index is team, but the setting team (AGTRACE_TEAM) names no database")
         return self.team if self.index == "team" else self.index
 
     @property

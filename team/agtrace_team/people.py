@@ -39,10 +39,8 @@ def add(connection: psycopg.Connection[Any], login: str, shown: str, password: s
 
 
 def remove(connection: psycopg.Connection[Any], login: str) -> int:
-    """Remove a person with all that they pushed; the login stays, without rights. Return how many sessions went."""
+    """Remove a person with all that they pushed; the login stays, and sees nothing. Return how many sessions went."""
     with connection.transaction():
-        role = sql.Identifier(login)
-        connection.execute(sql.SQL("REVOKE agtrace_read, agtrace_push FROM {}").format(role))
         of_person = "(SELECT id FROM team.person WHERE login = %s)"
         gone = connection.execute(f"DELETE FROM team.session WHERE person_id = {of_person}", (login,)).rowcount
         for table in ("project", "repository_name"):

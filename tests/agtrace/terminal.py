@@ -17,6 +17,7 @@ import agtrace.render.terminal  # its console keeps the width that COLUMNS has w
 from agtrace.commands import group
 from agtrace.commands.asking import answers
 from agtrace.settings import load
+from agtrace.settings.environment import forget_command_line
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -55,8 +56,10 @@ def agtrace_here(*arguments: str | Path, **environment: str) -> Said:
     """
     assert arguments[:1] != ("index",)
     answers.cache_clear()
+    forget_command_line()
     environment = {"COLUMNS": "160", **environment}
     run = CliRunner().invoke(group.agtrace, list(map(str, arguments)), prog_name="agtrace", env=environment)
+    forget_command_line()
     assert run.exception is None or isinstance(run.exception, SystemExit), run.exception
     assert not CONTROLS.search(run.output), run.output
     return Said(run.exit_code, run.stdout, run.stderr)

@@ -110,7 +110,7 @@ CREATE POLICY put ON push FOR INSERT WITH CHECK (
   machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT pusher())));
 ALTER TABLE asked ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON asked FOR SELECT USING (login = session_user);
-CREATE POLICY put ON asked FOR INSERT WITH CHECK (login = session_user);
+CREATE POLICY put ON asked FOR INSERT WITH CHECK (login = session_user AND (SELECT me()) IS NOT NULL);
 ALTER TABLE may_read ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON may_read FOR SELECT USING (person_id = (SELECT me()));
 
@@ -125,6 +125,14 @@ CREATE FUNCTION events_with(stems tsquery) RETURNS SETOF bigint STABLE SECURITY 
   WITH found AS MATERIALIZED (SELECT r.id, r.session_id FROM team.ranked_event r WHERE r.stems @@ events_with.stems)
   SELECT found.id FROM found WHERE found.session_id IN (SELECT team.visible()) $$;
 
+-- Raises an error for who may not push: a role of the cluster says that only for all of its databases.
+CREATE FUNCTION pushing() RETURNS void STABLE LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  IF team.pusher() IS NULL THEN
+    RAISE EXCEPTION 'this login may not push' USING ERRCODE = 'insufficient_privilege';
+  END IF;
+END $$;
+
 -- Row ids are given out in runs, so that rows keep the order that they have in the index that they come from.
 CREATE FUNCTION reserve(kind text, number bigint) RETURNS bigint VOLATILE SECURITY DEFINER LANGUAGE plpgsql
   SET search_path = pg_catalog AS $$
@@ -133,6 +141,7 @@ DECLARE
     WHEN 'block' THEN 'team.block_id' END;
   first bigint;
 BEGIN
+  PERFORM team.pushing();
   PERFORM pg_advisory_xact_lock(hashtext('team.reserve'));
   first := nextval(sequence);
   PERFORM setval(sequence, first + number - 1) WHERE number > 1;
@@ -143,6 +152,7 @@ END $$;
 CREATE FUNCTION names(texts text[]) RETURNS TABLE (id bigint, text text) VOLATILE SECURITY DEFINER LANGUAGE plpgsql
   SET search_path = pg_catalog AS $$
 BEGIN
+  PERFORM team.pushing();
   INSERT INTO team.name (text) SELECT DISTINCT t COLLATE "C" FROM unnest(texts) t ORDER BY 1 ON CONFLICT DO NOTHING;
   RETURN QUERY SELECT n.id, n.text FROM team.name n WHERE n.text = ANY (texts) FOR KEY SHARE;
 END $$;
@@ -150,7 +160,8 @@ END $$;
 -- Whether another person has pushed a session of this id. It tells a pusher that an id exists that they know already.
 CREATE FUNCTION uid_is_taken(wanted text) RETURNS boolean STABLE SECURITY DEFINER LANGUAGE sql
   SET search_path = pg_catalog
-  AS $$ SELECT EXISTS (SELECT 1 FROM team.session s WHERE s.uid = wanted AND s.person_id IS DISTINCT FROM team.me()) $$;
+  AS $$ SELECT team.pusher() IS NOT NULL AND EXISTS (
+    SELECT 1 FROM team.session s WHERE s.uid = wanted AND s.person_id IS DISTINCT FROM team.me()) $$;
 
 -- The repository of one's own folders: that of the same remote, whoever has it; else one of their own. Its number is
 -- that of its first folder, as in an index.

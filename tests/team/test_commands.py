@@ -1,0 +1,112 @@
+"""The commands of a team, as its owner and its people type them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agtrace_team.connection import connect
+from agtrace_team.server import Server
+
+from tests.agtrace.asking import claude_log
+from tests.agtrace.terminal import Said, agtrace, agtrace_here
+from tests.team.teams import Team
+
+SESSION = "a1111111-13ae-41a6-a6df-f287e0552835"
+
+
+@pytest.fixture
+def team(server: Server) -> Iterator[Team]:
+    """A bare database, in which nobody has made any table yet."""
+    with connect(server.url("postgres")) as connection:
+        connection.execute("DROP DATABASE IF EXISTS commands WITH (FORCE)")
+        connection.execute("CREATE DATABASE commands")
+    yield Team(server, "commands")
+
+
+@pytest.fixture
+def home(own_home: Path) -> Path:
+    """The home of somebody with one session, indexed."""
+    log = claude_log(own_home / ".claude", SESSION)
+    log.prompt("Mend the tide table.")
+    log.call("Bash", {"command": "export KEY=sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"}, "done")
+    log.say("It is mended.")
+    assert agtrace("index").code == 0
+    return own_home
+
+
+def _as(team: Team, login: str, *command: str) -> Said:
+    return agtrace_here(*command, AGTRACE_TEAM=team.url(login))
+
+
+def test_from_an_empty_database_to_a_colleague_s_answer(team: Team, home: Path) -> None:
+    assert "init" in _as(team, "ann", "push").err or "nothing is shared" in _as(team, "ann", "push").err
+    assert "0001-tables" in _as(team, "postgres", "team", "init").out
+    assert "there already" in _as(team, "postgres", "team", "init").out
+    assert _as(team, "postgres", "team", "add", "ann", "--name", "Ann Lee").out == "ann may read and push\n"
+    assert _as(team, "postgres", "team", "add", "eve", "--read-only").out == "eve may read\n"
+
+    assert "nothing is shared" in _as(team, "ann", "team", "share").out
+    assert _as(team, "ann", "team", "share", "tidepool", "--with", "team").out == "tidepool  team\n"
+    dry = _as(team, "ann", "push", "--dry-run")
+    assert "1 new session" in dry.out and SESSION in dry.out and "Mend the tide table." in dry.out
+    assert "1 stripe-key" in dry.out
+    assert "1 new session" in _as(team, "ann", "push").out
+    assert "1 are there already" in _as(team, "ann", "push").out
+
+    found = _as(team, "eve", "--index", "team", "sessions", "--json").json()["data"]["sessions"]
+    assert [(one["id"], one["user"]) for one in found] == [(SESSION[:8], "Ann Lee")]
+    assert _as(team, "eve", "--index", "team", "--user", "ann", "sessions", "--json").json()["data"]["sessions"]
+    assert "nobody of the team is called zoe" in _as(team, "eve", "--index", "team", "--user", "zoe", "sessions").err
+    assert "may only read" in _as(team, "eve", "push").err
+    assert "sk_live_" not in _as(team, "eve", "--index", "team", "show", f"{SESSION}:1").out
+    assert _as(team, "eve", "--index", "team", "health", "--json").json()["index"]["sessions"] == 1
+
+    status = _as(team, "postgres", "team", "status", "--json").json()
+    assert [(one["login"], one["sessions"]) for one in status["people"]] == [("ann", 1), ("eve", 0)]
+    assert status["asked_today"]["list_sessions"] >= 2 and status["waiting"] == []
+    assert "pages taken up" in _as(team, "postgres", "team", "tend").out
+
+
+def test_what_is_no_longer_shared_and_who_is_no_longer_there_goes(team: Team, home: Path) -> None:
+    _as(team, "postgres", "team", "init")
+    for login in ("ann", "eve"):
+        _as(team, "postgres", "team", "add", login)
+    _as(team, "ann", "team", "share", "tidepool", "--with", "project")
+    _as(team, "ann", "push")
+    sessions = ("--index", "team", "sessions", "--json")
+    assert _as(team, "eve", *sessions).json()["data"]["sessions"] == []
+    assert _as(team, "postgres", "team", "grant", "eve", "tidepool").out == "eve may read tidepool\n"
+    assert len(_as(team, "eve", *sessions).json()["data"]["sessions"]) == 1
+    _as(team, "postgres", "team", "grant", "eve", "tidepool", "--take-back")
+    assert _as(team, "eve", *sessions).json()["data"]["sessions"] == []
+    assert "nobody has pushed" in _as(team, "postgres", "team", "grant", "eve", "nothing-of-the-kind").err
+
+    assert _as(team, "ann", "team", "unshare", "tidepool").code == 0
+    assert "1 were removed there" in _as(team, "ann", "push").out
+    assert "isn't shared" in _as(team, "ann", "team", "unshare", "tidepool").err
+    _as(team, "ann", "team", "share", "tidepool")
+    _as(team, "ann", "push")
+    assert "nothing was removed" in _as(team, "postgres", "team", "remove", "ann").err
+    assert _as(team, "postgres", "team", "remove", "ann", "--yes").out == "ann is gone, with 1 sessions\n"
+    assert "nobody of the team" in _as(team, "ann", "push").err
+
+
+def test_a_project_that_is_unknown_or_a_list_that_was_damaged_is_said_to_be(team: Team, home: Path) -> None:
+    assert "no project" in _as(team, "ann", "team", "share", "nothing-of-the-kind").err.lower()
+    shared = Path(os.environ["AGTRACE_DATA_DIR"]) / "sharing.json"
+    shared.write_text(json.dumps({"machine": "m", "projects": {"tidepool": "everybody"}}))
+    said = _as(team, "ann", "push")
+    assert said.code == 2 and "can't be used" in said.err and "self, project or team" in said.err
+
+
+def test_without_a_url_it_is_said_what_is_missing(home: Path) -> None:
+    for command in (("push",), ("team", "status"), ("team", "init")):
+        assert "AGTRACE_TEAM" in agtrace_here(*command).err
+    said = agtrace_here("--index", "mysql://x/y", "sessions")
+    assert said.code == 2 and "index" in said.err
+    said = agtrace_here("--index", "team", "sessions")
+    assert said.code != 0 and "team" in said.err
