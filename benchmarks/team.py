@@ -23,7 +23,7 @@ from typing import Any
 
 from agtrace_indexer.redact import redact, use
 from agtrace_indexer.run import index
-from agtrace_team import migrations, people
+from agtrace_team import people
 from agtrace_team.connection import connect
 from agtrace_team.push import Audience, Push, chosen
 from agtrace_team.server import Server
@@ -78,10 +78,8 @@ def _blocks(folder: Path, wanted: argparse.Namespace) -> Iterator[str]:
     server = Server(folder / "server")
     server.start()
     try:
-        with connect(server.url("postgres")) as connection:
-            connection.execute("CREATE DATABASE team")
+        server.make("team")
         with connect(server.url("team")) as owner:
-            migrations.migrate(owner)
             for login in ("ann", *(f"pusher{number}" for number in range(wanted.pushers))):
                 people.add(owner, login, login, None, push=True)
         yield _pushed(database, server)

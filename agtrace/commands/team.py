@@ -215,14 +215,7 @@ def trial(folder: Path, stop: bool) -> None:
         leave_lines({}, False, ["stopped; delete the folder to remove everything"])
         return
     server.start()
-    from agtrace_team.connection import connect
-    from agtrace_team.migrations import migrate as apply
-
-    with closing(connect(server.url("postgres"))) as connection:
-        if connection.execute("SELECT 1 FROM pg_database WHERE datname = 'agtrace'").fetchone() is None:
-            connection.execute("CREATE DATABASE agtrace")
-    with closing(connect(server.url("agtrace"))) as connection:
-        apply(connection)
+    server.make("agtrace")
     owner, person = server.url("agtrace"), server.url("agtrace", "LOGIN")
     lines = [f"owner:   {owner}", f"people:  {person}", f"next:    agtrace team add ann --url '{owner}'"]
     leave_lines({}, False, lines)

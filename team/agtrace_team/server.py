@@ -10,6 +10,10 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from psycopg import sql
+
+from agtrace_team.connection import connect
+from agtrace_team.migrations import migrate
 from agtrace_team.problems import NoServer
 
 _PLACES = ("/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt", "/usr/pgsql")
@@ -54,6 +58,15 @@ class Server:
         off = "" if self._durable else " -c fsync=off -c full_page_writes=off -c synchronous_commit=off"
         options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c max_connections=200{off}"
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-w", "-o", options, "start")
+
+    def make(self, database: str) -> None:
+        """Make a team's database, if there is none of that name."""
+        with connect(self.url("postgres")) as connection:
+            there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (database,)).fetchone()
+            if there is None:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+        with connect(self.url(database)) as connection:
+            migrate(connection)
 
     def stop(self, how: str = "fast") -> None:
         """Stop it: `fast` ends connections, `immediate` dies as by a crash."""

@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from agtrace_team import migrations
 from agtrace_team.connection import connect
 from agtrace_team.problems import NoServer
 from agtrace_team.server import Server
@@ -36,10 +35,7 @@ def server() -> Iterator[Server]:
             if os.environ.get(NEEDED):
                 raise
             pytest.skip(f"no team can be tried: {error}")
-        with connect(found.url("postgres")) as connection:
-            connection.execute("CREATE DATABASE made")
-        with connect(found.url("made")) as connection:
-            migrations.migrate(connection)
+        found.make("made")
         yield found
         found.stop("immediate")
     finally:

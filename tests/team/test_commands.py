@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,3 +111,16 @@ def test_without_a_url_it_is_said_what_is_missing(home: Path) -> None:
     assert said.code == 2 and "index" in said.err
     said = agtrace_here("--index", "team", "sessions")
     assert said.code != 0 and "team" in said.err
+
+
+def test_a_trial_is_started_and_stopped_in_a_folder(server: Server) -> None:
+    with tempfile.TemporaryDirectory(prefix="agtrace-pg-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        place = f"{folder}/trial"
+        said = agtrace("team", "trial", place)
+        assert said.code == 0, said
+        owner = said.out.split()[1]
+        assert agtrace("team", "add", "ann", "--url", owner).out == "ann may read and push\n"
+        assert agtrace("team", "status", "--url", owner).out.startswith("0 sessions")
+        assert "stopped" in agtrace("team", "trial", place, "--stop").out
+        assert "can't be reached" in agtrace("team", "status", "--url", owner).err

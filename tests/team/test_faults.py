@@ -97,10 +97,7 @@ def own_server(server: Server) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="agtrace-pg-", ignore_cleanup_errors=True) as folder:
         found = Server(Path(folder))
         found.start()
-        with connect(found.url("postgres")) as connection:
-            connection.execute("CREATE DATABASE made")
-        with connect(found.url("made")) as connection:
-            migrations.migrate(connection)
+        found.make("made")
         yield found
         found.stop("immediate")
 
