@@ -73,6 +73,15 @@ def running(
     return Running(tuple(found), tuple(recent), asked_before, problem)
 
 
+def asks(connection: sqlite3.Connection, session: Session, last_at: int, now: int) -> bool:
+    """Whether a session has asked the human something within a day, and nothing has happened since.
+
+    Times are milliseconds since 1970 UTC; `last_at` is when something happened last.
+    """
+    recent = now - last_at < DAY_MS and not session.gone and session.kind != "subagent"
+    return recent and doing(connection, session, last_at, now).waits in _ASKED
+
+
 def _running(
     connection: sqlite3.Connection, session: Session, names: dict[int, str], prices: PriceTable, last_at: int, now: int
 ) -> RunningSession:

@@ -281,6 +281,17 @@ def test_within_says_how_long_ago_a_running_session_was_active(own_home: Path) -
     assert agtrace_here("watch", "--within", "soon").code == 2
 
 
+def test_a_question_is_shown_for_a_day_though_its_session_does_nothing(own_home: Path) -> None:
+    asks, answered, old = (Claude(own_home, number, ago=ago) for number, ago in ((1, 7200), (2, 7200), (3, 2 * 86_400)))
+    for log, said in ((asks, "Shall I drop the table, or keep it?"), (answered, "Done."), (old, "Which of the two?")):
+        log.asked("Mend the tide table.")
+        log.says(said)
+    text = agtrace_here("watch", "--once").out
+    assert "no session is running, 1 waiting for you" in text
+    assert "Shall I drop the table" in text and "Done." not in text and "Which of the two?" not in text
+    assert max(map(len, agtrace("watch", "--once", COLUMNS="").out.splitlines())) < 200
+
+
 # -- a real terminal -------------------------------------------------------------------------------
 
 

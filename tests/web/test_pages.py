@@ -15,6 +15,7 @@ import pytest
 from agtrace.answers.desk import Answers
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import claude_log
+from tests.agtrace.live_logs import Claude
 from tests.web.opening import AGTRACE, Site, opened, until
 
 LARGE = "d41f7a52"
@@ -80,6 +81,16 @@ def test_by_default_the_session_in_which_something_happened_last_comes_first(sit
     page = site.page("/")
     assert f'data-id="{ids(page)[0]}"' in site.page("/s/last") and len(ids(page)) > 10
     assert sorted(ids(page)) == sorted(ids(site.page("/?sort=oldest")))
+
+
+def test_a_session_that_asked_something_says_so_in_the_list(own_home: Path, compiled_rules: Path) -> None:
+    for number, said in ((1, "Shall I drop the table, or keep it?"), (2, "Done.")):
+        log = Claude(own_home, number, ago=7200)
+        log.asked(f"Mend table {number}.")
+        log.says(said)
+    with opened(own_home, compiled_rules) as site:
+        rows = dict(re.findall(r'<tr role="row" data-id="(\w+)">(.*?)</tr>', site.page("/"), re.DOTALL))
+    assert ["asks you" in rows[f"{number:08x}"] for number in (1, 2)] == [True, False]
 
 
 def test_pages_of_a_list_are_disjoint_and_complete(own_home: Path, compiled_rules: Path) -> None:

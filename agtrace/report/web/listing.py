@@ -57,6 +57,8 @@ class Listed(NamedTuple):
     failures: int
     behind: str | None
     """Where the next page begins; None if this is the last one."""
+    rows_at: list[tuple[int, str]]
+    """Row id and shown id of each session."""
 
 
 class Bar(NamedTuple):
@@ -94,7 +96,8 @@ def listed(
     )  # fmt: skip
     rows: Any = fit_for_the_page([_row(item) for item in page.items])
     following = Behind(page.places[-1], snapshot).written if page.more else None
-    return Listed(rows, page.total, page.failures, following)
+    rows_at = [(place.row, item.id) for place, item in zip(page.places, page.items, strict=True)]
+    return Listed(rows, page.total, page.failures, following, rows_at)
 
 
 def _row(item: SessionItem) -> dict[str, Any]:

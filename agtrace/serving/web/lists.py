@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from agtrace_indexer.index.questions import sessions
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agtrace.answers.running import DAY_MS, asks
 from agtrace.report.web import listing
 from agtrace.report.wording import AGENTS
 from agtrace.serving.web.answering import Answering
 from agtrace.serving.web.asked import PERIODS, Asked, behind
 from agtrace.sessions.projects import labels
+from agtrace.settings.limits import limits
 from agtrace.tools.tool import Context
 
 _FOUND = 20
@@ -85,7 +88,22 @@ def _listed(context: Context, request: Request) -> dict[str, Any]:
     page = listing.listed(
         context.connection, asked.filters(context), asked.order, behind(request.query_params), context.prices
     )
-    return {"listed": page, "sorts": listing.SORTS, **_choices(context, asked)}
+    shown = {"listed": page, "sorts": listing.SORTS, "asking": _asking(context, page)}
+    return {**shown, **_choices(context, asked)}
+
+
+def _asking(context: Context, page: listing.Listed) -> set[str]:
+    """Return the ids of the sessions of a page that have asked the human something, as their logs here show."""
+    if limits().settings.asked is not None:
+        return set()  # the logs of a team's index are on other machines
+    now, found = round(1000 * context.now), set()
+    ends = sessions.ends(context.connection, (row for row, _ in page.rows_at))
+    for row, id in page.rows_at:
+        if now - ends.get(row, 0) < DAY_MS:
+            (session,) = sessions.in_rows(context.connection, [row])
+            if asks(context.connection, session, ends[row], now):
+                found.add(id)
+    return found
 
 
 def _choices(context: Context, asked: Asked) -> dict[str, Any]:
