@@ -55,12 +55,13 @@ _MOST_PROJECT = 20
 _WIDEST = {
     "session": 14, "agent": max(map(len, map(_agent, AGENTS))), "started": 10, "turns": 5, "tools": 5, "failed": 6,
     "tokens": 6, "cost": 9, "last": 4,
-    "project": _MOST_PROJECT, "lasted": 11, "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5,
+    "project": _MOST_PROJECT, "lasted": 11, "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5, "files": 5,
 }  # fmt: skip
 _WIDEST_OF_PROJECTS = {"last": 16, "sessions": 8, "failed": 6, "tokens": 6, "cost": 9}
 _COLUMN_OF = {
     "failed_calls": "failed", "failure_run": "run", "output_tokens": "output", "total_tokens": "tokens", "cost": "cost",
     "tool_calls": "tools", "turns": "turns", "duration": "seconds", "compactions": "compacted", "edits": "edits",
+    "files": "files",
 }  # fmt: skip
 """The column of a measure by which the list is sorted; it is there on any terminal."""
 
@@ -141,6 +142,7 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "seconds": str(item.get("duration_seconds", "")),
         "compacted": str(item.get("compactions", "")),
         "edits": str(item.get("edits", "")),
+        "files": str(item.get("files", "")),
         "request": _about(item, whole),
     }
 

@@ -31,7 +31,7 @@ _LANDMARKS = 3
 
 _IN_STATS = ("failure_run", "edits", "compactions", "human_requests")
 
-_SHOWN_IF_SORTED_BY = frozenset({"output_tokens", "failure_run", "compactions", "edits"})
+_SHOWN_IF_SORTED_BY = frozenset({"output_tokens", "failure_run", "compactions", "edits", "files"})
 """The measures that an item of a list has only if the list is sorted by them."""
 
 

@@ -100,6 +100,8 @@ class SessionItem(Model):
     compactions: int | None = None
     edits: int | None = None
     """Calls that wrote files."""
+    files: int | None = None
+    """The files that they wrote."""
 
 
 class ModelTotals(Model):

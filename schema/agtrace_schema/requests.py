@@ -41,6 +41,7 @@ Sort = Literal[
     "duration",
     "compactions",
     "edits",
+    "files",
 ]
 """The order of a list of sessions: by their start, or by a measure, the largest first."""
 
@@ -50,7 +51,7 @@ Access = Literal["read", "write"]
 SessionKind = Literal["main", "subagent", "all"]
 """Which sessions: `main` are those that no other session started."""
 
-GroupBy = Literal["tool", "program", "file", "project", "agent", "model", "day", "session"]
+GroupBy = Literal["tool", "program", "file", "project", "agent", "model", "day", "session", "user"]
 """What calls or tokens are counted by; a program is the first one of a command, a day is one in UTC."""
 
 CostBy = Literal["day", "week", "month", "project", "model", "agent"]

@@ -100,6 +100,7 @@ def scanned(asker: Asker, by: GroupBy, keep: Callable[[Called], bool] = lambda _
             "agent": [one.provider],
             "day": [day_of(one.ts)],
             "session": [ids.get(one.uid, "")],
+            "user": ["you"],
         }[by]
         for key in keys:
             groups[key].append(one)
@@ -361,7 +362,7 @@ def test_a_group_that_is_not_there_is_answered_with_the_nearest(samples: Asker) 
 def test_a_hint_shows_what_is_in_the_first_group(samples: Asker, by: GroupBy) -> None:
     value = counts(samples, by, measure="failed")
     if "hint" not in value:
-        assert by in ("project", "model")
+        assert by in ("project", "model", "user")
         return
     found = samples.run(value["hint"])
     assert not found["summary"].startswith("Found 0")

@@ -58,6 +58,8 @@ def by_hand(asker: Asker, measure: str) -> dict[int, int | None]:
     sessions = [row for (row,) in query(asker, "SELECT id FROM session WHERE kind != 'warmup'")]
     if measure in ("output_tokens", "total_tokens"):
         return tokens(asker, events, measure, sessions)
+    if measure == "files":
+        return files(asker, events, sessions)
     if measure in ("compactions", "edits"):
         return beside(asker, events, measure, sessions)
     found: dict[int, int | None] = {}
@@ -99,6 +101,17 @@ def beside(asker: Asker, events: dict[int, list[Row]], measure: str, sessions: l
         if (row := there.get((session, event))) is not None and row.outcome in WROTE
     )
     return {session: counts[session] for session in sessions}
+
+
+def files(asker: Asker, events: dict[int, list[Row]], sessions: list[int]) -> dict[int, int | None]:
+    there = {(row.session, row.event_index): row for row in chain.from_iterable(events.values())}
+    written: dict[int, set[int]] = {session: set() for session in sessions}
+    for session, event, path in query(
+        asker, "SELECT session_id, event_index, path_id FROM touched WHERE access = 'write'"
+    ):
+        if (row := there.get((session, event))) is not None and row.outcome in WROTE and session in written:
+            written[session].add(path)
+    return {session: len(paths) for session, paths in written.items()}
 
 
 def uids(asker: Asker, items: list[dict[str, Any]]) -> list[str]:

@@ -322,5 +322,7 @@ def test_one_person_s_sessions_can_be_asked_and_never_more_than_one_sees(team: T
     assert set(listed("ann", "ann")) == {PRIVATE[:8], OF_PROJECT[:8], OF_TEAM[:8]}
     found = team.ask("bob", "search_event_previews", {"query": "gauge", "order": "newest", "user": "bob"})
     assert {match["session_id"] for match in found["data"]["matches"]} == {BOBS[:8]}
+    counted = team.ask("bob", "count_events", {"group_by": "user"})["data"]["rows"]
+    assert {row[0] for row in counted} == {"Ann", "Bob"}
     assert "nobody of the team" in team.ask("bob", "list_sessions", {"user": "zoe"})["error"]["message"]
     assert len(team.ask("bob", "list_sessions", {})["data"]["sessions"]) == 2, "the next question is about all again"

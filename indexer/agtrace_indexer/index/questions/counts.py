@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.requests import GroupBy
 
+from agtrace_indexer.index.engines import OfPeople
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, REPOSITORY
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.queries import rows
@@ -39,8 +40,9 @@ _KEYS: dict[GroupBy, str] = {
     "model": "coalesce(step.model, single.model, s.model)",
     "day": f"CASE WHEN e.ts != 0 THEN e.ts / {24 * 3600 * 1000} END",
     "session": "s.id",
+    "user": "(SELECT p.shown FROM person p WHERE p.id = s.person_id)",
 }
-"""Group -> the key of a call, as SQL; days are counted from 1970-01-01 UTC."""
+"""Group -> the key of a call, as SQL; days are counted from 1970-01-01 UTC; only a team's index has users."""
 
 _NAMED = "(SELECT text FROM name WHERE id = key)"
 """The name of a tool or a program, looked up once for each group."""
@@ -115,7 +117,7 @@ def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, ki
     """
     label = _NAMED if by in ("tool", "program") else "key"
     runs = " AND e.program_id IS NOT NULL" if by == "program" else ""
-    parts = {"key": _KEYS[by], "label": label, "joins": _MODELS if by == "model" else ""}
+    parts = {"key": _key(connection, by), "label": label, "joins": _MODELS if by == "model" else ""}
     return list(rows(connection, CallGroup, *_asked(_CALLS, filters, kind, more=runs, **parts)))
 
 
@@ -126,8 +128,13 @@ def files(connection: sqlite3.Connection, filters: EventFilters, kind: str | Non
 
 def tokens(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[TokenGroup]:
     """Return the tokens of the responses that pass the filters, by group; none but calls have tools and programs."""
-    key = "u.model" if by == "model" else _KEYS[by]
+    key = "u.model" if by == "model" else _key(connection, by)
     return list(rows(connection, TokenGroup, *_asked(_TOKENS, filters, kind, key=key)))
+
+
+def _key(connection: sqlite3.Connection, by: GroupBy) -> str:
+    """Return the key of a call, as SQL; one's own index has nobody's sessions but one's own."""
+    return "NULL" if by == "user" and not isinstance(connection, OfPeople) else _KEYS[by]
 
 
 def _asked(

@@ -40,11 +40,13 @@ _FAILURE_RUN = f"""
   GROUP BY run) runs)
 """
 
-_EDITS = f"""
-(SELECT count(DISTINCT t.event_index) FROM touched t JOIN event e USING (session_id, event_index)
+_WROTE = f"""
+FROM touched t JOIN event e USING (session_id, event_index)
   WHERE t.session_id = s.id AND t.access = 'write' AND {_OWN}
-  AND (e.outcome IS NULL OR e.outcome NOT IN (:failed, :rejected, :interrupted) OR {_ANSWERED_LATER}))
+  AND (e.outcome IS NULL OR e.outcome NOT IN (:failed, :rejected, :interrupted) OR {_ANSWERED_LATER})
 """
+_EDITS = f"(SELECT count(DISTINCT t.event_index) {_WROTE})"
+_FILES = f"(SELECT count(DISTINCT t.path_id) {_WROTE})"
 
 _REQUESTS = f"""
 (SELECT count(*) FROM request r JOIN event e USING (session_id, event_index) WHERE r.session_id = s.id AND {_OWN})
@@ -82,11 +84,13 @@ MEASURES: dict[str, str] = {
     ),
     "compactions": _COMPACTIONS,
     "edits": _EDITS,
+    "files": _FILES,
     "human_requests": _REQUESTS,
 }
 """The measures, as SQL over `session` s: whole numbers, null if the log has no such figure. Durations are seconds.
 
 failure_run: the longest run of tool calls that failed one after the other; edits: calls that wrote files;
+files: the files that they wrote;
 human_requests: also the task that a sub-agent was given in place of one.
 """
 
