@@ -35,7 +35,7 @@ FROM session s ORDER BY s.uid
 """
 
 
-def _contents(team: Team) -> dict[str, Any]:
+def contents(team: Team) -> dict[str, Any]:
     """The sessions by id, each with a digest of all that was pushed of it."""
     with team.owner() as connection:
         return {uid: rest for uid, *rest in connection.execute(_CONTENTS)}
@@ -47,7 +47,7 @@ def whole(server: Server, samples: Path) -> dict[str, Any]:
     team = new_team(server)
     team.add("ann")
     team.push(samples, "ann")
-    return _contents(team)
+    return contents(team)
 
 
 def test_a_push_killed_at_any_moment_leaves_whole_sessions_and_the_next_one_goes_on(
@@ -64,10 +64,10 @@ def test_a_push_killed_at_any_moment_leaves_whole_sessions_and_the_next_one_goes
         killed += process.poll() is None
         process.kill()
         process.wait()
-        assert _contents(team).items() <= whole.items()
+        assert contents(team).items() <= whole.items()
     assert killed
     team.push(samples, "ann")
-    assert _contents(team) == whole
+    assert contents(team) == whole
 
 
 def test_two_machines_that_push_the_same_at_once_leave_it_once(
@@ -88,7 +88,7 @@ def test_two_machines_that_push_the_same_at_once_leave_it_once(
     for thread in threads:
         thread.join()
     assert errors == []
-    assert _contents(team) == whole
+    assert contents(team) == whole
 
 
 @pytest.fixture
@@ -115,9 +115,9 @@ def test_a_server_that_dies_amid_a_push_keeps_what_was_pushed_and_takes_the_rest
             team.push(samples, "ann", only=lambda _uid: False)
     die.join()
     own_server.start()
-    assert _contents(team).items() <= whole.items()
+    assert contents(team).items() <= whole.items()
     team.push(samples, "ann")
-    assert _contents(team) == whole
+    assert contents(team) == whole
 
 
 def test_a_server_that_is_down_is_said_to_be_and_is_asked_again_once_it_is_back(
@@ -164,7 +164,7 @@ def test_a_column_that_only_the_server_has_keeps_an_older_pusher_working(
         owner.execute("ALTER TABLE session ADD COLUMN mood text, ADD COLUMN weather bigint NOT NULL DEFAULT 0")
         owner.execute("ALTER TABLE event ADD COLUMN mood text")
     team.push(samples, "ann")
-    assert _contents(team) == whole
+    assert contents(team) == whole
 
 
 def test_a_column_that_only_the_pusher_has_is_left_out(team: Team, samples: Path) -> None:
