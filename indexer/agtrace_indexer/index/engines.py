@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from agtrace_indexer.texts.candidates import Narrowed
+if TYPE_CHECKING:
+    from agtrace_indexer.texts.candidates import Narrowed
 
 
 @runtime_checkable
