@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import psycopg
 import pytest
 from agtrace_team import migrations
 from agtrace_team.connection import connect, secured
-from agtrace_team.problems import NewerTables, PushRefused, TeamUnavailable
+from agtrace_team.problems import NewerTables, NoServer, PushRefused, TeamUnavailable
 from agtrace_team.push import refused
 from agtrace_team.server import Server
 
@@ -213,3 +214,34 @@ def test_a_password_is_in_no_error() -> None:
     with pytest.raises(TeamUnavailable) as raised:
         connect("postgresql://ann:hunter2hunter2@127.0.0.1:1/none")
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_full_disk_of_the_server_is_said_to_be_and_costs_nothing_that_was_pushed(
+    samples: Path, whole: dict[str, Any]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="agtrace-pg-", ignore_cleanup_errors=True) as folder:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=80m,mode=755", "tmpfs", folder]
+        if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+            pytest.skip("no small disk can be mounted here")
+        server = Server(Path(folder), durable=False)
+        try:
+            server.start()
+            server.make("made")
+            team = new_team(server)
+            team.add("ann")
+            filler = Path(folder) / "filler"
+            with filler.open("wb") as file, suppress(OSError):
+                left = shutil.disk_usage(folder).free - 300_000
+                file.write(bytes(max(left, 0)))
+            with pytest.raises(PushRefused, match=r"disk|lost"), refused():
+                team.push(samples, "ann")
+            filler.unlink()
+            with suppress(NoServer):
+                server.start()  # if it went down
+            assert contents(team).items() <= whole.items()
+            team.push(samples, "ann")
+            assert contents(team) == whole
+        finally:
+            with suppress(NoServer):
+                server.stop("immediate")
+            subprocess.run(["umount", "-l", folder], check=False, capture_output=True)
