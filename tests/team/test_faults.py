@@ -21,8 +21,9 @@ from agtrace_team.problems import NewerTables, NoServer, PushRefused, TeamUnavai
 from agtrace_team.push import refused
 from agtrace_team.server import Server
 
+from tests.agtrace.asking import claude_log
 from tests.team.conftest import new_team
-from tests.team.teams import Team
+from tests.team.teams import Team, index_of
 
 _CONTENTS = """
 SELECT s.uid, s.audience, s.digest, s.event_count,
@@ -245,3 +246,27 @@ def test_a_full_disk_of_the_server_is_said_to_be_and_costs_nothing_that_was_push
             with suppress(NoServer):
                 server.stop("immediate")
             subprocess.run(["umount", "-l", folder], check=False, capture_output=True)
+
+
+def test_what_was_forgotten_is_in_no_file_of_the_tables_once_they_are_rewritten(
+    own_server: Server, tmp_path: Path
+) -> None:
+    word = "heliotropeheliotrope"
+    log = claude_log(tmp_path / ".claude", "a1111111-13ae-41a6-a6df-f287e0552835")
+    log.prompt(f"Mend the {word} gauge.").call("Bash", {"command": f"mend {word}"}, word)
+    team = new_team(own_server)
+    team.add("ann")
+    team.push(index_of(tmp_path / "i", tmp_path / ".claude"), "ann")
+
+    def holding() -> bool:
+        with team.owner() as owner:
+            owner.execute("CHECKPOINT")
+        files = (own_server.folder / "data" / "base").rglob("*")
+        return any(word.encode() in path.read_bytes() for path in files if path.is_file())
+
+    assert holding()
+    team.push(index_of(tmp_path / "empty"), "ann", forgotten=lambda _provider, _id: True)
+    assert team.sessions("ann") == set()
+    with team.owner() as owner:
+        owner.execute("VACUUM (FULL)")
+    assert not holding()
