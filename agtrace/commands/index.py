@@ -172,14 +172,15 @@ def _by_agent(database: Path) -> Iterator[str]:
     """Yield what the index has of each agent, and what wasn't read."""
     from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.questions import upkeep
+    from agtrace_indexer.providers.registry import AGENTS
 
     with closing(open_read_only(database)) as connection:
         agents, unread = upkeep.providers(connection), upkeep.files_not_read(connection)
-    yield ", ".join(f"{agent.provider} {agent.sessions:,}" for agent in agents)
+    yield ", ".join(f"{AGENTS[agent.provider].title} {agent.sessions:,}" for agent in agents)
     if starts := sum(agent.warmups for agent in agents):
-        yield f"{counted(starts, 'mere start')} of an agent aren't listed as sessions"
+        yield f"not listed as sessions: {counted(starts, 'mere start')} of an agent"
     if others := [file for file in unread if file.status in ("empty", "unrecognized")]:
-        yield f"{counted(len(others), 'file')} are empty or no logs that agtrace knows: `agtrace doctor` names them"
+        yield f"not read: {counted(len(others), 'file')}, empty or no log that agtrace knows: `agtrace doctor` names them"
 
 
 @contextmanager
