@@ -180,7 +180,7 @@ def _by_agent(database: Path) -> Iterator[str]:
     if starts := sum(agent.warmups for agent in agents):
         yield f"not listed as sessions: {counted(starts, 'mere start')} of an agent"
     if others := [file for file in unread if file.status in ("empty", "unrecognized")]:
-        yield f"not read: {counted(len(others), 'file')}, empty or no log that agtrace knows: `agtrace doctor` names them"
+        yield f"not read: {counted(len(others), 'file')}, empty or no known log: `agtrace doctor` names them"
 
 
 @contextmanager
