@@ -44,11 +44,10 @@ class Writing:
                 kept[row["event_index"]] = own
         for table, found in rows.plain.items():
             self.insert(table, ({**row, "session_id": id} for row in found))
-        names = self._names(rows.names)
+        names = self._names(id, rows.names)
         events = self._events(rows, id, kept, names, originals)
         self._touched(rows, id)
         self._blocks(rows, id, names)
-        self.insert("name_use", ({"session_id": id, "name_id": name} for name in sorted(set(names.values()))))
         self.insert("ranked_event", ({**row, "id": events[row["id"]], "session_id": id} for row in rows.ranked))
 
     def _cleared(self, id: int) -> dict[int, int]:
@@ -106,9 +105,10 @@ class Writing:
         assert row is not None
         return range(row[0], row[0] + number)
 
-    def _names(self, texts: Mapping[int, str]) -> dict[Any, int]:
-        """Return local id -> the server's, of names."""
-        found = dict(self._team.execute("SELECT text, id FROM names(%s)", (sorted({*texts.values()}),)).fetchall())
+    def _names(self, session: int, texts: Mapping[int, str]) -> dict[Any, int]:
+        """Return local id -> the server's, of the names that a session uses."""
+        given = (session, sorted({*texts.values()}))
+        found = dict(self._team.execute("SELECT text, id FROM names(%s, %s)", given).fetchall())
         return {local: found[text] for local, text in texts.items()}
 
     def insert(self, table: str, rows: Iterable[Row]) -> None:

@@ -134,7 +134,7 @@ def test_what_is_not_one_s_own_is_not_changed(team: Team, sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ("SELECT * FROM team.names(ARRAY['x'])", "SELECT team.reserve('event', 1000000)", "SELECT team.sweep()")
+    "sql", ("SELECT * FROM team.names(1, ARRAY['x'])", "SELECT team.reserve('event', 1000000)", "SELECT team.sweep()")
 )
 def test_who_may_only_read_moves_nothing(team: Team, sql: str) -> None:
     with team.owner() as owner:
@@ -326,3 +326,26 @@ def test_one_person_s_sessions_can_be_asked_and_never_more_than_one_sees(team: T
     assert {row[0] for row in counted} == {"Ann", "Bob"}
     assert "nobody of the team" in team.ask("bob", "list_sessions", {"user": "zoe"})["error"]["message"]
     assert len(team.ask("bob", "list_sessions", {})["data"]["sessions"]) == 2, "the next question is about all again"
+
+
+def test_who_refers_to_another_s_project_file_or_name_sees_it_no_more_for_that(team: Team) -> None:
+    """A session of one's own may name only what is one's own: whoever refers to a project, a file or a name sees it."""
+    with team.owner() as owner:
+        private = owner.execute(
+            "SELECT project_id, file_id, machine_id FROM session WHERE uid = %s", (PRIVATE,)
+        ).fetchone()
+        name = owner.execute("SELECT id FROM name WHERE text LIKE %s", (f"%{WORD}%",)).fetchone()
+        mine = owner.execute("SELECT id FROM session WHERE uid = %s", (BOBS,)).fetchone()
+    assert private and name and mine
+    for column, other in zip(("project_id", "file_id", "machine_id"), private, strict=True):
+        with closing(connect(team.url("bob"))) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(f"UPDATE team.session SET {column} = %s WHERE id = %s", (other, mine[0]))
+    for sql, given in (
+        ("INSERT INTO team.name_use VALUES (%s, %s)", (mine[0], name[0])),
+        ("SELECT * FROM team.names(%s, ARRAY['x'])", (1,)),
+    ):
+        with closing(connect(team.url("bob"))) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(sql, given)
+    with closing(connect(team.url("bob"))) as connection:
+        machines = connection.execute("SELECT count(*) FROM team.machine").fetchone()
+    assert machines == (1,)

@@ -22,14 +22,24 @@ CREATE FUNCTION visible() RETURNS SETOF bigint STABLE SECURITY DEFINER SET searc
       OR s.audience = 'project' AND s.repository_id IN (SELECT team.my_repositories()))
     AND ((SELECT team.asked_for()) IS NULL OR s.person_id = (SELECT team.asked_for())) $$;
 
+-- Whether a session's machine, file and project are the person's own: whoever refers to one sees it.
+CREATE FUNCTION is_mine(machine bigint, file bigint, project bigint) RETURNS boolean STABLE SECURITY DEFINER LANGUAGE sql
+  SET search_path = pg_catalog AS $$
+  SELECT EXISTS (SELECT 1 FROM team.machine m WHERE m.id = machine AND m.person_id = team.pusher())
+    AND EXISTS (SELECT 1 FROM team.file f JOIN team.machine m ON m.id = f.machine_id
+      WHERE f.id = file AND m.person_id = team.pusher())
+    AND (project IS NULL OR EXISTS (
+      SELECT 1 FROM team.project p WHERE p.id = project AND p.person_id = team.pusher())) $$;
+
 ALTER TABLE session ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON session FOR SELECT USING (
   (person_id = (SELECT me()) OR audience = 'team' AND (SELECT me()) IS NOT NULL
     OR audience = 'project' AND repository_id IN (SELECT my_repositories()))
   AND ((SELECT asked_for()) IS NULL OR person_id = (SELECT asked_for())));
 CREATE POLICY put ON session FOR INSERT WITH CHECK (
-  person_id = (SELECT pusher()) AND machine_id IN (SELECT m.id FROM machine m WHERE m.person_id = (SELECT pusher())));
-CREATE POLICY change ON session FOR UPDATE USING (person_id = (SELECT pusher())) WITH CHECK (person_id = (SELECT pusher()));
+  person_id = (SELECT pusher()) AND is_mine(machine_id, file_id, project_id));
+CREATE POLICY change ON session FOR UPDATE USING (person_id = (SELECT pusher()))
+  WITH CHECK (person_id = (SELECT pusher()) AND is_mine(machine_id, file_id, project_id));
 CREATE POLICY drop_own ON session FOR DELETE USING (person_id = (SELECT pusher()));
 
 -- What belongs to a session is seen by those who see it, and written by the person whose it is.
@@ -99,7 +109,7 @@ CREATE POLICY put ON record_type FOR INSERT WITH CHECK (EXISTS (
 CREATE POLICY drop_own ON record_type FOR DELETE USING (EXISTS (
   SELECT 1 FROM file f JOIN machine m ON m.id = f.machine_id WHERE f.id = file_id AND m.person_id = (SELECT pusher())));
 ALTER TABLE machine ENABLE ROW LEVEL SECURITY;
-CREATE POLICY see ON machine FOR SELECT USING ((SELECT me()) IS NOT NULL);
+CREATE POLICY see ON machine FOR SELECT USING (person_id = (SELECT me()));
 CREATE POLICY put ON machine FOR INSERT WITH CHECK (person_id = (SELECT pusher()));
 ALTER TABLE person ENABLE ROW LEVEL SECURITY;
 CREATE POLICY see ON person FOR SELECT USING ((SELECT me()) IS NOT NULL);
@@ -148,13 +158,19 @@ BEGIN
   RETURN first;
 END $$;
 
--- Names are given out to whoever pushes, and shown only to those who see a session that uses them.
-CREATE FUNCTION names(texts text[]) RETURNS TABLE (id bigint, text text) VOLATILE SECURITY DEFINER LANGUAGE plpgsql
+-- Names are given out by their texts, for a session of the person's own, and shown only to those who see a session that
+-- uses them: who could say by number which they use would see them all.
+CREATE FUNCTION names(session bigint, texts text[]) RETURNS TABLE (id bigint, text text) VOLATILE SECURITY DEFINER LANGUAGE plpgsql
   SET search_path = pg_catalog AS $$
 BEGIN
-  PERFORM team.pushing();
+  IF NOT EXISTS (SELECT 1 FROM team.session s WHERE s.id = session AND s.person_id = team.pusher()) THEN
+    RAISE EXCEPTION 'not your session' USING ERRCODE = 'insufficient_privilege';
+  END IF;
   INSERT INTO team.name (text) SELECT DISTINCT t COLLATE "C" FROM unnest(texts) t ORDER BY 1 ON CONFLICT DO NOTHING;
-  RETURN QUERY SELECT n.id, n.text FROM team.name n WHERE n.text = ANY (texts) FOR KEY SHARE;
+  PERFORM 1 FROM team.name n WHERE n.text = ANY (texts) FOR KEY SHARE;
+  INSERT INTO team.name_use (session_id, name_id)
+    SELECT session, n.id FROM team.name n WHERE n.text = ANY (texts) ON CONFLICT DO NOTHING;
+  RETURN QUERY SELECT n.id, n.text FROM team.name n WHERE n.text = ANY (texts);
 END $$;
 
 -- Whether another person has pushed a session of this id. It tells a pusher that an id exists that they know already.
@@ -213,9 +229,10 @@ CREATE FUNCTION sweep() RETURNS void VOLATILE SECURITY DEFINER LANGUAGE sql SET 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA team FROM PUBLIC;
 GRANT USAGE ON SCHEMA team TO agtrace_read, agtrace_push;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA team TO agtrace_read, agtrace_push;
-REVOKE EXECUTE ON FUNCTION sweep(), uid_is_taken(text), reserve(text, bigint), names(text[]), join_repository(bigint[], text, text, text, text[]) FROM agtrace_read;
+REVOKE EXECUTE ON FUNCTION sweep(), uid_is_taken(text), reserve(text, bigint), names(bigint, text[]), join_repository(bigint[], text, text, text, text[]) FROM agtrace_read;
 GRANT SELECT ON ALL TABLES IN SCHEMA team TO agtrace_read, agtrace_push;
 GRANT INSERT ON asked TO agtrace_read, agtrace_push;
 GRANT INSERT, UPDATE, DELETE ON session, turn, event, token_usage, block, kin, agent_start, naming, request, path, touched,
-  landmark, clue, model_usage, name_use, ranked_event, block_data, block_tool, project, file, record_type TO agtrace_push;
+  landmark, clue, model_usage, ranked_event, block_data, block_tool, project, file, record_type TO agtrace_push;
 GRANT INSERT ON machine, push TO agtrace_push;
+GRANT DELETE ON name_use TO agtrace_push;
