@@ -43,6 +43,8 @@ def show(name: str, server: Server, *, remove: bool) -> None:
     _print(f"To add agtrace to {agent.title}, run:\n\n  {command}\n")
     _print(f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an existing entry.) ", end="")
     _print(f"Or put this into {place}:\n\n{snippet(agent, server.executable, server.variables).rstrip()}")
+    if shutil.which(agent.executable) is None:
+        _print(f"\n({agent.executable} isn't on the PATH of this machine.)")
 
 
 def remove(name: str, server: Server) -> None:

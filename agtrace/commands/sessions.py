@@ -40,7 +40,7 @@ from agtrace.commands.printing import leave
 @fields
 @list_options
 def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -> None:
-    """List sessions, newest first; `last` is how long ago something happened in them.
+    """List sessions, newest first; `last` is how long ago something happened in them, `$0.17+` a cost of at least that.
 
     What the terminal has no room for is left out; in a pipe, everything is there, and nothing is cut.
 

@@ -136,7 +136,7 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "tools": str(item["tool_calls"]),
         "failed": Text(_failed(item), style="red"),
         "tokens": short(item.get("total_tokens")),
-        "cost": dollars(item.get("cost_usd")),
+        "cost": _at_least(item),
         "run": str(item.get("failure_run", "")),
         "output": short(item.get("output_tokens")),
         "seconds": str(item.get("duration_seconds", "")),
@@ -145,6 +145,12 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "files": str(item.get("files", "")),
         "request": _about(item, whole),
     }
+
+
+def _at_least(item: dict[str, Any]) -> str:
+    """Return the cost of a session, with a sign if it is at least so much."""
+    cost = dollars(item.get("cost_usd"))
+    return f"{cost}+" if cost and item.get("cost_made") == "partial" else cost
 
 
 def _failed(item: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
 from agtrace.sessions.resuming import resuming
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, cut, named_path, one_line
-from agtrace.text.numbers import size
+from agtrace.text.numbers import counted, size
 from agtrace.times import iso
 
 LARGEST = 4_000_000
@@ -290,5 +290,6 @@ def _note(known: _Known) -> str | None:
         said.append(f"No session in the index wrote it; {readers} read it." if readers else
                     "No session in the index named this file.")  # fmt: skip
     elif None in known.authors:
-        said.append(f"{known.authors.count(None):,} lines were written by no edit in the index.")
+        number = known.authors.count(None)
+        said.append(f"{counted(number, 'line')} {'was' if number == 1 else 'were'} written by no edit in the index.")
     return " ".join(said) or None
