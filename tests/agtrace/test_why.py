@@ -270,7 +270,7 @@ def test_an_edit_that_is_not_in_the_index_leaves_the_session_that_touched_the_fi
     file.write_text(file.read_text() + "print('by hand')\n")
     (part,) = asked(f"{file}:5")["lines"]
     assert (part["sure"], part["session"]["session_id"]) == ("only touched", TWO)
-    assert "1 lines were written by no edit" in agtrace_here("why", str(file)).out
+    assert "1 line was written by no edit" in agtrace_here("why", str(file)).out
 
 
 def test_a_file_renamed_by_a_patch_keeps_its_history(tmp_path: Path) -> None:
