@@ -107,6 +107,7 @@ def test_a_session_is_found_opened_read_and_left_by_keyboard(site: Site, visit: 
     page.focus(f"tr[data-id='{LARGE}'] .cell-title > a")
     press("Enter")
     page.wait_for_selector("#session-title")
+    page.wait_for_load_state()  # keys are for its scripts
     press("j")
     press("j")
     becomes(page, "location.hash === '#turn-1'")
