@@ -14,7 +14,7 @@ from agtrace_indexer.run import index
 
 from agtrace.commands.asking import answers
 from agtrace.settings import load
-from benchmarks import answer_sizes, engines, peers, redaction
+from benchmarks import agents, answer_sizes, engines, peers, redaction
 from benchmarks.__main__ import main
 
 SAMPLES = str(Path(__file__).parents[1] / "sample_sessions")
@@ -100,6 +100,18 @@ def test_what_masking_costs_is_told_for_each_agent_for_answers_and_for_texts(
     rows = ("Claude Code", "Codex", "Gemini CLI", "with masking", r"redact\(\)", "first looks", "compile them")
     for row in rows:
         assert re.search(rf"^\| {row} .*[0-9]", printed, re.MULTILINE), row
+
+
+def test_every_agent_is_measured_beside_claude_code_as_it_is_and_in_long_sessions(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    agents.main([str(SAMPLES), "--kilobytes", "20"])
+    plain, long = capsys.readouterr().out.split("Sessions of 20 KB")
+    for row in ("Codex", "Copilot CLI", "Cursor", "Kiro CLI", "Pi", "Qwen Code"):
+        for printed in (plain, long):
+            assert re.search(rf"^\| {row} +\|( +[0-9,.]+x? \|){{8}}$", printed, re.MULTILINE), row
+    for row in ("Goose, database", "OpenCode, database"):
+        assert re.search(rf"^\| {row} +\|( +[0-9,.]+x? \|){{8}}$", long, re.MULTILINE), row
 
 
 def test_the_engines_that_are_installed_are_measured_and_find_the_same(

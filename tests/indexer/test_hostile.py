@@ -9,7 +9,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -256,6 +257,24 @@ def test_twenty_megabytes_of_tiny_values_on_one_line_stay_in_bounds(name: str, t
     assert ended.code == 0
     assert ended.json()["records"] + ended.json()["unreadable_lines"] == 3
     assert ended.memory < MOST_MEMORY
+
+
+def test_a_record_that_comes_again_and_again_costs_as_much_as_others_do(tmp_path: Path) -> None:
+    def seconds(name: str, texts: Iterable[str]) -> float:
+        lines = [b'{"working_dir":"/w","description":"tides","schedule_id":null,"message_count":8000}']
+        lines += [
+            f'{{"role":"user","created":1758190500,"content":[{{"type":"text","text":"{text}"}}]}}'.encode()
+            for text in texts
+        ]
+        path = tmp_path / name / "20260918_101500.jsonl"
+        path.parent.mkdir()
+        path.write_bytes(b"\n".join([*lines, b""]))
+        start = time.process_time()
+        assert index(tmp_path / f"{name}.sqlite3", [str(path)]).records == len(lines)
+        return time.process_time() - start
+
+    others = seconds("others", (f"gull {number}" for number in range(8000)))
+    assert seconds("again", ("gulls" for _ in range(8000))) < 3 * others, "by the square it would be ten times as much"
 
 
 def test_many_long_lines_of_no_known_format_are_not_gathered(tmp_path: Path) -> None:

@@ -19,10 +19,12 @@ from agtrace_indexer.index.turn_sums import sum_turns
 
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 
-# The sessions that share one of a session's new events.
+# The sessions that share one of a session's new events. An identity that a session has many times is looked up once.
 _KIN_OF_ONE = """
-SELECT DISTINCT o.session_id FROM event e JOIN event o ON o.identity = e.identity AND o.session_id != e.session_id
-WHERE e.session_id = ? AND e.event_index >= ? AND e.identity > 0 AND o.identity > 0
+SELECT DISTINCT o.session_id FROM (
+  SELECT DISTINCT session_id, identity FROM event WHERE session_id = ? AND event_index >= ? AND identity > 0
+) e JOIN event o ON o.identity = e.identity AND o.session_id != e.session_id
+WHERE o.identity > 0
 """
 
 # The same for all sessions at once: each session of a shared identity, paired with the first of them.

@@ -12,6 +12,7 @@ their own. If one comes before its message, or after it, it still counts once.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -106,8 +107,7 @@ def rows(found: Found, position: Any) -> Iterator[Row]:
     """Yield what is new of a session: facts, messages with their rows of the ledger, other rows of it, and totals."""
     path, name = found.container, found.path[len(found.container) + 1 :]
     columns = _columns(path)
-    (ids,) = ask(path, ("SELECT DISTINCT session_id FROM messages", ()))
-    session = next((id for (id,) in ids if _name(id) == name), None)
+    session = _session(path, name)
     if session is None:
         return
     place = _Place(**position) if position else _Place()
@@ -118,8 +118,16 @@ def rows(found: Found, position: Any) -> Iterator[Row]:
         yield _row(0, {"$goose": "rewritten"}, place)
         before, messages, ledger, told, sums = _asked(path, columns, session, place)
     yield from _facts(session, told, place)
-    yield from _new_messages(messages, [_entry(row) for row in ledger], place)
+    yield from _new_messages(messages, _Ledger(_entry(row) for row in ledger), place)
     yield from _totals(told, sums, place)
+
+
+def _session(path: str, name: str) -> Any:
+    """Return the id of the session whose log has this name, which is usually its id; None if it has no messages."""
+    (ids,) = ask(path, ("SELECT session_id FROM messages WHERE session_id = ? LIMIT 1", (name,)))
+    if not ids:
+        (ids,) = ask(path, ("SELECT DISTINCT session_id FROM messages", ()))
+    return next((id for (id,) in ids if _name(id) == name), None)
 
 
 def _asked(path: str, columns: Columns, session: Any, place: _Place) -> list[list[tuple[Any, ...]]]:
@@ -159,15 +167,42 @@ def _facts(session: Any, told: list[tuple[Any, ...]], place: _Place) -> Iterator
         yield _row(0, {"$goose": "session", "id": _plain(session), **known}, place)
 
 
-def _new_messages(messages: list[tuple[Any, ...]], ledger: list[Record], place: _Place) -> Iterator[Row]:
+class _Ledger:
+    """The rows of the ledger that no message has taken."""
+
+    def __init__(self, entries: Iterable[Record]) -> None:
+        self._left = {entry["row"]: entry for entry in entries}
+        self._with: dict[tuple[Any, ...], deque[int]] = {}
+        for row, entry in self._left.items():
+            self._with.setdefault(tuple(_of_entry(entry)), deque()).append(row)
+        self.newest = max(self._left, default=None)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._left.values())
+
+    @property
+    def first(self) -> int | None:
+        """The number of the first row."""
+        return next(iter(self._left), None)
+
+    def take(self, figures: list[Any]) -> Record | None:
+        """Take away the first row with these figures, if there is one."""
+        try:
+            rows = self._with.get(tuple(figures))
+        except TypeError:  # a list or an object, which no row has
+            return None
+        return self._left.pop(rows.popleft()) if rows else None
+
+
+def _new_messages(messages: list[tuple[Any, ...]], ledger: _Ledger, place: _Place) -> Iterator[Row]:
     """Yield messages, each with its row of the ledger, then the rows of the ledger that no message has."""
-    newest = ledger[-1]["row"] if ledger else place.ledger
+    newest = place.ledger if ledger.newest is None else ledger.newest
     for message in messages:
         made = _message(message)
         figures = _of_message(made["metadata"])
         if figures is not None:
             _settle(figures, made, ledger, place)
-        place.ledger = ledger[0]["row"] - 1 if ledger else newest
+        place.ledger = newest if ledger.first is None else ledger.first - 1
         place.pass_by(message)
         yield Row(message[0], _with_content(made, message[5]), place.at())
     for entry in ledger:
@@ -186,11 +221,10 @@ def _message(row: tuple[Any, ...]) -> Record:
     return {"$goose": "message", "row": id, "id": named, "role": role, "created": created, "metadata": about}
 
 
-def _settle(figures: list[Any], made: Record, ledger: list[Record], place: _Place) -> None:
+def _settle(figures: list[Any], made: Record, ledger: _Ledger, place: _Place) -> None:
     """Give a message its row of the ledger: the first one with its figures."""
-    entry = next((entry for entry in ledger if _of_entry(entry) == figures), None)
+    entry = ledger.take(figures)
     if entry is not None:
-        ledger.remove(entry)
         made["ledger"] = entry
     elif figures in place.early:
         place.early = _without(place.early, figures)
