@@ -73,6 +73,8 @@ def _exported(session: str, wanted: Wanted) -> Exported:
         if lacking:
             tell(lacking)
         found = find_session(connection, session)
+        if wanted.form == "otel" and found.started_at is None:
+            fail(f"the log of {session} has no times, which spans need; --jsonl has all of it", USAGE)
         return export(connection, found, wanted, home=str(Path.home()), prices=prices)
 
 

@@ -63,6 +63,13 @@ def test_tokens_of_the_spans_are_those_of_the_session(indexed: Path) -> None:
         assert sum(spent) == session["total_tokens"], session["id"]
 
 
+def test_a_log_without_times_has_no_spans_and_that_is_said(indexed: Path) -> None:
+    asked = agtrace_here("sessions", "--provider", "cursor", "--json").json()["data"]["sessions"]
+    said = agtrace_here("export", asked[0]["id"], "--otel")
+    assert (said.code, said.out) == (2, "")
+    assert "has no times, which spans need; --jsonl has all of it" in said.err
+
+
 def test_attributes_hold_names_and_numbers_and_no_text(indexed: Path) -> None:
     for session in _sessions():
         for span in _spans(session["id"]):

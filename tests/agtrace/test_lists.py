@@ -14,6 +14,7 @@ from agtrace.text.lines import one_line
 from agtrace.text.next_call import call
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
 from tests.agtrace.terminal import agtrace_here, index_here
+from tests.conftest import SAMPLES
 
 FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
@@ -241,3 +242,12 @@ def test_last_is_the_session_in_which_something_happened_last_everywhere(tmp_pat
     index_here(tmp_path / "home")
     for command in ("show", "analyze", "resume", "reasoning"):
         assert "00000002" in agtrace_here(command, "last", "--json").out, command
+
+
+def test_last_is_a_sub_agent_s_session_only_if_there_are_no_others(tmp_path: Path) -> None:
+    (of_sub_agent,) = SAMPLES.rglob("agent-a3f80c1d7e5b24961.jsonl")
+    index_here(of_sub_agent)
+    assert agtrace_here("show", "last").code == 0
+    claude_log(tmp_path / "home", "00000001-0000-4000-8000-000000000000").prompt("Draw the tide.").say("Done.")
+    index_here(tmp_path / "home")
+    assert "Draw the tide." in agtrace_here("show", "last").out

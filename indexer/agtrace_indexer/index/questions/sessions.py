@@ -208,9 +208,9 @@ def with_id(connection: sqlite3.Connection, uid: str) -> Session | None:
 
 
 def latest(connection: sqlite3.Connection) -> Session | None:
-    """Return the session, no sub-agent, in which something happened last."""
-    newest = "ORDER BY coalesce(s.ended_at, 0) DESC, s.id DESC LIMIT 1"
-    return first(connection, Session, f"{_SESSION} WHERE s.kind NOT IN ('subagent', 'warmup') {newest}", ())
+    """Return the session in which something happened last; a sub-agent's only if there are no others."""
+    newest = "s.kind IN ('subagent', 'warmup'), coalesce(s.ended_at, 0) DESC, s.id DESC"
+    return first(connection, Session, f"{_SESSION} ORDER BY {newest} LIMIT 1", ())
 
 
 def with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[Session]:
