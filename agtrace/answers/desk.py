@@ -39,6 +39,7 @@ from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.shape import Answer, answer, error_answer
+from agtrace.text.next_call import taking_along
 from agtrace.tools import tools_for
 from agtrace.tools.arguments import parse
 from agtrace.tools.tool import Context, Tool
@@ -204,6 +205,10 @@ class Answers:
 
     def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
         user, arguments = self._user_in(arguments)
+        with taking_along(user=user):
+            return self._ask_of(user, tool, arguments, most)
+
+    def _ask_of(self, user: str | None, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
         try:
             wanted = parse(tool.arguments, arguments)
             freshness = self._index.refresh(self._refresh_seconds)
@@ -267,7 +272,7 @@ class Answers:
         return afresh(self._read_once, work, freshness, user)
 
     def _read_once(self, work: Callable[[Context], Found], freshness: Freshness, user: str | None) -> Found:
-        cursors = self._cursors_here()
+        cursors = self._cursors_here(user)
         with self._index.reader(user) as reader:
             connection = reader.connection
             with one_moment(connection):
@@ -286,9 +291,9 @@ class Answers:
                     )
                 )
 
-    def _cursors_here(self) -> Cursors:
+    def _cursors_here(self, user: str | None) -> Cursors:
         """Return the maker of cursors; if no key can be stored, its cursors are valid in this process only."""
         if self._key is None:
             with suppress(OSError):
                 self._key = load_key(self._settings.key_file)
-        return Cursors(self._key or self._spare_key, limits().settings.cursor_ttl_seconds, self._now)
+        return Cursors(self._key or self._spare_key, limits().settings.cursor_ttl_seconds, self._now, user)

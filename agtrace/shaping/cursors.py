@@ -47,6 +47,8 @@ class Cursors:
     key: bytes
     ttl_seconds: int
     now: Callable[[], float] = time.time
+    of: str | None = None
+    """Whose sessions are asked, which is part of the query; None for all people's."""
 
     def make(self, tool: str, arguments: Mapping[str, Any], position: tuple[int, ...]) -> str:
         """Return the cursor that continues this query after `position`."""
@@ -80,7 +82,7 @@ class Cursors:
 
     def _fingerprint(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
         query = {k: v for k, v in arguments.items() if v is not None and k not in _NOT_PART_OF_QUERY}
-        text = orjson.dumps([tool, query], option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps([tool, query] if self.of is None else [tool, query, self.of], option=orjson.OPT_SORT_KEYS)
         return hmac.digest(self.key, text, "sha256")[:_FINGERPRINT]
 
 

@@ -33,7 +33,7 @@ from agtrace.shaping import ladder
 from agtrace.shaping.chunks import SHORT, WIDEST, BodyChunks, StreamChunks
 from agtrace.shaping.replies import Body, Digest, Pages, Reply, Stream
 from agtrace.text.lines import SUMMARY, cut, one_line
-from agtrace.text.next_call import Hint, NextCall, calls_in, text_of
+from agtrace.text.next_call import Hint, NextCall, calls_in, complete, text_of
 
 _BUDGET_PART = 80  # bytes that `budget` takes
 _TRUNCATION_PART = 140  # that `truncation` takes next to a digest
@@ -74,7 +74,8 @@ class _Hint(NamedTuple):
     @classmethod
     def of(cls, hint: Hint) -> _Hint:
         """Write a hint."""
-        return cls(one_line(redact(text_of(hint)), _LONGEST_HINT), calls_in(hint))
+        whole = complete(hint)
+        return cls(one_line(redact(text_of(whole)), _LONGEST_HINT), calls_in(whole))
 
 
 def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
@@ -108,7 +109,7 @@ def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
             }
         )
         longest = _LONGEST_HINT if details else SUMMARY
-        hint = {} if problem.hint is None else {"hint": one_line(redact(text_of(problem.hint)), longest)}
+        hint = {} if problem.hint is None else {"hint": one_line(redact(text_of(complete(problem.hint))), longest)}
         quoted = {"untrusted": True} if problem.untrusted else {}
         value = {"summary": one_line(message, SUMMARY), "success": False, "error": dump(body), **quoted, **hint}
         text = orjson.dumps(value)

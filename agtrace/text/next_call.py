@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -55,6 +57,28 @@ Hint: TypeAlias = str | NextCall | tuple[NextCall, ...]
 def call(tool: str, /, **arguments: Any) -> NextCall:
     """Return a call without words; arguments that are None are left out."""
     return NextCall(tool, {name: value for name, value in arguments.items() if value is not None})
+
+
+_along: ContextVar[Mapping[str, Any]] = ContextVar("arguments to take along")
+
+
+@contextmanager
+def taking_along(**arguments: Any) -> Iterator[None]:
+    """Let every call that is suggested in this thread within the block have these arguments as well, unless None."""
+    token = _along.set({name: value for name, value in arguments.items() if value is not None})
+    try:
+        yield
+    finally:
+        _along.reset(token)
+
+
+def complete(hint: Hint) -> Hint:
+    """Return a hint whose calls have the arguments that all take along."""
+    along = _along.get({})
+    if not along or isinstance(hint, str):
+        return hint
+    calls = tuple(replace(one, arguments={**one.arguments, **along}) for one in calls_in(hint))
+    return calls if isinstance(hint, tuple) else calls[0]
 
 
 def calls_in(hint: Hint | None) -> tuple[NextCall, ...]:

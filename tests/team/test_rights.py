@@ -328,6 +328,16 @@ def test_one_person_s_sessions_can_be_asked_and_never_more_than_one_sees(team: T
     assert len(team.ask("bob", "list_sessions", {})["data"]["sessions"]) == 2, "the next question is about all again"
 
 
+def test_what_an_answer_about_one_person_suggests_is_about_that_person(team: Team) -> None:
+    first = team.ask("ann", "list_sessions", {"user": "ann", "limit": 1})
+    assert "user='ann'" in first["hint"]
+    wanted = {"user": "ann", "limit": 1, "cursor": first["pagination"]["next_cursor"]}
+    assert team.ask("ann", "list_sessions", wanted)["data"]["sessions"] != first["data"]["sessions"]
+    for other in ({**wanted, "user": "bob"}, {"limit": 1, "cursor": wanted["cursor"]}):
+        assert team.ask("ann", "list_sessions", other)["error"]["code"] == "invalid_cursor"
+    assert "user=" not in team.ask("ann", "list_sessions", {"limit": 1})["hint"]
+
+
 def test_who_refers_to_another_s_project_file_or_name_sees_it_no_more_for_that(team: Team) -> None:
     """A session of one's own may name only what is one's own: whoever refers to a project, a file or a name sees it."""
     with team.owner() as owner:
