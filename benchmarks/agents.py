@@ -33,8 +33,8 @@ SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
 SHARED = SAMPLES.parents[1] / "shared"
 KILOBYTES = 500
 ROUNDS = 5
-_CORPUS = 4_000_000
-"""Bytes of a corpus of long sessions: with twice as many, an index run starts workers, whose times aren't measured."""
+_LONG = 8
+"""Long sessions of each agent: twice as many bytes, and an index run would start workers, whose times aren't measured."""
 _FEWEST = 40
 """Files of a corpus of files as they are: an agent's few are read under several names, as copies count as well."""
 _YARDSTICK = "claude_code"
@@ -70,15 +70,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folders = given.folders or [
         folder for folder in (SHARED / "logs", SHARED / "logs_more", SAMPLES) if folder.is_dir()
     ]
+    size, rounds = given.kilobytes * 1000, given.rounds
     with tempfile.TemporaryDirectory() as made:
         place = Path(made)
         logs, databases = found(folders, place)
         claude = sorted(logs.pop(_YARDSTICK), key=lambda log: -len(log.content))
-        plain = [_compared(AGENTS[agent].title, _as_they_are(own), claude, place) for agent, own in logs.items()]
+        plain = [
+            _compared(AGENTS[agent].title, _as_they_are(own), claude, place, rounds) for agent, own in logs.items()
+        ]
         sys.stdout.write(f"The files as they are\n\n{table(_HEAD, plain)}\n\n")
-        size = given.kilobytes * 1000
-        rows = [_compared(AGENTS[agent].title, _grown(own, size), claude, place) for agent, own in logs.items()]
-        rows += [_of_a_database(agent, path, size, claude, place) for agent, path in databases.items()]
+        rows = [_compared(AGENTS[agent].title, _grown(own, size), claude, place, rounds) for agent, own in logs.items()]
+        rows += [_of_a_database(agent, path, size, claude, place, rounds) for agent, path in databases.items()]
         sys.stdout.write(f"Sessions of {given.kilobytes} KB\n\n{table(_HEAD, rows)}\n")
 
 
@@ -110,9 +112,9 @@ def _as_they_are(logs: Sequence[Log]) -> list[Log]:
 
 
 def _grown(logs: Sequence[Log], size: int) -> list[Log]:
-    """Return long logs of an agent, as many as fill a corpus."""
-    chosen = cycle(sorted(logs, key=lambda log: -len(log.content))[:8])
-    return [_long(log, size, number) for number, log in enumerate(islice(chosen, max(1, _CORPUS // size)))]
+    """Return long logs of an agent, made of its longest ones."""
+    longest = cycle(sorted(logs, key=lambda log: -len(log.content))[:_LONG])
+    return [_long(log, size, number) for number, log in enumerate(islice(longest, _LONG))]
 
 
 def _long(log: Log, size: int, number: int) -> Log:
@@ -152,14 +154,14 @@ def _cut(logs: Sequence[Log], sizes: Sequence[int]) -> list[Log]:
     return made
 
 
-def _compared(title: str, logs: Sequence[Log], claude: Sequence[Log], place: Path) -> list[str]:
+def _compared(title: str, logs: Sequence[Log], claude: Sequence[Log], place: Path, rounds: int) -> list[str]:
     """Measure logs of an agent beside Claude Code's of the same sizes."""
     sizes = [len(log.content) for log in logs]
     own, others = _written(place / "own", logs), _written(place / "claude", _cut(claude, sizes))
-    return _row(title, len(logs), sum(sizes), own, others)
+    return _row(title, len(logs), sum(sizes), own, others, rounds)
 
 
-def _of_a_database(agent: str, path: Path, size: int, claude: Sequence[Log], place: Path) -> list[str]:
+def _of_a_database(agent: str, path: Path, size: int, claude: Sequence[Log], place: Path, rounds: int) -> list[str]:
     """Measure a database with long sessions beside Claude Code's logs of the same sizes."""
     folder = place / "own"
     shutil.rmtree(folder, ignore_errors=True)
@@ -168,7 +170,7 @@ def _of_a_database(agent: str, path: Path, size: int, claude: Sequence[Log], pla
     with closing(sqlite3.connect(folder / path.name)) as connection, connection:
         sizes = _lengthened(connection, agent, size)
     others = _written(place / "claude", _cut(claude, sizes))
-    return _row(f"{AGENTS[agent].title}, database", len(sizes), sum(sizes), folder, others)
+    return _row(f"{AGENTS[agent].title}, database", len(sizes), sum(sizes), folder, others, rounds)
 
 
 def _lengthened(connection: sqlite3.Connection, agent: str, size: int) -> list[int]:
@@ -209,10 +211,10 @@ def _written(folder: Path, logs: Sequence[Log]) -> Path:
     return folder
 
 
-def _row(name: str, files: int, size: int, own: Path, others: Path) -> list[str]:
+def _row(name: str, files: int, size: int, own: Path, others: Path, rounds: int) -> list[str]:
     """Read both alternately; the best times count, as the processor is shared with others."""
     runs: list[list[Run]] = [[], []]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for folder, taken in zip((own, others), runs, strict=True):
             taken.append(_read(folder))
     best = [min(taken) for taken in runs]
@@ -243,6 +245,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agents", description="Measure reading by agent.")
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="folders with logs of agents")
     parser.add_argument("--kilobytes", type=int, default=KILOBYTES, help=f"of a long session (default: {KILOBYTES})")
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"runs, of which the best counts (default: {ROUNDS})"
+    )
     return parser
 
 

@@ -105,8 +105,8 @@ def test_what_masking_costs_is_told_for_each_agent_for_answers_and_for_texts(
 def test_every_agent_is_measured_beside_claude_code_as_it_is_and_in_long_sessions(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    agents.main([str(SAMPLES), "--kilobytes", "20"])
-    plain, long = capsys.readouterr().out.split("Sessions of 20 KB")
+    agents.main([str(SAMPLES), "--kilobytes", "10", "--rounds", "1"])
+    plain, long = capsys.readouterr().out.split("Sessions of 10 KB")
     for row in ("Codex", "Copilot CLI", "Cursor", "Kiro CLI", "Pi", "Qwen Code"):
         for printed in (plain, long):
             assert re.search(rf"^\| {row} +\|( +[0-9,.]+x? \|){{8}}$", printed, re.MULTILINE), row

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from agtrace_indexer.providers.registry import SETUPS
+from agtrace_indexer.run import index
 
 from tests.agents.nest import Knowing, Nest
 
@@ -84,3 +85,12 @@ def test_tools_and_settings_know_its_names(indexed: Nest) -> None:
     variables, known = indexed.knowing.value_of(NAMES)
     assert known == ["tern"] * 2
     assert variables["TERN_NEST"] == "the home of Tern's logs; default ~/.tern"
+
+
+def test_what_an_agtrace_before_took_for_no_logs_is_read_once_it_knows_the_agent(nest: Nest) -> None:
+    nest.log("t-1")
+    nest.document("t-2")
+    assert index(nest.data / "index.sqlite3", [str(nest.flights)]).sessions == 0
+    (listed,) = nest.data_of("sessions")
+    assert {session["id"] for session in listed["sessions"]} == {"t-1", "t-2"}
+    assert index(nest.data / "index.sqlite3", []).sessions == 2, "what was read stays"

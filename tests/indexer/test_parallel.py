@@ -417,6 +417,14 @@ def test_workers_that_end_after_their_first_answer_cost_nothing_and_nobody_hears
     assert said(database) == expected
 
 
+def test_a_first_run_in_as_many_pieces_as_there_are_logs_gives_what_one_gives(
+    several: Path, database: Path, expected: dict[str, Any]
+) -> None:
+    while index(database, [str(several)], seconds=1e-6).files_behind:
+        pass
+    assert said(database) == expected
+
+
 def test_a_run_that_has_no_time_reads_one_log_leaves_no_process_and_the_rest_to_the_next(
     several: Path, database: Path, expected: dict[str, Any]
 ) -> None:

@@ -5,8 +5,9 @@ human and no model wrote is left out: injected texts, listings, reminders, summa
 Copies and superseded events are left out when it is asked. FTS5 holds words without their positions, 1 to 2 % of the
 logs; scores are made by whoever asks (`agtrace.search.ranking`).
 
-Where workers read, they find the words of their events, which are taken up with each of their indexes. Only the
-families show which of these events (`meta` 'ranked_early') are copies: their words are taken out again.
+Where workers read, they find the words of their events, which are taken up with each of their indexes, and a run that
+has no more time takes up what it read. Only the families, joined when all is read, show which of these events (those
+after `meta` 'ranked_early') are copies: their words are taken out again.
 """
 
 from __future__ import annotations
@@ -104,14 +105,20 @@ def _put_size(connection: sqlite3.Connection, events: int, words: int) -> None:
     meta.put(connection, _SIZE, f"{events} {words}")
 
 
-def cover(connection: sqlite3.Connection) -> None:
-    """Take up the events that came since, in the open transaction; nothing where SQLite has no FTS5."""
+def cover(connection: sqlite3.Connection, *, joined: bool = True) -> None:
+    """Take up the events that came since, in the open transaction; nothing where SQLite has no FTS5.
+
+    `joined` is whether the families are, so that it is known which events are copies.
+    """
     if not prepared(connection):
         return
-    _leave_out_copies(connection)
+    if joined:
+        _leave_out_copies(connection)
     reached = int(meta.get(connection, _REACHED) or 0)
     newest = _newest(connection)
     if newest > reached:
+        if not joined:
+            _note_early(connection, reached)
         events, words = size(connection)
         for session, first in connection.execute(_GROWN, (reached,)).fetchall():
             taken = list(_ranked_of(connection, _COUNTING, session, first, reached))
@@ -146,8 +153,7 @@ def take_over(connection: sqlite3.Connection, shard: str, behind: int) -> None:
     reached = int(meta.get(connection, _REACHED) or 0)
     if connection.execute(_UNRANKED, (reached, behind)).fetchone()[0]:
         return
-    if meta.get(connection, _EARLY) is None:
-        meta.put(connection, _EARLY, str(behind))
+    _note_early(connection, behind)
     connection.execute(
         f"INSERT INTO main.ranked (rowid, words) SELECT id + ?, text FROM {shard}.carried ORDER BY id", (behind,)
     )
@@ -159,8 +165,14 @@ def take_over(connection: sqlite3.Connection, shard: str, behind: int) -> None:
     meta.put(connection, _REACHED, str(_newest(connection)))
 
 
+def _note_early(connection: sqlite3.Connection, behind: int) -> None:
+    """Note that events with greater ids are taken up before the families show which of them are copies."""
+    if meta.get(connection, _EARLY) is None:
+        meta.put(connection, _EARLY, str(behind))
+
+
 def _leave_out_copies(connection: sqlite3.Connection) -> None:
-    """Take out what was taken over from workers and turned out to be copied or superseded."""
+    """Take out what was taken up early and turned out to be copied or superseded."""
     early = meta.get(connection, _EARLY)
     if early is None:
         return

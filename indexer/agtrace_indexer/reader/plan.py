@@ -10,12 +10,18 @@ from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS, Found, has_forms, preferred, walk
 from agtrace_indexer.logs.sidecars import described, described_at, is_sidecar
-from agtrace_indexer.providers.registry import FORMS, SIDECARS, container_of
+from agtrace_indexer.providers.registry import AGENTS, FORMS, SIDECARS, container_of
 from agtrace_indexer.reader.containers import look_into
+
+KNOWN_AGENTS = ",".join(sorted(AGENTS))
+"""The agents whose logs this version recognizes. If there are others than before, files that were no known logs are
+looked at again."""
 
 _SET_ASIDE = frozenset({"skipped", "duplicate", "container"})
 """The statuses of files that discovery excludes; any other file that isn't read was opened to find that out."""
 _NOT_ALONE = _SET_ASIDE | {"forgotten"}
+_NOT_RECOGNIZED = frozenset({"unrecognized", "waiting"})
+"""The statuses of files that may be logs of an agent that isn't known yet."""
 
 
 @dataclass(slots=True)
@@ -41,14 +47,20 @@ class Plan:
 
 
 def make_plan(
-    catalog: Catalog, roots: list[str], *, rebuild: bool = False, changed: Iterable[str] | None = None
+    catalog: Catalog,
+    roots: list[str],
+    *,
+    rebuild: bool = False,
+    agents_changed: bool = False,
+    changed: Iterable[str] | None = None,
 ) -> Plan:
     """Compare the files below the roots with those in the index, by stat alone.
 
     If the paths of all files that may have changed are given, only these are looked at, unless others depend on them.
+    If other agents are known than before, files that weren't recognized count as changed.
     """
-    plan = None if changed is None or rebuild else _plan_of(catalog, roots, changed)
-    return plan or _plan_of_all(catalog, roots, rebuild=rebuild)
+    plan = None if changed is None or rebuild or agents_changed else _plan_of(catalog, roots, changed)
+    return plan or _plan_of_all(catalog, roots, rebuild, _NOT_RECOGNIZED if agents_changed else frozenset())
 
 
 def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan | None:
@@ -69,7 +81,7 @@ def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan
     return plan
 
 
-def _plan_of_all(catalog: Catalog, roots: list[str], *, rebuild: bool) -> Plan:
+def _plan_of_all(catalog: Catalog, roots: list[str], rebuild: bool, again: frozenset[str]) -> Plan:
     known = catalog.known()
     listed = described([file for file in walk(roots) if not file.path.startswith(catalog.own_files)], SIDECARS)
     found, all_looked_into = look_into(listed, known, rebuild=rebuild)
@@ -80,7 +92,8 @@ def _plan_of_all(catalog: Catalog, roots: list[str], *, rebuild: bool) -> Plan:
         before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
         if file.path in instead:
             file = file._replace(oddity=REPEATS.format(instead[file.path]), status="duplicate")
-        if before is not None and not before.gone and not rebuild and _unchanged(file, before):
+        same = before is not None and not before.gone and before.status not in again and _unchanged(file, before)
+        if same and not rebuild:
             continue
         (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
     present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]

@@ -20,7 +20,7 @@ from agtrace_indexer.index.catalog import Catalog, remove_attempts
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run.summary import Summary, summary_of
-from agtrace_indexer.run.versions import is_outdated, refuse_newer_reading
+from agtrace_indexer.run.versions import is_outdated, knows_other_agents, refuse_newer_reading
 from agtrace_indexer.run.work import Work
 
 if TYPE_CHECKING:
@@ -131,7 +131,13 @@ def _compare(
     wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
     rebuild = rebuild or is_outdated(catalog)
-    plan = make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild, changed=None if new_roots else changed)
+    plan = make_plan(
+        catalog,
+        sorted(known_roots | new_roots),
+        rebuild=rebuild,
+        agents_changed=knows_other_agents(catalog),
+        changed=None if new_roots else changed,
+    )
     return Work(catalog, new_roots, plan, rebuild)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.opening import NewerIndex
+from agtrace_indexer.reader.plan import KNOWN_AGENTS
 
 READING_VERSION = 10
 """Raised whenever the same logs would now yield other rows: logs that still exist are then read again, archived rows
@@ -23,6 +24,11 @@ def refuse_newer_reading(reading: str | None) -> None:
 def is_outdated(catalog: Catalog) -> bool:
     """Whether all logs must be read again: they would be read or masked differently now."""
     return catalog.meta("reading") not in (None, str(READING_VERSION)) or masked_otherwise(catalog)
+
+
+def knows_other_agents(catalog: Catalog) -> bool:
+    """Whether logs of an agent that is new since the index was last complete may have been taken for no logs."""
+    return catalog.meta("built") == "1" and catalog.meta("agents") != KNOWN_AGENTS
 
 
 def masked_otherwise(catalog: Catalog) -> bool:

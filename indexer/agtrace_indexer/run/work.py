@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog, KnownFile
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.reader.plan import Archived, Plan
+from agtrace_indexer.reader.plan import KNOWN_AGENTS, Archived, Plan
 from agtrace_indexer.run import versions
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Work:
     def needed(self) -> bool:
         """Whether there is anything to write."""
         due = bool(self.new_roots) or self.rebuild or not self.plan.empty or self.catalog.is_unfinished()
+        due = due or versions.knows_other_agents(self.catalog)
         return due or (self.keep_days is not None and self.catalog.meta("kept_days") != str(self.keep_days))
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
@@ -68,7 +69,7 @@ class Work:
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
         self._read(reader)
         store.flush()
-        ranking.cover(catalog.connection)
+        ranking.cover(catalog.connection, joined=not self.plan.changed)
         repositories.join(catalog.connection, anew=store.named_relatively)
         cover_if_due(catalog.connection)  # the last one, since it commits along the way
         store.commit()
@@ -167,6 +168,7 @@ class Work:
         tell_apart(self.catalog.connection, None if self.plan.gone or self.plan.odd else grown)  # copies have no times
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(versions.READING_VERSION))
+        self.catalog.set_meta("agents", KNOWN_AGENTS)
 
     def _drop_no_logs(self) -> None:
         """Stop keeping files fresh that were named in this run and aren't logs."""
