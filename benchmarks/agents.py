@@ -34,7 +34,7 @@ SHARED = SAMPLES.parents[1] / "shared"
 KILOBYTES = 500
 ROUNDS = 5
 _LONG = 8
-"""Long sessions of each agent: twice as many bytes, and an index run would start workers, whose times aren't measured."""
+"""Long sessions of each agent: of twice as many bytes an index run would start workers, whose times aren't measured."""
 _FEWEST = 40
 """Files of a corpus of files as they are: an agent's few are read under several names, as copies count as well."""
 _YARDSTICK = "claude_code"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from agtrace_indexer.providers.registry import AGENTS
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, heading, plain_line
@@ -49,7 +50,7 @@ def doctor(found: dict[str, Any]) -> None:
     for agent in found["agents"]:
         versions = agent["versions"]
         span = f", versions {versions[0]} to {versions[-1]}" if len(versions) > 1 else ", ".join(["", *versions])
-        OUT.print(f"  {agent['provider']}: {_counts(agent)}{plain_line(span)}")
+        OUT.print(f"  {AGENTS[agent['provider']].title}: {_counts(agent)}{plain_line(span)}")
     for agent in found["unread_agents"]:
         OUT.print(f"  {agent['agent']}: not read yet ({plain_line(agent['path'])})", soft_wrap=True, markup=False)
     _doctor_retention(found["retention"])
@@ -89,6 +90,11 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
         _doctor_list(
             f"files that aren't logs agtrace knows: {unrecognized}; formats", [*map(_look, found["unrecognized"])]
         )
+    strangers = found["unknown_agents"]
+    _doctor_list(
+        "folders that look like those of agents agtrace doesn't know",
+        [f"{folder['folder']}: {_look(folder)}" for folder in strangers],
+    )
     _doctor_list("logs read in part", [f"{file['path']}: {file['reason']}" for file in found["partly_read"]])
     _doctor_list(
         "lines that aren't records",
@@ -106,6 +112,9 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     advised = [sentence for agent in found["retention"] for sentence in agent["advice"]]
     for sentence in [*found["trouble"], *advised] or ["nothing: all logs have been read"]:
         OUT.print(f"  {plain_line(sentence)}", soft_wrap=True)
+    if strangers:
+        told = f"  {counted(len(strangers), 'folder')}: not read; CONTRIBUTING.md shows how to add an agent"
+        OUT.print(Text(told, style="dim"))
     for sentence, count in advice.items():
         OUT.print(Text(f"  {counted(count, 'file')}: {sentence}", style="dim"))
 

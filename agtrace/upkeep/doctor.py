@@ -10,6 +10,7 @@ from typing import Any
 from agtrace_indexer.index.maintenance import scrub_is_due
 from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.providers import unread
+from agtrace_indexer.providers.registry import HOMES
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair.damage import Damage
 from agtrace_indexer.repair.repair import damaged_copies
@@ -26,6 +27,7 @@ from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
 from agtrace.upkeep.exposure import exposure
 from agtrace.upkeep.retention import retentions
+from agtrace.upkeep.strangers import strangers
 from agtrace.upkeep.unrecognized import looks
 
 _HEAD_SHOWN = 100
@@ -71,6 +73,7 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         "not_read": _not_read(connection),
         "unrecognized": _unrecognized(connection),
         "unread_agents": _unread_agents(settings),
+        "unknown_agents": _unknown_agents(settings),
         "partly_read": [log._asdict() for log in upkeep.logs_partly_read(connection)],
         "unreadable_lines": _unreadable_lines(connection),
         "unknown_record_types": _record_types(connection, "unknown"),
@@ -87,6 +90,7 @@ def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any
         | {"sessions": None, "events": None, "archived_files": None, "forgotten_files": None, "traces_left": None},
         "homes": _homes(settings),
         "unread_agents": _unread_agents(settings),
+        "unknown_agents": _unknown_agents(settings),
         **{name: [] for name in empty},
     }
 
@@ -164,8 +168,15 @@ def _unrecognized(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def _unread_agents(settings: Settings) -> list[dict[str, str]]:
     """Return the agents that were used on this machine, but whose logs agtrace doesn't read yet."""
-    home = Path(settings.environment.get("HOME") or Path.home())
-    return [{"agent": title, "path": path} for title, path in unread.found(settings.environment, home)]
+    return [{"agent": title, "path": path} for title, path in unread.found(settings.environment, _home(settings))]
+
+
+def _unknown_agents(settings: Settings) -> list[dict[str, Any]]:
+    """Return the folders of this home that look like an agent's of which agtrace knows nothing."""
+    home = _home(settings)
+    usual = [home / kept.folder / logs for kept in HOMES if kept.folder for logs in kept.logs]
+    not_read = [Path(path) for _, path in unread.found(settings.environment, home)]
+    return strangers(home, [*map(Path, home_roots(settings)), *usual, *not_read, settings.data_dir])
 
 
 def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ _FILES = 500
 """Files that are opened, at most; those of one folder mostly look the same."""
 
 _NAME = re.compile(r"[A-Za-z_$][\w.$-]{0,39}")
-_TYPED_BY = ("type", "role", "kind", "event")
+TYPED_BY = ("type", "role", "kind", "event")
 """Fields by whose value agents tell kinds of records apart, the most telling first."""
 
 _SQLITE = b"SQLite format 3\0"
@@ -101,7 +101,7 @@ def _fields(records: list[Any]) -> tuple[str, ...]:
 
 
 def _types(records: list[Any]) -> tuple[str, ...]:
-    for field in _TYPED_BY:
+    for field in TYPED_BY:
         values = _names(record.get(field) for record in records if isinstance(record, dict))
         found = tuple(f"{field}={value}" for value in values)[:_TYPES]
         if found:

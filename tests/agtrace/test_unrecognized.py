@@ -73,3 +73,43 @@ def test_an_agent_that_was_used_here_but_is_not_read_is_named(tmp_path: Path) ->
     index_here(tmp_path)
     found = agtrace_here("doctor", HOME=str(tmp_path))
     assert f"Factory Droid: not read yet ({place})" in found.out
+
+
+TOLD = (
+    {"at": "2026-11-20T10:00:00Z", "kind": "start", "session": "a1"},
+    {"at": "2026-11-20T10:00:01Z", "kind": "human", "text": "The key is hunter2hunter2."},
+    {"at": "2026-11-20T10:00:02Z", "kind": "reply", "text": "So it is."},
+)
+
+
+@pytest.mark.parametrize("place", [".acorn/logs/2026-11-20", ".config/acorn", ".local/share/acorn/sessions/a1"])
+def test_a_folder_in_which_two_sides_talk_is_told_to_be_one_of_an_unknown_agent(place: str) -> None:
+    folder = Path.home() / place
+    folder.mkdir(parents=True)
+    _lines(folder / "a1.jsonl", *TOLD)
+    (found,) = agtrace_here("doctor", "--json").json()["unknown_agents"]
+    assert Path(found["folder"]).name in (".acorn", "acorn") and found["path"] == str(folder / "a1.jsonl")
+    assert (found["fields"], found["types"]) == (
+        ["at", "kind", "session", "text"], ["kind=start", "kind=human", "kind=reply"],
+    )  # fmt: skip
+    shown = agtrace_here("doctor").out
+    assert "folders that look like those of agents agtrace doesn't know: 1" in shown
+    assert "CONTRIBUTING.md shows how to add an agent" in shown and "hunter2" not in shown
+
+
+def test_folders_of_known_agents_and_of_other_programs_are_none_of_an_unknown_agent(tmp_path: Path) -> None:
+    home = Path.home()
+    (home / ".codex" / "old").mkdir(parents=True)
+    _lines(home / ".codex" / "old" / "a1.jsonl", *TOLD)
+    (home / ".vibe" / "logs" / "session").mkdir(parents=True)
+    _lines(home / ".vibe" / "logs" / "session" / "a1.jsonl", *TOLD)
+    (home / ".npm" / "_logs").mkdir(parents=True)
+    _lines(home / ".npm" / "_logs" / "a1.jsonl", {"level": "info", "type": "request", "message": "GET"})
+    (tmp_path / "elsewhere").mkdir()
+    _lines(tmp_path / "elsewhere" / "a1.jsonl", *TOLD)
+    (home / ".linked").symlink_to(tmp_path / "elsewhere")
+    (home / ".ssh").mkdir(mode=0o000)
+    try:
+        assert agtrace_here("doctor", "--json").json()["unknown_agents"] == []
+    finally:
+        (home / ".ssh").chmod(0o700)

@@ -251,7 +251,7 @@ def test_nobody_waits_for_a_look_at_the_index_and_a_damaged_one_is_looked_at_aga
 def test_doctor_and_repair_say_what_is_so(own_home: Path, tmp_path: Path) -> None:
     log = write(own_home / ".claude" / "projects" / "-p" / "1.jsonl", claude(1))
     said = agtrace_here("doctor").out
-    assert "1 session, " in said and "claude_code: 1 session in 1 file" in said
+    assert "1 session, " in said and "Claude Code: 1 session in 1 file" in said
     database = next((own_home.parent).rglob("index.sqlite3"))
     said = agtrace_here("doctor", "--repair").out
     assert said.startswith("the index is sound: nothing to repair")
