@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.run import index
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
@@ -178,7 +179,8 @@ def same(one: dict[str, Any], other: dict[str, Any], way: str) -> Iterator[tuple
 def same_by_file(one: Reading, other: Reading) -> Iterator[tuple[str, str]]:
     """Check that logs are the same in two indexes, whatever else was archived; yield (what differs, how).
 
-    Not Gemini's: a rewritten document is a change of its earlier content.
+    Not Gemini's: a rewritten document is a change of its earlier content. What is missing in a log of an agent that
+    takes back what was said is kept, as superseded.
     """
     for path, row in one.files.items():
         there = other.files.get(path)
@@ -188,7 +190,8 @@ def same_by_file(one: Reading, other: Reading) -> Iterator[tuple[str, str]]:
             yield "files", f"at once {row}, rewritten {there}"
         elif one.texts[path] != other.texts[path]:
             lost, more = one.texts[path] - other.texts[path], other.texts[path] - one.texts[path]
-            yield "texts", f"{path}: lost {str(lost)[:600]}, more {str(more)[:600]}"
+            if lost or not AGENTS[row.provider or ""].takes_back:
+                yield "texts", f"{path}: lost {str(lost)[:600]}, more {str(more)[:600]}"
 
 
 # -- what a log says before it is changed ----------------------------------------------------------
@@ -200,6 +203,7 @@ def _has_known_line(made: Mutant) -> bool:
 
 
 _SCREENED = re.compile(rb'_(?:begin|end|completed)"')
+_STARTED = b'"tool.execution_start"'
 _EXECUTIONS = {TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]}
 _TOLD = {TYPE_CODE[kind] for kind in EventType if kind is not EventType.TOKEN_USAGE}
 
@@ -207,10 +211,11 @@ _TOLD = {TYPE_CODE[kind] for kind in EventType if kind is not EventType.TOKEN_US
 def _told(lines: list[bytes]) -> set[int]:
     """Return the types of a log's events that no other line can report as well.
 
-    Codex may also write an event about an execution for its screen: which of the two counts depends on their order.
+    Codex may also write an event about an execution for its screen, and Copilot CLI one about its start: which of the
+    two counts depends on their order.
     """
-    screened = any(b'"event_msg"' in line and _SCREENED.search(line) for line in lines)
-    return _TOLD - _EXECUTIONS if screened else _TOLD
+    twice = any((b'"event_msg"' in line and _SCREENED.search(line)) or _STARTED in line for line in lines)
+    return _TOLD - _EXECUTIONS if twice else _TOLD
 
 
 @cache

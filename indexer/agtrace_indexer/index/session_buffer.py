@@ -148,12 +148,12 @@ class SessionBuffer:
         """Write the gathered rows into the open transaction, and compute the totals of the turns that changed."""
         if not (self.rows or self.superseded or self.endings or self.dropped or self.landmarks):
             return
-        first_new_event = self.first_row
+        first_placed = min([self.first_row, *(result for result, *_ in self.calls_after)])
         self._write_rows()
         self._write_block()
         self._give_first_time()
         if self.first_turn_touched is not None:
-            sum_turns(self.connection, self.session_id, self.first_turn_touched, first_new_event)
+            sum_turns(self.connection, self.session_id, self.first_turn_touched, first_placed)
             self.first_turn_touched = None
 
     def _write_rows(self) -> None:

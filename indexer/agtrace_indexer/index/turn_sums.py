@@ -81,9 +81,9 @@ GROUP BY 1, 2, 3, 4, 5
 """SQL: rows as those of `model_usage`, from the figures that fulfil a condition over `token_usage` u and `event` e."""
 
 
-def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int = 0, first_new_event: int = 0) -> None:
-    """Compute the totals of a session's turns from one on, after events from an index on were added."""
-    named = {"session": session_id, "turn": first_turn, "new": first_new_event, **CODES}
+def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int = 0, first_placed: int = 0) -> None:
+    """Compute the totals of a session's turns from one on, after events from an index on were put into turns."""
+    named = {"session": session_id, "turn": first_turn, "new": first_placed, **CODES}
     named["from"] = connection.execute(_FROM, named).fetchone()[0]
     connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
     connection.execute(_TURNS, named)
