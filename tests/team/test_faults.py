@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -91,6 +93,50 @@ def test_two_machines_that_push_the_same_at_once_leave_it_once(
         thread.join()
     assert errors == []
     assert contents(team) == whole
+
+
+_SHIFTED = """
+import os, time
+_now, _now_ns, _days = time.time, time.time_ns, int(os.environ["DAYS"])
+time.time = lambda: _now() + _days * 86_400
+time.time_ns = lambda: _now_ns() + _days * 86_400 * 10**9
+"""
+"""Sets a process's clock so many days ahead."""
+
+_INDEXING = """
+import sys, time
+from pathlib import Path
+from agtrace_indexer.run import index
+index(Path(sys.argv[1]), [sys.argv[2]])
+print(time.time())
+"""
+
+
+def test_machines_whose_clocks_are_years_apart_lose_nothing_and_double_nothing(
+    team: Team, server: Server, tmp_path: Path
+) -> None:
+    """A person goes on with a session on another machine, and back; each writes its own time into the log."""
+    (tmp_path / "sitecustomize.py").write_text(_SHIFTED)
+    team.add("ann")
+    log = claude_log(tmp_path / "log", "c1000000-0000-4000-8000-000000000000")
+    for turn, (machine, days) in enumerate([("desk", 400), ("laptop", -400), ("desk", 400), ("laptop", -400)]):
+        log.clock += days * 86_400
+        log.prompt(f"Draw tide {turn}.").call("Bash", {"command": "make"}, f"tide {turn}", failed=turn == 1).say("So.")
+        log.clock -= days * 86_400
+        copy, database = tmp_path / machine / log.path.name, tmp_path / machine / "index.sqlite3"
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(log.path, copy)
+        path = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
+        environment = {**os.environ, "PYTHONPATH": path, "DAYS": str(days)}
+        indexing = [sys.executable, "-c", _INDEXING, str(database), str(copy)]
+        assert abs(float(subprocess.check_output(indexing, env=environment)) - time.time()) > 399 * 86_400
+        pushing = [sys.executable, "-m", "tests.team.pushing", str(database), team.url("ann"), machine]
+        subprocess.run(pushing, env=environment, check=True)
+    at_once = new_team(server)
+    at_once.add("ann")
+    at_once.push(index_of(tmp_path / "whole", log.path), "ann")
+    assert contents(team) == contents(at_once)
+    assert len(contents(team)) == 1
 
 
 @pytest.fixture
