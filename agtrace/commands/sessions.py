@@ -27,7 +27,9 @@ from agtrace.commands.printing import leave
 @path
 @click.option("--access", type=click.Choice(ACCESSES), help="Only where a tool did this to the file.")
 @click.option("--kind", type=click.Choice(KINDS), help="Leave out sub-agents, or all others.")
-@click.option("--sort", type=click.Choice(SORTS), help="By start, or by a measure, the largest first.")
+@click.option(
+    "--sort", type=click.Choice(SORTS), help="By start, by a measure, the largest first, or by who pushed them."
+)
 @click.option("--min-tokens", type=Tokens(), metavar="N", help="Only with at least N tokens: 50000, 50k, 1.5M.")
 @click.option(
     "--failures/--no-failures", "--failed/--not-failed", "has_failures", default=None,

@@ -1,4 +1,4 @@
-"""Lists of sessions in an order: by their start, or by a measure, the largest first."""
+"""Lists of sessions in an order: by their start, by a measure, the largest first, or by who pushed them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from agtrace_indexer.index.questions import matches, measures, sessions
 from agtrace_indexer.index.questions.measures import MEASURES
+from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.requests import Sort
@@ -25,6 +26,9 @@ FIELDS: dict[str, str] = {
 
 Order: TypeAlias = Sort | Literal["active"]
 """An order of a list: by start, by a measure, or by when something happened last."""
+
+_WITHOUT_SUM = frozenset({"active", "user"})
+"""Orders by something that can't be added."""
 
 _PARTS_OF_DOLLAR = 10_000
 """Costs are compared as precisely as answers show them."""
@@ -88,7 +92,7 @@ def sorted_page(
     prices: PriceTable,
 ) -> SortedPage:
     """Return the sessions of a list after a place, at most `limit`; of equal ones the newest comes first."""
-    if sort in FIELDS or sort == "active":
+    if sort in FIELDS or sort in _WITHOUT_SUM:
         return _by_measure(connection, filters, sort, limit, snapshot, behind, prices)
     oldest_first = sort == "oldest"
     found = sessions.page(
@@ -127,6 +131,8 @@ def _measured(
 ) -> dict[int, int | None]:
     if sort == "active":
         return {**sessions.ends(connection, rows)}
+    if sort == "user":
+        return _places_of_people(people_of(connection, tuple(rows)))
     if sort != "cost":
         return measures.of_sessions(connection, rows, sort, newest_event=snapshot.event)
     used = usage_by(connection, prices, Among("session", sessions=tuple(rows), newest_event=snapshot.event))
@@ -134,9 +140,16 @@ def _measured(
     return {row: None if cost is None else round(cost * _PARTS_OF_DOLLAR) for row, cost in costs.items()}
 
 
+def _places_of_people(people: dict[int, str]) -> dict[int, int | None]:
+    """Return a number for each session that is greater the earlier its person's name comes in the alphabet."""
+    names = sorted(set(people.values()), key=lambda name: (name.casefold(), name), reverse=True)
+    places = {name: place for place, name in enumerate(names)}
+    return {row: places[name] for row, name in people.items()}
+
+
 def _total(measured: dict[int, int | None], sort: Order) -> float | None:
     known = [value for value in measured.values() if value is not None]
-    if not known or sort == "active":
+    if not known or sort in _WITHOUT_SUM:
         return None
     if sort == "failure_run":
         return max(known)

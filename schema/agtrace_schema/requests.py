@@ -42,8 +42,9 @@ Sort = Literal[
     "compactions",
     "edits",
     "files",
+    "user",
 ]
-"""The order of a list of sessions: by their start, or by a measure, the largest first."""
+"""The order of a list of sessions: by their start, by a measure, the largest first, or by who pushed them."""
 
 Access = Literal["read", "write"]
 """What a call did to a file."""

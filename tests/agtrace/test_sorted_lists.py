@@ -19,7 +19,7 @@ from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
 from tests.agtrace.terminal import agtrace_here
 
 FIELDS = {"turns": "turn_count", "duration": "duration_seconds", "cost": "cost_usd"}
-MEASURES = [sort for sort in get_args(Sort) if sort not in ("newest", "oldest")]
+MEASURES = [sort for sort in get_args(Sort) if sort not in ("newest", "oldest", "user")]
 STORED = [sort for sort in MEASURES if sort not in ("cost",)]
 WROTE = {None, *(code for outcome, code in OUTCOME_CODE.items() if outcome not in
     (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED))}  # fmt: skip

@@ -328,6 +328,24 @@ def test_one_person_s_sessions_can_be_asked_and_never_more_than_one_sees(team: T
     assert len(team.ask("bob", "list_sessions", {})["data"]["sessions"]) == 2, "the next question is about all again"
 
 
+def test_sessions_are_sorted_by_who_pushed_them_and_the_newest_of_each_comes_first(team: Team) -> None:
+    whole = team.ask("bob", "list_sessions", {"sort": "user"})["data"]["sessions"]
+    users = [item["user"] for item in whole]
+    assert users == sorted(users) and set(users) == {"Ann", "Bob"}
+    newest = [item["id"] for item in team.ask("bob", "list_sessions", {})["data"]["sessions"]]
+    assert [item["id"] for item in whole if item["user"] == "Ann"] == [
+        id for id in newest if id in {item["id"] for item in whole if item["user"] == "Ann"}
+    ]
+    paged, cursor = [], None
+    while True:
+        page = team.ask("bob", "list_sessions", {"sort": "user", "limit": 1, "cursor": cursor})
+        paged += page["data"]["sessions"]
+        cursor = page["pagination"].get("next_cursor")
+        if cursor is None:
+            break
+    assert paged == whole
+
+
 def test_what_an_answer_about_one_person_suggests_is_about_that_person(team: Team) -> None:
     first = team.ask("ann", "list_sessions", {"user": "ann", "limit": 1})
     assert "user='ann'" in first["hint"]
