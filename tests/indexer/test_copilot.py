@@ -676,3 +676,21 @@ def test_a_home_that_is_moved_is_followed_with_what_was_taken_back(tmp_path: Pat
     away.rename(root / "newer")
     index(database, [])
     assert (ever_read(database), live(database)) == (before, counting)
+
+
+def test_a_record_that_is_nested_too_deeply_stops_no_run_that_looks_for_what_was_taken_back(
+    tmp_path: Path, database: Path
+) -> None:
+    deep: Any = "tide"
+    for _ in range(495):
+        deep = {"in": deep}
+    log = tmp_path / "logs" / "events.jsonl"
+    log.parent.mkdir()
+    nested = json.dumps(event("session.permissions_changed", of=deep)).encode() + b"\n"
+    log.write_bytes(b"".join([*LINES[:20], nested, *LINES[20:30]]))
+    first = index(database, [str(log.parent)])
+    assert first.records + first.unreadable_lines == 31
+    log.write_bytes(b"".join([*LINES[:20], nested, *LINES[20:25]]))
+    assert index(database, []).files_changed == 1
+    index(tmp_path / "fresh" / "index.sqlite3", [str(log.parent)])
+    assert live(database) == live(tmp_path / "fresh" / "index.sqlite3")

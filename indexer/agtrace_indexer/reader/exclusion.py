@@ -6,7 +6,6 @@ The id is in a log's name or its first records. If it comes later, what was read
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain
 from pathlib import PurePath
 from typing import Any
@@ -22,7 +21,7 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import CountedFile
 from agtrace_indexer.logs.lines import Line
 from agtrace_indexer.providers.registry import parser_of, unroll
-from agtrace_indexer.reader.recognition import begin, document_in
+from agtrace_indexer.reader.recognition import begin, document_in, said_by
 
 _SURE = 64
 """Records after which an id is considered final: Claude Code's side lines may name another one at first."""
@@ -83,7 +82,5 @@ def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: T
         has_parent = facts.kind not in STARTED or facts.parent_id is not None
         if facts.id is not None and has_parent and (named or number >= _SURE):
             break
-        if isinstance(record, dict):
-            with suppress(Exception):  # as in reading: one bad record must not affect the others
-                list(parser.drafts(record, state))
+        said_by(record, parser, state)
     return kept_out_so_far(forgotten, found, provider, state)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import Provider
 
+from agtrace_indexer.events.drafts import LogState, Said
 from agtrace_indexer.logs.content import Content, Seekable
 from agtrace_indexer.logs.decoding import completed, crowded, decode
 from agtrace_indexer.logs.files import read_up_to
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, MAX_LINE, Line, Lines
+from agtrace_indexer.providers.provider import Parser
 from agtrace_indexer.providers.registry import AGENTS, recognize
 
 MAX_DOCUMENT = MAX_LINE
@@ -24,6 +27,14 @@ BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 """Bytes that may precede JSON: a byte order mark, blanks."""
 
 _SNIFFED_LINES = 64
+
+
+def said_by(record: Any, parser: Parser, state: LogState) -> list[Said]:
+    """Return what a value of a log says, where it isn't stored; nothing if its parser fails, as when it is read."""
+    if isinstance(record, dict):
+        with suppress(Exception):  # formats change faster than we do: one record never costs the others
+            return list(parser.drafts(record, state))
+    return []
 
 
 class Beginning(NamedTuple):

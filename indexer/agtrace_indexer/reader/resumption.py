@@ -18,6 +18,7 @@ from agtrace_indexer.logs.files import ANCHOR, CountedFile, checksum_to, inode, 
 from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of, writer_at
 from agtrace_indexer.reader.log import Log, digest
+from agtrace_indexer.reader.recognition import said_by
 
 Place: TypeAlias = tuple[Content, bytes]
 """The content to continue with, and the bytes before it."""
@@ -104,9 +105,8 @@ def _session_in(head: bytes, provider: str) -> str | None:
     """Return the session that the first lines of a log name."""
     state = LogState()
     for line in head.split(b"\n"):
-        for record in decode(line) or ():
-            if isinstance(record, dict):
-                list(parser_of(provider).drafts(record, state))
+        for value in decode(line) or ():
+            said_by(value, parser_of(provider), state)
     return state.sessions[""].id
 
 

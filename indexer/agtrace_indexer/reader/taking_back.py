@@ -27,6 +27,7 @@ from agtrace_indexer.logs.files import CountedFile
 from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.providers.provider import Parser
 from agtrace_indexer.providers.registry import AGENTS
+from agtrace_indexer.reader.recognition import said_by
 from agtrace_indexer.reader.resumption import where_it_ended
 
 
@@ -96,5 +97,4 @@ def _spoken(lines: Iterable[Line], parser: Parser, state: LogState) -> Iterator[
     """Yield the lines of a log with what they say."""
     for line in lines:
         values: list[Any] = (decode(line.data) if line.whole else None) or []
-        records = (value for value in values if isinstance(value, dict))
-        yield line, [said for record in records for said in parser.drafts(record, state)]
+        yield line, [said for value in values for said in said_by(value, parser, state)]
