@@ -31,6 +31,9 @@ _NICENESS = 5
 
 _SHOW_CURSOR = b"\x1b[?25h"
 
+_ROOTS_NAMED = 3
+"""Folders that are named if nothing is in them; those of all agents would be too many."""
+
 _PATIENCE = 600
 """Seconds that the command waits for another process that is writing."""
 
@@ -144,10 +147,16 @@ def _make_anew_if_older(chosen: Places) -> None:
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     """Yield the lines that a person reads after a run."""
     if not summary.files_seen:
+        from agtrace_indexer.providers.registry import AGENTS
+
         from agtrace.text.lines import unbroken  # loads more than a run without changes does
 
-        yield "No logs found. Looked in:"
-        yield from (f"  {unbroken(root)}" for root in roots)
+        if len(roots) <= _ROOTS_NAMED:
+            yield "No logs found. Looked in:"
+            yield from (f"  {unbroken(root)}" for root in roots)
+        else:
+            yield f"No logs found of {', '.join(agent.title for agent in AGENTS.values())}."
+            yield "Whether another agent keeps logs here: agtrace doctor (all places: --json)"
         yield "To index a file or folder elsewhere: agtrace index PATH"
         return
     found = f"{counted(summary.sessions, 'session')}, {counted(summary.events, 'event')}"

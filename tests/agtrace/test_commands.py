@@ -231,11 +231,15 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-def test_without_any_log_everything_is_said_to_be_empty_and_where_it_was_looked(own_home: Path) -> None:
+def test_without_any_log_everything_is_said_to_be_empty_and_what_was_looked_for(own_home: Path) -> None:
     said = agtrace("index")
     assert said.code == 0
-    assert "No logs found. Looked in:" in said.out
-    assert str(own_home / ".claude" / "projects") in said.out
+    assert said.out.startswith("No logs found of Claude Code, Codex, Gemini CLI, ")
+    assert "agtrace doctor (all places: --json)" in said.out
+    homes = agtrace_here("doctor", "--json").json()["homes"]
+    assert str(own_home / ".claude" / "projects") in [home["path"] for home in homes]
+    (own_home / "empty").mkdir()
+    assert f"No logs found. Looked in:\n  {own_home / 'empty'}\n" in agtrace("index", str(own_home / "empty")).out
     assert "Found 0 sessions" in agtrace_here("sessions").out
     doctor = agtrace_here("doctor")
     assert doctor.code == 1
