@@ -316,6 +316,22 @@ def test_a_session_that_grows_gives_what_it_gives_at_once(tmp_path: Path, databa
     assert {**grown, "files": 0} == {**fresh, "files": 0}
 
 
+def test_a_file_of_an_older_version_which_is_written_anew_at_each_message_stays_one_session(
+    tmp_path: Path, database: Path
+) -> None:
+    log = tmp_path / "sessions" / LINES.name
+    log.parent.mkdir()
+    about, *messages = map(json.loads, LINES.read_text().splitlines())
+    for count in range(1, len(messages) + 1):
+        written = [about | {"message_count": count, "total_tokens": 100 * count}, *messages[:count]]
+        fresh = log.with_name("fresh")
+        fresh.write_text("".join(json.dumps(record) + "\n" for record in written))
+        fresh.replace(log)
+        index(database, [str(log.parent)])
+    index(tmp_path / "fresh.sqlite3", [str(log.parent)])
+    assert contents(database) == contents(tmp_path / "fresh.sqlite3")
+
+
 CHANGES = st.lists(
     st.tuples(
         st.sampled_from(["append", "compact", "cut", "hide", "rename", "index"]), st.integers(1, 12)

@@ -94,7 +94,8 @@ def is_rewritten(store: Store, found: Found, known: KnownFile, head: bytes) -> b
     if not _may_be_rewritten(known) or stored is None or found.size < known.read_to:
         return False
     session = LogState.from_json(stored["parser"]).sessions[""].id
-    return session is not None and session == _session_in(head, known.provider or "")
+    named = session is not None or found.path == known.path  # by its lines, or else by its file
+    return named and session == _session_in(head, known.provider or "")
 
 
 def _may_be_rewritten(known: KnownFile) -> bool:

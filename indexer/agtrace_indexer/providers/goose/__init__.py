@@ -51,6 +51,7 @@ GOOSE = Agent(
     parser=_parser,
     home=Home("GOOSE_PATH_ROOT", "the folder to which all of Goose's files are moved", None, ("data/sessions",)),
     elsewhere=(of_user_data("goose/sessions"),),
+    rewrites=True,  # before 1.10 the whole file at each message, as its first line counts them
     forms=Forms("", _log_of, _rank),
     containers=(Containers(re.compile(r"(.*[/\\]sessions\.db)(?:-wal|-shm|-journal)?", re.DOTALL), _database),),
     tools=Tools(
