@@ -42,7 +42,8 @@ def _headline(found: Costs) -> str:
     said = [least + tokens]
     if total.cost_usd is not None:
         said.append(f"{'at least ' if total.cost_made == 'partial' else ''}{dollars(total.cost_usd)}")
-    return ", ".join([*said, counted(total.sessions, "session")])
+    sessions = counted(total.sessions, "session")
+    return ", ".join([*said, f"{sessions} with figures" if found.sessions_without_figures else sessions])
 
 
 def _table(found: Costs) -> Table:

@@ -45,6 +45,7 @@ def report(connection: sqlite3.Connection, asked: Asked, note: Note | None = Non
         deeds=tables.deeds(connection, chosen),
         lessons=_lessons(connection, chosen, seen),
         undated=sum(not family.started_at for family in every),
+        sub_agents=sum(len(family.members) - 1 for family in chosen),
         sessions=sorted(_with_percentiles([one.shown for one in seen]), key=_worst_first),
         versions={detector.name: detector.version for detector in DETECTORS},
         made_at=iso(int(asked.now * 1000)),

@@ -320,6 +320,8 @@ class Report(Model):
     deeds: list[ReportedDeeds]
     undated: int
     """Sessions in no period, because the log has no time, or one before 2010 or after 2099."""
+    sub_agents: int = 0
+    """Sub-agents that count with the sessions that started them, and not as sessions."""
     lessons: list[Lesson]
     """What keeps failing, and what worked: the first of `agtrace lessons`."""
     sessions: list[ReportedSession]
