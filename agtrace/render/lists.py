@@ -167,10 +167,18 @@ def _ended(item: dict[str, Any]) -> int | None:
 
 
 def _about(item: dict[str, Any], whole: Described | None) -> Text:
-    """Return what a session was about, after its kind if it isn't a main session."""
+    """Return what a session was about, after its kind if it isn't a main session, and what made it one of the list."""
     kind = Text(f"{item['kind']}  ", style="cyan") if "kind" in item else Text()
+    for landmark in item.get("landmarks", [])[:1]:
+        kind.append(plain_line(_deed(*landmark)), style="green").append("  ")
     title = whole.title if whole and not fills() else None
     return kind.append(plain_line(title or item.get("title") or item.get("snippet") or "(no request)"))
+
+
+def _deed(_event: int, kind: str, name: str | None, did: str | None, detail: str | None) -> str:
+    """Return a commit, or what was done with a pull request, on one line: its link is in the session."""
+    about = " ".join(word for word in (detail or "").split(" ") if not word.startswith("https://"))
+    return " ".join(filter(None, (name if kind == "commit" or name is None else f"#{name}", did, about)))
 
 
 def _print(columns: Sequence[str], rows: Sequence[Row], widest: Mapping[str, int]) -> None:

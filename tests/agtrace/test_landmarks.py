@@ -146,7 +146,8 @@ def test_a_fork_has_not_done_what_its_origin_did(tmp_path: Path) -> None:
 def test_the_command_line_says_what_a_session_did(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(asker.settings.data_dir))
     assert "1 commit, opened pull request 104, last tests passed" in agtrace_here("show", ONE).out
-    assert ONE[:8] in agtrace_here("sessions", "--commit", "3fa9c21d").out
+    listed = agtrace_here("sessions", "--commit", "3fa9c21d").out
+    assert ONE[:8] in listed and "3fa9c21d" in listed
     listed = agtrace_here("show", ONE, "--sections", "landmarks").out
     assert "landmarks: 34" in listed and "3fa9c21d  Fix the tide" in listed
 
