@@ -11,6 +11,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def rooms(package: str) -> set[str]:
     }
 
 
+@cache
 def modules(package: str) -> dict[str, ast.Module]:
     """Return the modules of a package by their full names, parsed."""
     folder = SOURCES[package]
