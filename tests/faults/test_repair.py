@@ -317,3 +317,30 @@ def test_no_error_by_itself_makes_an_index_damaged(database: Path, tmp_path: Pat
     assert "damaged" not in str(told) and "repair" not in told.hint and "Try again" in told.hint
     damage.run_sql(database, "DROP TABLE event")
     assert "the index is damaged (event is missing" in str(soundness.unusable(error))
+
+
+MISFITS = {
+    "names of tools and programs": "DELETE FROM name",
+    "names of programs": "DELETE FROM name WHERE id IN (SELECT program_id FROM event)",
+    "times of blocks": "UPDATE block SET t0 = t0 + 8",
+    "kinds of events of blocks": "UPDATE block SET types = types + 1024",
+    "ways to use a file": "UPDATE touched SET access = 'wxyz'",
+    "figures": "DELETE FROM token_usage",
+    "files' names": "DELETE FROM path",
+    "projects": "DELETE FROM project",
+    "numbers of programs": "UPDATE event SET program_id = 'x' WHERE program_id IS NOT NULL",
+}
+
+
+@pytest.mark.parametrize("what", MISFITS)
+def test_rows_that_fit_no_others_are_mended_and_the_sessions_named(what: str, tmp_path: Path) -> None:
+    undisturbed = damage.Undisturbed.make(tmp_path)
+    database = undisturbed.copy(tmp_path / "damaged")
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute(MISFITS[what]).rowcount > 0
+        connection.commit()
+    assert examine(database)
+    done = repair(database, [str(undisturbed.logs)])
+    assert not examine(database) and done.lost
+    found = damage.differences(undisturbed.database, database, done)
+    assert [difference for difference in found if "are there" in difference] == []

@@ -10,9 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.names import Interning
-from agtrace_indexer.index.table_roles import BESIDE, TABLES, Role, delete_session, of_role, unused
+from agtrace_indexer.index.table_roles import BESIDE, TABLES, Role, delete_session, of_role, pointers, unused
 from agtrace_indexer.index.tombstones import hidden
-from agtrace_indexer.repair.damage import EVENT_IS_SOUND, EVENTS_WITHOUT_FIGURES
+from agtrace_indexer.repair.damage import (
+    EVENT_IS_SOUND,
+    EVENTS_WITHOUT_FIGURES,
+    IMPOSSIBLE_ACCESS,
+    OF_ITS_EVENTS,
+    OTHER_THAN_EVENTS,
+)
 
 _LOST_NAME = "(lost)"
 
@@ -44,9 +50,9 @@ WHERE copy_of IN (SELECT id FROM event WHERE session_id = :session)
 """
 
 _WITHOUT_PATH = "SELECT DISTINCT session_id FROM touched WHERE path_id NOT IN (SELECT id FROM path)"
-_WITHOUT_NAME = (
-    "SELECT DISTINCT session_id FROM event WHERE name_id IS NOT NULL AND name_id NOT IN (SELECT id FROM name)"
-)
+_WITHOUT_NAME = "FROM {table} WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM name)"
+_NAMED = tuple((table, column) for table, column, other in pointers() if other == "name")
+"""What has a name: the tables, and the columns with its number."""
 
 _WITHOUT_PROJECT = """
 SELECT id, cwd FROM session WHERE project_id IS NOT NULL AND project_id NOT IN (SELECT id FROM project)
@@ -157,8 +163,12 @@ def drop_what_does_not_fit(target: sqlite3.Connection, done: Salvage) -> None:
             f"DELETE FROM {table} AS t WHERE NOT EXISTS (SELECT 1 FROM event e WHERE e.session_id = t.session_id "
             "AND e.event_index = t.event_index)"
         )
-    for query in (_WITHOUT_PATH, _WITHOUT_NAME, f"SELECT DISTINCT session_id {EVENTS_WITHOUT_FIGURES}"):
+    without_names = [_WITHOUT_NAME.format(table=table, column=column) for table, column in _NAMED if table == "event"]
+    misfits = (*without_names, EVENTS_WITHOUT_FIGURES, OTHER_THAN_EVENTS, IMPOSSIBLE_ACCESS)
+    for query in (_WITHOUT_PATH, *(f"SELECT DISTINCT session_id {misfit}" for misfit in misfits)):
         done.incomplete |= {session for (session,) in execute(query)}
+    execute(f"UPDATE block AS b SET (t0, t1, types) = {OF_ITS_EVENTS} WHERE id IN (SELECT id {OTHER_THAN_EVENTS})")
+    execute(f"DELETE {IMPOSSIBLE_ACCESS}")
     execute(
         "INSERT INTO token_usage (session_id, event_index, complete) "
         f"SELECT session_id, event_index, 0 {EVENTS_WITHOUT_FIGURES}"
@@ -176,8 +186,9 @@ def drop_what_does_not_fit(target: sqlite3.Connection, done: Salvage) -> None:
             done.incomplete.add(session)
         execute("UPDATE session SET project_id = ? WHERE id = ?", (project, session))
     lost = execute(
-        "SELECT name_id FROM event WHERE name_id IS NOT NULL AND name_id NOT IN (SELECT id FROM name) "
-        "UNION SELECT name_id FROM block_tool WHERE name_id NOT IN (SELECT id FROM name)"
+        " UNION ".join(
+            f"SELECT {column} {_WITHOUT_NAME.format(table=table, column=column)}" for table, column in _NAMED
+        )
     ).fetchall()
     target.executemany("INSERT INTO name VALUES (?1, ?2 || ' ' || ?1)", [(name, _LOST_NAME) for (name,) in lost])
 

@@ -40,7 +40,7 @@ _OF_WORDS = re.compile(rf"(?:{'|'.join(of_role(Role.WORDS))})(?:_(?:config|conte
 _WHOLE_NUMBERS = ("session_id", "event_index", "type", "ts", "line", "offset", "length")
 _OR_UNKNOWN = (
     "turn_index", "step_index", "name_id", "outcome", "link", "superseded_by", "identity", "copy_of", "duration_ms",
-    "own",
+    "own", "program_id",
 )  # fmt: skip
 EVENT_IS_SOUND = " AND ".join(
     (
@@ -73,10 +73,16 @@ EVENTS_WITHOUT_FIGURES = f"""FROM event e WHERE e.type = {_USAGE} AND NOT EXISTS
   (SELECT 1 FROM token_usage u WHERE u.session_id = e.session_id AND u.event_index = e.event_index)"""
 """Token usage events that have lost their figures."""
 
+OF_ITS_EVENTS = f"(SELECT min(ts), max(ts), sum(DISTINCT 1 << type) {_ITS_EVENTS})"
+"""SQL: `t0`, `t1`, `types` of a row of `block` b, as its events say."""
+
+OTHER_THAN_EVENTS = f"FROM block b WHERE (t0, t1, types) != {OF_ITS_EVENTS}"
+"""Blocks whose times or types aren't those of their events."""
+
+IMPOSSIBLE_ACCESS = "FROM touched WHERE access NOT IN ('read', 'write')"
+
 _MISFITS = {
-    "{} blocks have times that aren't those of their events":
-        f"SELECT count(*) FROM block b WHERE (t0, t1, types) != "
-        f"(SELECT min(ts), max(ts), sum(DISTINCT 1 << type) {_ITS_EVENTS})",
+    "{} blocks have times that aren't those of their events": f"SELECT count(*) {OTHER_THAN_EVENTS}",
     "{} token figures have no event":
         f"SELECT count(*) FROM token_usage u WHERE NOT EXISTS (SELECT 1 FROM event e "
         f"WHERE e.session_id = u.session_id AND e.event_index = u.event_index AND e.type = {_USAGE})",
@@ -84,8 +90,7 @@ _MISFITS = {
         f"SELECT count(*) {EVENTS_WITHOUT_FIGURES}",
     "{} events are linked to missing events": "SELECT count(*) FROM event e WHERE link IS NOT NULL AND NOT EXISTS "
         "(SELECT 1 FROM event o WHERE o.session_id = e.session_id AND o.event_index = e.link)",
-    "{} uses of files are neither reads nor writes":
-        "SELECT count(*) FROM touched WHERE access NOT IN ('read', 'write')",
+    "{} uses of files are neither reads nor writes": f"SELECT count(*) {IMPOSSIBLE_ACCESS}",
 }  # fmt: skip
 """Rows that must agree with others: sentence -> query for the number that don't."""
 
