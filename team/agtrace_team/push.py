@@ -175,11 +175,23 @@ class Push:
             self._one(session, done, dry=dry)
         report(len(sessions), len(sessions))
         if not dry:
+            for session in self._before_their_origins(sessions):
+                self._one(session, Pushed(), dry=False)
             with self._team.transaction():
                 self._join({one.project for one in sessions})
                 self._relate(sessions)
                 self._end(done)
         return done
+
+    def _before_their_origins(self, sessions: list[Chosen]) -> list[Chosen]:
+        """Return the sessions that came before one that they come from, as happens where logs name each other."""
+        places = {one.row: place for place, one in enumerate(sessions)}
+
+        def last_origin(one: Chosen) -> int:
+            origins = (row for (row,) in self._index.execute(_ORIGINS, (one.row,)).fetchall())
+            return max((places.get(row, -1) for row in (one.parent, *origins) if row is not None), default=-1)
+
+        return [one for place, one in enumerate(sessions) if last_origin(one) > place]
 
     def _remove(
         self, sessions: list[Chosen], is_forgotten: Callable[[str, str], bool], done: Pushed, *, dry: bool

@@ -24,7 +24,7 @@ def questions(data: Path, logs: Path, random: Random, count: int) -> Iterator[st
     asker = Asker(data, logs, still=True)
     sessions = query(asker, "SELECT uid, event_count, turn_count FROM session WHERE length(uid) <= 200 ORDER BY id")
     for _ in range(count):
-        name, arguments = _call(sessions, random)
+        name, arguments = one_call(sessions, random)
         try:
             given = asker.anything(name, **arguments)
         except AssertionError as error:
@@ -38,7 +38,8 @@ EXPECTED = frozenset({"invalid_event_index", "invalid_range", "session_not_found
 """The errors with which any log may be answered."""
 
 
-def _call(sessions: list[tuple[Any, ...]], random: Random) -> Call:
+def one_call(sessions: list[tuple[Any, ...]], random: Random) -> Call:
+    """Return a tool and arguments for it, given the sessions with their numbers of events and turns."""
     uid, events, turns = random.choice(sessions) if sessions else ("none", 1, 1)
     at = random.randrange(max(events, 1) + 1)
     other = random.choice([row[0] for row in sessions if row[0] != uid] or ["none"])

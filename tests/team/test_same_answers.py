@@ -5,8 +5,11 @@ The differences that there are have names here (`DIFFERENCES`); any other fails.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any, get_args
 
 import pytest
@@ -15,8 +18,12 @@ from agtrace_team.server import Server
 
 from agtrace.answers.desk import Answers
 from tests.agtrace.terminal import agtrace_here
+from tests.fuzz.judging import write
+from tests.fuzz.mutants import mutant
+from tests.fuzz.questions import one_call
+from tests.fuzz.sources import authored
 from tests.team.conftest import new_team
-from tests.team.teams import Team, own_answers
+from tests.team.teams import Team, index_of, own_answers
 
 DIFFERENCES = {
     "next_cursor": "a cursor names rows, which have other numbers on the server",
@@ -190,3 +197,32 @@ def _without_moments(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_moments(one) for name, one in value.items() if name not in _MOMENTS}
     return [_without_moments(one) for one in value] if isinstance(value, list) else value
+
+
+DAMAGED = 120
+ASKED = 150
+"""The number of damaged logs, and of questions about them."""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_is_said_of_damaged_logs_agrees(seed: int, server: Server, tmp_path: Path) -> None:
+    """Of logs that were mutated as in `tests/fuzz`: odd characters and numbers, circles of sessions, lost lines."""
+    chance = Random(seed)
+    write([mutant(authored(), chance) for _ in range(DAMAGED)], tmp_path / "logs")
+    index, team = index_of(tmp_path / "data", tmp_path / "logs"), new_team(server)
+    team.add("ann")
+    team.push(index, "ann")
+    both = Both(own_answers(index), team)
+    with closing(sqlite3.connect(index)) as connection:
+        sessions = connection.execute("SELECT uid, event_count, turn_count FROM session ORDER BY id").fetchall()
+    for _ in range(ASKED):
+        tool, arguments = one_call(sessions, chance)
+        about_the_team = arguments.get("group_by") == "user" or arguments.get("ref") in ("ax://health", "ax://report")
+        counted = tool == "search_event_previews" and "order" in arguments
+        if about_the_team or (counted and not _is_exact(both.own.ask(tool, arguments).value)):
+            continue  # how many blocks the index leaves decides whether a count is exact
+        both.agree(tool, arguments, succeeds=None)
+
+
+def _is_exact(answer: dict[str, Any]) -> bool:
+    return bool(answer.get("pagination", {}).get("total_exact", True))

@@ -60,11 +60,12 @@ SELECT EXISTS (SELECT 1 FROM session s JOIN session o ON o.started_at BETWEEN s.
 """
 """Claude Code writes an approved plan as refused where the human has the context cleared: a new session has it."""
 
-_BY_TYPE = f"SELECT type, count(*) FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type"
+_BY_TYPE = f"SELECT type, count(*) FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type ORDER BY type"
 
 _BY_OUTCOME = f"""
 SELECT outcome, count(*) FROM event e
 WHERE e.session_id = ? AND e.type = {TYPE_CODE[EventType.TOOL_CALL]} AND {COUNTED} GROUP BY outcome
+ORDER BY outcome IS NOT NULL, outcome
 """
 
 
