@@ -13,8 +13,8 @@ from agtrace_indexer.logs.sidecars import described, described_at, is_sidecar
 from agtrace_indexer.providers.registry import AGENTS, FORMS, SIDECARS, container_of
 from agtrace_indexer.reader.containers import look_into
 
-KNOWN_AGENTS = ",".join(sorted(AGENTS))
-"""The agents whose logs this version recognizes. If there are others than before, files that were no known logs are
+KNOWN_AGENTS = frozenset(AGENTS)
+"""The agents whose logs this version recognizes. If there are more than before, files that were no known logs are
 looked at again."""
 
 _SET_ASIDE = frozenset({"skipped", "duplicate", "container"})
@@ -51,16 +51,16 @@ def make_plan(
     roots: list[str],
     *,
     rebuild: bool = False,
-    agents_changed: bool = False,
+    more_agents: bool = False,
     changed: Iterable[str] | None = None,
 ) -> Plan:
     """Compare the files below the roots with those in the index, by stat alone.
 
     If the paths of all files that may have changed are given, only these are looked at, unless others depend on them.
-    If other agents are known than before, files that weren't recognized count as changed.
+    If more agents are known than before, files that weren't recognized count as changed.
     """
-    plan = None if changed is None or rebuild or agents_changed else _plan_of(catalog, roots, changed)
-    return plan or _plan_of_all(catalog, roots, rebuild, _NOT_RECOGNIZED if agents_changed else frozenset())
+    plan = None if changed is None or rebuild or more_agents else _plan_of(catalog, roots, changed)
+    return plan or _plan_of_all(catalog, roots, rebuild, _NOT_RECOGNIZED if more_agents else frozenset())
 
 
 def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan | None:

@@ -20,7 +20,7 @@ from agtrace_indexer.index.catalog import Catalog, remove_attempts
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run.summary import Summary, summary_of
-from agtrace_indexer.run.versions import is_outdated, knows_other_agents, refuse_newer_reading
+from agtrace_indexer.run.versions import is_outdated, knows_more_agents, refuse_newer_reading
 from agtrace_indexer.run.work import Work
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _compare(
         catalog,
         sorted(known_roots | new_roots),
         rebuild=rebuild,
-        agents_changed=knows_other_agents(catalog),
+        more_agents=knows_more_agents(catalog),
         changed=None if new_roots else changed,
     )
     return Work(catalog, new_roots, plan, rebuild)

@@ -26,9 +26,17 @@ def is_outdated(catalog: Catalog) -> bool:
     return catalog.meta("reading") not in (None, str(READING_VERSION)) or masked_otherwise(catalog)
 
 
-def knows_other_agents(catalog: Catalog) -> bool:
-    """Whether logs of an agent that is new since the index was last complete may have been taken for no logs."""
-    return catalog.meta("built") == "1" and catalog.meta("agents") != KNOWN_AGENTS
+def knows_more_agents(catalog: Catalog) -> bool:
+    """Whether logs of an agent that is new since the index was last complete may have been taken for no logs.
+
+    An older version that knows fewer agents leaves the note as it is, or the two would look at them in turn.
+    """
+    return catalog.meta("built") == "1" and bool(KNOWN_AGENTS - noted_agents(catalog))
+
+
+def noted_agents(catalog: Catalog) -> set[str]:
+    """Return the agents that were known when the index was last complete."""
+    return set(filter(None, (catalog.meta("agents") or "").split(",")))
 
 
 def masked_otherwise(catalog: Catalog) -> bool:

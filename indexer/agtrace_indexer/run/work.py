@@ -47,7 +47,7 @@ class Work:
     def needed(self) -> bool:
         """Whether there is anything to write."""
         due = bool(self.new_roots) or self.rebuild or not self.plan.empty or self.catalog.is_unfinished()
-        due = due or versions.knows_other_agents(self.catalog)
+        due = due or versions.knows_more_agents(self.catalog)
         return due or (self.keep_days is not None and self.catalog.meta("kept_days") != str(self.keep_days))
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
@@ -168,7 +168,7 @@ class Work:
         tell_apart(self.catalog.connection, None if self.plan.gone or self.plan.odd else grown)  # copies have no times
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(versions.READING_VERSION))
-        self.catalog.set_meta("agents", KNOWN_AGENTS)
+        self.catalog.set_meta("agents", ",".join(sorted(KNOWN_AGENTS | versions.noted_agents(self.catalog))))
 
     def _drop_no_logs(self) -> None:
         """Stop keeping files fresh that were named in this run and aren't logs."""
