@@ -477,7 +477,7 @@ def test_a_client_that_leaves_ends_its_request_and_what_it_runs(driven: Driven, 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
 def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) -> None:
     """The machine has no more memory for the server."""
-    (tmp_path / "file.txt").write_text(150 * TEXT)
+    (tmp_path / "file.txt").write_text(4000 * TEXT)
     with server(tmp_path) as running:
         running.call("read", {"file_path": "file.txt", "end_line": 3})
         pid = running.process.pid
