@@ -9,9 +9,8 @@ from agtrace.problems import IndexUnavailable
 
 REPAIR = "agtrace doctor --repair"
 
-_TEAM_STEP = (
-    "Check the settings `team` and `index`, and whether the server runs; without `index` your own index answers."
-)
+_TEAM_STEP = "Does its server run, and is the URL in `team` right? Without `index`, your own index answers."
+_LOGIN_STEP = "Is the URL in `team` right? Its owner lets people in: agtrace team add LOGIN"
 
 _STEP = f"Run: {REPAIR}. It reads the logs again and keeps what is archived."
 
@@ -23,10 +22,12 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """Return what an error means for the index, but never damage: no error alone proves that."""
     from agtrace_indexer.index.opening import NewerIndex, OlderIndex
     from agtrace_indexer.index.tombstones import UnreadableTombstones
-    from agtrace_team.problems import NobodyOfTheTeam, TeamUnavailable
+    from agtrace_team.problems import LoginRefused, NobodyOfTheTeam, TeamUnavailable
 
     if isinstance(error, NobodyOfTheTeam):
         return IndexUnavailable(str(error), "Leave out `user`, or name a login that pushes.")
+    if isinstance(error, LoginRefused):
+        return IndexUnavailable(str(error), _LOGIN_STEP)
     if isinstance(error, TeamUnavailable):
         return IndexUnavailable(str(error), _TEAM_STEP)
 

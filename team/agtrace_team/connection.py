@@ -21,7 +21,7 @@ from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict
 
 from agtrace_team.dialect import respelled
-from agtrace_team.problems import NobodyOfTheTeam, TeamUnavailable
+from agtrace_team.problems import LoginRefused, NobodyOfTheTeam, TeamUnavailable
 from agtrace_team.words import grams_of_query, tsquery
 
 TABLES = 1
@@ -77,7 +77,7 @@ def connect(url: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
             **given, autocommit=True, connect_timeout=10, application_name="agtrace", **options
         )
     except psycopg.Error as error:
-        raise TeamUnavailable(f"the team's database can't be reached: {_why(error)}") from None
+        raise _refusal(error) from None
     if not (is_local(connection.info.host) or connection.pgconn.ssl_in_use):  # PGHOST, a service file
         connection.close()
         raise TeamUnavailable(_PLAIN)
@@ -321,6 +321,14 @@ def _as_of_sqlite() -> Iterator[None]:
         raise TeamUnavailable(f"the team's database can't be reached: {_why(error)}") from None
     except psycopg.Error as error:
         raise sqlite3.OperationalError(f"the team's database refused a question ({error.sqlstate})") from error
+
+
+def _refusal(error: psycopg.Error) -> TeamUnavailable:
+    """Return what it means that there is no connection: a server that answers says that in one of its own lines."""
+    said, fatal, why = _why(error).partition("FATAL:  ")
+    if fatal and not said:
+        return LoginRefused(f"the team's database refuses this login: {why}")
+    return TeamUnavailable(f"the team's database can't be reached: {_why(error)}")
 
 
 def _why(error: psycopg.Error) -> str:

@@ -9,6 +9,10 @@ class TeamUnavailable(sqlite3.OperationalError):
     """The team's database can't be reached, or refuses the login."""
 
 
+class LoginRefused(TeamUnavailable):
+    """The team's server runs, and doesn't let this login in."""
+
+
 class NobodyOfTheTeam(sqlite3.OperationalError):
     """No person of the team has this login."""
 

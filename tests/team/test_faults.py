@@ -178,9 +178,15 @@ def test_a_server_that_is_down_is_said_to_be_and_is_asked_again_once_it_is_back(
     own_server.stop("immediate")
     down = team.ask("ann", "list_sessions", {"limit": 3})
     assert down["error"]["code"] == "index_unavailable" and "can't be reached" in down["error"]["message"]
-    assert "whether the server runs" in str(down["hint"])
+    assert "Does its server run" in str(down["hint"])
     own_server.start()
     assert team.ask("ann", "list_sessions", {"limit": 3})["data"] == before
+
+
+def test_a_login_that_the_server_does_not_know_is_told_who_lets_people_in(server: Server) -> None:
+    given = new_team(server).ask("zelda", "list_sessions", {})
+    assert given["error"]["message"] == 'the team\'s database refuses this login: role "zelda" does not exist'
+    assert "agtrace team add" in str(given["hint"])
 
 
 def test_tables_of_a_newer_version_are_refused_by_readers_and_by_who_migrates(team: Team) -> None:
