@@ -90,10 +90,15 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
         _doctor_list(
             f"files that aren't logs agtrace knows: {unrecognized}; formats", [*map(_look, found["unrecognized"])]
         )
-    strangers = found["unknown_agents"]
+    strangers = [folder for folder in found["not_indexed"] if folder["agent"] is None]
+    elsewhere = [folder for folder in found["not_indexed"] if folder["agent"] is not None]
     _doctor_list(
         "folders that look like those of agents agtrace doesn't know",
         [f"{folder['folder']}: {_look(folder)}" for folder in strangers],
+    )
+    _doctor_list(
+        "folders with logs that aren't indexed",
+        [f"{folder['folder']}: logs as of {folder['agent']}, such as {folder['path']}" for folder in elsewhere],
     )
     _doctor_list("logs read in part", [f"{file['path']}: {file['reason']}" for file in found["partly_read"]])
     _doctor_list(
@@ -114,6 +119,9 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
         OUT.print(f"  {plain_line(sentence)}", soft_wrap=True)
     if strangers:
         told = f"  {counted(len(strangers), 'folder')}: not read; CONTRIBUTING.md shows how to add an agent"
+        OUT.print(Text(told, style="dim"))
+    if elsewhere:
+        told = f"  {counted(len(elsewhere), 'folder')}: `agtrace index FOLDER`, if it isn't a copy of what is indexed"
         OUT.print(Text(told, style="dim"))
     for sentence, count in advice.items():
         OUT.print(Text(f"  {counted(count, 'file')}: {sentence}", style="dim"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         "not_read": _not_read(connection),
         "unrecognized": _unrecognized(connection),
         "unread_agents": _unread_agents(settings),
-        "unknown_agents": _unknown_agents(settings),
+        "not_indexed": _not_indexed(settings, upkeep.roots(connection)),
         "partly_read": [log._asdict() for log in upkeep.logs_partly_read(connection)],
         "unreadable_lines": _unreadable_lines(connection),
         "unknown_record_types": _record_types(connection, "unknown"),
@@ -90,7 +91,7 @@ def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any
         | {"sessions": None, "events": None, "archived_files": None, "forgotten_files": None, "traces_left": None},
         "homes": _homes(settings),
         "unread_agents": _unread_agents(settings),
-        "unknown_agents": _unknown_agents(settings),
+        "not_indexed": _not_indexed(settings, []),
         **{name: [] for name in empty},
     }
 
@@ -171,12 +172,12 @@ def _unread_agents(settings: Settings) -> list[dict[str, str]]:
     return [{"agent": title, "path": path} for title, path in unread.found(settings.environment, _home(settings))]
 
 
-def _unknown_agents(settings: Settings) -> list[dict[str, Any]]:
-    """Return the folders of this home that look like an agent's of which agtrace knows nothing."""
+def _not_indexed(settings: Settings, roots: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the folders of this home that look like an agent's, and that agtrace doesn't read."""
     home = _home(settings)
     usual = [home / kept.folder / logs for kept in HOMES if kept.folder for logs in kept.logs]
     not_read = [Path(path) for _, path in unread.found(settings.environment, home)]
-    return strangers(home, [*map(Path, home_roots(settings)), *usual, *not_read, settings.data_dir])
+    return strangers(home, [*map(Path, (*home_roots(settings), *roots)), *usual, *not_read, settings.data_dir])
 
 
 def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""Folders in a home that look like those of an agent that agtrace doesn't know: two sides talk in their files.
+"""Folders in a home in which two sides talk, and that agtrace doesn't read: those of agents that it doesn't know, and
+logs of others that lie elsewhere.
 
 Only JSON lines are looked at, only by their beginning, and only names of fields and types are told.
 """
@@ -7,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from agtrace_indexer.logs.decoding import decode
+from agtrace_indexer.providers.registry import AGENTS, recognize
 
 from agtrace.upkeep.unrecognized import TYPED_BY, looks
 
@@ -34,16 +37,18 @@ _MODEL = frozenset({"assistant", "model", "agent", "ai", "bot", "reply", "answer
 def strangers(home: Path, known: Collection[Path]) -> list[dict[str, Any]]:
     """Return the folders of programs whose files hold conversations, each with what its files look like.
 
-    Folders in which a known agent keeps something, by these paths, are left out, as is whatever can't be opened.
+    `agent` is whose logs they are, if agtrace can tell; None for an agent that it doesn't know. Folders in which a
+    known agent keeps something, by these paths, are left out, as is whatever can't be opened.
     """
     found: list[dict[str, Any]] = []
     for folder in _folders(home):
-        if any(folder == place or folder in place.parents for place in known):
+        if any(folder == place or folder in place.parents or place in folder.parents for place in known):
             continue
-        talks = [path for path in _lines_in(folder) if _is_conversation(path)]
+        talks = {path: records for path in _lines_in(folder) if _is_conversation(records := _records(path))}
         if talks:
             look, *_ = looks(talks)
-            found.append({"folder": str(folder), **look})
+            agents = (_agent(path, records) for path, records in talks.items())
+            found.append({"folder": str(folder), "agent": next(filter(None, agents), None), **look})
     return found
 
 
@@ -82,16 +87,30 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _is_conversation(path: str) -> bool:
-    """Whether the first records of a file are a human's and a model's, or a tool's."""
+def _records(path: str) -> list[Any]:
+    """Return the first records of a file; none if it can't be opened."""
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD)
     except OSError:
-        return False
-    records = [record for line in head.splitlines()[:_RECORDS] for record in decode(line) or ()]
+        return []
+    return [record for line in head.splitlines()[:_RECORDS] for record in decode(line) or ()]
+
+
+def _is_conversation(records: list[Any]) -> bool:
+    """Whether records are a human's and a model's, or a tool's."""
     words = {word for record in records for told in _told(record) for word in _WORDS.findall(told.lower())}
     return bool(words & _HUMAN and words & _MODEL)
+
+
+def _agent(path: str, records: list[Any]) -> str | None:
+    """Return the title of the known agent that wrote these records, if enough of them are its own."""
+    found = (recognize(record, path) for record in records if isinstance(record, dict))
+    names = Counter(name for name in found if name is not None)
+    for name, count in names.most_common(1):
+        if count >= AGENTS[name].records_to_recognize:
+            return AGENTS[name].title
+    return None
 
 
 def _told(record: Any) -> Iterator[str]:

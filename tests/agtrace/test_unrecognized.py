@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.agtrace.asking import claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
 
 HEADER = {"type": "opened", "id": "a1", "cwd": "/w"}
@@ -87,7 +89,8 @@ def test_a_folder_in_which_two_sides_talk_is_told_to_be_one_of_an_unknown_agent(
     folder = Path.home() / place
     folder.mkdir(parents=True)
     _lines(folder / "a1.jsonl", *TOLD)
-    (found,) = agtrace_here("doctor", "--json").json()["unknown_agents"]
+    (found,) = agtrace_here("doctor", "--json").json()["not_indexed"]
+    assert found["agent"] is None
     assert Path(found["folder"]).name in (".acorn", "acorn") and found["path"] == str(folder / "a1.jsonl")
     assert (found["fields"], found["types"]) == (
         ["at", "kind", "session", "text"], ["kind=start", "kind=human", "kind=reply"],
@@ -110,6 +113,17 @@ def test_folders_of_known_agents_and_of_other_programs_are_none_of_an_unknown_ag
     (home / ".linked").symlink_to(tmp_path / "elsewhere")
     (home / ".ssh").mkdir(mode=0o000)
     try:
-        assert agtrace_here("doctor", "--json").json()["unknown_agents"] == []
+        assert agtrace_here("doctor", "--json").json()["not_indexed"] == []
     finally:
         (home / ".ssh").chmod(0o700)
+
+
+def test_logs_of_a_known_agent_in_a_folder_that_is_not_indexed_are_told_as_such(tmp_path: Path) -> None:
+    kept = Path.home() / ".claude-before" / "projects" / "-srv-tidepool"
+    claude_log(tmp_path, "6d1c2b3a-0000-4000-8000-000000000001").prompt("Draw the tide.").say("Done.")
+    shutil.copytree(tmp_path / "projects" / "-home-mira-projects-tidepool", kept)
+    (found,) = agtrace_here("doctor", "--json").json()["not_indexed"]
+    assert (found["agent"], found["folder"]) == ("Claude Code", str(Path.home() / ".claude-before"))
+    assert "folders with logs that aren't indexed: 1" in agtrace_here("doctor").out
+    index_here(kept)
+    assert agtrace_here("doctor", "--json").json()["not_indexed"] == []
