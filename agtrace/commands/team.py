@@ -41,15 +41,15 @@ def share(project: str | None, audience: Any, as_json: bool) -> None:
     """Share a project from now on: `agtrace push` sends its sessions. Without one, list what is shared."""
     from agtrace_indexer.index.opening import open_read_only
 
-    from agtrace.sessions.projects import resolved
+    from agtrace.sessions.projects import hashes_of, resolved
     from agtrace.upkeep import sharing
 
     settings = with_index()
     found = sharing.load(settings.data_dir)
     if project is not None:
         with closing(open_read_only(settings.database)) as index:
-            resolved(index, project)
-        found = found.with_project(project, audience)
+            folders = hashes_of(index, resolved(index, project))
+        found = found.with_project(project, audience, folders)
         sharing.save(settings.data_dir, found)
     lines = [f"{name}  {shown}" for name, shown in sorted(found.projects.items())]
     leave_lines({"projects": dict(found.projects)}, as_json, lines or ["nothing is shared: agtrace team share PROJECT"])

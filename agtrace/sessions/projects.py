@@ -143,6 +143,18 @@ def resolved(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
     raise UnknownProject(trouble, _like(given, set(names.values())))
 
 
+def hashes_of(connection: sqlite3.Connection, rows: Collection[int]) -> list[str]:
+    """Return the hashes of these folders, by which they are the same in any index of this machine."""
+    return [one.hash for one in projects.folders(connection) if one.id in rows]
+
+
+def with_hashes(connection: sqlite3.Connection, hashes: Collection[str]) -> tuple[int, ...]:
+    """Return the row ids of the folders with these hashes, and of all others of their repositories."""
+    folders = projects.folders(connection)
+    meant = {one.repository for one in folders if one.hash in hashes}
+    return tuple(one.id for one in folders if one.repository in meant)
+
+
 def folder_names(connection: sqlite3.Connection, rows: Collection[int]) -> list[str]:
     """Return the names of these folders, each once, in the order of the alphabet."""
     folders = projects.folders(connection) if rows else []

@@ -13,8 +13,8 @@ from agtrace_indexer.index.opening import one_moment, open_read_only
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.index.tombstones import Tombstones
 
-from agtrace.problems import InvalidParameter, SettingError, UnknownProject
-from agtrace.sessions.projects import resolved
+from agtrace.problems import SettingError
+from agtrace.sessions.projects import with_hashes
 from agtrace.upkeep.sharing import Audience, Sharing
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ def _audiences(index: sqlite3.Connection, sharing: Sharing) -> tuple[dict[int, A
     found: dict[int, Audience] = {}
     unknown = []
     for name, audience in sharing.projects.items():
-        try:
-            rows = resolved(index, name)
-        except (UnknownProject, InvalidParameter):
+        if name not in sharing.folders:
+            raise SettingError(f"say again which folders {name} means: agtrace team share {name} --with {audience}")
+        rows = with_hashes(index, sharing.folders[name])
+        if not rows:
             unknown.append(name)
-            continue
         for row in rows:
             found[row] = min(audience, found.get(row, audience), key=_WIDER.__getitem__)
     return found, unknown

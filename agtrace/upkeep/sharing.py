@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -28,14 +28,18 @@ class Sharing:
     """What tells this machine from the person's others: random, made once."""
     projects: Mapping[str, Audience] = field(default_factory=dict)
     """By the names that the person gave."""
+    folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By these names, the hashes of the folders that were meant: later the name may mean others."""
 
-    def with_project(self, name: str, audience: Audience) -> Sharing:
-        """Return it with a project shared."""
-        return replace(self, projects={**self.projects, name: audience})
+    def with_project(self, name: str, audience: Audience, folders: Iterable[str]) -> Sharing:
+        """Return it with a project shared, whose folders have these hashes."""
+        folders = tuple(sorted(folders))
+        return replace(self, projects={**self.projects, name: audience}, folders={**self.folders, name: folders})
 
     def without(self, name: str) -> Sharing:
         """Return it with a project no longer shared."""
-        return replace(self, projects={one: shown for one, shown in self.projects.items() if one != name})
+        projects = {one: shown for one, shown in self.projects.items() if one != name}
+        return replace(self, projects=projects, folders={one: self.folders.get(one, ()) for one in projects})
 
 
 def load(data_dir: Path) -> Sharing:
@@ -46,7 +50,8 @@ def load(data_dir: Path) -> Sharing:
         projects = {str(name): audience for name, audience in told["projects"].items()}
         if not set(projects.values()) <= set(AUDIENCES):
             raise ValueError("an audience is self, project or team")
-        return Sharing(str(told["machine"]), projects)
+        folders = {str(name): tuple(map(str, hashes)) for name, hashes in told.get("folders", {}).items()}
+        return Sharing(str(told["machine"]), projects, folders)
     except FileNotFoundError:
         return Sharing(uuid.uuid4().hex)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -58,7 +63,8 @@ def save(data_dir: Path, sharing: Sharing) -> None:
     path = data_dir / _FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_suffix(f".{os.getpid()}")
-    text = json.dumps({"machine": sharing.machine, "projects": dict(sharing.projects)}, indent=2, ensure_ascii=False)
+    told = {"machine": sharing.machine, "projects": dict(sharing.projects), "folders": dict(sharing.folders)}
+    text = json.dumps(told, indent=2, ensure_ascii=False)
     descriptor = os.open(written, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(f"{text}\n")

@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import psycopg
@@ -46,6 +47,16 @@ class Masked:
     """Blocks in which today's rules found something more to mask."""
     replaced: int = 0
     """Texts with characters that PostgreSQL can't store."""
+
+
+_LONGEST_NAME = 600
+"""Characters of a name or path: PostgreSQL's indexes take no more than 2,704 bytes."""
+
+_IDS = frozenset({"uid", "own_id", "parent_id", "thread", "hash"})
+"""Columns by which rows are found, which were masked when they were read; in all others texts are masked once more."""
+
+_masked = lru_cache(100_000)(redact)
+"""The same models, paths and names come again and again."""
 
 
 class Columns:
@@ -117,9 +128,8 @@ class Leaving:
 
     def clean(self, table: str, row: Row) -> Row:
         """Return a row with its texts masked once more, in what PostgreSQL can store."""
-        texts = TABLES[table].texts
         return {
-            name: self._clean(redact(value) if name in texts else value) if isinstance(value, str) else value
+            name: self._clean(value if name in _IDS else _masked(value)) if isinstance(value, str) else value
             for name, value in row.items()
         }
 
@@ -132,7 +142,7 @@ class Leaving:
     def _texts(self, table: str, ids: Iterable[int]) -> dict[int, str]:
         sql = f"SELECT id, text FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
         found = self._index.execute(sql, (json.dumps(sorted(ids)),)).fetchall()
-        return {id: self._clean(redact(text)) for id, text in found}
+        return {id: self._clean(redact(text))[:_LONGEST_NAME] for id, text in found}
 
     def _block(self, row: Row) -> Block:
         sql = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"

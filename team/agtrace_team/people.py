@@ -53,14 +53,25 @@ def remove(connection: psycopg.Connection[Any], login: str) -> int:
     return gone
 
 
+_MEANT = """
+SELECT r.id, r.remote IS DISTINCT FROM %(project)s FROM team.repository r
+WHERE r.remote = %(project)s OR EXISTS (SELECT 1 FROM team.repository_folder f WHERE f.repository_id = r.id)
+  AND NOT EXISTS (
+    SELECT 1 FROM team.repository_folder f JOIN team.project p ON p.id = f.project_id
+    WHERE f.repository_id = r.id AND NOT EXISTS (
+      SELECT 1 FROM team.repository_name n WHERE n.repository_id = r.id AND n.person_id = p.person_id
+        AND n.name = pg_catalog.lower(%(project)s)))
+"""
+
+
 def grant(connection: psycopg.Connection[Any], login: str, project: str, *, take_back: bool = False) -> int:
-    """Let a person read what is shared with a project, by its name or remote; return how many repositories that is."""
-    found = connection.execute(
-        "SELECT DISTINCT r.id FROM team.repository r LEFT JOIN team.repository_name n ON n.repository_id = r.id "
-        "WHERE pg_catalog.lower(%(project)s) IN (pg_catalog.lower(r.name), r.remote, n.name)",
-        {"project": project},
-    ).fetchall()
-    for (repository,) in found:
+    """Let a person read what is shared with a project, by its name or remote; return how many repositories that is.
+
+    What a repository is called is said by those who push: only a name that all with folders in it give it will do, and
+    that right ends when somebody else's folder joins the repository. A right by the remote stays.
+    """
+    found = connection.execute(_MEANT, {"project": project}).fetchall()
+    for repository, by_name in found:
         given = (repository, login)
         if take_back:
             connection.execute(
@@ -70,8 +81,10 @@ def grant(connection: psycopg.Connection[Any], login: str, project: str, *, take
             )
         else:
             connection.execute(
-                "INSERT INTO team.may_read SELECT %s, id FROM team.person WHERE login = %s ON CONFLICT DO NOTHING",
-                given,
+                "INSERT INTO team.may_read (repository_id, person_id, by_name) "
+                "SELECT %s, id, %s FROM team.person WHERE login = %s "
+                "ON CONFLICT (repository_id, person_id) DO UPDATE SET by_name = may_read.by_name AND excluded.by_name",
+                (repository, by_name, login),
             )
     return len(found)
 

@@ -18,6 +18,7 @@ from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import psycopg
+from agtrace_indexer.families.belonging import known_as
 from agtrace_indexer.redact import redact
 
 from agtrace_team.leaving import Columns, Leaving, Masked
@@ -49,8 +50,9 @@ SELECT DISTINCT o.session_id FROM event e JOIN event o ON o.id = e.copy_of WHERE
 _KIN = "SELECT o.uid FROM kin k JOIN session o ON o.id = k.other_id WHERE k.session_id = ?"
 _RECORD_TYPES = "SELECT status, type, count, first_line FROM record_type WHERE file_id = ?"
 _THERE = """
-SELECT pushed_uid, id, digest, audience, machine_id, event_count + copied_events, provider, own_id
-FROM session WHERE person_id = %s
+SELECT s.pushed_uid, s.id, s.digest, s.audience, s.machine_id, s.event_count + s.copied_events, s.provider, s.own_id,
+  f.path
+FROM session s LEFT JOIN file f ON f.id = s.file_id WHERE s.person_id = %s
 """
 _NOTE = "INSERT INTO push (machine_id, sessions, events, bytes, removed, masked) VALUES (%s, %s, %s, %s, %s, %s)"
 
@@ -78,6 +80,13 @@ class _There(NamedTuple):
     events: int
     provider: str
     own_id: str
+    path: str | None = None
+    """Of its log, if it was there before this push."""
+
+    @property
+    def known_as(self) -> set[str]:
+        """What a tombstone may know it as: by its id, or by its id with the path of its log."""
+        return {self.own_id, known_as(self.own_id, self.path)} if self.path else {self.own_id}
 
 
 @dataclass(slots=True)
@@ -204,7 +213,8 @@ class Push:
         shared = {one.uid for one in sessions}
         for uid, there in list(self._there.items()):
             withdrawn = uid in local and uid not in shared and there.machine == self._machine
-            if withdrawn or (uid not in local and is_forgotten(there.provider, there.own_id)):
+            forgotten = any(is_forgotten(there.provider, known) for known in there.known_as)
+            if withdrawn or (uid not in local and forgotten):
                 done.removed.append(uid)
                 del self._there[uid]
                 if not dry:
@@ -238,9 +248,15 @@ class Push:
         done.events += len(rows.events)
         done.bytes += rows.bytes
         if not dry:
-            with self._team.pipeline(), self._team.transaction():  # most statements wait for no answer
-                self._team.execute("SELECT pg_advisory_xact_lock(%s)", (_lock(self._person, session.uid),))
-                self._put(session, digest, rows)
+            try:
+                self._send(session, digest, rows)
+            except psycopg.errors.UniqueViolation:  # another person has pushed one of that id meanwhile
+                self._send(session, digest, rows)
+
+    def _send(self, session: Chosen, digest: bytes, rows: Leaving) -> None:
+        with self._team.pipeline(), self._team.transaction():  # most statements wait for no answer
+            self._team.execute("SELECT pg_advisory_xact_lock(%s)", (_lock(self._person, session.uid),))
+            self._put(session, digest, rows)
 
     def _digest(self, session: Chosen) -> bytes:
         """Return a digest that changes with everything that is pushed of a session."""
