@@ -6,6 +6,7 @@ engine answers. It only reads, and it sees what PostgreSQL lets the person see w
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,12 +85,28 @@ def connect(url: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     return connection
 
 
+_OF_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")
+
+
+def is_here(given: Mapping[str, Any]) -> bool:
+    """Whether these parameters, with what libpq adds from variables and service files, lead to this machine only."""
+    of_libpq = {one.keyword.decode(): (one.val or b"").decode() for one in psycopg.pq.Conninfo.get_defaults()}
+
+    def told(name: str) -> str:
+        return str(given.get(name) or of_libpq.get(name) or "")
+
+    if told("service") or told("hostaddr"):
+        return not told("service") and all(map(is_local, told("hostaddr").split(",")))
+    return all(map(is_local, told("host").split(",")))
+
+
 def secured(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters of a connection with TLS: the server's certificate is checked unless they say how else.
 
-    Raises `TeamUnavailable` if they allow a connection to another machine without TLS.
+    Raises `TeamUnavailable` if they allow a connection to another machine without TLS: a password goes with the first
+    words, so this is known before.
     """
-    if is_local(str(given.get("host") or given.get("hostaddr") or "")):
+    if is_here(given):
         return dict(given)
     mode = given.get("sslmode", "verify-full")
     if mode in ("disable", "allow", "prefer"):
@@ -100,7 +117,7 @@ def secured(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_local(host: str) -> bool:
     """Whether a host is this machine: a socket, or a loopback address."""
-    return all(one in _LOOPBACK or one.startswith(("/", "@", "127.")) for one in host.split(","))
+    return all(one in _LOOPBACK or one.startswith(("/", "@")) or _OF_LOOPBACK.fullmatch(one) for one in host.split(","))
 
 
 class TeamConnection:

@@ -28,6 +28,9 @@ from agtrace_team.writing import Writing
 Audience: TypeAlias = Literal["self", "project", "team"]
 """Who sees a session: the person alone, those who may read its project, or everybody of the team."""
 
+_WIDTH = {"self": 0, "project": 1, "team": 2}
+"""Audiences: of two machines of a person, the one that shows a session to fewer decides."""
+
 _SESSIONS = """
 SELECT s.id, s.uid, s.project_id, s.parent_session, (SELECT o.uid FROM session o WHERE o.id = s.parent_session),
   s.event_count + s.copied_events
@@ -242,6 +245,8 @@ class Push:
             return
         if there is not None and there.machine != self._machine and there.events > session.events:
             done.older.append(session.uid)
+            if _WIDTH[session.audience] < _WIDTH[there.audience] and not dry:
+                self._team.execute("UPDATE session SET audience = %s WHERE id = %s", (session.audience, there.id))
             return
         (done.changed if there else done.new).append(session.uid)
         rows = Leaving(self._index, session.row, self._columns, done)
