@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from hashlib import blake2b
 from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +26,7 @@ from agtrace_indexer.events import strings
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.run import index
 
+from benchmarks.corpus.repeated import other_id
 from benchmarks.table import number, ratio, table
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
@@ -46,8 +46,6 @@ _ID = re.compile(rb'(?<=")(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f
 """What is an id in the records of these agents; some words are taken for ids as well, which changes no length."""
 _ROWS = {"opencode": ("message", "part"), "goose": ("messages", "usage_ledger")}
 """The tables with a session's rows, in the databases of agents that keep their sessions in one."""
-_TEXTS = {"opencode": "data", "goose": "content_json"}
-"""The column that holds the records."""
 
 
 class Log(NamedTuple):
@@ -87,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def found(folders: Sequence[Path], place: Path) -> tuple[dict[str, list[Log]], dict[str, Path]]:
     """Return the line logs by the agent that wrote them, recognised by their content, and a database of each agent.
 
-    Of several databases the one with the most text is taken.
+    Of several databases of an agent the first is taken.
     """
     index(place / "known.sqlite3", [str(folder) for folder in folders])
     with closing(sqlite3.connect(place / "known.sqlite3")) as connection:
@@ -133,13 +131,7 @@ def _long(log: Log, size: int, number: int) -> Log:
 
 def _renewed(content: bytes, copy: int, kept: bytes) -> bytes:
     """Return records with other ids of the same shape, but for those that are in the kept ones as well."""
-    return _ID.sub(lambda match: match[0] if match[0] in kept else _other(match[0], copy), content)
-
-
-def _other(id: bytes, copy: int) -> bytes:
-    kind, separator, own = id.rpartition(b"_")
-    digits = cycle(blake2b(own, salt=str(copy).encode()[-16:]).hexdigest().encode())
-    return kind + separator + bytes(c if c in b"-_" or n == 14 else next(digits) for n, c in enumerate(own))
+    return _ID.sub(lambda match: match[0] if match[0] in kept else other_id(match[0], copy), content)
 
 
 def _cut(logs: Sequence[Log], sizes: Sequence[int]) -> list[Log]:

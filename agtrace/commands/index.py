@@ -155,7 +155,7 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
             yield "No logs found. Looked in:"
             yield from (f"  {unbroken(root)}" for root in roots)
         else:
-            yield f"No logs found of {', '.join(agent.title for agent in AGENTS.values())}."
+            yield f"Found no logs of {', '.join(agent.title for agent in AGENTS.values())}."
             yield "Whether another agent keeps logs here: agtrace doctor (all places: --json)"
         yield "To index a file or folder elsewhere: agtrace index PATH"
         return

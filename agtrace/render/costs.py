@@ -43,7 +43,7 @@ def _headline(found: Costs) -> str:
     if total.cost_usd is not None:
         said.append(f"{'at least ' if total.cost_made == 'partial' else ''}{dollars(total.cost_usd)}")
     sessions = counted(total.sessions, "session")
-    return ", ".join([*said, f"{sessions} with figures" if found.sessions_without_figures else sessions])
+    return ", ".join([*said, f"{sessions} with token figures" if found.sessions_without_figures else sessions])
 
 
 def _table(found: Costs) -> Table:

@@ -98,7 +98,7 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     )
     _doctor_list(
         "folders with logs that aren't indexed",
-        [f"{folder['folder']}: logs as of {folder['agent']}, such as {folder['path']}" for folder in elsewhere],
+        [f"{folder['folder']}: logs of {folder['agent']}, such as {folder['path']}" for folder in elsewhere],
     )
     _doctor_list("logs read in part", [f"{file['path']}: {file['reason']}" for file in found["partly_read"]])
     _doctor_list(

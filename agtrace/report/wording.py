@@ -56,7 +56,7 @@ def about(report: Report) -> str:
         report.selection,
         f"{unscored:,} without a score" if unscored and figures.scored else "",
         f"{report.undated:,} {dated}" if report.undated else "",
-        f"{counted(report.sub_agents, 'sub-agent')} not counted apart" if report.sub_agents else "",
+        f"{counted(report.sub_agents, 'sub-agent')} counted with their sessions" if report.sub_agents else "",
     ]
     return "; ".join(filter(None, parts))
 

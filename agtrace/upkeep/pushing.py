@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from agtrace.settings.model import Settings
 
-_WIDER: dict[Audience, int] = {"self": 0, "project": 1, "team": 2}
-
 
 def push(
     settings: Settings, url: str, sharing: Sharing, *, dry: bool, report: Callable[[int, int], None]
@@ -58,14 +56,19 @@ def _audiences(index: sqlite3.Connection, sharing: Sharing) -> tuple[dict[int, A
 
     Of two entries that mean the same folder the narrower audience holds.
     """
+    from agtrace_team.push import WIDTH
+
     found: dict[int, Audience] = {}
     unknown = []
     for name, audience in sharing.projects.items():
         if name not in sharing.folders:
-            raise SettingError(f"say again which folders {name} means: agtrace team share {name} --with {audience}")
+            raise SettingError(
+                f"an older agtrace shared {name} without noting its folders: "
+                f"agtrace team share {name} --with {audience}"
+            )
         rows = with_hashes(index, sharing.folders[name])
         if not rows:
             unknown.append(name)
         for row in rows:
-            found[row] = min(audience, found.get(row, audience), key=_WIDER.__getitem__)
+            found[row] = min(audience, found.get(row, audience), key=WIDTH.__getitem__)
     return found, unknown

@@ -39,7 +39,8 @@ class Sharing:
     def without(self, name: str) -> Sharing:
         """Return it with a project no longer shared."""
         projects = {one: shown for one, shown in self.projects.items() if one != name}
-        return replace(self, projects=projects, folders={one: self.folders.get(one, ()) for one in projects})
+        folders = {one: hashes for one, hashes in self.folders.items() if one != name}
+        return replace(self, projects=projects, folders=folders)
 
 
 def load(data_dir: Path) -> Sharing:

@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.providers.registry import AGENTS, recognize
 
-from agtrace.upkeep.unrecognized import TYPED_BY, looks
+from agtrace.upkeep.unrecognized import TYPED_BY, looks, records_of
 
 _PLACES = ("", ".config", ".local/share", ".local/state", "Library/Application Support")
 """The folders in a home in which programs have folders of their own; in the home itself these are hidden."""
@@ -26,7 +25,7 @@ _ENTRIES = 300
 """Entries of a program's folder that are looked at, at most."""
 _OPENED = 3
 """Files of a program's folder that are opened, at most: one that isn't an agent's may have many."""
-_HEAD, _RECORDS = 32_768, 30
+_HEAD = 32_768
 _SUFFIXES = (".jsonl", ".ndjson")
 
 _WORDS = re.compile(r"[a-z]+")
@@ -94,7 +93,7 @@ def _records(path: str) -> list[Any]:
             head = file.read(_HEAD)
     except OSError:
         return []
-    return [record for line in head.splitlines()[:_RECORDS] for record in decode(line) or ()]
+    return records_of(head)
 
 
 def _is_conversation(records: list[Any]) -> bool:

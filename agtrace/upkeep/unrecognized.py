@@ -81,8 +81,13 @@ def _look(path: str) -> Look | None:
     return Look("binary data" if b"\0" in head else "text")
 
 
+def records_of(head: bytes) -> list[Any]:
+    """Return the first records of JSON lines, whose last may have been cut off; lines that are none are left out."""
+    return [record for line in head.splitlines()[:_RECORDS] for record in decode(line) or ()]
+
+
 def _json(head: bytes) -> Look:
-    records = [record for line in head.splitlines()[:_RECORDS] for record in decode(line) or ()]
+    records = records_of(head)
     if records and isinstance(records[0], dict):
         return Look("JSON lines" if len(records) > 1 else "one line of JSON", _fields(records), _types(records))
     document = (decode(head) or [completed(head)])[0]

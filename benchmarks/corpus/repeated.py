@@ -110,14 +110,14 @@ def _write(folder: Path, log: _Log, copy: int) -> int:
 def _renamed(pieces: list[Text], copy: int) -> Iterator[Text]:
     """Yield the pieces, of which every second one is an id, with other ids."""
     for number, piece in enumerate(pieces):
-        yield _other(piece, copy) if number % 2 else piece
+        yield other_id(piece, copy) if number % 2 else piece
 
 
 @lru_cache(maxsize=200_000)
-def _other(id: Text, copy: int) -> Text:
+def other_id(id: Text, copy: int) -> Text:
     """Return another id of the same shape; letters of one before its `_` or `-` tell what it is of."""
     if isinstance(id, bytes):
-        return _other(id.decode(), copy).encode()  # type: ignore[no-any-return]  # lru_cache has no types of arguments
+        return other_id(id.decode(), copy).encode()  # type: ignore[no-any-return]  # lru_cache has no types of arguments
     if _DAY.fullmatch(id):
         return _later(id, copy * _DAYS)
     kind, separator, own = id.rpartition("_")

@@ -32,6 +32,7 @@ _PATH = "team, pg_catalog"
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FEWEST_AHEAD, _MOST_AHEAD = 4, 32
 _LOOPBACK = frozenset({"", "localhost", "::1"})
+_OF_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")
 _PLAIN = "a team's database on another machine is reached by TLS only: sslmode=verify-full, verify-ca or require"
 _LOOK_EVERY = 0.05
 """Seconds between two looks at the clock while a question is answered."""
@@ -85,9 +86,6 @@ def connect(url: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     return connection
 
 
-_OF_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")
-
-
 def is_here(given: Mapping[str, Any]) -> bool:
     """Whether these parameters, with what libpq adds from variables and service files, lead to this machine only."""
     of_libpq = {one.keyword.decode(): (one.val or b"").decode() for one in psycopg.pq.Conninfo.get_defaults()}
@@ -96,8 +94,8 @@ def is_here(given: Mapping[str, Any]) -> bool:
         return str(given.get(name) or of_libpq.get(name) or "")
 
     if told("service") or told("hostaddr"):
-        return not told("service") and all(map(is_local, told("hostaddr").split(",")))
-    return all(map(is_local, told("host").split(",")))
+        return not told("service") and is_local(told("hostaddr"))
+    return is_local(told("host"))
 
 
 def secured(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +114,7 @@ def secured(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine: a socket, or a loopback address."""
+    """Whether these hosts, separated by commas, are this machine: a socket, or a loopback address."""
     return all(one in _LOOPBACK or one.startswith(("/", "@")) or _OF_LOOPBACK.fullmatch(one) for one in host.split(","))
 
 

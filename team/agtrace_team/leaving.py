@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import psycopg
 from agtrace_indexer.index.ranking import ranked_events
 from agtrace_indexer.index.remasking import masked_block
 from agtrace_indexer.index.table_roles import TABLES
-from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 from agtrace_team.words import grams, stems, tsvector
@@ -46,17 +44,14 @@ class Masked:
     masked_again: int = 0
     """Blocks in which today's rules found something more to mask."""
     replaced: int = 0
-    """Texts with characters that PostgreSQL can't store."""
+    """Texts that PostgreSQL can't store as they are: for their characters, or their length where it indexes them."""
 
 
-_LONGEST_NAME = 600
-"""Characters of a name or path: PostgreSQL's indexes take no more than 2,704 bytes."""
+_LONGEST_INDEXED = 2_600
+"""Bytes of a name or path: PostgreSQL's indexes take no more than 2,704."""
 
 _IDS = frozenset({"uid", "own_id", "parent_id", "thread", "hash"})
 """Columns by which rows are found, which were masked when they were read; in all others texts are masked once more."""
-
-_masked = lru_cache(100_000)(redact)
-"""The same models, paths and names come again and again."""
 
 
 class Columns:
@@ -102,9 +97,11 @@ class Block(NamedTuple):
 class Leaving:
     """The rows of a session as they leave. Ids are those of the index."""
 
-    def __init__(self, index: sqlite3.Connection, session: int, columns: Columns, done: Masked) -> None:
-        """Read all rows of the session with this row id; `done` counts what is masked in them."""
-        self._index, self._row, self._columns, self._done = index, session, columns, done
+    def __init__(
+        self, index: sqlite3.Connection, session: int, columns: Columns, mask: Callable[[str], str], done: Masked
+    ) -> None:
+        """Read all rows of the session with this row id; `mask` masks a short text, `done` counts what is masked."""
+        self._index, self._row, self._columns, self._mask, self._done = index, session, columns, mask, done
         self.session = self._rows("session", key="id")[0]
         self.plain = {table: self._rows(table) for table in AS_THEY_ARE}
         self.events = self._rows("event", "id")
@@ -129,7 +126,7 @@ class Leaving:
     def clean(self, table: str, row: Row) -> Row:
         """Return a row with its texts masked once more, in what PostgreSQL can store."""
         return {
-            name: self._clean(value if name in _IDS else _masked(value)) if isinstance(value, str) else value
+            name: self._clean(value if name in _IDS else self._mask(value)) if isinstance(value, str) else value
             for name, value in row.items()
         }
 
@@ -142,7 +139,13 @@ class Leaving:
     def _texts(self, table: str, ids: Iterable[int]) -> dict[int, str]:
         sql = f"SELECT id, text FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
         found = self._index.execute(sql, (json.dumps(sorted(ids)),)).fetchall()
-        return {id: self._clean(redact(text))[:_LONGEST_NAME] for id, text in found}
+        return {id: self.indexed(self._clean(self._mask(text))) for id, text in found}
+
+    def indexed(self, text: str) -> str:
+        """Return as much of a text as PostgreSQL's indexes take."""
+        cut = text.encode()[:_LONGEST_INDEXED].decode(errors="ignore")
+        self._done.replaced += cut != text
+        return cut
 
     def _block(self, row: Row) -> Block:
         sql = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -28,8 +29,8 @@ from agtrace_team.writing import Writing
 Audience: TypeAlias = Literal["self", "project", "team"]
 """Who sees a session: the person alone, those who may read its project, or everybody of the team."""
 
-_WIDTH = {"self": 0, "project": 1, "team": 2}
-"""Audiences: of two machines of a person, the one that shows a session to fewer decides."""
+WIDTH: dict[Audience, int] = {"self": 0, "project": 1, "team": 2}
+"""How many see a session: where two say it of the same one, the narrower audience holds."""
 
 _SESSIONS = """
 SELECT s.id, s.uid, s.project_id, s.parent_session, (SELECT o.uid FROM session o WHERE o.id = s.parent_session),
@@ -78,7 +79,7 @@ class _There(NamedTuple):
 
     id: int
     digest: bytes
-    audience: str
+    audience: Audience
     machine: int
     events: int
     provider: str
@@ -87,7 +88,7 @@ class _There(NamedTuple):
     """Of its log, if it was there before this push."""
 
     @property
-    def known_as(self) -> set[str]:
+    def forgotten_as(self) -> set[str]:
         """What a tombstone may know it as: by its id, or by its id with the path of its log."""
         return {self.own_id, known_as(self.own_id, self.path)} if self.path else {self.own_id}
 
@@ -150,6 +151,8 @@ class Push:
         self._person = int(pusher)
         self._machine = self._machine_of(machine, shown)
         self._columns = Columns(index, team)
+        self._mask = lru_cache(100_000)(redact)
+        """The same models, paths and names come again and again."""
         self._writing = Writing(team, self._columns)
         self._ids: dict[int, int] = {}
         """Session here -> the row id that is reserved for it there."""
@@ -187,7 +190,7 @@ class Push:
             self._one(session, done, dry=dry)
         report(len(sessions), len(sessions))
         if not dry:
-            for session in self._before_their_origins(sessions):
+            for session in self._before_their_origins(sessions) if done.new or done.changed else ():
                 self._one(session, Pushed(), dry=False)
             with self._team.transaction():
                 self._join({one.project for one in sessions})
@@ -215,9 +218,11 @@ class Push:
         local = {uid for (uid,) in self._index.execute("SELECT uid FROM session")}
         shared = {one.uid for one in sessions}
         for uid, there in list(self._there.items()):
-            withdrawn = uid in local and uid not in shared and there.machine == self._machine
-            forgotten = any(is_forgotten(there.provider, known) for known in there.known_as)
-            if withdrawn or (uid not in local and forgotten):
+            if uid in local:
+                goes = uid not in shared and there.machine == self._machine
+            else:
+                goes = any(is_forgotten(there.provider, known) for known in there.forgotten_as)
+            if goes:
                 done.removed.append(uid)
                 del self._there[uid]
                 if not dry:
@@ -245,11 +250,11 @@ class Push:
             return
         if there is not None and there.machine != self._machine and there.events > session.events:
             done.older.append(session.uid)
-            if _WIDTH[session.audience] < _WIDTH[there.audience] and not dry:
+            if WIDTH[session.audience] < WIDTH[there.audience] and not dry:
                 self._team.execute("UPDATE session SET audience = %s WHERE id = %s", (session.audience, there.id))
             return
         (done.changed if there else done.new).append(session.uid)
-        rows = Leaving(self._index, session.row, self._columns, done)
+        rows = Leaving(self._index, session.row, self._columns, self._mask, done)
         done.events += len(rows.events)
         done.bytes += rows.bytes
         if not dry:
@@ -318,6 +323,7 @@ class Push:
         sql = f"SELECT f.id, {listed} FROM file f JOIN session s ON s.file_id = f.id WHERE s.id = ?"
         local, *values = self._index.execute(sql, (session.row,)).fetchone()
         row = rows.clean("file", dict(zip(names, values, strict=True)))
+        row["path"] = rows.indexed(row["path"])
         id = self._writing.put("file", {**row, "machine_id": self._machine}, "machine_id, path")
         self._team.execute("DELETE FROM record_type WHERE file_id = %s", (id,))
         types = (

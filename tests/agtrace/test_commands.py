@@ -234,7 +234,7 @@ QUESTIONS = [
 def test_without_any_log_everything_is_said_to_be_empty_and_what_was_looked_for(own_home: Path) -> None:
     said = agtrace("index")
     assert said.code == 0
-    assert said.out.startswith("No logs found of Claude Code, Codex, Gemini CLI, ")
+    assert said.out.startswith("Found no logs of Claude Code, Codex, Gemini CLI, ")
     assert "agtrace doctor (all places: --json)" in said.out
     homes = agtrace_here("doctor", "--json").json()["homes"]
     assert str(own_home / ".claude" / "projects") in [home["path"] for home in homes]

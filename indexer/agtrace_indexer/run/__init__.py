@@ -131,14 +131,15 @@ def _compare(
     wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
     rebuild = rebuild or is_outdated(catalog)
+    more_agents = knows_more_agents(catalog)
     plan = make_plan(
         catalog,
         sorted(known_roots | new_roots),
         rebuild=rebuild,
-        more_agents=knows_more_agents(catalog),
+        more_agents=more_agents,
         changed=None if new_roots else changed,
     )
-    return Work(catalog, new_roots, plan, rebuild)
+    return Work(catalog, new_roots, plan, rebuild, more_agents=more_agents)
 
 
 def _honour_tombstones(catalog: Catalog) -> bool:

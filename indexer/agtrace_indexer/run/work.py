@@ -38,6 +38,8 @@ class Work:
     new_roots: set[str]
     plan: Plan
     rebuild: bool
+    more_agents: bool = False
+    """Whether agents are known that weren't when the index was last complete."""
     deadline: float | None = None
     """The time of the monotonic clock after which no further file is started."""
     keep_days: int | None = None
@@ -46,8 +48,8 @@ class Work:
     @property
     def needed(self) -> bool:
         """Whether there is anything to write."""
-        due = bool(self.new_roots) or self.rebuild or not self.plan.empty or self.catalog.is_unfinished()
-        due = due or versions.knows_more_agents(self.catalog)
+        due = bool(self.new_roots) or self.rebuild or self.more_agents or not self.plan.empty
+        due = due or self.catalog.is_unfinished()
         return due or (self.keep_days is not None and self.catalog.meta("kept_days") != str(self.keep_days))
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
