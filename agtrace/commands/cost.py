@@ -1,4 +1,4 @@
-"""`agtrace cost`: what was spent, by day, week, month, project, model or agent."""
+"""`agtrace cost`: what was spent, by day, week, month, project, model, agent or user."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import refreshed, usable, with_index
-from agtrace.commands.errors import TROUBLE, USAGE, fail
+from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import plain_json, session_ids
 from agtrace.commands.printing import leave_lines, print_lines
 from agtrace.text.numbers import counted, size
@@ -51,6 +51,8 @@ def forget(
     """
     if not (sessions or project is not None or before is not None):
         fail("say what to forget: session ids, --project or --before", USAGE)
+    if usable().asked is not None:
+        tell("this forgets in your own index; `agtrace push` then removes it from the team's database")
     digests, told = _chosen(sessions, project, before)
     forgotten, left = bool(digests) and not dry_run, None
     asking = forgotten and not yes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Set
 from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -58,42 +58,62 @@ def push(dry_run: bool, url: str | None, as_json: bool) -> None:
     told = {**asdict(done), "masked": dict(done.masked), "unknown_projects": unknown, "dry_run": dry_run}
     leave_lines(told, as_json, _lines(done, unknown, dry=dry_run))
     if dry_run and not as_json:
-        print_lines(_sessions(settings, (*done.new, *done.changed)))
+        print_lines(_sessions(settings, done))
 
 
-def _sessions(settings: Settings, uids: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each session that would go: its id, and what it is about."""
+def _sessions(settings: Settings, done: Pushed) -> Iterator[str]:
+    """Yield a line for each session that would go: its id, its project, who would see it, and what it is about.
+
+    Then one for each that would be removed.
+    """
     from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.questions import sessions
 
     from agtrace.render.terminal import plain_line
+    from agtrace.sessions.projects import labels
 
     with closing(open_read_only(settings.database)) as index:
-        for uid in uids:
+        names = labels(index)
+        for uid, audience in done.seen_by.items():
             session = sessions.with_id(index, uid)
             if session is not None:
-                yield f"  {uid}  {plain_line((session.title or session.snippet or '')[:_ABOUT])}"
+                project = names.get(session.project_id or 0, "")
+                about = (session.title or session.snippet or "")[:_ABOUT]
+                yield plain_line(f"  {uid}  {project}  {audience}  {about}".rstrip())
+    yield from (f"  {uid}  would be removed" for uid in done.removed)
+
+
+def _audiences(done: Pushed, uids: Set[str], sentence: str) -> Iterator[str]:
+    """Yield this sentence with the number of these sessions, for each audience that some have."""
+    from agtrace.upkeep.sharing import SEEN_BY
+
+    for audience, shown in SEEN_BY.items():
+        if number := sum(done.seen_by[uid] == audience for uid in uids):
+            yield sentence.format(f"{number:,}", shown)
 
 
 def _lines(done: Pushed, unknown: list[str], *, dry: bool) -> Iterator[str]:
     """Yield what a person reads of a push."""
     from agtrace.text.numbers import counted, size
 
-    would = "would go" if dry else "went"
-    yield f"{counted(len(done.new), 'new session')} and {len(done.changed):,} changed {would} to the team"
-    if done.new or done.changed:
+    would, would_be = ("would go", "would be") if dry else ("went", "were")
+    yield f"{counted(len(done.new), 'new session')} and {len(done.changed):,} changed {would} to the team's database"
+    gone = {*done.new, *done.changed}
+    if gone:
+        yield from _audiences(done, gone, "  {} seen by {}")
         yield f"  {counted(done.events, 'event')}, {size(done.bytes)} of text"
         masks = ", ".join(f"{number:,} {kind}" for kind, number in done.masked.most_common())
         yield f"  secrets masked in it: {masks or 'none found'}"
     if done.masked_again:
         yield f"  {counted(done.masked_again, 'block')} of text had something that only today's rules mask"
     if done.replaced:
-        yield f"  {counted(done.replaced, 'text')} had characters that PostgreSQL can't store: they are replaced"
+        yield f"  {counted(done.replaced, 'text')} couldn't be stored whole: characters replaced, or the end cut off"
     yield f"{done.same:,} are there already"
+    becoming = "  {} of them would then be seen by {}" if dry else "  {} of them are now seen by {}"
+    yield from _audiences(done, done.seen_by.keys() - gone, becoming)
     if done.older:
         yield f"{len(done.older):,} stay as another machine of yours pushed them: it has more of them"
     if done.removed:
-        would = "would be" if dry else "were"
-        yield f"{len(done.removed):,} {would} removed there: forgotten here, or no longer shared"
+        yield f"{len(done.removed):,} {would_be} removed there: forgotten here, or no longer shared"
     for name in unknown:
         yield f"no project here is called {name!r} any more: agtrace team unshare {name!r}"

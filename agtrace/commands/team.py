@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from agtrace.commands.asking import usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave_lines
+
+if TYPE_CHECKING:
+    from agtrace.upkeep.sharing import Audience
 
 _URL = click.option("--url", metavar="URL", help="The team's database, instead of the setting `team`.")
 
@@ -41,18 +44,30 @@ def share(project: str | None, audience: Any, as_json: bool) -> None:
     """Share a project from now on: `agtrace push` sends its sessions. Without one, list what is shared."""
     from agtrace_indexer.index.opening import open_read_only
 
-    from agtrace.sessions.projects import hashes_of, resolved
+    from agtrace.sessions.projects import hashes_of, paths_of, resolved, with_hashes
     from agtrace.upkeep import sharing
 
     settings = with_index()
     found = sharing.load(settings.data_dir)
-    if project is not None:
-        with closing(open_read_only(settings.database)) as index:
-            folders = hashes_of(index, resolved(index, project))
-        found = found.with_project(project, audience, folders)
-        sharing.save(settings.data_dir, found)
-    lines = [f"{name}  {shown}" for name, shown in sorted(found.projects.items())]
-    leave_lines({"projects": dict(found.projects)}, as_json, lines or ["nothing is shared: agtrace team share PROJECT"])
+    with closing(open_read_only(settings.database)) as index:
+        if project is not None:
+            found = found.with_project(project, audience, hashes_of(index, resolved(index, project)))
+            sharing.save(settings.data_dir, found)
+        folders = {name: paths_of(index, with_hashes(index, hashes)) for name, hashes in found.folders.items()}
+    told = {"projects": dict(found.projects), "folders": folders}
+    leave_lines(told, as_json, _shared_lines(found.projects, folders))
+
+
+def _shared_lines(projects: Mapping[str, Audience], folders: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield what is shared: each project with who sees it, and the folders that belong to it."""
+    from agtrace.render.terminal import plain_line
+    from agtrace.upkeep.sharing import SEEN_BY
+
+    for name, audience in sorted(projects.items()):
+        yield f"{plain_line(name)}  {audience} (seen by {SEEN_BY[audience]})"
+        yield from (f"  {plain_line(path)}" for path in folders.get(name, ()))
+    if not projects:
+        yield "nothing is shared: agtrace team share PROJECT"
 
 
 @team.command(short_help="Stop sharing a project.")
@@ -129,7 +144,9 @@ def remove(login: str, yes: bool, url: str | None) -> None:
         from agtrace_team import people
 
         gone = people.remove(connection, login)
-    leave_lines({}, False, [f"{login} is gone, with {gone:,} sessions"])
+    from agtrace.text.numbers import counted
+
+    leave_lines({}, False, [f"{login} is gone, with {counted(gone, 'session')}"])
 
 
 @team.command(short_help="Let a person read a project.")
@@ -145,7 +162,8 @@ def grant(login: str, project: str, take_back: bool, url: str | None) -> None:
         found = people.grant(connection, login, project, take_back=take_back)
     if not found:
         fail(f"nobody has pushed a project called {project!r}", TROUBLE)
-    leave_lines({}, False, [f"{login} may {'no longer ' if take_back else ''}read {project}"])
+    which = f" ({found:,} repositories are called so)" if found > 1 else ""
+    leave_lines({}, False, [f"{login} may {'no longer ' if take_back else ''}read {project}{which}"])
 
 
 @team.command(short_help="Show people, sizes and what waits.")
@@ -168,6 +186,9 @@ def _status_lines(found: dict[str, Any]) -> Iterator[str]:
     for person in found["people"]:
         pushed = f"last push {person['last_push']}" if person["last_push"] else "has pushed nothing"
         yield f"  {person['login']}  {counted(person['sessions'], 'session')}, {pushed}"
+    for grant in found["grants"]:
+        where = grant["remote"] or "no remote"
+        yield f"  {grant['login']} may read {grant['project']} ({where}{', by its name' if grant['by_name'] else ''})"
     for what, number in found["asked_today"].items():
         yield f"asked today: {number:,} {what}"
     yield (
@@ -201,8 +222,8 @@ def tend(every: int | None, url: str | None) -> None:
 def trial(folder: Path, stop: bool) -> None:
     """Start a PostgreSQL server in a new folder, with a team's database in it, to try all of this on one machine.
 
-    It takes PostgreSQL's programs (Debian: postgresql) and no root. It listens on a socket in the folder and nowhere
-    else, and lets in whoever can open that socket, as any login: never keep anything in it that others mustn't see.
+    It takes PostgreSQL's programs (Debian: postgresql) and no root. It listens on a socket in the folder, which
+    only you and root can open, and lets you in as any login without a password.
     """
     from agtrace.upkeep.pushing import needs_team
 

@@ -35,8 +35,8 @@ def opened(settings: Settings) -> sqlite3.Connection:
     return connection_to(settings.asked, settings.user)
 
 
-def bytes_on_disk(settings: Settings) -> int:
-    """Return the size of one's own index; that of a team is its server's business."""
+def bytes_on_disk(settings: Settings) -> int | None:
+    """Return the size of one's own index; None for that of a team, which is its server's business."""
     from agtrace_indexer.index import opening
 
-    return 0 if settings.asked is not None else opening.bytes_on_disk(Path(settings.database))
+    return None if settings.asked is not None else opening.bytes_on_disk(Path(settings.database))

@@ -23,7 +23,7 @@ from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, P
 from agtrace.sessions.resuming import Resuming
 from agtrace.text.numbers import counted
 
-_FACTS = ("Project", "Agent", "Model", "Part of", "Began", "Lasted", "Cost", "Size")
+_FACTS = ("User", "Project", "Agent", "Model", "Part of", "Began", "Lasted", "Cost", "Size")
 _MOST_MARKDOWN = 40_000
 """The characters of an answer beyond which it is printed as it is: setting it would take seconds."""
 

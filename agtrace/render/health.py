@@ -23,11 +23,12 @@ def health(found: Health) -> None:
         ("sessions", figure(index.sessions)),
         ("events", figure(index.events)),
         ("newest event", when(index.newest_event)),
-        ("size", size(index.bytes)),
+        ("size", "" if index.bytes is None else size(index.bytes)),
         ("tables", str(index.tables_version)),
         ("configuration", _configuration(found.configuration)),
     ):
-        grid.add_row(Text(label, style="dim"), value)
+        if value:
+            grid.add_row(Text(label, style="dim"), value)
     OUT.print(grid)
     for problem in filter(None, (index.problem, found.configuration.problem)):
         OUT.print(Text(plain(problem), style="red"), soft_wrap=True)

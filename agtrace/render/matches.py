@@ -103,7 +103,7 @@ class _Sessions:
                 (_WITH_COST, when(known.started)[:10]),
                 (0, age(known.ended_at or known.started_at, self._now)),
                 (_WITH_AGENT, known.provider.removesuffix("_code")),
-                (_WITH_PROJECT, plain_line(known.project or "")),
+                (_WITH_PROJECT, plain_line(" · ".join(filter(None, (known.user, known.project))))),
                 (_WITH_COST, duration(lasted) if lasted > 0 else ""),
                 (_WITH_COST, dollars(known.cost_usd)),
             )
@@ -116,7 +116,7 @@ class _Sessions:
     def project_and_title(self, id: str) -> str:
         """Return what tells the session of an event from others."""
         known = self._described.get(id)
-        return "" if known is None else "  ".join(filter(None, (known.project, known.title)))
+        return "" if known is None else "  ".join(filter(None, (known.user, known.project, known.title)))
 
 
 def _summary(answer: dict[str, Any]) -> str:

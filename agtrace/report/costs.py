@@ -1,4 +1,4 @@
-"""What was spent: tokens and dollars by day, week, month, project, model or agent.
+"""What was spent: tokens and dollars by day, week, month, project, model, agent or user.
 
 A response belongs to the day (UTC) of its own event, not to the day on which its session began; a period selects
 responses. Sessions are those of a report, each with its sub-agents, so without a period the totals are equal.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TypeAlias
 
 from agtrace_indexer.index.questions import usage
+from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.costs import Costs, Spent, UnpricedModel
 from agtrace_schema.requests import CostBy
 
 from agtrace.report.selection import Family, Selection, believable, families, in_period
+from agtrace.sessions.counting import YOU
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.usage import Usage
@@ -80,8 +82,8 @@ def costs(
 
 
 def _grouped(connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable) -> dict[str, _Group]:
-    label = _label(connection, by)
     families_of = {member: family for family in families(connection, selection) for member in family.members}
+    label = _label(connection, by, families_of.values())
     groups: dict[str, _Group] = defaultdict(_Group)
     for day, sums in _responses(connection, selection, families_of):
         family = families_of[sums.key]
@@ -160,7 +162,7 @@ def _most_first(group: Spent) -> tuple[bool, float, int, str]:
 # -- groups ----------------------------------------------------------------------------------------
 
 
-def _label(connection: sqlite3.Connection, by: CostBy) -> _Label:
+def _label(connection: sqlite3.Connection, by: CostBy, families: Collection[Family]) -> _Label:
     """Return what tells the group of a response."""
     if by == "project":
         names = labels(connection)
@@ -169,6 +171,9 @@ def _label(connection: sqlite3.Connection, by: CostBy) -> _Label:
         return lambda _, __, model: one_line(model or UNKNOWN, LABEL)
     if by == "agent":
         return lambda family, _, __: family.row.provider
+    if by == "user":
+        users = people_of(connection, [family.row.id for family in families])
+        return lambda family, _, __: one_line(users.get(family.row.id, YOU), LABEL)
     return lambda _, day, __: UNKNOWN if day is None else calendar(by, day)
 
 

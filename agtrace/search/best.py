@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import BestMatches, BestSession, Worked
 from agtrace_schema.events import Outcome
@@ -62,8 +63,11 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     ]
     names = labels(connection)
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
+    users = people_of(connection, [one.session_row for one in best])
     shown = [
-        _session(connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT)
+        _session(
+            connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT
+        ).model_copy(update={"user": users.get(one.session_row)})
         for one, hits in zip(best, _HITS[len(best)], strict=True)
     ]
     return BestMatches(

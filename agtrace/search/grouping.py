@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import EventPreview, SessionMatches
@@ -33,19 +34,33 @@ def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) 
 def session_matches(connection: sqlite3.Connection, found: SessionHits, matcher: Matcher) -> list[SessionMatches]:
     """Return the sessions of a page, each with one of its hits."""
     rows = {session.id: session for session in sessions.in_rows(connection, (hit.session_row for hit in found.hits))}
-    shown, names = previews(connection, found.hits, matcher), labels(connection)
+    shown, names, users = previews(connection, found.hits, matcher), labels(connection), people_of(connection, [*rows])
     return [
-        _session(rows[hit.session_row], names, preview, found.counts[hit.session_row], found.counts_exact)
+        _session(
+            rows[hit.session_row],
+            names,
+            users,
+            preview,
+            matches=found.counts[hit.session_row],
+            exact=found.counts_exact,
+        )
         for hit, preview in zip(found.hits, shown, strict=True)
     ]
 
 
 def _session(
-    session: Session, names: Mapping[int, str], preview: EventPreview, matches: int, exact: bool
+    session: Session,
+    names: Mapping[int, str],
+    users: Mapping[int, str],
+    preview: EventPreview,
+    *,
+    matches: int,
+    exact: bool,
 ) -> SessionMatches:
     title, snippet = session.title, session.snippet
     return SessionMatches(
         session_id=preview.session_id,
+        user=users.get(session.id),
         provider=session.provider,
         title=title and one_line(title, 2 * LABEL),
         snippet=None if title else snippet and one_line(snippet, USER_MESSAGE // 2),

@@ -21,7 +21,7 @@ Key: TypeAlias = str | int | None
 """What tells a group from others: a name, or the row id of a session or a project, or a day."""
 
 _UNKNOWN = "unknown"
-_YOU = "you"
+YOU = "you"
 """Whose one's own index is."""
 _LONGEST_PATH = 160
 
@@ -102,7 +102,7 @@ def _files(uses: Iterable[counts.FileUses]) -> list[Group]:
 def _label(connection: sqlite3.Connection, by: GroupBy, key: Key) -> str:
     """Return the name of a group; that of a session or a project can be used to ask for it."""
     if key is None:
-        return _YOU if by == "user" else _UNKNOWN
+        return YOU if by == "user" else _UNKNOWN
     if isinstance(key, str):
         return shown_path(key, _LONGEST_PATH) if by == "file" else one_line(key, LABEL)
     if by == "day":

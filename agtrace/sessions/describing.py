@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.redact import redact
 
 from agtrace.problems import Problem
@@ -22,6 +23,8 @@ class Described(NamedTuple):
     session_id: str
     """Its whole id."""
     provider: str
+    user: str | None
+    """Who pushed it, in a team's index."""
     project: str | None
     title: str | None
     """Whole; the beginning of the first request if it has none."""
@@ -41,12 +44,13 @@ def described(connection: sqlite3.Connection, prices: PriceTable, ids: Iterable[
             rows[id] = find_session(connection, id)
         except Problem:
             continue
-    names = labels(connection)
+    names, users = labels(connection), people_of(connection, [session.id for session in rows.values()])
     used = usage_of(connection, prices, [session.id for session in rows.values()])
     return {
         id: Described(
             session_id=session.uid,
             provider=session.provider,
+            user=users.get(session.id),
             project=names.get(session.project_id or 0),
             title=redact(session.title or session.snippet or "") or None,
             started=iso(session.started_at),

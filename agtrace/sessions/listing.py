@@ -123,6 +123,7 @@ def session_head(connection: sqlite3.Connection, session: Session, prices: Price
     children, parent = sessions.children(connection, session), _shown_parent(connection, session)
     return SessionHead(
         session_id=session.uid,
+        user=people_of(connection, [session.id]).get(session.id),
         provider=session.provider,
         kind=shown_kind(session),
         parent_id=parent,

@@ -155,6 +155,11 @@ def with_hashes(connection: sqlite3.Connection, hashes: Collection[str]) -> tupl
     return tuple(one.id for one in folders if one.repository in meant)
 
 
+def paths_of(connection: sqlite3.Connection, rows: Collection[int]) -> list[str]:
+    """Return the paths of these folders, in the order of the alphabet; the hash of one whose path isn't known."""
+    return sorted(one.root_path or one.hash[:SHORT_HASH] for one in projects.folders(connection) if one.id in rows)
+
+
 def folder_names(connection: sqlite3.Connection, rows: Collection[int]) -> list[str]:
     """Return the names of these folders, each once, in the order of the alphabet."""
     folders = projects.folders(connection) if rows else []

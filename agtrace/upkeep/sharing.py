@@ -17,6 +17,13 @@ Audience: TypeAlias = Literal["self", "project", "team"]
 
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)
 
+SEEN_BY: dict[Audience, str] = {
+    "self": "you alone",
+    "project": "those who may read the project",
+    "team": "everybody of the team",
+}
+"""Who that is, as a person is told."""
+
 _FILE = "sharing.json"
 
 

@@ -251,6 +251,8 @@ class SessionHead(Model):
     """The facts about a session that session details give at every level."""
 
     session_id: str
+    user: str | None = None
+    """Who pushed it; only in a team's index."""
     provider: Provider
     kind: str
     parent_id: str | None = None
@@ -538,6 +540,8 @@ class SessionMatches(Model):
     """A session with search hits."""
 
     session_id: str
+    user: str | None = None
+    """Who pushed it; only in a team's index."""
     provider: Provider
     title: str | None = None
     snippet: str | None = None
@@ -557,6 +561,8 @@ class BestSession(Model):
     """A session that the words of a query are about."""
 
     session_id: str
+    user: str | None = None
+    """Who pushed it; only in a team's index."""
     provider: Provider
     project: str | None = None
     """The name of its project, which `project` filters by."""

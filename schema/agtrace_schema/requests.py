@@ -55,7 +55,7 @@ SessionKind = Literal["main", "subagent", "all"]
 GroupBy = Literal["tool", "program", "file", "project", "agent", "model", "day", "session", "user"]
 """What calls or tokens are counted by; a program is the first one of a command, a day is one in UTC."""
 
-CostBy = Literal["day", "week", "month", "project", "model", "agent"]
+CostBy = Literal["day", "week", "month", "project", "model", "agent", "user"]
 """The groups of what was spent."""
 
 CountOf = Literal["calls", "failed", "tokens"]

@@ -21,8 +21,8 @@ class IndexHealth(Model):
     events: int
     logs: int
     """Files that contain sessions, including those deleted since."""
-    bytes: int
-    """On disk."""
+    bytes: int | None = None
+    """On disk; absent for a team's index, whose server knows."""
     newest_event: str | None = None
     tables_version: int
 

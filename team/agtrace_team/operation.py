@@ -7,14 +7,25 @@ from typing import Any
 import psycopg
 
 from agtrace_team.migrations import waiting
-from agtrace_team.people import people
+from agtrace_team.people import grants, people
+from agtrace_team.problems import TeamProblem
 
 _GIN = ("block_grams", "ranked_event_stems")
 _PAGE = 8_192
 
 
 def status(connection: psycopg.Connection[Any]) -> dict[str, Any]:
-    """Return what an owner wants to know, as JSON has it. Times are ISO 8601, UTC."""
+    """Return what an owner wants to know, as JSON has it. Times are ISO 8601, UTC.
+
+    Raises `TeamProblem` for anybody else.
+    """
+    owner = connection.execute(
+        "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'team'"
+    ).fetchone()
+    if owner is None:
+        raise TeamProblem("that database has no tables of a team: agtrace team init")
+    if not owner[0]:
+        raise TeamProblem("only the owner of the team's database can see that")
     steps = [step.name for step in waiting(connection)]
     counts = connection.execute(
         "SELECT (SELECT count(*) FROM team.session), (SELECT count(*) FROM team.event), "
@@ -36,6 +47,7 @@ def status(connection: psycopg.Connection[Any]) -> dict[str, Any]:
             }
             for one in people(connection)
         ],
+        "grants": [one._asdict() for one in grants(connection)],
         "asked_today": dict(asked.fetchall()),
         "waiting": steps,
         "pending_bytes": sum(_pending(connection, index) for index in _GIN),

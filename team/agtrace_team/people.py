@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import sql
 
+from agtrace_team.problems import TeamProblem
+
 
 class Person(NamedTuple):
     """Somebody of the team."""
@@ -18,6 +20,17 @@ class Person(NamedTuple):
     sessions: int
     last_push: Any
     """A `datetime`; None if there was none."""
+
+
+class Grant(NamedTuple):
+    """A person's right to read what is shared with a repository."""
+
+    login: str
+    project: str
+    """What the repository is called."""
+    remote: str | None
+    by_name: bool
+    """Whether the right was given by a name, and so ends when somebody else's folder joins."""
 
 
 def add(connection: psycopg.Connection[Any], login: str, shown: str, password: str | None, *, push: bool) -> None:
@@ -38,8 +51,17 @@ def add(connection: psycopg.Connection[Any], login: str, shown: str, password: s
         )
 
 
+def _must_be_known(connection: psycopg.Connection[Any], login: str) -> None:
+    if connection.execute("SELECT 1 FROM team.person WHERE login = %s", (login,)).fetchone() is None:
+        raise TeamProblem(f"nobody of the team is called {login!r}: agtrace team status lists who is")
+
+
 def remove(connection: psycopg.Connection[Any], login: str) -> int:
-    """Remove a person with all that they pushed; the login stays, and sees nothing. Return how many sessions went."""
+    """Remove a person with all that they pushed; the login stays, and sees nothing. Return how many sessions went.
+
+    Raises `TeamProblem` for nobody of the team.
+    """
+    _must_be_known(connection, login)
     with connection.transaction():
         of_person = "(SELECT id FROM team.person WHERE login = %s)"
         gone = connection.execute(f"DELETE FROM team.session WHERE person_id = {of_person}", (login,)).rowcount
@@ -55,12 +77,13 @@ def remove(connection: psycopg.Connection[Any], login: str) -> int:
 
 _MEANT = """
 SELECT r.id, r.remote IS DISTINCT FROM %(project)s FROM team.repository r
-WHERE r.remote = %(project)s OR EXISTS (SELECT 1 FROM team.repository_folder f WHERE f.repository_id = r.id)
+WHERE r.remote = %(project)s OR (
+  EXISTS (SELECT 1 FROM team.repository_folder f WHERE f.repository_id = r.id)
   AND NOT EXISTS (
     SELECT 1 FROM team.repository_folder f JOIN team.project p ON p.id = f.project_id
     WHERE f.repository_id = r.id AND NOT EXISTS (
       SELECT 1 FROM team.repository_name n WHERE n.repository_id = r.id AND n.person_id = p.person_id
-        AND n.name = pg_catalog.lower(%(project)s)))
+        AND n.name = pg_catalog.lower(%(project)s))))
 """
 
 
@@ -68,8 +91,10 @@ def grant(connection: psycopg.Connection[Any], login: str, project: str, *, take
     """Let a person read what is shared with a project, by its name or remote; return how many repositories that is.
 
     What a repository is called is said by those who push: only a name that all with folders in it give it will do, and
-    that right ends when somebody else's folder joins the repository. A right by the remote stays.
+    that right ends when somebody else's folder joins the repository. A right by the remote stays. Raises `TeamProblem`
+    for nobody of the team.
     """
+    _must_be_known(connection, login)
     found = connection.execute(_MEANT, {"project": project}).fetchall()
     for repository, by_name in found:
         given = (repository, login)
@@ -87,6 +112,18 @@ def grant(connection: psycopg.Connection[Any], login: str, project: str, *, take
                 (repository, by_name, login),
             )
     return len(found)
+
+
+def grants(connection: psycopg.Connection[Any]) -> list[Grant]:
+    """Return who may read what is shared with which repository."""
+    return [
+        Grant(*row)
+        for row in connection.execute(
+            "SELECT p.login::text, r.name, r.remote, m.by_name FROM team.may_read m "
+            "JOIN team.person p ON p.id = m.person_id JOIN team.repository r ON r.id = m.repository_id "
+            "ORDER BY p.login, r.name, r.id"
+        )
+    ]
 
 
 def people(connection: psycopg.Connection[Any]) -> Iterable[Person]:

@@ -105,6 +105,8 @@ class Pushed(Masked):
     """Sessions of which another machine of this person has pushed more."""
     removed: list[str] = field(default_factory=list)
     """Sessions that were forgotten here, or are no longer shared."""
+    seen_by: dict[str, Audience] = field(default_factory=dict)
+    """Who sees each session that goes, and each that is there already but was seen by others before."""
     events: int = 0
     bytes: int = 0
     """Of text, before compression."""
@@ -245,15 +247,15 @@ class Push:
         there, digest = self._there.get(session.uid), self._digest(session)
         if there is not None and there.digest == digest:
             done.same += 1
-            if there.audience != session.audience and not dry:
-                self._team.execute("UPDATE session SET audience = %s WHERE id = %s", (session.audience, there.id))
+            self._show(session, there, done, dry=dry)
             return
         if there is not None and there.machine != self._machine and there.events > session.events:
             done.older.append(session.uid)
-            if WIDTH[session.audience] < WIDTH[there.audience] and not dry:
-                self._team.execute("UPDATE session SET audience = %s WHERE id = %s", (session.audience, there.id))
+            if WIDTH[session.audience] < WIDTH[there.audience]:
+                self._show(session, there, done, dry=dry)
             return
         (done.changed if there else done.new).append(session.uid)
+        done.seen_by[session.uid] = session.audience
         rows = Leaving(self._index, session.row, self._columns, self._mask, done)
         done.events += len(rows.events)
         done.bytes += rows.bytes
@@ -262,6 +264,14 @@ class Push:
                 self._send(session, digest, rows)
             except psycopg.errors.UniqueViolation:  # another person has pushed one of that id meanwhile
                 self._send(session, digest, rows)
+
+    def _show(self, session: Chosen, there: _There, done: Pushed, *, dry: bool) -> None:
+        """Have a session that stays as it is seen by others from now on, if that was said."""
+        if there.audience == session.audience:
+            return
+        done.seen_by[session.uid] = session.audience
+        if not dry:
+            self._team.execute("UPDATE session SET audience = %s WHERE id = %s", (session.audience, there.id))
 
     def _send(self, session: Chosen, digest: bytes, rows: Leaving) -> None:
         with self._team.pipeline(), self._team.transaction():  # most statements wait for no answer

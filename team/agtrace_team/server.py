@@ -41,22 +41,32 @@ def _version(folder: Path) -> list[int]:
 
 
 class Server:
-    """A server in a folder, which listens on a socket in it, and nowhere else. Logins need no password."""
+    """A server in a folder, which listens on a socket in it, and nowhere else.
+
+    Logins need no password, and nobody but the folder's owner and root can open the socket.
+    """
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
         """Make it if the folder is empty; `durable` as False may lose data when the machine dies. Raises `NoServer`."""
         self.folder, self._bin, self._durable = folder, programs(), durable
         if not (folder / "data" / "PG_VERSION").exists():
             folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o700)
             if os.getuid() == 0:  # PostgreSQL refuses to run as root
-                folder.chmod(0o755)
                 os.chown(folder, pwd.getpwnam(_NOBODY).pw_uid, -1)
             self._run("initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "postgres", *_LOCALE, "--no-sync")
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        off = "" if self._durable else " -c fsync=off -c full_page_writes=off -c synchronous_commit=off"
-        options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c max_connections=200{off}"
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": self.folder,
+            "unix_socket_permissions": "0700",
+            "max_connections": 200,
+        }
+        if not self._durable:
+            settings |= {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+        options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-w", "-o", options, "start")
 
     def make(self, database: str) -> None:

@@ -51,9 +51,11 @@ def test_from_an_empty_database_to_a_colleague_s_answer(team: Team, home: Path) 
     assert _as(team, "postgres", "team", "add", "eve", "--read-only").out == "eve may read\n"
 
     assert "nothing is shared" in _as(team, "ann", "team", "share").out
-    assert _as(team, "ann", "team", "share", "tidepool", "--with", "team").out == "tidepool  team\n"
+    shared = _as(team, "ann", "team", "share", "tidepool", "--with", "team").out
+    assert shared == "tidepool  team (seen by everybody of the team)\n  /home/mira/projects/tidepool\n"
     dry = _as(team, "ann", "push", "--dry-run")
-    assert "1 new session" in dry.out and SESSION in dry.out and "Mend the tide table." in dry.out
+    assert "1 new session" in dry.out and "  1 seen by everybody of the team" in dry.out
+    assert f"  {SESSION}  tidepool  team  Mend the tide table.\n" in dry.out
     assert "1 stripe-key" in dry.out
     assert "1 new session" in _as(team, "ann", "push").out
     assert "1 are there already" in _as(team, "ann", "push").out
@@ -81,6 +83,9 @@ def test_what_is_no_longer_shared_and_who_is_no_longer_there_goes(team: Team, ho
     sessions = ("--index", "team", "sessions", "--json")
     assert _as(team, "eve", *sessions).json()["data"]["sessions"] == []
     assert _as(team, "postgres", "team", "grant", "eve", "tidepool").out == "eve may read tidepool\n"
+    assert "eve may read tidepool (no remote, by its name)" in _as(team, "postgres", "team", "status").out
+    assert "nobody of the team is called 'zoe'" in _as(team, "postgres", "team", "grant", "zoe", "tidepool").err
+    assert "only the owner" in _as(team, "eve", "team", "status").err
     assert len(_as(team, "eve", *sessions).json()["data"]["sessions"]) == 1
     _as(team, "postgres", "team", "grant", "eve", "tidepool", "--take-back")
     assert _as(team, "eve", *sessions).json()["data"]["sessions"] == []
@@ -91,9 +96,56 @@ def test_what_is_no_longer_shared_and_who_is_no_longer_there_goes(team: Team, ho
     assert "isn't shared" in _as(team, "ann", "team", "unshare", "tidepool").err
     _as(team, "ann", "team", "share", "tidepool")
     _as(team, "ann", "push")
+    assert "nobody of the team" in _as(team, "postgres", "team", "remove", "zoe", "--yes").err
     assert "nothing was removed" in _as(team, "postgres", "team", "remove", "ann").err
-    assert _as(team, "postgres", "team", "remove", "ann", "--yes").out == "ann is gone, with 1 sessions\n"
+    assert _as(team, "postgres", "team", "remove", "ann", "--yes").out == "ann is gone, with 1 session\n"
     assert "nobody of the team" in _as(team, "ann", "push").err
+
+
+def test_who_sees_a_session_from_now_on_is_said_before_it_happens(team: Team, home: Path) -> None:
+    _as(team, "postgres", "team", "init")
+    _as(team, "postgres", "team", "add", "ann")
+    _as(team, "ann", "team", "share", "tidepool")
+    assert "  1 seen by you alone" in _as(team, "ann", "push").out
+    _as(team, "ann", "team", "share", "tidepool", "--with", "team")
+    dry = _as(team, "ann", "push", "--dry-run").out
+    assert "1 of them would then be seen by everybody of the team" in dry and f"  {SESSION}  tidepool  team" in dry
+    assert "1 of them would then be" in _as(team, "ann", "push", "--dry-run").out, "a dry run changes nothing"
+    assert "1 of them are now seen by everybody of the team" in _as(team, "ann", "push").out
+    assert "of them" not in _as(team, "ann", "push").out
+    _as(team, "ann", "team", "unshare", "tidepool")
+    assert f"  {SESSION}  would be removed" in _as(team, "ann", "push", "--dry-run").out
+
+
+def test_a_share_that_ends_leaves_those_of_an_older_agtrace_to_be_said_again(team: Team, home: Path) -> None:
+    shared = Path(os.environ["AGTRACE_DATA_DIR"]) / "sharing.json"
+    shared.write_text(json.dumps({"machine": "m", "projects": {"tidepool": "team", "other": "team"}}))
+    _as(team, "postgres", "team", "init")
+    _as(team, "postgres", "team", "add", "ann")
+    _as(team, "ann", "team", "unshare", "other")
+    assert "agtrace team share tidepool --with team" in _as(team, "ann", "push").err
+
+
+def test_answers_of_a_team_name_the_person(team: Team, home: Path) -> None:
+    _as(team, "postgres", "team", "init")
+    empty = _as(team, "postgres", "team", "add", "ann", "--name", "Ann Lee")
+    assert empty.code == 0
+    assert "Nobody has pushed a session yet" in _as(team, "ann", "--index", "team", "sessions", "--json").out
+    _as(team, "ann", "team", "share", "tidepool")
+    _as(team, "ann", "push")
+    best = _as(team, "ann", "--index", "team", "search", "tide table", "--json").json()["data"]["best"]
+    assert best["sessions"][0]["user"] == "Ann Lee"
+    newest = _as(team, "ann", "--index", "team", "search", "tide", "--by-session", "--json").json()["data"]
+    assert newest["sessions"][0]["user"] == "Ann Lee"
+    assert "Ann Lee" in _as(team, "ann", "--index", "team", "search", "tide table").out
+    shown = _as(team, "ann", "--index", "team", "show", SESSION)
+    assert "Ann Lee" in shown.out
+    spent = _as(team, "ann", "--index", "team", "cost", "--by", "user", "--json").json()
+    assert [group["group"] for group in spent["groups"]] == ["Ann Lee"]
+    assert [group["group"] for group in agtrace("cost", "--by", "user", "--json").json()["groups"]] == ["you"]
+    assert "bytes" not in _as(team, "ann", "--index", "team", "health", "--json").json()["index"]
+    forgotten = _as(team, "ann", "--index", "team", "forget", SESSION, "--dry-run")
+    assert "in your own index" in forgotten.err
 
 
 def test_a_project_that_is_unknown_or_a_list_that_was_damaged_is_said_to_be(team: Team, home: Path) -> None:

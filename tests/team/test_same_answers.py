@@ -5,6 +5,7 @@ The differences that there are have names here (`DIFFERENCES`); any other fails.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,6 +25,9 @@ from tests.fuzz.questions import one_call
 from tests.fuzz.sources import authored
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of, own_answers
+
+_NAMED = re.compile(r"- \*\*User:\*\* `Ann`\n|<div><dt>User</dt><dd>.*?Ann.*?</dd></div>\n|^Ann  ", re.M)
+"""Who pushed a session, as conversations say it of a team's index."""
 
 DIFFERENCES = {
     "next_cursor": "a cursor names rows, which have other numbers on the server",
@@ -188,7 +192,7 @@ def test_commands_agree(both: Both, everything: Path, command: tuple[str, ...]) 
 def test_conversations_agree(both: Both, everything: Path, command: tuple[str, ...]) -> None:
     own = agtrace_here(*command, AGTRACE_DATA_DIR=str(everything.parent))
     team = agtrace_here("--index", both.team.url("ann"), *command, AGTRACE_DATA_DIR=str(everything.parent))
-    assert own.code == 0 and team == own
+    assert own.code == 0 and team._replace(out=_NAMED.sub("", team.out)) == own
 
 
 def _without_moments(value: Any) -> Any:
@@ -218,11 +222,17 @@ def test_what_is_said_of_damaged_logs_agrees(seed: int, server: Server, tmp_path
     for _ in range(ASKED):
         tool, arguments = one_call(sessions, chance)
         about_the_team = arguments.get("group_by") == "user" or arguments.get("ref") in ("ax://health", "ax://report")
-        counted = tool == "search_event_previews" and "order" in arguments
-        if about_the_team or (counted and not _is_exact(both.own.ask(tool, arguments).value)):
-            continue  # how many blocks the index leaves decides whether a count is exact
+        if about_the_team or not _is_comparable(both.own.ask(tool, arguments).value, arguments):
+            continue
         both.agree(tool, arguments, succeeds=None)
 
 
-def _is_exact(answer: dict[str, Any]) -> bool:
-    return bool(answer.get("pagination", {}).get("total_exact", True))
+def _is_comparable(answer: dict[str, Any], arguments: dict[str, Any]) -> bool:
+    """Whether an answer is the same on both engines.
+
+    How many blocks the index leaves decides whether a count is exact, and the length of a person's name where a part of
+    a session ends.
+    """
+    if answer.get("chunk", {}).get("next_cursor"):
+        return False
+    return "order" not in arguments or bool(answer.get("pagination", {}).get("total_exact", True))

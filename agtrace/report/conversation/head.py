@@ -82,6 +82,8 @@ def _facts(
     stats = about.stats
     project = labels(connection).get(session.project_id or 0)
     folder = session.cwd or session.root_path
+    if about.user:
+        yield Fact("User", "", cleaner.line(about.user, LABEL))
     if project:
         yield Fact("Project", "", cleaner.line(project, LABEL * 2))
     if folder:
