@@ -129,6 +129,9 @@ class Sessions(Protocol[Connection]):
 class People(Protocol[Connection]):
     """The people whose sessions an index has."""
 
+    def is_of_people(self, connection: Connection) -> bool:
+        """Whether the index is that of a team, and not one's own."""
+
     def people_of(self, connection: Connection, sessions: Sequence[int]) -> dict[int, str]:
         """Return session -> who pushed it, for the sessions with these row ids; nothing for one's own index."""
 
