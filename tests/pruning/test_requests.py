@@ -476,7 +476,7 @@ def test_a_client_that_leaves_ends_its_request_and_what_it_runs(driven: Driven, 
 @drives((Req.EXECUTING_TOOL, "defect"))
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
 def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) -> None:
-    """The machine has no more memory for the server: less than the file takes, also where a thread has some reserved."""
+    """The machine has no more memory for the server: less than the file takes, and than a thread may have reserved."""
     (tmp_path / "file.txt").write_text(12_000 * TEXT)
     with server(tmp_path) as running:
         running.call("read", {"file_path": "file.txt", "end_line": 3})
