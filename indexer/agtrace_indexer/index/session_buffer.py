@@ -197,10 +197,13 @@ class SessionBuffer:
     def _link_early_results(self) -> None:
         for result, call, turn, step, tool in self.calls_after:
             name = None if tool is None else self.interning.name(tool)
+            place = (self.session_id, result)
+            was_in = "SELECT turn_index FROM event WHERE session_id = ? AND event_index = ?"
+            self.touch(self.connection.execute(was_in, place).fetchone()[0])  # the turn that it is taken from
             self.connection.execute(
                 "UPDATE event SET link = ?, turn_index = ?, step_index = ?, name_id = ? "
                 "WHERE session_id = ? AND event_index = ?",
-                (call, turn, step, name, self.session_id, result),
+                (call, turn, step, name, *place),
             )
             if result < self.block.first_index:
                 self.connection.execute(
