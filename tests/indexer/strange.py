@@ -23,10 +23,13 @@ def any_json(words: st.SearchStrategy[str] | None = None, leaves: int = 12) -> J
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Yield every object or array within a value, with each of its keys or indices."""
-    keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        yield value, key
-        yield from places(value[key])
+    left = [value]  # not by calling itself: a value may be nested as deeply as JSON can be read
+    while left:
+        one = left.pop()
+        keys: Iterable[Any] = one if isinstance(one, dict) else range(len(one)) if isinstance(one, list) else ()
+        for key in keys:
+            yield one, key
+        left += (one[key] for key in keys)
 
 
 def damage(record: dict[str, Any], data: st.DataObject, values: JsonValues) -> None:

@@ -12,9 +12,35 @@ MOST_COMMAS = 1_000_000
 """JSON with more commas than this isn't decoded."""
 
 
+MOST_LEVELS = 1_024
+"""JSON that is nested more deeply isn't decoded: what reads it calls itself at each level. orjson refuses it, and so
+does Python 3.11; later versions of Python would decode ten times as many levels."""
+
+
 def crowded(data: bytes) -> bool:
     """Whether JSON may contain too many values to be decoded: 20 MB of tiny ones would take 1.5 GB of memory."""
     return len(data) > MOST_COMMAS and data.count(b",") > MOST_COMMAS
+
+
+def loads(text: str | bytes) -> Any:
+    """Decode one JSON value as Python's `json` does. Raises `ValueError`, also if it is nested too deeply."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if _is_deep(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MOST_LEVELS):
+        if not level:
+            return False
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for values in inner for one in values if isinstance(one, (dict, list))]
+    return bool(level)
 
 
 def decode(data: bytes) -> list[Any] | None:
@@ -30,7 +56,7 @@ def decode(data: bytes) -> list[Any] | None:
         pass
     text = data.decode("utf-8", "replace")  # invalid UTF-8, lone surrogates, huge integers, NaN, a BOM
     try:
-        return [json.loads(_without_surrogates(value)) for value in _jammed(text.lstrip("\ufeff \t\r\n"))]
+        return [loads(_without_surrogates(value)) for value in _jammed(text.lstrip("\ufeff \t\r\n"))]
     except (ValueError, RecursionError):
         return None
 
@@ -56,8 +82,8 @@ def completed(head: bytes) -> Any:
             last_comma = position, closers
     for candidate in (text.rstrip("\\") + '"' * in_string + closers, text[: last_comma[0]] + last_comma[1]):
         try:
-            return json.loads(candidate)
-        except (ValueError, RecursionError):
+            return loads(candidate)
+        except ValueError:
             continue
     return None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterator
 from typing import Any
+
+from agtrace_indexer.logs.decoding import loads
 
 _PIECE = 64 * 1024
 _MOST = 1024 * 1024
@@ -21,8 +22,8 @@ def last_records(path: str) -> Iterator[dict[str, Any]]:
     """
     for line in _last_lines(path):
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+            record = loads(line)
+        except ValueError:
             continue
         if isinstance(record, dict):
             yield record

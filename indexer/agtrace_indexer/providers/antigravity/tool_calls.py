@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agtrace_schema.events import ToolCall
 
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.json_values import fields, text
+from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.antigravity.places import note_folder
 
 _MOST_WAITING = 64
@@ -47,6 +47,6 @@ def _decoded(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return loads(value)
+    except ValueError:
         return value

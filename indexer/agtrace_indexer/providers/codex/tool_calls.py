@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agtrace_schema.events import Json, ToolCall
@@ -10,6 +9,7 @@ from agtrace_schema.events import Json, ToolCall
 from agtrace_indexer.events.drafts import Draft, LogState, Record
 from agtrace_indexer.events.json_values import compact_json, fields, text
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.codex.background import note_poll
 from agtrace_indexer.providers.codex.doubles import fingerprint
 from agtrace_indexer.providers.codex.steps import open_step
@@ -92,8 +92,8 @@ def decoded_arguments(value: Any) -> Json:
     if not isinstance(value, str):
         return value  # type: ignore[no-any-return]  # a value of a decoded record is JSON
     try:
-        decoded = json.loads(value)
-    except (ValueError, RecursionError):
+        decoded = loads(value)
+    except ValueError:
         return value
     return decoded if isinstance(decoded, (dict, list)) else value
 

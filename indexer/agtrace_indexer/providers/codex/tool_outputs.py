@@ -7,7 +7,6 @@ it is `UNKNOWN`: neither silence nor a cheerful text is proof.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from agtrace_schema.events import Outcome, OutcomeSource
 
 from agtrace_indexer.events.json_values import count, fields, items
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.codex.content import content_text
 
 
@@ -117,8 +117,8 @@ def _read_metadata(output: str) -> Reading | None:
     if not output.startswith("{") or '"metadata"' not in output:
         return None
     try:
-        decoded = json.loads(output)
-    except (ValueError, RecursionError):
+        decoded = loads(output)
+    except ValueError:
         return None
     metadata, inner = decoded.get("metadata"), decoded.get("output")
     if not isinstance(metadata, dict) or not isinstance(inner, str):

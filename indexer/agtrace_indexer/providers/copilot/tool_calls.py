@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agtrace_schema.events import Json, ToolCall
@@ -10,6 +9,7 @@ from agtrace_schema.events import Json, ToolCall
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import fields, first_text, items
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.copilot.envelope import Entry
 from agtrace_indexer.providers.copilot.sub_agents import note_task
 from agtrace_indexer.providers.notes import remember, skip
@@ -70,7 +70,7 @@ def _decoded(value: Any) -> Json:
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value  # type: ignore[no-any-return]  # a value of a decoded record is JSON
     try:
-        decoded: Json = json.loads(value)
-    except (ValueError, RecursionError):
+        decoded: Json = loads(value)
+    except ValueError:
         return value
     return decoded
