@@ -200,6 +200,8 @@ def _print_match(match: dict[str, Any], words: Sequence[str], about: _Sessions, 
     line(Text(" " * deep) + place)
     text = plain(_preview_text(preview)).strip("\n")
     body(_highlighted(_around(text, words) if deep else text, words), deep + 2)
+    if match.get("result"):
+        body(Text(plain(match["result"]), style="dim"), deep + 2)
     if match.get("error"):
         body(Text(plain(match["error"]), style="red"), deep + 2)
 

@@ -53,6 +53,9 @@ class SessionView:
             request = turn.get("user_message")
             if index is not None or request:
                 OUT.print(indented(Text(plain(request or "(no request)"), style="bold")))
+            if turn.get("answer"):
+                event, text = turn["answer"]
+                OUT.print(indented(Text(f"{plain(text)}  (event {event})", style="dim")))
         for event in turn.get("events", []):
             kind = f"{event['event_type']} {plain(event.get('kind', ''))}".strip()
             entry(
@@ -187,6 +190,8 @@ def _print_summary(step: dict[str, Any]) -> None:
     """Print a step on one line, as level `turns` has it."""
     style = "red" if step.get("failed_tools") else ""
     entry(str(step["step_index"]), Text(plain(step["summary"]), style=style))
+    if step.get("error"):
+        entry("", Text(plain(step["error"]), style="red"))
     if step.get("reasoning"):
         entry("", Text(plain(step["reasoning"]), style="dim italic"))
 

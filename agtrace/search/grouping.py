@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions import sessions
@@ -22,19 +22,29 @@ from agtrace.times import iso
 
 
 def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) -> list[EventPreview]:
-    """Return previews of hits, centred on the match."""
+    """Return previews of hits, centred on the match, each with its project."""
+    names = labels(connection)
+    return [
+        shown.model_copy(update={"project": names.get(session.project_id or 0)})
+        for session, shown in _previews(connection, hits, matcher)
+    ]
+
+
+def _previews(
+    connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher
+) -> Iterator[tuple[Session, EventPreview]]:
     found = [stored_events.one(connection, hit.session_row, hit.event_index) for hit in hits]
     rows = {session.id: session for session in sessions.in_rows(connection, {hit.session_row for hit in hits})}
-    return [
-        preview(connection, rows[event.row.session_row], event, matcher.matched(event.text))
-        for event in with_texts(connection, found)
-    ]
+    for event in with_texts(connection, found):
+        session = rows[event.row.session_row]
+        yield session, preview(connection, session, event, matcher.matched(event.text))
 
 
 def session_matches(connection: sqlite3.Connection, found: SessionHits, matcher: Matcher) -> list[SessionMatches]:
     """Return the sessions of a page, each with one of its hits."""
     rows = {session.id: session for session in sessions.in_rows(connection, (hit.session_row for hit in found.hits))}
-    shown, names, users = previews(connection, found.hits, matcher), labels(connection), people_of(connection, [*rows])
+    names, users = labels(connection), people_of(connection, [*rows])
+    shown = (preview for _, preview in _previews(connection, found.hits, matcher))
     return [
         _session(
             rows[hit.session_row],

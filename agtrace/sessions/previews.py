@@ -14,7 +14,7 @@ from agtrace_schema.events import EventType
 
 from agtrace.sessions.events import name_of, shown_turn, token_usage
 from agtrace.sessions.query import short_id
-from agtrace.sessions.said import error_of
+from agtrace.sessions.said import error_of, result_of
 from agtrace.text.lines import one_line, without_controls
 from agtrace.times import iso
 
@@ -44,6 +44,7 @@ def preview(connection: sqlite3.Connection, session: Session, event: StoredEvent
         outcome=event.outcome,
         copied=True if event.row.copy_of is not None else None,
         error=error_of(connection, session.provider, event) if is_call else None,
+        result=result_of(connection, session.provider, event) if is_call else None,
         preview=_preview(connection, event, query),
     )
 

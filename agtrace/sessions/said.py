@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agtrace_indexer.index.questions import events
 from agtrace_indexer.index.questions.sessions import Session
@@ -23,10 +23,19 @@ Line = tuple[int, str, str]
 TEXT = 210
 """Characters of a line."""
 
+LAST = 480
+"""Characters of the last message of a session: what it came to is often what was asked for."""
+
 _ERROR = re.compile(
     r"\b(?:errors?|fatal|denied|cannot|can't|could not|not found|no such|unable to)\b(?!=)", re.IGNORECASE
 )
 """What a line says that names an error, whatever program wrote it."""
+
+_RESULT = 90
+"""Characters of a line of an output that stands with its call."""
+
+_SAID = re.compile(r"(?:the user said|The user provided the following reason for the rejection):\s*(.+)", re.DOTALL)
+"""How Claude Code hands on what the human said."""
 
 _LOOKED_AT = 40_000
 """Characters of a text in which the best part is looked for."""
@@ -56,7 +65,13 @@ def around(connection: sqlite3.Connection, session: Session, event_index: int, m
 def last_message(connection: sqlite3.Connection, session: Session, last_event: int) -> tuple[int, str] | None:
     """Return the last message of a model in a session, up to an event, as [event_index, its beginning]."""
     index = events.last_of_type(connection, session.id, EventType.MESSAGE, last_event)
-    return None if index is None else (index, _part(opened(connection, session.id, index).text, (), TEXT))
+    return None if index is None else (index, _part(opened(connection, session.id, index).text, (), LAST))
+
+
+def beginnings(connection: sqlite3.Connection, session: Session, indexes: Iterable[int], most: int) -> dict[int, str]:
+    """Return the beginnings of the texts of these events of a session, with at most so many characters, by index."""
+    found = with_texts(connection, events.several(connection, session.id, indexes))
+    return {event.event_index: _part(event.text, (), most) for event in found}
 
 
 def said(
@@ -108,6 +123,32 @@ def error_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -
         return None
     output = _output(provider, opened(connection, call.row.session_row, call.row.link))
     return one_line(_from_error(output).partition("\n")[0], LABEL * 2) or None
+
+
+def result_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
+    """Return the first and the last line of what a call that didn't fail gave; None if there is nothing."""
+    if call.outcome == Outcome.FAILED or call.row.link is None:
+        return None
+    output = _output(provider, opened(connection, call.row.session_row, call.row.link))
+    lines = [line for line in output.splitlines() if line.strip()]
+    return " ... ".join(one_line(line, _RESULT) for line in (*lines[:1], *lines[1:][-1:])) or None
+
+
+def outcome_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
+    """Return what `error_of` or `result_of` says of a call."""
+    return error_of(connection, provider, call) or result_of(connection, provider, call)
+
+
+def telling(provider: str, result: StoredEvent) -> str:
+    """Return what a result that isn't good says: the human's own words, or from the line on that tells of a failure."""
+    output = _output(provider, result)
+    return human_words(output) or _from_error(output)
+
+
+def human_words(refusal: str) -> str | None:
+    """Return what the human said when refusing a call, if anything; the rest of such a text is always the same."""
+    found = _SAID.search(refusal)
+    return found[1] if found else None
 
 
 def _from_error(output: str) -> str:

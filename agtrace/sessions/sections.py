@@ -22,10 +22,11 @@ from agtrace.sessions.files import files_by_use, touched_files
 from agtrace.sessions.landmarks import landmark_items
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.quotes import seen
+from agtrace.sessions.said import telling
 from agtrace.sessions.usage import Usage, model_totals, usage_of
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, one_line
 
-_QUOTE = 80
+_QUOTE = 120
 
 
 class Source(NamedTuple):
@@ -72,7 +73,8 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
     connection, session_row, then = source.connection, source.session.id, source.then
     found = calls.failures_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
     opened = with_texts(connection, events.several(connection, session_row, (call.shown for call in found)))
-    quotes = {event.event_index: one_line(seen(event.text), _QUOTE) for event in opened}
+    provider = source.session.provider
+    quotes = {event.event_index: one_line(seen(telling(provider, event)), _QUOTE) for event in opened}
     items = [
         FailedExecution(
             turn_index=call.turn_index,

@@ -17,6 +17,7 @@ from agtrace_schema.events import EventType
 
 from agtrace.sessions.known_failures import known_failures
 from agtrace.sessions.quotes import seen
+from agtrace.sessions.said import error_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
 _REASONING = 200
@@ -118,7 +119,9 @@ def _said(
     thought = one_line(" ".join(seen(event.text) for event in opened if event.type == EventType.REASONING), _REASONING)
     said = one_line(message, USER_MESSAGE if not calls else LABEL * 2)
     summary = " ".join(filter(None, [said, _named_calls(calls, step.calls, _SUMMARY - len(said))]))
-    return {"summary": summary} | ({"reasoning": thought} if thought else {})
+    errors = (error_of(connection, session.provider, call) for call in calls)
+    told = {"summary": summary, "error": next(filter(None, errors), ""), "reasoning": thought}
+    return {name: value for name, value in told.items() if value or name == "summary"}
 
 
 def _named_calls(calls: Sequence[StoredEvent], total: int, most: int) -> str:

@@ -17,9 +17,14 @@ from agtrace_schema.events import Provider
 
 from agtrace.problems import InvalidRange
 from agtrace.sessions.known_failures import failures_known, known_failures
+from agtrace.sessions.said import beginnings
 from agtrace.sessions.steps import ALWAYS_SHOWN, Step
 from agtrace.text.lines import USER_MESSAGE, one_line
 from agtrace.times import iso
+
+_ANSWERS, _SHORTEST_ANSWER, _LONGEST_ANSWER = 2_400, 120, 400
+"""Characters of all answers of turns in an overview, and of one."""
+_WITH_ANSWERS = 40
 
 _KEY_ACTIONS = 6
 _FAILING_SHOWN = 20
@@ -33,6 +38,26 @@ def turn_overviews(
     found = turns.page(connection, session.id, from_turn=from_turn, last_event=last_event, most=most)
     outcomes = _outcomes(connection, session, found)
     return [_overview(turn, outcomes[turn.turn_index], session.provider) for turn in found]
+
+
+def with_answers(
+    connection: sqlite3.Connection, session: Session, listed: Sequence[TurnOverview], *, but: int | None
+) -> list[TurnOverview]:
+    """Return turns with what the model said last in each; not where that is the event `but`, which is shown already.
+
+    Of very many, only the first have it: no page has room for more.
+    """
+    found = turns.several(connection, session.id, [turn.turn_index for turn in listed[:_WITH_ANSWERS]])
+    endings = turns.endings(connection, session.id, found, api_errors=AGENTS[session.provider].notices.api_errors)
+    last = {turn: ending.last_message for turn, ending in endings.items() if ending.last_message != but}
+    most = min(max(_ANSWERS // max(len(listed), 1), _SHORTEST_ANSWER), _LONGEST_ANSWER)
+    told = beginnings(connection, session, filter(None, last.values()), most)
+    return [
+        turn.model_copy(update={"answer": (index, told[index])})
+        if (index := last.get(turn.turn_index)) in told
+        else turn
+        for turn in listed
+    ]
 
 
 def turn_details(connection: sqlite3.Connection, session: Session, steps: Iterable[Step]) -> list[TurnDetail]:

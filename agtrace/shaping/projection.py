@@ -32,14 +32,16 @@ _Tree = dict[str, Any]
 def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that keeps these fields of a dumped model: `title`, `stats.total_tokens`, `turns.outcome`.
 
-    Raises `InvalidParameter` for a name that the model doesn't have; it lists the known ones and the nearest.
+    The last part of a name will do if only one ends so. Raises `InvalidParameter` for a name that the model doesn't
+    have; it lists the known ones and the nearest.
     """
     known = list(_names(model))
     tree: _Tree = {}
     for name in asked:
-        if name not in known:
+        meant = [name] if name in known else [other for other in known if other.endswith(f".{name}")]
+        if len(meant) != 1:
             raise _unknown(name, model, known)
-        _add(tree, name.split("."))
+        _add(tree, meant[0].split("."))
     return lambda data: {key: _kept(data[key], tree.get(key)) for key in data if key in tree or key in IDENTIFYING}
 
 

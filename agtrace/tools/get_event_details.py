@@ -34,7 +34,7 @@ class GetEventDetails(Arguments):
     start_line: LineNumber = None
     end_line: LineNumber = None
     around: Annotated[
-        int | None, Field(ge=1, le=MOST_AROUND, description="So many events before and after it, a line each.")
+        int | None, Field(ge=0, le=MOST_AROUND, description="So many events before and after it, a line each.")
     ] = None
     mode: Annotated[Mode | None, Field(description="Digest, failing lines first; default verbatim.")] = None
     context_focus_question: FocusQuestion = None
@@ -48,7 +48,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
     connection = context.connection
     session = find_session(connection, wanted.session_id)
     event = find_event(connection, session, wanted.event_index)
-    if wanted.around is not None:
+    if wanted.around:
         return _around(context, wanted, session, event, wanted.around)
     query = {**query_of(wanted), "session_id": session.uid}
     if event.type == "TokenUsage":

@@ -27,7 +27,7 @@ from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.focusing import lines_asked
 from agtrace.tools.long_text import LongText
-from agtrace.tools.session_arguments import NAME, GetSessionDetails, View, view_of
+from agtrace.tools.session_arguments import NAME, WITH_MORE, GetSessionDetails, View, view_of
 from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.tool import Context, Tool
 
@@ -95,6 +95,8 @@ def _level_summary(view: View) -> tuple[Pages, NextCall]:
     start, most = (behind + 1, view.most_read // _TURN_BYTES) if only is None else (only, 1)
     listed = turns.turn_overviews(connection, session, start, view.last_event, most + 1)
     more, listed = only is None and len(listed) > most, listed[:most]
+    if view.budget >= WITH_MORE and (not view.wanted.fields or _asks_for(view.wanted.fields, "turns")):
+        listed = turns.with_answers(connection, session, listed, but=view.top.get("last_message", (None,))[0])
     pages = view.pages(
         len(listed),
         lambda count: dump_all(listed[:count]),

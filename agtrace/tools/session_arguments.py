@@ -37,9 +37,9 @@ _BYTES = {
 _LANDMARKS = 1_024
 """Bytes of a page of landmarks."""
 
-_WITH_MORE = 4_096
-"""The smallest answer in which an overview shows landmarks and its last message; in a smaller one the turns need the
-room."""
+WITH_MORE = 4_096
+"""The smallest answer in which an overview shows landmarks, its last message and what each turn came to; in a smaller
+one the turns need the room."""
 
 _MANY_FAILURES = 3
 """With this many failed calls, a diagnosis says more than the first of them."""
@@ -194,7 +194,8 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
         head = listing.session_head(connection, session, context.prices)
         if wanted.detail_level == "summary":
             head = head.model_copy(update={"failing_turns": turns.failing_turns(connection, session, last_event)})
-        top = dump(head)
+        inside = wanted.turn_index is not None and wanted.detail_level != "summary" and not wanted.fields
+        top = {"session_id": session.uid} if inside else dump(head)
         if _has_room_for_more(wanted):
             told = telling_landmarks(connection, session.id, last_event)
             top |= {"landmarks": dump_all(told.items)} if told.items else {}
@@ -210,7 +211,7 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
 def _has_room_for_more(wanted: GetSessionDetails) -> bool:
     if wanted.detail_level != "summary" or wanted.sections or wanted.turn_index is not None:
         return False
-    return wanted.max_bytes is None or wanted.max_bytes >= _WITH_MORE
+    return wanted.max_bytes is None or wanted.max_bytes >= WITH_MORE
 
 
 def _check_sections(wanted: GetSessionDetails) -> None:

@@ -126,8 +126,8 @@ def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index:
     """Return the size of the first page of get_session_details for one turn at level turns or steps."""
     size = turns.size(connection, session_row, turn_index)
     if level == "turns":
-        return kilobytes(min(900 + 110 * size.steps, 28_000), min(4_000 + 900 * size.steps, 30_720))
-    return kilobytes(min(900 + 60 * size.events, 28_000), min(4_000 + 1_000 * size.events, 32_000))
+        return kilobytes(min(300 + 110 * size.steps, 28_000), min(4_000 + 900 * size.steps, 30_720))
+    return kilobytes(min(300 + 60 * size.events, 28_000), min(4_000 + 1_000 * size.events, 32_000))
 
 
 def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:

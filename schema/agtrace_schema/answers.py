@@ -248,7 +248,7 @@ class FailingTurns(Model):
 
 
 class SessionHead(Model):
-    """The facts about a session that session details give at every level."""
+    """The facts about a session that session details give at every level; of a single turn, only the id."""
 
     session_id: str
     user: str | None = None
@@ -294,6 +294,8 @@ class TurnOverview(Model):
     user_message: str
     user_event: int | None = None
     """The event_index of the request."""
+    answer: tuple[int, str] | None = None
+    """[event_index, beginning] of the turn's last message of the model; absent where `last_message` has it."""
     copied: bool | None = None
     """True if the whole turn was copied from an older session, which counts it."""
     step_count: int
@@ -313,6 +315,8 @@ class StepSummary(Model):
     step_index: int
     first_event: int
     summary: str
+    error: str | None = None
+    """The line of an output that tells of the first failure."""
     tool_calls: int
     failed_tools: int | None = None
     """Absent if the log doesn't say how the calls ended."""
@@ -454,6 +458,7 @@ class FailedExecution(Model):
     tool: str
     outcome: Outcome
     quote: str
+    """The human's own words, the line that tells of the failure, or the beginning of the output."""
 
 
 class HumanRequest(Model):
@@ -518,6 +523,8 @@ class EventPreview(Model):
     """One hit of a search."""
 
     session_id: str
+    project: str | None = None
+    """The name of its project; absent where the session stands above it."""
     event_index: int
     timestamp: str | None = None
     event_type: EventType
@@ -532,6 +539,8 @@ class EventPreview(Model):
     """True if an older session has the same event and counts it."""
     error: str | None = None
     """For a call that failed: the line of its output that tells of the failure."""
+    result: str | None = None
+    """For any other call: the first and the last line of its output."""
     preview: dict[str, Any]
     """The preview, by event type: the text around the match."""
 
@@ -708,6 +717,8 @@ class EventDetails(Model):
     """For a result: the event_index of its call."""
     result_event: int | None = None
     """For a call: the event_index of its result."""
+    result: str | None = None
+    """For a call: the first and the last line of its output, or the line that tells of its failure."""
     previous_event: int | None = None
     next_event: int | None = None
     superseded: bool | None = None

@@ -128,7 +128,7 @@ def test_the_text_of_a_session_stays_whatever_is_asked_for(samples: Asker) -> No
     [
         ("list_sessions", {}, "titel", "title"),
         ("list_sessions", {}, ["id", "total_token"], "total_tokens"),
-        ("get_session_details", {"session_id": SURGE}, "outcome", "turns.outcome"),
+        ("get_session_details", {"session_id": SURGE}, "turns.outcomes", "turns.outcome"),
         ("get_session_details", {"session_id": SURGE}, "cost_usd", "stats.cost_usd"),
         ("get_session_details", {"session_id": SURGE}, "stats.total_token", "stats.total_tokens"),
         ("get_session_details", {"session_id": SURGE}, "turns.steps", None),

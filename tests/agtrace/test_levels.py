@@ -259,16 +259,24 @@ def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: A
             assert {turn["turn_index"] for turn in detail} == {event.turn for event in events}
 
 
-def test_the_overview_of_a_session_opens_no_text_but_that_of_its_last_message(tmp_path: Path) -> None:
+def test_the_overview_of_a_session_opens_only_what_the_model_said_last_in_each_turn(tmp_path: Path) -> None:
     """A session of any size opens at once; the beginnings of requests lie in a table of their own."""
     asker = Asker(tmp_path / "data", SAMPLES)
     before = asker.items("get_session_details", "turns", session_id=LARGE)
     index, text = asker.ask("get_session_details", session_id=LARGE)["data"]["last_message"]
     message = asker.ask("get_event_details", session_id=LARGE, event_index=index)["data"]["payload"]["text"]
     assert message.startswith(text.removesuffix("...").split()[0])
+    answers = [turn["answer"] for turn in before if "answer" in turn]
+    assert len(answers) > len(before) / 2
+    for at, beginning in answers[:3]:
+        answer = asker.ask("get_event_details", session_id=LARGE, event_index=at)["data"]["payload"]["text"]
+        assert answer.startswith(beginning.removesuffix("...").split()[0])
     connection = sqlite3.connect(asker.settings.database)
-    of_message = "SELECT id FROM block b WHERE ? BETWEEN first_index AND first_index + event_count - 1"
-    connection.execute(f"DELETE FROM block_data WHERE block_id NOT IN ({of_message})", (index,))
+    of_messages = (
+        "SELECT b.id FROM block b JOIN json_each(?) e ON e.value BETWEEN first_index AND first_index + event_count - 1"
+    )
+    opened = json.dumps([index, *(at for at, _ in answers)])
+    connection.execute(f"DELETE FROM block_data WHERE block_id NOT IN ({of_messages})", (opened,))
     connection.commit()
     connection.close()
     assert asker.items("get_session_details", "turns", session_id=LARGE) == before

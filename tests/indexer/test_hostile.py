@@ -159,6 +159,7 @@ HARD: dict[str, bytes] = {
     "five hundred levels in an argument": called('{"a":' * 500 + "1" + "}" * 500),
     "a bare array of a thousand levels": b"[" * 1000 + b"]" * 1000,
     "levels and NaN": called("[" * 960 + "NaN" + "]" * 960),
+    "very many levels and NaN": called("[" * 5000 + "NaN" + "]" * 5000),
     "only levels, unclosed": b"[" * 100_000,
     "a NUL in a key": called('{"a\\u0000b": 1}'),
     "a NUL in the line": called('"a\x00b"'),

@@ -20,6 +20,7 @@ from agtrace.health.facts.actions import asks_human, command_of, only_reads
 from agtrace.health.facts.api import is_interruption
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said
+from agtrace.sessions.said import human_words
 
 ENOUGH = 3
 _STRONG, _WEAK, _ADMITTED, _REFUSED, _INTERRUPTED, _WORKED, _UNDONE, _GIT = 2, 1, 2, 2, 1, 1, 2, 1
@@ -32,7 +33,6 @@ _QUOTED = re.compile(r'(```|""").*?(?:\1|\Z)', re.DOTALL)
 _LOOKED_AT = 600
 _ADMISSION = 200
 
-_SAID = re.compile(r"(?:the user said|The user provided the following reason for the rejection):\s*(.+)", re.DOTALL)
 _BY_A_PROGRAM = re.compile(
     r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)"
 )
@@ -73,9 +73,9 @@ def _corrections(history: History) -> Iterator[Correction]:
         if isinstance(entry, Call):
             worked |= _changes_something(entry)
             if entry.outcome is Outcome.REJECTED and not asks_human(entry):
-                reason = _SAID.search(entry.result)
-                if reason and reason[1].strip():
-                    yield Correction(entry.evidence, entry.turn, reason[1].strip())
+                reason = (human_words(entry.result) or "").strip()
+                if reason:
+                    yield Correction(entry.evidence, entry.turn, reason)
                 else:
                     stopped = _REFUSED
         elif isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):

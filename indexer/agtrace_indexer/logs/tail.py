@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Iterator
 from typing import Any
-
-from agtrace_indexer.logs.decoding import loads
 
 _PIECE = 64 * 1024
 _MOST = 1024 * 1024
@@ -22,8 +21,8 @@ def last_records(path: str) -> Iterator[dict[str, Any]]:
     """
     for line in _last_lines(path):
         try:
-            record = loads(line)
-        except ValueError:
+            record = json.loads(line)  # loaded by a status line, so not by way of `decoding`
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, dict):
             yield record
