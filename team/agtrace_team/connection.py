@@ -26,7 +26,8 @@ from agtrace_team.problems import LoginRefused, NobodyOfTheTeam, TeamUnavailable
 from agtrace_team.words import grams_of_query, tsquery
 
 TABLES = 1
-"""What this agtrace knows of the tables: what they mean changes rarely, and their columns more often."""
+"""What the tables mean: raised, here and in `meta`, by a step that changes that. A step that only adds a column leaves
+it as it is: an older agtrace goes on, and a newer one says that the tables are older."""
 
 _PATH = "team, pg_catalog"
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -34,6 +35,7 @@ _FEWEST_AHEAD, _MOST_AHEAD = 4, 32
 _LOOPBACK = frozenset({"", "localhost", "::1"})
 _OF_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")
 _PLAIN = "a team's database on another machine is reached by TLS only: sslmode=verify-full, verify-ca or require"
+_OLDER = "an older agtrace made the team's tables: its owner has to run `agtrace team migrate`"
 _LOOK_EVERY = 0.05
 """Seconds between two looks at the clock while a question is answered."""
 
@@ -147,7 +149,7 @@ class TeamConnection:
         if version != TABLES:
             self.close()
             newer = "a newer agtrace made the team's tables: update agtrace"
-            raise TeamUnavailable(newer if version > TABLES else "its owner has to run `agtrace team migrate`")
+            raise TeamUnavailable(newer if version > TABLES else _OLDER)
 
     def cursor(self) -> TeamCursor:
         """Return a cursor."""
@@ -334,6 +336,8 @@ def _as_of_sqlite() -> Iterator[None]:
         raise sqlite3.OperationalError("interrupted") from None
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise TeamUnavailable(f"the team's database can't be reached: {_why(error)}") from None
+    except (errors.UndefinedColumn, errors.UndefinedTable, errors.UndefinedFunction):
+        raise TeamUnavailable(_OLDER) from None
     except psycopg.Error as error:
         raise sqlite3.OperationalError(f"the team's database refused a question ({error.sqlstate})") from error
 

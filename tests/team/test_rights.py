@@ -21,6 +21,7 @@ from agtrace_team.server import Server
 from agtrace_team.words import grams_of_query
 
 from agtrace.problems import Problem
+from agtrace.tools import TOOLS as ALL_TOOLS
 from tests.agtrace.asking import claude_log
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of
@@ -208,6 +209,13 @@ def test_a_session_can_not_be_pushed_in_another_s_name(team: Team) -> None:
 
 
 _OF_A_SESSION = ("get_session_details", "analyze_session", "get_reasoning_chain", "search_event_previews")
+
+
+def test_every_tool_that_opens_a_session_is_tried_on_one_that_is_hidden() -> None:
+    opening = {
+        name for name, tool in ALL_TOOLS.items() if {"session_id", "id1", "ref"} & tool.arguments.model_fields.keys()
+    }
+    assert opening <= {tool for tool, _ in _asked("eve", OF_TEAM)}
 
 
 def _asked(login: str, session: str) -> list[tuple[str, dict[str, Any]]]:
