@@ -126,6 +126,15 @@ def test_a_share_that_ends_leaves_those_of_an_older_agtrace_to_be_said_again(tea
     assert "agtrace team share tidepool --with team" in _as(team, "ann", "push").err
 
 
+def test_tables_that_lack_what_a_newer_agtrace_asks_for_are_said_to_be_older(team: Team, home: Path) -> None:
+    _as(team, "postgres", "team", "init")
+    _as(team, "postgres", "team", "add", "ann")
+    with connect(team.url("postgres")) as connection:
+        connection.execute("ALTER TABLE team.session DROP COLUMN branch CASCADE")
+    said = _as(team, "ann", "--index", "team", "sessions")
+    assert said.code != 0 and "its owner has to run `agtrace team migrate`" in said.err
+
+
 def test_answers_of_a_team_name_the_person(team: Team, home: Path) -> None:
     _as(team, "postgres", "team", "init")
     empty = _as(team, "postgres", "team", "add", "ann", "--name", "Ann Lee")
