@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -141,9 +141,18 @@ def _print_best(best: dict[str, Any], words: Sequence[str], about: _Sessions) ->
             OUT.print(before.append(plain(command), style="not bold"))
     for session in best["sessions"]:
         line(about.line(session["session_id"], session["title"]))
-        _print_events(session["hits"], words, deep=2)
+        _print_events([*session["hits"], *_course(session)], words, deep=2)
     for session_id, _, title in best["others"]:
         line(about.line(session_id, title, style="dim"))
+
+
+def _course(session: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
+    """Yield what a session did and what it came to, as lines like those of its events."""
+    for event_index, kind, *told in session.get("landmarks", ()):
+        yield event_index, kind.replace("_", " "), "  ".join(str(one) for one in told if one is not None)
+    if session.get("last_message"):
+        event_index, text = session["last_message"]
+        yield event_index, "ended with", text
 
 
 def around(answer: dict[str, Any], event_index: int, next_calls: Sequence[NextCall]) -> None:

@@ -15,9 +15,10 @@ from agtrace_schema.events import Outcome
 from agtrace.search.ranking import FAINT
 from agtrace.search.scoring import Ranked, RankedHit
 from agtrace.sessions.aftermath import aftermath
+from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import short_id
-from agtrace.sessions.said import TEXT, opened, said
+from agtrace.sessions.query import last_event_of, short_id
+from agtrace.sessions.said import TEXT, last_message, opened, said
 from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import LABEL, one_line
 from agtrace.times import iso
@@ -43,6 +44,9 @@ _FIXED = 2
 
 _WEAK = 0.25
 """Hits with a smaller share of the score of their session's best one aren't shown."""
+
+_LANDMARKS, _COURSE = 4, 320
+"""What the best session did, and the characters of what it came to."""
 
 _NUMBER = re.compile(r"\d+")
 
@@ -70,6 +74,8 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
         ).model_copy(update={"user": users.get(one.session_row)})
         for one, hits in zip(best, _HITS[len(best)], strict=True)
     ]
+    if ranked.sure:
+        shown[0] = _with_course(connection, rows[best[0].session_row], shown[0])
     return BestMatches(
         worked=_worked(connection, [(rows[one.session_row], told) for one, told in zip(best, shown, strict=True)]),
         sessions=shown,
@@ -77,6 +83,15 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
         lacking=list(ranked.lacking) or None,
         others=[_line(connection, rows[one.session_row]) for one in others],
     )
+
+
+def _with_course(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
+    """Return a session with what it did and what it came to: often that is the answer already."""
+    last_event = last_event_of(connection, row)
+    last = last_message(connection, row, last_event, _COURSE)
+    told = None if last is None or last[0] in {hit[0] for hit in shown.hits} else last
+    items = telling_landmarks(connection, row.id, last_event).items[-_LANDMARKS:]
+    return shown.model_copy(update={"landmarks": items or None, "last_message": told})
 
 
 def _session(

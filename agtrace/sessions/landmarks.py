@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -63,7 +64,35 @@ def landmark_items(connection: sqlite3.Connection, session_row: int, found: Sequ
     compactions = [one.event_index for one in found if one.kind is LandmarkKind.COMPACTION]
     told = with_texts(connection, events.several(connection, session_row, compactions)) if compactions else []
     figures = {event.event_index: event.text.partition("\n")[2] for event in told}
-    return [landmark_item(one, figures.get(one.event_index)) for one in found]
+    items = [landmark_item(one, figures.get(one.event_index)) for one in found]
+    return _with_extent(connection, session_row, items)
+
+
+def _with_extent(connection: sqlite3.Connection, session_row: int, items: list[LandmarkItem]) -> list[LandmarkItem]:
+    """Return landmarks, of commits with their branch and how much they changed, as far as git said so."""
+    made = [item.event_index for item in items if item.kind is LandmarkKind.COMMIT]
+    calls = events.several(connection, session_row, made) if made else []
+    results = {call.link: call.event_index for call in calls if call.link is not None}
+    said = with_texts(connection, events.several(connection, session_row, results)) if results else []
+    texts = {results[result.event_index]: result.text for result in said}
+    extents = [_extent(texts.get(item.event_index, ""), item.name) for item in items]
+    return [
+        item.model_copy(update={"detail": f"{item.detail or ''} ({extent})".strip()}) if extent else item
+        for item, extent in zip(items, extents, strict=True)
+    ]
+
+
+def _extent(output: str, commit: str | None) -> str | None:
+    """Return what git printed of a commit: `main, 4 files changed, 98 insertions(+), 16 deletions(-)`."""
+    found = re.search(_COMMITTED.format(re.escape(commit)), output) if commit else None
+    return one_line(", ".join(filter(None, found.groups())), _DETAIL) if found else None
+
+
+_COMMITTED = (
+    r"\[([^\]\n]{{1,200}}?)(?: \(root-commit\))? {}[0-9a-f]*\][^\n]*"
+    r"(?:\n(?: (?:Author|Date):[^\n]*\n)*\s*(\d+ files? changed[^\n]*))?"
+)
+"""What `git commit` prints of a commit: its branch, and in another line what it changed."""
 
 
 def titled_landmarks(connection: sqlite3.Connection, session_row: int, found: Sequence[Landmark]) -> list[LandmarkItem]:
@@ -101,13 +130,14 @@ def _title(tool: str, arguments: Json) -> str | None:
 def telling_landmarks(connection: sqlite3.Connection, session_row: int, last_event: int) -> Telling:
     """Return what an overview shows of a session's landmarks: the last ones of those that tell how it went.
 
-    Of test runs and builds that is the last one. No text is opened, so compactions come without their figures.
+    Of test runs and builds that is the last one. Compactions come without their figures.
     """
     then = events.snapshot(connection, session_row, last_event)
     found = landmarks.landmarks_then(connection, session_row, then, behind=None, most=_ALL)
     last = {one.kind: one for one in found}
     shown = [one for one in found if one.kind in _TELLING or (one.kind in _ENDINGS and one is last[one.kind])]
-    return Telling(list(map(landmark_item, shown[-_SHOWN:])), len(found))
+    items = _with_extent(connection, session_row, list(map(landmark_item, shown[-_SHOWN:])))
+    return Telling(items, len(found))
 
 
 def done_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int, Done]:

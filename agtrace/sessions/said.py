@@ -62,10 +62,12 @@ def around(connection: sqlite3.Connection, session: Session, event_index: int, m
     return [(event.event_index, *said(connection, session.provider, event)) for event in with_texts(connection, shown)]
 
 
-def last_message(connection: sqlite3.Connection, session: Session, last_event: int) -> tuple[int, str] | None:
+def last_message(
+    connection: sqlite3.Connection, session: Session, last_event: int, most: int = LAST
+) -> tuple[int, str] | None:
     """Return the last message of a model in a session, up to an event, as [event_index, its beginning]."""
     index = events.last_of_type(connection, session.id, EventType.MESSAGE, last_event)
-    return None if index is None else (index, _part(opened(connection, session.id, index).text, (), LAST))
+    return None if index is None else (index, _part(opened(connection, session.id, index).text, (), most))
 
 
 def beginnings(connection: sqlite3.Connection, session: Session, indexes: Iterable[int], most: int) -> dict[int, str]:

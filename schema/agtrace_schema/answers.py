@@ -580,6 +580,10 @@ class BestSession(Model):
     hits: list[tuple[int, str, str]]
     """[event_index, who, text] of its best events: human, task, message, thought, or the name of a tool; a call and its
     result are one hit."""
+    landmarks: list[LandmarkItem] | None = None
+    """Of the best session, the last commits, pull requests and so on, as an overview has them."""
+    last_message: tuple[int, str] | None = None
+    """Of the best session: [event_index, beginning] of the last message of the model, what it came to."""
 
 
 class Worked(Model):
