@@ -476,9 +476,9 @@ def test_a_client_that_leaves_ends_its_request_and_what_it_runs(driven: Driven, 
 @drives((Req.EXECUTING_TOOL, "defect"))
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
 def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) -> None:
-    """The machine has no more memory for the server: less than the file takes, and than a thread may have reserved."""
-    (tmp_path / "file.txt").write_text(12_000 * TEXT)
-    with server(tmp_path) as running:
+    """The machine has no more memory for the server, which gives back at once what it no longer needs."""
+    (tmp_path / "file.txt").write_text(4_000 * TEXT)
+    with server(tmp_path, MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="65536") as running:
         running.call("read", {"file_path": "file.txt", "end_line": 3})
         pid = running.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_AS)

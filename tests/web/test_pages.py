@@ -89,7 +89,8 @@ def test_a_session_that_asked_something_says_so_in_the_list(own_home: Path, comp
         log.asked(f"Mend table {number}.")
         log.says(said)
     with opened(own_home, compiled_rules) as site:
-        rows = dict(re.findall(r'<tr role="row" data-id="(\w+)">(.*?)</tr>', site.page("/"), re.DOTALL))
+        page = until(lambda: (found := site.page("/")).count('<tr role="row" data-id') == 2 and found)
+        rows = dict(re.findall(r'<tr role="row" data-id="(\w+)">(.*?)</tr>', page, re.DOTALL))
     assert ["asks you" in rows[f"{number:08x}"] for number in (1, 2)] == [True, False]
 
 

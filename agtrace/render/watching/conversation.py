@@ -81,10 +81,10 @@ class Conversation(Screen[None]):
         self._show_head()
 
     def _show_items(self) -> None:
-        followed = self._given
-        if followed is None or not self._is_laid_out:
+        followed, there = self._given, self.query("#items")
+        if followed is None or not (self._is_laid_out and there):  # what is taken down loses its parts first
             return
-        place = self.query_one("#items", VerticalScroll)
+        place = there.first(VerticalScroll)
         at_end = place.scroll_offset.y >= place.max_scroll_y - 1
         if followed.first_event != self.first_event:
             self.first_event, self._items, self._widgets = followed.first_event, [], []
@@ -104,7 +104,8 @@ class Conversation(Screen[None]):
             place.scroll_end(animate=False)
 
     def _show_head(self) -> None:
-        if not self._is_laid_out:
+        head = self.query("#head")
+        if not (self._is_laid_out and head):
             return
         width = max(self.size.width - 2, 4)
         text = Text(f"session {plain_line(self.uid)}", style="bold")
@@ -113,7 +114,7 @@ class Conversation(Screen[None]):
             text = block(self._session, width, idle=self._session.idle_seconds + passed)
         for note in filter(None, self._notes.values()):
             text = text + Text("\n") + Text(plain_line(note), style="red")
-        self.query_one("#head", Static).update(text)
+        head.first(Static).update(text)
 
     def action_scroll(self, way: str) -> None:
         """Scroll the conversation."""
