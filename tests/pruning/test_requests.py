@@ -476,14 +476,16 @@ def test_a_client_that_leaves_ends_its_request_and_what_it_runs(driven: Driven, 
 @drives((Req.EXECUTING_TOOL, "defect"))
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
 def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) -> None:
-    """The machine has no more memory for the server, which gives back at once what it no longer needs."""
+    """The machine has no more memory for the server, which has little in reserve either."""
     (tmp_path / "file.txt").write_text(4_000 * TEXT)
-    with server(tmp_path, MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="65536") as running:
-        running.call("read", {"file_path": "file.txt", "end_line": 3})
+    (tmp_path / "small.txt").write_text(TEXT)
+    with server(tmp_path, MALLOC_ARENA_MAX="1") as running:
+        running.call("read", {"file_path": "small.txt"})
         pid = running.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_AS)
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
-        resource.prlimit(pid, resource.RLIMIT_AS, (pages * resource.getpagesize(), before[1]))
+        enough_for_an_error = pages * resource.getpagesize() + 8 * 1024 * 1024
+        resource.prlimit(pid, resource.RLIMIT_AS, (enough_for_an_error, before[1]))
         answer = running.call("read", {"file_path": "file.txt"})
         resource.prlimit(pid, resource.RLIMIT_AS, before)
         assert answer.refusal["code"] == -32603 and "MemoryError" not in json.dumps(answer.message)
