@@ -71,8 +71,8 @@ Find out whether coding agents on this machine have worked on this problem befor
 
 1. Call search_event_previews(query=...) with its three to six most telling words: of an error message, a path, a
    command, a name. If only weak matches are found, try other words for it.
-2. Open the best matches with get_event_details(session_id=..., event_index=...), and see how they ended with
-   get_session_details(session_id=..., detail_level="turns").
+2. Open the best matches with get_event_details(session_id=..., event_index=...), and see what each turn of their
+   sessions came to with get_session_details(session_id=...).
 3. Say what was tried, what failed, what worked in the end, and what applies here.
 
 {_MANNERS}"""
