@@ -484,7 +484,7 @@ def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) ->
         pid = running.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_AS)
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
-        enough_for_an_error = pages * resource.getpagesize() + 8 * 1024 * 1024
+        enough_for_an_error = pages * resource.getpagesize() + 24 * 1024 * 1024  # and a thread's stack
         resource.prlimit(pid, resource.RLIMIT_AS, (enough_for_an_error, before[1]))
         answer = running.call("read", {"file_path": "file.txt"})
         resource.prlimit(pid, resource.RLIMIT_AS, before)
