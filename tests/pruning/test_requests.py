@@ -484,13 +484,15 @@ def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) ->
         pid = running.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_AS)
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
-        enough_for_an_error = pages * resource.getpagesize() + 24 * 1024 * 1024  # and a thread's stack
+        enough_for_an_error = pages * resource.getpagesize() + 10 * 1024 * 1024
         resource.prlimit(pid, resource.RLIMIT_AS, (enough_for_an_error, before[1]))
         answer = running.call("read", {"file_path": "file.txt"})
         resource.prlimit(pid, resource.RLIMIT_AS, before)
-        assert answer.refusal["code"] == -32603 and "MemoryError" not in json.dumps(answer.message)
+        reasons = ("MemoryError", "can't start new thread")  # whichever comes first
+        assert answer.refusal["code"] == -32603 and not any(one in json.dumps(answer.message) for one in reasons)
         defect = running.awaited("tool.internal_error")
-        assert defect["request_id"] == answer.refusal["data"]["request_id"] and "MemoryError" in defect["stack"]
+        assert defect["request_id"] == answer.refusal["data"]["request_id"]
+        assert any(one in defect["stack"] for one in reasons)
         names = ["tool.request_received", "tool.exec_start", "tool.internal_error"]
         assert running.of_request(defect["request_id"]) == names
         assert running.call("read", {"file_path": "file.txt", "end_line": 200}).text == TEXT
