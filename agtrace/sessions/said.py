@@ -114,7 +114,9 @@ def _execution(
 
 
 def _output(provider: str, result: StoredEvent) -> str:
-    """The beginning of an output, without what the agent writes before it."""
+    """The beginning of an output, without what the agent writes before it; of a refusal, the human's own words."""
+    if result.outcome == Outcome.REJECTED and (words := human_words(result.text[:_LOOKED_AT])):
+        return words
     header = AGENTS[provider].output_header
     return (result.text if header is None else header.sub("", result.text, count=1))[:_LOOKED_AT]
 
@@ -143,8 +145,7 @@ def outcome_of(connection: sqlite3.Connection, provider: str, call: StoredEvent)
 
 def telling(provider: str, result: StoredEvent) -> str:
     """Return what a result that isn't good says: the human's own words, or from the line on that tells of a failure."""
-    output = _output(provider, result)
-    return human_words(output) or _from_error(output)
+    return _from_error(_output(provider, result))
 
 
 def human_words(refusal: str) -> str | None:
