@@ -15,7 +15,7 @@ from agtrace_schema.events import EventType, Json
 
 from agtrace.sessions.aftermath import aftermath
 from agtrace.sessions.query import last_event_of, short_id
-from agtrace.sessions.said import outcome_of
+from agtrace.sessions.said import gist_of
 from agtrace.shaping.json_values import flattened
 from agtrace.text.lines import one_line, shown_path
 from agtrace.times import iso
@@ -42,7 +42,7 @@ def details(connection: sqlite3.Connection, session: Session, event: StoredEvent
         duration_ms=row.duration_ms,
         call_event=None if is_call else row.link,
         result_event=row.link if is_call else None,
-        result=outcome_of(connection, session.provider, event) if is_call else None,
+        result=gist_of(connection, session.provider, event) if is_call else None,
         previous_event=event.event_index - 1 if event.event_index else None,
         next_event=event.event_index + 1 if event.event_index < last else None,
         superseded=True if row.superseded else None,

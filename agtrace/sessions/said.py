@@ -135,10 +135,10 @@ def result_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) 
         return None
     output = _output(provider, opened(connection, call.row.session_row, call.row.link))
     lines = [line for line in output.splitlines() if line.strip()]
-    return " ... ".join(one_line(line, _RESULT) for line in (*lines[:1], *lines[1:][-1:])) or None
+    return " ... ".join(_part(line, (), _RESULT) for line in (*lines[:1], *lines[1:][-1:])) or None
 
 
-def outcome_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
+def gist_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
     """Return what `error_of` or `result_of` says of a call."""
     return error_of(connection, provider, call) or result_of(connection, provider, call)
 

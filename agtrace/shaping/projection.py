@@ -32,17 +32,27 @@ _Tree = dict[str, Any]
 def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return a function that keeps these fields of a dumped model: `title`, `stats.total_tokens`, `turns.outcome`.
 
-    The last part of a name will do if only one ends so. Raises `InvalidParameter` for a name that the model doesn't
-    have; it lists the known ones and the nearest.
+    Raises `InvalidParameter` as `meant` does.
+    """
+    tree: _Tree = {}
+    for name in meant(asked, model):
+        _add(tree, name.split("."))
+    return lambda data: {key: _kept(data[key], tree.get(key)) for key in data if key in tree or key in IDENTIFYING}
+
+
+def meant(asked: Sequence[str], model: type[Model]) -> list[str]:
+    """Return the whole names of these fields: the last part of one will do if only one ends so.
+
+    Raises `InvalidParameter` for a name that the model doesn't have; it lists the known ones and the nearest.
     """
     known = list(_names(model))
-    tree: _Tree = {}
+    found = []
     for name in asked:
-        meant = [name] if name in known else [other for other in known if other.endswith(f".{name}")]
-        if len(meant) != 1:
+        whole = [name] if name in known else [other for other in known if other.endswith(f".{name}")]
+        if len(whole) != 1:
             raise _unknown(name, model, known)
-        _add(tree, meant[0].split("."))
-    return lambda data: {key: _kept(data[key], tree.get(key)) for key in data if key in tree or key in IDENTIFYING}
+        found += whole
+    return found
 
 
 def _names(model: type[Model]) -> Iterator[str]:

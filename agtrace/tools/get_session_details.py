@@ -21,7 +21,7 @@ from agtrace_schema.model import Model, dump, dump_all
 from agtrace.sessions import long_texts, parts, steps, transcript, turns
 from agtrace.sessions.known_failures import failures_known
 from agtrace.sessions.quotes import FocusedQuotes, Quotes
-from agtrace.shaping.projection import projection
+from agtrace.shaping.projection import meant, projection
 from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
@@ -44,9 +44,10 @@ _MODELS: dict[str, type[Model]] = {
 
 def answer(context: Context, wanted: GetSessionDetails) -> Reply:
     """Answer with a session at one of four levels, or by sections."""
-    view = view_of(context, wanted)
-    names, fields = list(dict.fromkeys(wanted.sections or [])), wanted.fields
+    names = list(dict.fromkeys(wanted.sections or []))
     model = SessionSections if names else _MODELS[wanted.detail_level]
+    fields = meant(wanted.fields, model) if wanted.fields else None
+    view = view_of(context, wanted.model_copy(update={"fields": fields}))
     only = projection(fields, model) if fields else None
     data, hint = answer_sections(view, names) if names else _LEVELS[wanted.detail_level](view)
     if fields and isinstance(data, Pages) and not _asks_for(fields, names[0] if names else "turns"):

@@ -50,7 +50,9 @@ class Server:
         """Make it if the folder is empty; `durable` as False may lose data when the machine dies. Raises `NoServer`."""
         self.folder, self._bin, self._durable = folder, programs(), durable
         if not (folder / "data" / "PG_VERSION").exists():
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise NoServer(f"{folder} isn't empty: a server for trials takes a folder of its own")
             folder.chmod(0o700)
             if os.getuid() == 0:  # PostgreSQL refuses to run as root
                 os.chown(folder, pwd.getpwnam(_NOBODY).pw_uid, -1)
