@@ -177,6 +177,9 @@ def test_without_a_url_it_is_said_what_is_missing(home: Path) -> None:
 def test_a_trial_is_started_and_stopped_in_a_folder(server: Server) -> None:
     with tempfile.TemporaryDirectory(prefix="agtrace-pg-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
+        (Path(folder) / "notes").write_text("mine")
+        assert "isn't empty" in agtrace("team", "trial", folder).err
+        assert Path(folder).stat().st_mode & 0o777 == 0o755, "another folder stays as it is"
         place = f"{folder}/trial"
         said = agtrace("team", "trial", place)
         assert said.code == 0, said
