@@ -24,7 +24,6 @@ from agtrace.health.detectors.waiting import time_spent
 from agtrace.health.facts.actions import is_passed_over, is_probe
 from agtrace.health.facts.checks import checks
 from agtrace.health.facts.corrections import corrections
-from agtrace.health.facts.signatures import telling_text
 from agtrace.health.finding import Detector, Finding
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
 from agtrace.health.history_reader import read_history
@@ -35,6 +34,7 @@ from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
 from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import one_line
+from agtrace.text.signatures import telling_text
 
 _QUOTE = 80
 _TOLD_BEFORE = 0.6

@@ -16,9 +16,9 @@ from agtrace_schema.events import Outcome
 
 from agtrace.health.facts.actions import command_of, is_passed_over, is_poll, only_reads
 from agtrace.health.facts.checks import is_check
-from agtrace.health.facts.signatures import signature_of
 from agtrace.health.history import Call, History, Usage
 from agtrace.text.lines import one_line
+from agtrace.text.signatures import signature_of
 
 How = Literal["instead", "before", "look"]
 """Another command worked; the same one worked after something else; or after a look into the file."""

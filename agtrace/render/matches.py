@@ -153,6 +153,9 @@ def _course(session: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
     if session.get("last_message"):
         event_index, text = session["last_message"]
         yield event_index, "ended with", text
+    if session.get("open_call"):
+        event_index, tool, text = session["open_call"]
+        yield event_index, "ended on", f"{tool} {text}"
 
 
 def around(answer: dict[str, Any], event_index: int, next_calls: Sequence[NextCall]) -> None:

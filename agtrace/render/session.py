@@ -94,6 +94,9 @@ def _facts(data: dict[str, Any]) -> None:
     if data.get("last_message"):
         event, text = data["last_message"]
         _dim(f"it ended with (event {event}): {plain(text)}")
+    if data.get("open_call"):
+        event, tool, text = data["open_call"]
+        _dim(f"the log ends on a call without a result (event {event}): {plain(tool)} {plain(text)}")
 
 
 def print_stats(data: dict[str, Any]) -> None:

@@ -12,13 +12,13 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import BestMatches, BestSession, Worked
 from agtrace_schema.events import Outcome
 
+from agtrace.search.course import with_course
 from agtrace.search.ranking import FAINT
 from agtrace.search.scoring import Ranked, RankedHit
 from agtrace.sessions.aftermath import aftermath
-from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import last_event_of, short_id
-from agtrace.sessions.said import TEXT, last_message, opened, said
+from agtrace.sessions.query import short_id
+from agtrace.sessions.said import TEXT, opened, said
 from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import LABEL, one_line
 from agtrace.times import iso
@@ -26,8 +26,11 @@ from agtrace.times import iso
 _RIVAL = 0.6
 """Sessions with at least this share of the best score are shown with their hits."""
 
-_HITS = {1: (6,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
+_HITS = {1: (5,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
 """By the number of such sessions, how many hits each of them shows."""
+
+_ALIKE = 0.6
+"""A hit with this share of its words in one that is shown already only says it again."""
 
 _FIRST = 2 * TEXT
 """Characters of the best hit of all."""
@@ -45,10 +48,8 @@ _FIXED = 2
 _WEAK = 0.25
 """Hits with a smaller share of the score of their session's best one aren't shown."""
 
-_LANDMARKS, _COURSE = 4, 320
-"""What the best session did, and the characters of what it came to."""
-
-_NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+"""The words by which texts are compared: without numbers, and without those that all texts have."""
 
 
 def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> BestMatches:
@@ -57,8 +58,8 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     If words of the query are found nowhere and the rest is weak, the answer is short: it is hardly what was wanted.
     """
     found = ranked.sessions
-    if ranked.nowhere and not ranked.sure:
-        most = min(most, _DOUBTED)
+    doubted = bool(ranked.nowhere) and not ranked.sure
+    most = min(most, _DOUBTED) if doubted else most
     best = [one for one in found if one.score >= _RIVAL * found[0].score][: min(max(_HITS), most)]
     others = [
         one
@@ -72,10 +73,10 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
         _session(
             connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT
         ).model_copy(update={"user": users.get(one.session_row)})
-        for one, hits in zip(best, _HITS[len(best)], strict=True)
+        for one, hits in zip(best, (1,) * len(best) if doubted else _HITS[len(best)], strict=True)
     ]
-    if ranked.sure:
-        shown[0] = _with_course(connection, rows[best[0].session_row], shown[0])
+    if not doubted:
+        shown[0] = with_course(connection, rows[best[0].session_row], shown[0])
     return BestMatches(
         worked=_worked(connection, [(rows[one.session_row], told) for one, told in zip(best, shown, strict=True)]),
         sessions=shown,
@@ -83,15 +84,6 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
         lacking=list(ranked.lacking) or None,
         others=[_line(connection, rows[one.session_row]) for one in others],
     )
-
-
-def _with_course(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
-    """Return a session with what it did and what it came to: often that is the answer already."""
-    last_event = last_event_of(connection, row)
-    last = last_message(connection, row, last_event, _COURSE)
-    told = None if last is None or last[0] in {hit[0] for hit in shown.hits} else last
-    items = telling_landmarks(connection, row.id, last_event).items[-_LANDMARKS:]
-    return shown.model_copy(update={"landmarks": items or None, "last_message": told})
 
 
 def _session(
@@ -154,20 +146,27 @@ def _title(row: Session) -> str:
 def _shown(
     connection: sqlite3.Connection, provider: str, hits: Sequence[RankedHit], most: int, first: int
 ) -> list[tuple[int, str, str]]:
-    """Up to so many hits that differ: a call and its result are one, the same text is shown once."""
+    """Up to so many hits that differ: a call and its result are one, what was said is not shown again."""
     shown: list[tuple[int, str, str]] = []
-    seen: set[int | str] = set()
+    seen: set[int] = set()
+    told: list[frozenset[str]] = []
     for hit in hits:
         if hit.score < _WEAK * hits[0].score:
             break
         event = opened(connection, hit.event.session, hit.event.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
         who, text = said(connection, provider, event, hit.words, TEXT if shown else first)
-        same = _NUMBER.sub("", text)
-        if not text or same in seen or pair & seen:
+        words = frozenset(_WORD.findall(text.lower()) or [text])
+        if not text or pair & seen or any(_says_again(words, other) for other in told):
             continue
-        seen |= {same, *pair}
+        seen |= pair
+        told.append(words)
         shown.append((event.event_index, who, text))
         if len(shown) == most:
             break
     return shown
+
+
+def _says_again(words: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether a text says little more than another that is shown already."""
+    return len(words & other) >= _ALIKE * len(words)

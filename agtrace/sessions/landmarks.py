@@ -21,8 +21,9 @@ from agtrace_schema.landmarks import LandmarkKind, Verdict
 
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
+from agtrace.text.signatures import telling_failure
 
-_NAME, _DETAIL = 60, 80
+_NAME, _DETAIL, _FAILURE = 60, 80, 140
 _REQUESTS = 5
 """The most pull requests that are named; the newest ones."""
 
@@ -34,8 +35,6 @@ _TELLING = frozenset(
 )
 _ENDINGS = frozenset({LandmarkKind.TEST_RUN, LandmarkKind.BUILD})
 _SHOWN, _ALL = 6, 1 << 62
-
-"""Programs that open pull requests and take their titles as an option."""
 
 
 class Telling(NamedTuple):
@@ -65,21 +64,28 @@ def landmark_items(connection: sqlite3.Connection, session_row: int, found: Sequ
     told = with_texts(connection, events.several(connection, session_row, compactions)) if compactions else []
     figures = {event.event_index: event.text.partition("\n")[2] for event in told}
     items = [landmark_item(one, figures.get(one.event_index)) for one in found]
-    return _with_extent(connection, session_row, items)
+    return _with_outputs(connection, session_row, items)
 
 
-def _with_extent(connection: sqlite3.Connection, session_row: int, items: list[LandmarkItem]) -> list[LandmarkItem]:
-    """Return landmarks, of commits with their branch and how much they changed, as far as git said so."""
-    made = [item.event_index for item in items if item.kind is LandmarkKind.COMMIT]
-    calls = events.several(connection, session_row, made) if made else []
+def _with_outputs(connection: sqlite3.Connection, session_row: int, items: list[LandmarkItem]) -> list[LandmarkItem]:
+    """Return landmarks with what their outputs say: how much a commit changed, why a test run or a build failed."""
+    told = [item.event_index for item in items if item.kind is LandmarkKind.COMMIT or _failed(item)]
+    calls = events.several(connection, session_row, told) if told else []
     results = {call.link: call.event_index for call in calls if call.link is not None}
     said = with_texts(connection, events.several(connection, session_row, results)) if results else []
     texts = {results[result.event_index]: result.text for result in said}
-    extents = [_extent(texts.get(item.event_index, ""), item.name) for item in items]
-    return [
-        item.model_copy(update={"detail": f"{item.detail or ''} ({extent})".strip()}) if extent else item
-        for item, extent in zip(items, extents, strict=True)
-    ]
+    return [_with_output(item, texts[item.event_index]) if item.event_index in texts else item for item in items]
+
+
+def _with_output(item: LandmarkItem, output: str) -> LandmarkItem:
+    if _failed(item):
+        return item if item.detail else item.model_copy(update={"detail": one_line(telling_failure(output), _FAILURE)})
+    extent = _extent(output, item.name)
+    return item.model_copy(update={"detail": f"{item.detail or ''} ({extent})".strip()}) if extent else item
+
+
+def _failed(item: LandmarkItem) -> bool:
+    return item.kind in _ENDINGS and item.verdict is Verdict.FAILED
 
 
 def _extent(output: str, commit: str | None) -> str | None:
@@ -130,13 +136,15 @@ def _title(tool: str, arguments: Json) -> str | None:
 def telling_landmarks(connection: sqlite3.Connection, session_row: int, last_event: int) -> Telling:
     """Return what an overview shows of a session's landmarks: the last ones of those that tell how it went.
 
-    Of test runs and builds that is the last one. Compactions come without their figures.
+    Of test runs and builds that is the last one, and the last one that failed. Compactions come without their figures.
     """
     then = events.snapshot(connection, session_row, last_event)
     found = landmarks.landmarks_then(connection, session_row, then, behind=None, most=_ALL)
-    last = {one.kind: one for one in found}
-    shown = [one for one in found if one.kind in _TELLING or (one.kind in _ENDINGS and one is last[one.kind])]
-    items = _with_extent(connection, session_row, list(map(landmark_item, shown[-_SHOWN:])))
+    checks = [one for one in found if one.kind in _ENDINGS]
+    last = {one.kind: one for one in checks}, {one.kind: one for one in checks if one.verdict is Verdict.FAILED}
+    ending = {id(one) for some in last for one in some.values()}
+    shown = [one for one in found if one.kind in _TELLING or id(one) in ending]
+    items = _with_outputs(connection, session_row, list(map(landmark_item, shown[-_SHOWN:])))
     return Telling(items, len(found))
 
 

@@ -14,8 +14,8 @@ from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.text import failing_lines
 from agtrace.text.lines import LABEL, one_line, without_controls
+from agtrace.text.signatures import from_telling_line, telling_failure
 
 Line = tuple[int, str, str]
 """[event_index, who, text]"""
@@ -26,13 +26,22 @@ TEXT = 210
 LAST = 480
 """Characters of the last message of a session: what it came to is often what was asked for."""
 
-_ERROR = re.compile(
-    r"\b(?:errors?|fatal|denied|cannot|can't|could not|not found|no such|unable to)\b(?!=)", re.IGNORECASE
-)
-"""What a line says that names an error, whatever program wrote it."""
+_WHY = 160
+"""Characters of the error of a call."""
+
+_LONGEST = 500
+"""The most characters of a text in an answer that wasn't asked for as such (R-008)."""
+
+_NOTE = 60
+"""Characters of what the agent notes for itself: hooks, attachments, settings."""
+
+_LITTLE = 1.25
+"""A text that is longer only by so much is shown whole: what is cut off is often the point."""
 
 _RESULT = 90
 """Characters of a line of an output that stands with its call."""
+
+_SPEAKING = (EventType.USER, EventType.MESSAGE)
 
 _SAID = re.compile(r"(?:the user said|The user provided the following reason for the rejection):\s*(.+)", re.DOTALL)
 """How Claude Code hands on what the human said."""
@@ -50,7 +59,7 @@ def opened(connection: sqlite3.Connection, session_row: int, event_index: int) -
 def around(connection: sqlite3.Connection, session: Session, event_index: int, most: int) -> list[Line]:
     """Return a line for each event of a session that is at most so many before or after one.
 
-    A result stands in the line of its call if that is among them; usage of tokens is left out.
+    A result stands in the line of its call if that is among them; usage of tokens and what has no text are left out.
     """
     near = events.several(connection, session.id, range(max(event_index - most, 0), event_index + most + 1))
     there = {event.event_index for event in near}
@@ -59,7 +68,15 @@ def around(connection: sqlite3.Connection, session: Session, event_index: int, m
         for event in near
         if event.type != EventType.TOKEN_USAGE and not (event.type == EventType.TOOL_RESULT and event.link in there)
     ]
-    return [(event.event_index, *said(connection, session.provider, event)) for event in with_texts(connection, shown)]
+    lines = [
+        (event.event_index, *said(connection, session.provider, event, (), _most(event)))
+        for event in with_texts(connection, shown)
+    ]
+    return [line for line in lines if line[2] or line[0] == event_index]
+
+
+def _most(event: StoredEvent) -> int:
+    return _NOTE if event.type == EventType.NOTIFICATION else TEXT
 
 
 def last_message(
@@ -68,6 +85,17 @@ def last_message(
     """Return the last message of a model in a session, up to an event, as [event_index, its beginning]."""
     index = events.last_of_type(connection, session.id, EventType.MESSAGE, last_event)
     return None if index is None else (index, _part(opened(connection, session.id, index).text, (), most))
+
+
+def open_call(connection: sqlite3.Connection, session: Session, last_event: int) -> Line | None:
+    """Return the call on which a log ends, up to an event: nothing says what came of it. None if it ends otherwise."""
+    index = events.last_of_type(connection, session.id, EventType.TOOL_CALL, last_event)
+    if index is None or index < (events.last_of_type(connection, session.id, EventType.TOOL_RESULT, last_event) or 0):
+        return None
+    call = opened(connection, session.id, index)
+    said_later = max(events.last_of_type(connection, session.id, kind, last_event) or 0 for kind in _SPEAKING) > index
+    ended = call.row.link is not None or call.outcome not in (None, Outcome.UNKNOWN, Outcome.RUNNING)
+    return None if ended or said_later else (index, *said(connection, session.provider, call, (), _WHY))
 
 
 def beginnings(connection: sqlite3.Connection, session: Session, indexes: Iterable[int], most: int) -> dict[int, str]:
@@ -108,7 +136,7 @@ def _execution(
     failed = "failed: " if result.outcome == Outcome.FAILED else ""
     output = _output(provider, result)
     if failed:
-        error = _from_error(output)
+        error = from_telling_line(output)
         output = error if _holds(error, words) or not _holds(output, words) else output
     return f"{asked} -> {failed}{_part(output, words, most - len(asked))}"
 
@@ -122,18 +150,20 @@ def _output(provider: str, result: StoredEvent) -> str:
 
 
 def error_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
-    """Return the line of a failed call's output that tells of the failure; None for a call that didn't fail."""
+    """Return the line of a failed call's output that tells why, with the test that failed; None if the call didn't."""
     if call.outcome != Outcome.FAILED or call.row.link is None:
         return None
     output = _output(provider, opened(connection, call.row.session_row, call.row.link))
-    return one_line(_from_error(output).partition("\n")[0], LABEL * 2) or None
+    return _part(telling_failure(output), (), _WHY) or None
 
 
 def result_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
-    """Return the first and the last line of what a call that didn't fail gave; None if there is nothing."""
+    """Return the first and the last line of what a call that didn't fail gave, or why the human refused it."""
     if call.outcome == Outcome.FAILED or call.row.link is None:
         return None
     output = _output(provider, opened(connection, call.row.session_row, call.row.link))
+    if call.outcome == Outcome.REJECTED:
+        return _part(output, (), LAST) or None
     lines = [line for line in output.splitlines() if line.strip()]
     return " ... ".join(_part(line, (), _RESULT) for line in (*lines[:1], *lines[1:][-1:])) or None
 
@@ -145,21 +175,13 @@ def gist_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) ->
 
 def telling(provider: str, result: StoredEvent) -> str:
     """Return what a result that isn't good says: the human's own words, or from the line on that tells of a failure."""
-    return _from_error(_output(provider, result))
+    return from_telling_line(_output(provider, result))
 
 
 def human_words(refusal: str) -> str | None:
     """Return what the human said when refusing a call, if anything; the rest of such a text is always the same."""
     found = _SAID.search(refusal)
     return found[1] if found else None
-
-
-def _from_error(output: str) -> str:
-    """An output from the first line on that tells of a failure or names an error; all of it where none does."""
-    lines = output.splitlines()
-    told = enumerate(zip(lines, failing_lines.read(lines), strict=True))
-    first = next((number for number, (line, failing) in told if failing or _ERROR.search(line)), 0)
-    return "\n".join(lines[first:])
 
 
 def _holds(text: str, words: Sequence[str]) -> bool:
@@ -169,7 +191,7 @@ def _holds(text: str, words: Sequence[str]) -> bool:
 def _part(text: str, words: Sequence[str], most: int) -> str:
     """At most so many characters on one line, where most of the words stand, cut between words."""
     seen = " ".join(without_controls(redact(text[:_LOOKED_AT])).split())
-    if len(seen) <= most:
+    if len(seen) <= min(most * _LITTLE, _LONGEST):
         return seen
     start = max(_best_place(seen, words, most) - most // 5, 0)
     start = 0 if start == 0 else seen.find(" ", start) + 1

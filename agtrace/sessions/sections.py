@@ -23,10 +23,11 @@ from agtrace.sessions.landmarks import landmark_items
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.quotes import seen
 from agtrace.sessions.said import telling
+from agtrace.sessions.steps import telling_argument
 from agtrace.sessions.usage import Usage, model_totals, usage_of
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, one_line
 
-_QUOTE = 120
+_QUOTE, _ARGUMENT = 120, 100
 
 
 class Source(NamedTuple):
@@ -74,6 +75,8 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
     found = calls.failures_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
     opened = with_texts(connection, events.several(connection, session_row, (call.shown for call in found)))
     provider = source.session.provider
+    asked = with_texts(connection, events.several(connection, session_row, (call.call_event for call in found)))
+    arguments = {call.event_index: telling_argument(call.rest.get("arguments")) for call in asked}
     quotes = {event.event_index: one_line(seen(telling(provider, event)), _QUOTE) for event in opened}
     items = [
         FailedExecution(
@@ -82,6 +85,7 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
             result_event=call.result_event,
             tool=one_line(call.tool or NO_TOOL, LABEL),
             outcome=call.outcome,
+            argument=one_line(seen(arguments.get(call.call_event, "")), _ARGUMENT) or None,
             quote=quotes[call.shown],
         )
         for call in found

@@ -16,7 +16,7 @@ from agtrace.problems import InvalidParameter
 from agtrace.sessions import listing, turns
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.query import find_session, last_event_of, short_id
-from agtrace.sessions.said import last_message
+from agtrace.sessions.said import last_message, open_call
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages
@@ -202,6 +202,8 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
             top |= {"total_landmarks": told.total} if told.items and told.total > len(told.items) else {}
             ended = last_message(connection, session, last_event)
             top |= {"last_message": ended} if ended else {}
+            left_open = open_call(connection, session, last_event)
+            top |= {"open_call": left_open} if left_open else {}
         return View(context, wanted, session, shown_id, last_event, (), top)
     query = {**query_of(wanted), "session_id": session.uid}
     last_event, *position = context.cursors.read(NAME, query, wanted.cursor)

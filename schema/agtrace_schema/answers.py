@@ -457,6 +457,8 @@ class FailedExecution(Model):
     result_event: int | None = None
     tool: str
     outcome: Outcome
+    argument: str | None = None
+    """The most telling argument of the call, such as its command or path."""
     quote: str
     """The human's own words, the line that tells of the failure, or the beginning of the output."""
 
@@ -474,11 +476,14 @@ class SessionOverview(SessionHead):
     """Level summary."""
 
     landmarks: list[LandmarkItem] | None = None
-    """The last six commits, pull requests, issues, releases and compactions, and the last test run and build."""
+    """The last six commits, pull requests, issues, releases and compactions, the last test run and build, and the last
+    of each that failed."""
     total_landmarks: int | None = None
     """All landmarks, if there are more."""
     last_message: tuple[int, str] | None = None
     """[event_index, beginning] of the last message of the model: what it came to."""
+    open_call: tuple[int, str, str] | None = None
+    """[event_index, tool, text] of the call on which the log ends: nothing says what came of it."""
     turns: list[TurnOverview]
 
 
@@ -582,8 +587,13 @@ class BestSession(Model):
     result are one hit."""
     landmarks: list[LandmarkItem] | None = None
     """Of the best session, the last commits, pull requests and so on, as an overview has them."""
+    course: list[tuple[int, str, str]] | None = None
+    """Of the best session: [event_index, who, beginning] of what the human asked, and of the last answer to it, in the
+    turn of the best hit and the next ones, and of the last request; what is shown otherwise is left out."""
     last_message: tuple[int, str] | None = None
     """Of the best session: [event_index, beginning] of the last message of the model, what it came to."""
+    open_call: tuple[int, str, str] | None = None
+    """Of the best session: [event_index, tool, text] of the call on which its log ends, without a result."""
 
 
 class Worked(Model):
@@ -747,7 +757,7 @@ class EventsAround(Model):
     """The last event of the session: what comes after the lines, if anything does."""
     around: list[tuple[int, str, str]]
     """[event_index, who, text] in order: human, message, thought, the name of a tool, or the kind of another text; a
-    call and its result are one line. Usage of tokens is left out."""
+    call and its result are one line. Usage of tokens and events without a text are left out."""
 
 
 # -- read_artifact ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agtrace.sessions.said import TEXT
 from tests.agtrace.asking import Asker, claude_log
 
 ONE = "c0000000-0000-4000-8000-000000000001"
@@ -23,7 +24,11 @@ def asker(tmp_path: Path) -> Asker:
     log.prompt("Install the gauge.")
     log.call("Bash", {"command": "npm install gauge"}, REFUSED, failed=True)
     log.say("The gauge is installed.")
-    return Asker(tmp_path / "data", tmp_path / "logs")
+    return asker_of(tmp_path)
+
+
+def asker_of(folder: Path) -> Asker:
+    return Asker(folder / "data", folder / "logs")
 
 
 def test_an_overview_says_what_each_turn_came_to_and_the_last_one_once(asker: Asker) -> None:
@@ -37,7 +42,7 @@ def test_an_overview_says_what_each_turn_came_to_and_the_last_one_once(asker: As
 def test_what_is_known_of_the_session_isn_t_repeated_for_one_turn(asker: Asker) -> None:
     data = asker.ask("get_session_details", session_id=ONE, detail_level="turns", turn_index=0)["data"]
     assert data.keys() == {"session_id", "turns"}
-    assert [step["error"] for step in data["turns"][0]["steps"] if "error" in step] == ["Exit code 2"]
+    assert [step["error"] for step in data["turns"][0]["steps"] if "error" in step] == ["make: *** no rule"]
 
 
 def test_calls_stand_with_what_they_gave_and_refusals_with_the_human_s_words(asker: Asker) -> None:
@@ -53,6 +58,72 @@ def test_calls_stand_with_what_they_gave_and_refusals_with_the_human_s_words(ask
 def test_the_best_session_comes_with_what_it_did_and_came_to(asker: Asker) -> None:
     (best,) = asker.ask("search_event_previews", query="tide table northern harbour")["data"]["best"]["sessions"]
     assert "commit" in [row[1] for row in best["landmarks"]] and best["last_message"][1] == "The gauge is installed."
+    assert [line[1:] for line in best["course"]][-1] == ["human", "Install the gauge."]
+
+
+def test_the_best_session_says_how_it_went_on_and_what_was_asked_last(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE)
+    for turn in (
+        "Write an ebb matcher for tidal ignore lists.",
+        "Revert it, we built that.",
+        "Merge.",
+        "Tag it.",
+        "Do 0.54.",
+    ):
+        log.prompt(turn)
+        log.say(f"Done with this: {len(turn)}.")
+    (best,) = asker_of(tmp_path).ask("search_event_previews", query="ebb matcher tidal ignore")["data"]["best"][
+        "sessions"
+    ]
+    said = [text for _, who, text in best["course"] if who == "human"]
+    assert (said[0], said[-1]) == ("Revert it, we built that.", "Do 0.54.") and len(best["course"]) <= 5
+
+
+def test_a_log_that_ends_on_a_call_says_so(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE)
+    log.prompt("Commit the harbour lights.")
+    log.say("I commit them.")
+    log.call("Bash", {"command": "git commit -m lights"}, None)
+    asker = asker_of(tmp_path)
+    overview = asker.ask("get_session_details", session_id=ONE)["data"]
+    (best,) = asker.ask("search_event_previews", query="harbour lights")["data"]["best"]["sessions"]
+    assert overview["open_call"][1:] == ["Bash", "command: git commit -m lights"]
+    assert overview["open_call"] in (best["open_call"], *best["hits"])
+    log.say("It is committed.")
+    assert "open_call" not in asker.ask("get_session_details", session_id=ONE)["data"]
+
+
+def test_a_refused_call_is_opened_with_all_that_the_human_said(asker: Asker) -> None:
+    failures = asker.ask("get_session_details", session_id=ONE, sections=["failures"])["data"]["failures"]
+    assert [failure["argument"] for failure in failures] == ["make check", "npm install gauge"]
+    refused = failures[-1]
+    assert (
+        asker.ask("get_event_details", session_id=ONE, event_index=refused["call_event"])["data"]["result"]
+        == "use pnpm"
+    )
+
+
+def test_a_text_that_is_a_little_longer_is_shown_whole(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE)
+    log.prompt("Which ports are distinct?")
+    log.say("Ports: " + "a default port is the same, " * 8 + "another one is distinct.")
+    asker = asker_of(tmp_path)
+    around = asker.ask("get_event_details", session_id=ONE, event_index=0, around=2)["data"]["around"]
+    assert around[-1][2].endswith("another one is distinct.") and len(around[-1][2]) > TEXT
+
+
+def test_a_failed_test_run_says_why_among_the_landmarks(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE)
+    log.prompt("Test the locks.")
+    log.call(
+        "Bash",
+        {"command": "go test ./..."},
+        "--- FAIL: TestLock (0s)\n    lock_test.go:4: got one lamp\nFAIL",
+        failed=True,
+    )
+    log.call("Bash", {"command": "go test ./..."}, "ok  \tx.io/lock\t0.1s")
+    landmarks = asker_of(tmp_path).ask("get_session_details", session_id=ONE)["data"]["landmarks"]
+    assert [row[3:] for row in landmarks] == [["failed", "TestLock: lock_test.go:4: got one lamp"], ["passed"]]
 
 
 @pytest.mark.parametrize(("short", "whole"), [("outcome", "turns.outcome"), ("total_events", "stats.total_events")])

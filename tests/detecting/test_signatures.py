@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agtrace.health.facts.signatures import signature_of
+from agtrace.text.signatures import signature_of, telling_failure, telling_text
 
 _TRACEBACK = 'Traceback (most recent call last):\n  File "{file}", line {line}, in run\n    step()\n{error}'
 
@@ -112,3 +112,34 @@ def test_long_lines_take_linear_time() -> None:
     for piece in ("a", "a/", "'", "1.", "error: ", "x-", '"a" '):
         signature_of(piece * 4_000)
     assert time.process_time() - begun < 2  # quadratic would be minutes
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        (
+            "Error: Job 'test' failed\n[ci/test-1]   ❌  Failure - Main Run checks [1s]\n[ci/test-1] 🏁  Job failed",
+            "❌  Failure - Main Run checks [1s]",
+        ),
+        (
+            "[CI/test-1]   | src/a.py:3:1 - error: Type of x is unknown\n[CI/test-1] exitcode '1': failure",
+            "src/a.py:3:1 - error: Type of x is unknown",
+        ),
+        (
+            "--- FAIL: TestWait (0.00s)\n    wait_test.go:34: got nil, want an error\nFAIL\nFAIL\tx.io/wait\t0.1s",
+            "wait_test.go:34: got nil, want an error",
+        ),
+        ("Exit code 1\nTraceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'a'", "KeyError: 'a'"),
+        (
+            "[test] ERROR task failed\npanic: listen tcp: bind: not permitted",
+            "panic: listen tcp",
+        ),
+    ],
+)
+def test_what_is_quoted_is_the_line_that_says_why(text: str, quoted: str) -> None:
+    assert telling_text(text).startswith(quoted)
+
+
+def test_a_failure_is_quoted_with_the_innermost_test_that_failed() -> None:
+    text = "--- FAIL: TestWait (0.00s)\n    --- FAIL: TestWait/late (0.00s)\n        wait_test.go:34: got nil, want one"
+    assert telling_failure(text) == "TestWait/late: wait_test.go:34: got nil, want one"

@@ -614,6 +614,10 @@ ADVERSARIES += [
 ADVERSARIES += ["token: |\n", "X_KEY=a", "1\u2192 ", "<D>"]
 ADVERSARIES += [
     "a,password,b\n",
+    "a,password,b\nc,d,e\n",
+    "a,pw\n",
+    "a\tpassword\n",
+    "|a|token|\n|-|-|\n",
     "| password | a1 |\n",
     "insert into a (password) values ('a",
     '{"name": "a", "value": "',
@@ -679,3 +683,18 @@ def test_almost_nothing_is_masked_in_published_logs() -> None:
                 texts = [line]
             masked += sum(redact(text) != text for text in texts)
     assert masked <= 10
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "id|password|email\n1|{}|a@b.de\n2|{}|c@d.de\n",
+        "id,name,password\n,bob,{}\n7,al,{}\n",
+        "id\tpassword\tname\n1\t{}\t\n2\t{}\tbo\n",
+        "| id | password |\n|---|---|\n| 1 | {} |\n|2|{}|\n",
+        'id,password,name\n1,"{}",al\n2,{},bo\n',
+    ],
+)
+def test_a_column_of_secrets_is_masked_in_every_row(table: str) -> None:
+    """As sqlite3, CSV with an empty first cell, TSV with an empty last one, Markdown and quoted CSV have it."""
+    assert redact(table.format("hunter2Xk9!qzP", "Zk8#kfjW3pq")) == table.format(*["[redacted: password]"] * 2)

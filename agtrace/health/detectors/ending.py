@@ -13,9 +13,9 @@ from agtrace.health.facts.actions import Attempt, asks_human, is_passed_over
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.questions import asks_to_go_on
-from agtrace.health.facts.signatures import signature_of
 from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
+from agtrace.text.signatures import signature_of
 
 _SHOWN = 120
 _OF_THE_HARNESS = frozenset(

@@ -12,11 +12,11 @@ from agtrace.health.facts.actions import Attempt, attempts, deed, is_passed_over
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption, was_retried
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted, tool_named
-from agtrace.health.facts.signatures import Signature, signature_of
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
 from agtrace.text.lines import cut
 from agtrace.text.numbers import counted
+from agtrace.text.signatures import Signature, signature_of
 
 FEW_FAILURES, FAILING_SHARE, MANY_FAILURES = 4, 0.2, 10
 STREAK, LONG_STREAK = 3, 6

@@ -125,6 +125,7 @@ HEADS = (
     *(Head(word, _LETTERS_AT_ONCE) for word in ("pass", "(?:^|[^a-z])pw")),
     Head(rf"[_,;|\t\"'`]{_IN_HEADER}", r"[\"'`]?\r?\n"),
     Head(rf"[ ]{_IN_HEADER}", r"[ \t]*\|[ \t]*\r?\n"),
+    *(Head(word, r"[,;|\t]\w") for word in ("(?:password|passwd|secret|token|key)", rf"[\n,;|\t]{_IN_HEADER}")),
     *(Head(word, "") for word in _RARE),
 )
 FOREIGN_LOOKS = tuple(Look(head, any_case=True, from_start=True) for head in _FOREIGN)

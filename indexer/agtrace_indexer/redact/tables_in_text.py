@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agtrace_indexer.redact.checks import Value, is_secret
@@ -12,6 +12,8 @@ from agtrace_indexer.redact.scanner import Look
 
 _MOST_ROWS = 200
 _LONGEST_ROW = 2000
+_MOST_HEADERS = 3
+"""The rows of a table that could be headers themselves: each is looked at as one, so that the walk may end there."""
 
 _INSERT_LOOK = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True, from_start=True)
 
@@ -32,6 +34,8 @@ _CELLS = {
 }
 _HEADER = re.compile(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
 """The first row of CSV."""
+_LIST_HEADER = re.compile(r"(?:[A-Za-z]\w{0,39}\|)+[A-Za-z]\w{0,39}\r?")
+"""The first row of what `sqlite3 -header` prints: no frame, no blanks, no rule below it."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 """The name of a row rather than of a column."""
 _RULE = re.compile(r"[\s|:+=-]*")
@@ -74,19 +78,42 @@ def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         yield from _secret(strengths[0], header[1], text)
     if len(header) < 2 or not any(strengths) or (sign in ",;" and not _HEADER.fullmatch(text, start, end)):
         return
-    if sign == "|" and not _RULE.fullmatch(text, end + 1, _line_end(text, end + 1)):
+    ruled = sign != "|" or _RULE.fullmatch(text, end + 1, _line_end(text, end + 1))
+    if not ruled and not _LIST_HEADER.fullmatch(text, start, end):
         return
+    named = [(column, level) for column, level in enumerate(strengths) if level]
+    headers = 0
     for _ in range(_MOST_ROWS):
         start, end = end + 1, _line_end(text, end + 1)
         if start >= len(text) or end - start > _LONGEST_ROW or end == start:
             return
         if _RULE.fullmatch(text, start, end):
             continue
-        row = _cells(text, start, end, sign)
-        if len(row) != len(header):
+        row = _columns(text, start, end, sign, [column for column, _ in named], len(header))
+        headers += row is not None and all(len(cell.text) <= 40 and strength(cell.text) for cell in row)
+        if row is None or headers > _MOST_HEADERS:
             return
-        for level, cell in zip(strengths, row, strict=True):
+        for (_, level), cell in zip(named, row, strict=True):
             yield from _secret(level, cell, text)
+
+
+def _columns(text: str, start: int, end: int, sign: str, wanted: Sequence[int], columns: int) -> list[Cell] | None:
+    """Return these cells of a row, or None if it has another number of columns; without quotes, no other is made."""
+    if text.find('"', start, end) >= 0:
+        cells = _cells(text, start, end, sign)
+        return [cells[column] for column in wanted] if len(cells) == columns else None
+    parts = text[start:end].split(sign)
+    before = int(sign == "|" and not parts[0].strip(_AROUND))
+    behind = int(sign == "|" and len(parts) > 1 and not parts[-1].strip(_AROUND))
+    if len(parts) - before - behind != columns:
+        return None
+    found = []
+    for column in wanted:
+        said = parts[column + before]
+        at = start + sum(len(part) + 1 for part in parts[: column + before])
+        bare = said.strip(_AROUND)
+        found.append(Cell(bare, at + said.find(bare)))
+    return found
 
 
 def _line_end(text: str, at: int) -> int:

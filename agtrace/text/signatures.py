@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -55,10 +55,12 @@ _GENERIC = re.compile(
     r"(?:Error: )?Exit code:? -?\d+$|Command: |Directory: |Wall time: |Chunk ID: |Original token count: "
     r"|(?:Output|Error|Stdout|Stderr|Exit Code|Signal): \(?(?:none|empty)\)?$"
     r"|Total output lines: |Process exited with code|Output:$|Process Group PGID: |Background PIDs: |Signal: "
-    r"|(?:\S+: )?(?:command|process|script|build|task|tests?)\b.{0,40}?\b(?:failed|exited)"
+    r"|(?:\[[^\]]+\] )?(?:\S+: |ERROR |🏁 +)?(?:command|process|script|build|job|task|tests?)\b"
+    r".{0,40}?\b(?:failed|exited)"
     r"(?: (?:with|on|in|due to|because of)\b.{0,30}?(?:code|status|signal|exit)?:? ?-?\d*)?\.?$"
     r"|(?:error: )?(?:could not compile|aborting due to|test failed, to rerun|\d+ targets? failed)\b"
-    r"|error Command failed with|error: Recipe `"
+    r"|error Command failed with|error: Recipe `|\W*Some errors were emitted while\b|FAIL\t\S+ \[\w+ failed\]$"
+    r"|(?:\[[^\]]+\] )?exitcode '\d+': failure$"
     r"|npm (?:ERR!|error) (?:code|errno|path|command|A complete log|\S+@[\d.]+ |Exit status|Test failed|lifecycle|$)"
     r"|(?:\S+: )?\*\*\* \[|FAILURE: |FAILED: |BUILD FAIL|ninja: |\W*ELIFECYCLE|\S*##\[error\]Process completed"
     r"|\d+ (?:errors?|failed|failing|failures?)\b[^:]*$|!{3,} |={3,}|-{3,}|_{3,}"
@@ -67,8 +69,14 @@ _GENERIC = re.compile(
 )
 """Lines that say that something failed, but not what: they are skipped."""
 
+_LABEL = re.compile(r"\[[^\]\n]{1,80}\](?: {1,4}\| | {1,4}(?=[❌🏁]))")
+"""What a program that runs several jobs at once writes before each line of one (`act`)."""
+
 _FRAME = re.compile(r"\s+at \S|\s*File \"|\s*\d+ \||\s*\| |\s*--> |\s*\^|\s*~|goroutine \d|\s+from \S+:\d+:in ")
 """Positions in code, which vary between occurrences of the same error."""
+
+_GO_DETAIL = re.compile(r"\s+\w+_test\.go:\d+: \S")
+"""What Go prints below a failed test; also what a test that passes logs."""
 
 _NAMED = re.compile(r"[A-Za-z](?:Error|Exception|Failure)\b")
 
@@ -95,36 +103,80 @@ def signature_of(text: str) -> Signature | None:
     The line is the first that compilers, test runners and programs print for an error, else the last that mentions one,
     else the first of a short text.
     """
-    return next((found for line in _telling(text) if (found := _signature(line))), None)
+    return next((found for _, line in _telling(_lines(text)) if (found := _signature(line))), None)
 
 
 def telling_text(text: str) -> str:
     """Return what to quote of a failed result: the line with the error, else the lines that aren't generic."""
-    found = signature_of(text)
+    found = _quotable(_lines(text))
     if found:
-        return found.line
+        return found[1]
     said = (line.strip() for line in _lines(text))
     return " ".join(line for line in said if line and not _GENERIC.match(line)) or text
 
 
-def _telling(text: str) -> Iterator[str]:
-    """Yield the lines of a text that describe an error, the most telling first."""
+def telling_failure(text: str) -> str:
+    """Return what to quote of a failed result, behind the first test that it names as failed, if it does."""
+    test, line = _failed_test(text), telling_text(text)
+    return line if test is None or test in line else f"{test}: {line}"
+
+
+def _failed_test(text: str) -> str | None:
+    """Return the first test that a text names as failed: the innermost one that fails with it."""
+    names = [told.name for told in read(_lines(text)) if told is not None and told.kind == "test" and told.name]
+    inner = names[:1]
+    for name in names[1:]:
+        if not name.startswith(f"{inner[-1]}/"):
+            break
+        inner.append(name)
+    return inner[-1] if inner else None
+
+
+def from_telling_line(text: str) -> str:
+    """Return a failed result's text from the line with the error on; without one, the lines that aren't generic."""
     lines = _lines(text)
-    by_kind: dict[str, list[str]] = {"error": [], "detail": [], "test": []}
-    for line, following, told in zip(lines, [*lines[1:], ""], read(lines), strict=True):
+    if found := _quotable(lines):
+        return "\n".join((found[1], *lines[found[0] + 1 :]))
+    return "\n".join(line for line in lines if not _GENERIC.match(line.strip())).strip() or text
+
+
+def _quotable(lines: Sequence[str]) -> tuple[int, str] | None:
+    """The place and text of the first line with a signature; else of one that only names an error: `KeyError: 3`."""
+    named = None
+    for number, line in _telling(lines):
+        if found := _signature(line):
+            return number, found.line
+        said = _bare(line)
+        if named is None and _NAMED.search(said) and not _GENERIC.match(said):
+            named = number, said
+    return named
+
+
+def _telling(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that describe an error, the most telling first, with their place among these lines."""
+    by_kind: dict[str, list[tuple[int, str]]] = {"error": [], "detail": [], "test": []}
+    for number, (line, told) in enumerate(zip(lines, read(lines), strict=True)):
         if told is not None and told.kind in by_kind and (told.kind != "detail" or _NAMED.search(line, 0, LOOKED_AT)):
-            by_kind[told.kind].append(f"{line} {following.strip()}" if line.endswith(":") else line)
+            by_kind[told.kind].append((number, _whole(lines, number)))
+        elif by_kind["test"] and _GO_DETAIL.match(line):
+            by_kind["detail"].append((number, _whole(lines, number)))
     for kind in ("error", "detail", "test"):
         yield from by_kind[kind]
-    left = [line for line in lines if line.strip() and not _FRAME.match(line)]
-    yield from (line for line in reversed(left) if _SPEAKS_OF_ERRORS.search(line, 0, LOOKED_AT))
-    said = [line for line in left if not _GENERIC.match(line.strip())]
+    left = [(number, line) for number, line in enumerate(lines) if line.strip() and not _FRAME.match(line)]
+    yield from (told for told in reversed(left) if _SPEAKS_OF_ERRORS.search(told[1], 0, LOOKED_AT))
+    said = [(number, line) for number, line in left if not _GENERIC.match(line.strip())]
     if len(said) <= _FEW_LINES:
         yield from said
 
 
+def _whole(lines: Sequence[str], number: int) -> str:
+    """A line, with the next one if it ends with a colon."""
+    line = lines[number]
+    return f"{line} {lines[number + 1].strip()}" if line.endswith(":") and number + 1 < len(lines) else line
+
+
 def _lines(text: str) -> list[str]:
-    lines = without_controls(text).split("\n")
+    lines = [_LABEL.sub("", line, count=1) for line in without_controls(text).split("\n")]
     if len(lines) > 2 * _MOST_LINES:
         lines = lines[:_MOST_LINES] + lines[-_MOST_LINES:]
     return [line[:LOOKED_AT] for line in lines]
@@ -132,14 +184,19 @@ def _lines(text: str) -> list[str]:
 
 @lru_cache(maxsize=4_096)
 def _signature(line: str) -> Signature | None:
-    said = line.strip()
-    while prefix := _PREFIX.match(said):
-        said = said[prefix.end() :].lstrip()
-    said = said.removesuffix("</tool_use_error>").rstrip()
+    said = _bare(line)
     if not said or _GENERIC.match(said):
         return None
     key = " ".join(_VARIES.sub(_stands_for, said).split())
     return Signature(key, said) if _says_enough(_WORD.findall(_PLACEHOLDER.sub(" ", key))) else None
+
+
+def _bare(line: str) -> str:
+    """A line without what programs and agents write before and after an error."""
+    said = line.strip()
+    while prefix := _PREFIX.match(said):
+        said = said[prefix.end() :].lstrip()
+    return said.removesuffix("</tool_use_error>").rstrip()
 
 
 def _says_enough(words: Iterable[str]) -> bool:

@@ -1,0 +1,61 @@
+"""What came of the best session of a ranked search: often that is the answer already."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+
+from agtrace_indexer.index.questions import events, turns
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import with_texts
+from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.answers import BestSession
+
+from agtrace.sessions.landmarks import telling_landmarks
+from agtrace.sessions.query import last_event_of
+from agtrace.sessions.said import Line, last_message, open_call, opened, said
+
+_LANDMARKS, _LAST = 4, 320
+"""The most landmarks, and the characters of the last message."""
+
+_TURNS = 3
+"""The turn of the best hit, and the next ones."""
+
+_LINES, _LINE = 5, 150
+"""So many of their requests and answers are shown, with so many characters."""
+
+
+def with_course(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
+    """Return a session with its landmarks, how it went on after the best hit, and how it ended."""
+    last_event, known = last_event_of(connection, row), {hit[0] for hit in shown.hits}
+    last, left_open = last_message(connection, row, last_event, _LAST), open_call(connection, row, last_event)
+    landmarks = telling_landmarks(connection, row.id, last_event).items[-_LANDMARKS:]
+    course = _course(connection, row, shown.hits[0][0], last_event, {*known, last[0] if last else -1})
+    told = {
+        "landmarks": landmarks or None,
+        "course": course or None,
+        "last_message": None if last is None or last[0] in known else last,
+        "open_call": None if left_open is None or left_open[0] in known else left_open,
+    }
+    return shown.model_copy(update=told)
+
+
+def _course(
+    connection: sqlite3.Connection, row: Session, hit: int, last_event: int, known: Collection[int]
+) -> list[Line]:
+    """What was asked and answered in the turn of a hit and the next ones, and the last request, if not known yet."""
+    turn = opened(connection, row.id, hit).row.turn_index or 0
+    found = turns.page(connection, row.id, from_turn=turn, last_event=last_event, most=_TURNS)
+    endings = turns.endings(connection, row.id, found, api_errors=AGENTS[row.provider].notices.api_errors)
+    said_last = {ending.last_message for ending in endings.values()}
+    asked = {turn.request_event for turn in (*found, *_last_turn(connection, row, last_event))}
+    wanted = sorted(event for event in asked | said_last if event is not None and event not in known)
+    some = [*wanted[: _LINES - 1], *wanted[_LINES - 1 :][-1:]]
+    texts = with_texts(connection, events.several(connection, row.id, some))
+    return [(event.event_index, *said(connection, row.provider, event, (), _LINE)) for event in texts]
+
+
+def _last_turn(connection: sqlite3.Connection, row: Session, last_event: int) -> list[turns.Turn]:
+    last = turns.last(connection, row.id)
+    found = [] if last is None else turns.several(connection, row.id, [last])
+    return [turn for turn in found if turn.first_event <= last_event]
