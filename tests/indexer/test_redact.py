@@ -20,7 +20,7 @@ from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.checks import is_example, is_none
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.rules import Form, forms
-from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
+from agtrace_indexer.redact.scanner import WINDOW, Look, Scanner, ScannerError
 from agtrace_schema.events import ToolCall
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -635,6 +635,10 @@ ADVERSARIES += [
     "password = a1 -> ",
     "\u200b",
     "é",
+    "><cookie=>",
+    "=>dsn",
+    "salt=>",
+    "%3Dconnection_stringghp_Authorization",
 ]
 
 
@@ -698,3 +702,13 @@ def test_almost_nothing_is_masked_in_published_logs() -> None:
 def test_a_column_of_secrets_is_masked_in_every_row(table: str) -> None:
     """As sqlite3, CSV with an empty first cell, TSV with an empty last one, Markdown and quoted CSV have it."""
     assert redact(table.format("hunter2Xk9!qzP", "Zk8#kfjW3pq")) == table.format(*["[redacted: password]"] * 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["Cookie: a=", "password=", "-----BEGIN RSA PRIVATE KEY-----\n", "Authorization: Bearer "]
+)
+def test_a_value_longer_than_what_it_is_judged_by_is_masked_to_its_end(name: str) -> None:
+    value = "".join(f"k{number * 7919 % 100_003}Qz" for number in range(4_000))
+    assert len(value) > 4 * WINDOW
+    masked = redact(f"before {name}{value} behind")
+    assert value[-200:] not in masked and value[:200] not in masked and len(masked) < 200

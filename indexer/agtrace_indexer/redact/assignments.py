@@ -15,7 +15,7 @@ from typing import NamedTuple
 from agtrace_indexer.redact.checks import Value, fails, is_example, is_passphrase, is_secret
 from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength
-from agtrace_indexer.redact.scanner import Look, compiled
+from agtrace_indexer.redact.scanner import WINDOW, Look, compiled
 from agtrace_indexer.redact.tables_in_text import in_table
 
 _PASSWORDS = ("passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd")
@@ -345,7 +345,7 @@ def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple
     if not level or _is_part(text, first - len(before), end):
         return
     for carrier in _carriers(text[end : end + 60]):
-        found = compiled(carrier.pattern).match(text, end) if _fits(carrier, whole) else None
+        found = compiled(carrier.pattern).match(text, end, end + WINDOW) if _fits(carrier, whole) else None
         where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
         if where:
             yield where[0], _whole(text, *where), level.name.lower()

@@ -25,7 +25,7 @@ from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, forms, kinds, own_look
-from agtrace_indexer.redact.scanner import Hit, Look, Scanner, compiled, in_characters
+from agtrace_indexer.redact.scanner import WINDOW, Hit, Look, Scanner, compiled, in_characters
 
 BASE64 = "base64-secret"
 """The kind in the mask of a run of base64, whatever was found in it."""
@@ -149,9 +149,7 @@ def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str = "") 
         length = len(begins.replace("\\", ""))
 
         def find_literal(text: str, at: int) -> Iterator[Span]:
-            found = compiled(pattern).match(text, at - length)
-            if found is not None:
-                yield from _secret(kind, unless, found)
+            yield from _secret_near(compiled(pattern), kind, unless, text, at - length)
 
         return find_literal
 
@@ -163,11 +161,14 @@ def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str = "") 
     def find(text: str, at: int) -> Iterator[Span]:
         for begin in deque(compiled(begins, flags).finditer(text, max(0, at - reach), at), _MOST_BEGINS):
             close = open_ended or begin.end() == at
-            found = compiled(pattern).match(text, begin.start()) if close else None
-            if found is not None:
-                yield from _secret(kind, unless, found)
+            if close:
+                yield from _secret_near(compiled(pattern), kind, unless, text, begin.start())
 
     return find
+
+
+_CHECKED = 500
+"""The characters by which a value is judged: whoever wants to hold up the search repeats a name in its own value."""
 
 
 def _reach(look: str) -> int:
@@ -176,12 +177,23 @@ def _reach(look: str) -> int:
     return len(look) + repeats + (_BEFORE if _OPEN.search(look) else 0)
 
 
+def _secret_near(pattern: re.Pattern[str], kind: str, unless: str, text: str, at: int) -> Iterator[Span]:
+    """Yield the position of a secret that matches here: looked for within a window, and whole if it fills that."""
+    found = pattern.match(text, at, at + WINDOW)
+    if found is None:
+        return
+    spans = list(_secret(kind, unless, found))
+    if spans and found.end() == at + WINDOW:
+        spans = list(_secret(kind, unless, pattern.match(text, at) or found))
+    yield from spans
+
+
 def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
     """Yield the position of the secret in a match, unless it isn't one."""
     start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
     if "name" in found.re.groupindex and not strength(found["name"]):
         return
-    if start == end or is_none(unless, found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
+    if start == end or is_none(unless, found.string[start : min(end, start + _CHECKED) + 1].rstrip("\"'`\\,; \t\r\n")):
         return
     yield start, disguises.end_of(found.string, start, end), kind
 
@@ -259,7 +271,7 @@ class Redactor:
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
         covered = 0
         for start, find in _places(text, found.hits):
-            if start < covered and find is assignments.find:  # names within a value don't count
+            if start < covered and (find is assignments.find or covered - start > WINDOW):  # within a value
                 continue
             for span in find(text, start):
                 covered = max(covered, span[1])

@@ -168,6 +168,11 @@ def in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
     return counted
 
 
+WINDOW = 4096
+"""The characters in which a closer look finds out whether a value is a secret. A text in which one rule finds something
+at every few characters would otherwise cost its length squared."""
+
+
 @cache
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Compile a pattern for a closer look when it is first needed, as most never are."""
