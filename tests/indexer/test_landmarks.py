@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -535,3 +536,12 @@ def test_landmarks_go_with_a_forgotten_session_and_outlive_its_log_through_a_rep
     assert rows(database) == before != []
     forget_here(database, SESSION)
     assert rows(database) == []
+
+
+def test_a_command_of_thousands_of_checks_is_looked_at_in_bounded_time() -> None:
+    """The first hundred count: what each came to is looked for in the whole output."""
+    start = time.process_time()
+    found = attempts("npm test 1 failed\n" * 3_000)
+    told = list(landmarks(found, "--- FAIL: TestA (0.0s)\n" * 3_000, Outcome.FAILED))
+    assert len(found) == 100 and len(told) <= 100
+    assert time.process_time() - start < 20  # two or three are usual

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
@@ -13,6 +14,9 @@ from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.landmarks import forges, git, programs
 from agtrace_indexer.landmarks.wrappers import unwrapped
+
+_MOST = 100
+"""The attempts of a command that are looked for in its output: nobody runs so many checks in one command."""
 
 _LONGEST = 60_000
 """The most characters of a command that is looked into: a description of a pull request is long."""
@@ -77,7 +81,8 @@ def _attempts(command: str) -> tuple[Attempt, ...]:
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
     found = parts(plain, _LONGEST)
-    meant = {number: told for number, part in enumerate(found) if (told := _told(part)) is not None}
+    told = ((number, _told(part)) for number, part in enumerate(found))
+    meant = dict(islice(((number, one) for number, one in told if one is not None), _MOST))
     shell = _Shell("pipefail" in plain, _LEFT_BEHIND.search(plain) is not None)
     return tuple(Attempt(*told, _place(number, found, meant, shell)) for number, told in meant.items())
 
