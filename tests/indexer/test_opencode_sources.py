@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.providers.opencode import database as source
 from agtrace_indexer.reader import reader
+from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import Summary, index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -585,6 +587,19 @@ def test_a_file_that_is_no_database_is_reported(data: bytes, home: Path) -> None
     home.mkdir(parents=True)
     (home / "opencode.db").write_bytes(data)
     assert statuses(read(home))["opencode.db"][0] == "unreadable"
+
+
+def test_a_database_that_can_not_be_read_is_no_work_until_it_can(home: Path) -> None:
+    """A run that has nothing to write takes no lock, and loads nothing of what writing needs."""
+    with at_work(home) as connection:
+        connection.execute("ALTER TABLE part RENAME TO piece")
+    index_file = read(home)
+    assert statuses(index_file)["opencode.db"][0] == "unreadable"
+    with closing(Catalog(index_file)) as catalog:
+        assert make_plan(catalog, [str(home)]).empty
+    with closing(sqlite3.connect(home / "opencode.db")) as connection:
+        connection.execute("ALTER TABLE piece RENAME TO part")
+    assert statuses(read(home))["opencode.db"][0] != "unreadable"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b'{"id":"../../x","role":"assistant"}'])

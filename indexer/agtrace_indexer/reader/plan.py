@@ -93,7 +93,7 @@ def _plan_of_all(catalog: Catalog, roots: list[str], rebuild: bool, again: froze
         if file.path in instead:
             file = file._replace(oddity=REPEATS.format(instead[file.path]), status="duplicate")
         same = before is not None and not before.gone and before.status not in again and _unchanged(file, before)
-        if same and not rebuild:
+        if same and not rebuild and not (file.status == "unreadable" and _for_another_reason(catalog, file)):
             continue
         (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
     present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]
@@ -116,7 +116,14 @@ def _was_file(root: str, known: dict[str, Known]) -> bool:
 def _unchanged(file: Found, before: Known) -> bool:
     if before.status == "forgotten":
         return before.stamp == file.stamp
-    return before.stamp == file.stamp and (file.oddity is None) == (before.status not in _SET_ASIDE)
+    set_aside = before.status in _SET_ASIDE or (file.oddity is not None and before.status == file.status)
+    return before.stamp == file.stamp and (file.oddity is not None) == set_aside
+
+
+def _for_another_reason(catalog: Catalog, file: Found) -> bool:
+    """Whether a file that can't be read couldn't be for another reason before."""
+    before = catalog.file(file.path)
+    return before is not None and before.reason != file.oddity
 
 
 def _below(path: str, roots: list[str]) -> bool:
