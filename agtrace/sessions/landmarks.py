@@ -21,7 +21,6 @@ from agtrace_schema.landmarks import LandmarkKind, Verdict
 
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
-from agtrace.text.signatures import telling_failure
 
 _NAME, _DETAIL, _FAILURE = 60, 80, 140
 _REQUESTS = 5
@@ -79,6 +78,8 @@ def _with_outputs(connection: sqlite3.Connection, session_row: int, items: list[
 
 def _with_output(item: LandmarkItem, output: str) -> LandmarkItem:
     if _failed(item):
+        from agtrace.text.signatures import telling_failure  # takes 10 ms, which lists of sessions don't need
+
         return item if item.detail else item.model_copy(update={"detail": one_line(telling_failure(output), _FAILURE)})
     extent = _extent(output, item.name)
     return item.model_copy(update={"detail": f"{item.detail or ''} ({extent})".strip()}) if extent else item

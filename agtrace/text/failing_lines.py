@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -35,11 +36,19 @@ class Rule(NamedTuple):
 
     words: tuple[str, ...]
     kind: Kind
-    pattern: re.Pattern[str]
+    expression: str
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern, compiled when a line first has one of the words: most programs are never run."""
+        return _compiled(self.expression)
+
+
+_compiled = cache(re.compile)
 
 
 def _rule(words: str, kind: Kind, pattern: str) -> Rule:
-    return Rule(tuple(words.split("|")), kind, re.compile(pattern))
+    return Rule(tuple(words.split("|")), kind, pattern)
 
 
 _TIME = r"(?: \(?\[?[\d.]+ ?m?s\]?\)?)"

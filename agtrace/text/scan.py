@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 
 from pydantic_core import SchemaValidator, core_schema
 
@@ -14,9 +15,12 @@ ONE_BY_ONE = 8
 
 
 def tester(pattern: str) -> Callable[[str], bool]:
-    """Return a test whether a text has a match; it also holds for a text that Rust can't read (lone surrogates)."""
-    matches = _validator(pattern)
-    return lambda text: matches(text) or not readable(text)
+    """Return a test whether a text has a match; it also holds for a text that Rust can't read (lone surrogates).
+
+    The pattern is compiled by the first test.
+    """
+    matches = cache(partial(_validator, pattern))
+    return lambda text: matches()(text) or not readable(text)
 
 
 def _validator(pattern: str) -> Callable[[str], bool]:

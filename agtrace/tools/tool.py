@@ -6,11 +6,10 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.analysis import Analysis
 from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.status import Health
 
@@ -24,6 +23,9 @@ from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.times import moment
 from agtrace.tools.arguments import Arguments
+
+if TYPE_CHECKING:
+    from agtrace_schema.analysis import Analysis
 
 EVENT_AROUND = 1_800
 """The most bytes that an opened event takes in addition to its text."""
