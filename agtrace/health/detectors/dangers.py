@@ -33,7 +33,10 @@ def _danger(does: str, severity: Severity, command: str, asked: str) -> _Danger:
     return _Danger(does, severity, re.compile(command), re.compile(asked))
 
 
-_ELSEWHERE = r"(?:/(?!tmp/|var/folders/|private/tmp/|dev/shm/)|~(?:/?$|/[^/ ]+/?$)|\$HOME/?$|\.\.?/?$|\*$)"
+_CACHES = r"\.cache|\.npm|\.gradle|\.m2|\.cargo|go/pkg|Library/Caches|Library/Developer|\.Trash|\.local/share/Trash"
+_HOME = rf"(?:~|\$HOME|\$\{{HOME\}})(?!/(?:{_CACHES})(?:[/ ]|$))(?:[/ ]|$)"
+_ELSEWHERE = rf"(?:/(?!tmp/|var/folders/|private/tmp/|dev/shm/)|{_HOME}|\.\.?/?$|\*$)"
+"""What a project doesn't own; folders of caches and of temporary files are made anew."""
 _FORCED = r"(?:-f|--force)(?: |$)"
 _DANGERS = (
     _danger(
@@ -118,5 +121,12 @@ def _dangers(call: Call, asked: Sequence[str], project: str | None) -> Iterator[
 
 def _outside(word: str, project: str | None) -> str:
     """Return a word of a command; a path within the project as one relative to it."""
-    within = project is not None and word.startswith(f"{project}/")
-    return word.removeprefix(f"{project}/") if within else word
+    if project is None:
+        return word
+    for folder in (project, _OF_A_USER.sub("~", project), _OF_A_USER.sub("$HOME", project)):
+        if word.startswith(f"{folder}/"):
+            return word.removeprefix(f"{folder}/")
+    return word
+
+
+_OF_A_USER = re.compile(r"^(?:/Users/[^/]+|/home/[^/]+|/root)(?=/)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agtrace.health.detectors import (
+    commits,
     context,
     context_errors,
     corrections,
@@ -20,6 +21,7 @@ from agtrace.health.finding import Detector
 DETECTORS: tuple[Detector, ...] = (
     corrections.find_corrections,
     dangers.find_dangerous_commands,
+    commits.find_unchecked_commit,
     failures.find_api_errors,
     failures.find_ended_on_failure,
     loops.find_same_action_same_error,
