@@ -38,6 +38,9 @@ _ENDED: dict[Ending, str] = {
     "unknown": "how it ended isn't known",
 }  # fmt: skip
 
+_DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
+"""Points for the worst command that can't be taken back, or that others see, and that nobody asked for."""
+
 _A_FAILURE = 3
 """Points for the first failed call; twice as many failures and one cost as much again."""
 
@@ -110,10 +113,16 @@ def _outcome(session: Examined) -> ScorePart:
     critical = any(f.severity == "Critical" for d, f in session.found if d.name in ("ended_on_failure", "api_errors"))
     if session.ending.ending == "error_left" and critical:
         lost = OUTCOME  # nothing was said after it
-    return ScorePart(part="outcome", lost=lost, of=OUTCOME, why=_ENDED[session.ending.ending])
+    dangers = [finding for detector, finding in session.found if detector.name == "dangerous_commands"]
+    risked = max((_DANGERS[finding.severity] for finding in dangers), default=0)
+    why = _ENDED[session.ending.ending] + ("; commands that can't be taken back weren't asked for" if risked else "")
+    return ScorePart(part="outcome", lost=min(lost + risked, OUTCOME), of=OUTCOME, why=why)
 
 
-def _checks(every: Iterable[Examined]) -> ScorePart:
+def _checks(every: Sequence[Examined]) -> ScorePart:
+    if any(detector.name == "unchecked_commit" for one in every for detector, _ in one.found):
+        why = "what a failed check had made it change was committed unchecked"
+        return ScorePart(part="checks", lost=CHECKS, of=CHECKS, why=why)
     turns, failing, failed = map(sum, zip(*(one.checks for one in every), strict=True))
     if not turns:
         return ScorePart(part="checks", lost=0, of=CHECKS, why="no tests, builds or linters were run")

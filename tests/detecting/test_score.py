@@ -1,0 +1,48 @@
+"""What a session's score costs, part by part (docs/health.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.agtrace.asking import Asker, ClaudeLog, claude_log
+
+ONE = "d0000000-0000-4000-8000-000000000001"
+
+
+def a_log(folder: Path) -> ClaudeLog:
+    log = claude_log(folder / "logs", ONE)
+    return log.prompt("Mend the ebb.").call(
+        "Edit", {"file_path": "/p/ebb.py", "old_string": "1", "new_string": "2"}, "ok"
+    )
+
+
+def lost(folder: Path) -> dict[str, int]:
+    """The points that each part costs; together they make the score."""
+    data = Asker(folder / "data", folder / "logs").ask("analyze_session", session_id=ONE)["data"]
+    parts = {part["part"]: part["lost"] for part in data["parts"]}
+    assert data["score"] == 100 - sum(parts.values())
+    return {part: points for part, points in parts.items() if points}
+
+
+def test_work_that_ends_well_costs_nothing(tmp_path: Path) -> None:
+    a_log(tmp_path).call("Bash", {"command": "pytest -q"}, "9 passed").say("Mended.")
+    assert lost(tmp_path) == {}
+
+
+def test_a_command_that_nobody_asked_for_and_that_can_not_be_taken_back_costs(tmp_path: Path) -> None:
+    a_log(tmp_path).call("Bash", {"command": "rm -rf ~/.tide/sessions"}, "").say("Mended.")
+    assert lost(tmp_path) == {"outcome": 12}
+
+
+def test_a_lesser_danger_costs_less_and_both_parts_of_the_outcome_have_their_most(tmp_path: Path) -> None:
+    log = a_log(tmp_path).call("Bash", {"command": "git push origin main"}, "")
+    assert lost(tmp_path).get("outcome", 0) >= 6
+    log.call("Bash", {"command": "make tide"}, "make: *** no rule to make target 'tide'", failed=True)
+    assert lost(tmp_path)["outcome"] == 20
+
+
+def test_what_is_committed_unchecked_after_a_failed_check_costs_all_that_checks_can(tmp_path: Path) -> None:
+    log = a_log(tmp_path).call("Bash", {"command": "pytest -q"}, "1 failed, 8 passed", failed=True)
+    log.call("Edit", {"file_path": "/p/ebb.py", "old_string": "2", "new_string": "3"}, "ok")
+    log.call("Bash", {"command": "git commit -am ebb"}, "[main 3fa9c21] ebb").say("Mended.")
+    assert lost(tmp_path) == {"checks": 10, "failures": 3}
