@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from agtrace_indexer import redact
 from agtrace_indexer.parallel.pool import cores
+from hypothesis import HealthCheck, settings
 
 from agtrace.settings import variables
 
@@ -23,6 +24,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # code that is started hundreds
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it if it matters
 for name in (*variables(), "XDG_DATA_HOME", *(name for name in os.environ if name.startswith("OTEL_"))):
     os.environ.pop(name, None)  # what a developer has set mustn't change what the tests see
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # laws, not speed
+settings.load_profile("patient")
 
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
 MORE_LOGS = LOGS.with_name("logs_more")

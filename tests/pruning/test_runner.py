@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -178,9 +179,14 @@ class Machine:
         """Check that no process, port or file is left; what was killed may take a moment to be gone."""
         until(lambda: not processes(self.folder), lambda: f"left: {[one.command for one in processes(self.folder)]}")
         for port in {record["port"] for record in log if record.get("port")}:
-            with socket.socket() as client:
-                assert client.connect_ex(("127.0.0.1", port)) != 0
+            until(partial(_is_free, port), lambda: "a port is still listened on")
         until(lambda: not [*self.folder.glob("data/run-*")], lambda: "a file is left")
+
+
+def _is_free(port: int) -> bool:
+    """Whether nobody listens; a test of another worker may, for a moment, on what has become free."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) != 0
 
 
 class Process(NamedTuple):
