@@ -78,6 +78,8 @@ def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         yield from _secret(strengths[0], header[1], text)
     if len(header) < 2 or not any(strengths) or (sign in ",;" and not _HEADER.fullmatch(text, start, end)):
         return
+    if sign == "\t" and len(header) == 2 and header[0].text.isdecimal():  # a numbered line of a file
+        return
     ruled = sign != "|" or _RULE.fullmatch(text, end + 1, _line_end(text, end + 1))
     if not ruled and not _LIST_HEADER.fullmatch(text, start, end):
         return
