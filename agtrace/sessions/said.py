@@ -93,9 +93,10 @@ def open_call(connection: sqlite3.Connection, session: Session, last_event: int)
     if index is None or index < (events.last_of_type(connection, session.id, EventType.TOOL_RESULT, last_event) or 0):
         return None
     call = opened(connection, session.id, index)
-    said_later = max(events.last_of_type(connection, session.id, kind, last_event) or 0 for kind in _SPEAKING) > index
-    ended = call.row.link is not None or call.outcome not in (None, Outcome.UNKNOWN, Outcome.RUNNING)
-    return None if ended or said_later else (index, *said(connection, session.provider, call, (), _WHY))
+    if call.row.link is not None or call.outcome not in (None, Outcome.UNKNOWN, Outcome.RUNNING):
+        return None
+    later = max(events.last_of_type(connection, session.id, kind, last_event) or 0 for kind in _SPEAKING)
+    return None if later > index else (index, *said(connection, session.provider, call, (), _WHY))
 
 
 def beginnings(connection: sqlite3.Connection, session: Session, indexes: Iterable[int], most: int) -> dict[int, str]:
