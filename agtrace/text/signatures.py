@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
+from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.failing_lines import read
 from agtrace.text.lines import without_controls
 
@@ -14,7 +16,13 @@ LOOKED_AT = 400
 """The most characters of a line that are examined."""
 
 _MOST_LINES = 60
-"""The most lines of the beginning, and of the end, of a text that are examined."""
+"""The most lines of the beginning, and of the end, of a text that are examined whatever they say."""
+
+_MOST_BETWEEN, _WITH = 20, 3
+"""Of the lines in between, so many that report failures, each with what follows it."""
+
+_LONGEST_PART = 100_000
+"""The most characters of the beginning, and of the end, of a text that are examined."""
 
 _FEW_LINES = 3
 """A text with more lines than this, none of which mentions an error, has no signature."""
@@ -176,9 +184,15 @@ def _whole(lines: Sequence[str], number: int) -> str:
 
 
 def _lines(text: str) -> list[str]:
+    """The lines that are examined: those at the beginning and at the end, and in between those that report failures."""
+    if len(text) > 2 * _LONGEST_PART:
+        text = f"{text[:_LONGEST_PART]}\n{text[-_LONGEST_PART:]}"
     lines = [_LABEL.sub("", line, count=1) for line in without_controls(text).split("\n")]
     if len(lines) > 2 * _MOST_LINES:
-        lines = lines[:_MOST_LINES] + lines[-_MOST_LINES:]
+        between = lines[_MOST_LINES:-_MOST_LINES]
+        told = islice(failures_in(between), _MOST_BETWEEN)
+        kept = sorted({near for at, _ in told for near in range(at, at + _WITH) if near < len(between)})
+        lines = [*lines[:_MOST_LINES], *(between[at] for at in kept), *lines[-_MOST_LINES:]]
     return [line[:LOOKED_AT] for line in lines]
 
 

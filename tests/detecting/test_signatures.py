@@ -143,3 +143,23 @@ def test_what_is_quoted_is_the_line_that_says_why(text: str, quoted: str) -> Non
 def test_a_failure_is_quoted_with_the_innermost_test_that_failed() -> None:
     text = "--- FAIL: TestWait (0.00s)\n    --- FAIL: TestWait/late (0.00s)\n        wait_test.go:34: got nil, want one"
     assert telling_failure(text) == "TestWait/late: wait_test.go:34: got nil, want one"
+
+
+def test_a_failure_amid_a_long_output_is_quoted() -> None:
+    passed = [f"ok  \tx.io/gauge{number}\t0.1s" for number in range(400)]
+    failed = [
+        "--- FAIL: TestLock (0.00s)",
+        "    lock_test.go:4: got one lamp, want two",
+        "FAIL",
+        "FAIL\tx.io/lock\t0.1s",
+    ]
+    assert telling_failure("\n".join([*passed, *failed, *passed])) == (
+        "TestLock: lock_test.go:4: got one lamp, want two"
+    )
+
+
+def test_of_a_text_of_megabytes_the_beginning_and_the_end_are_examined() -> None:
+    text = "x" * 3_000_000 + "\nerror: the gauge is broken for good\n"
+    start = time.process_time()
+    assert telling_text(text) == "error: the gauge is broken for good"
+    assert time.process_time() - start < 5  # a few thousandths are usual
