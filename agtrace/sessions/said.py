@@ -89,6 +89,8 @@ def last_message(
 
 def open_call(connection: sqlite3.Connection, session: Session, last_event: int) -> Line | None:
     """Return the call on which a log ends, up to an event: nothing says what came of it. None if it ends otherwise."""
+    if not AGENTS[session.provider].logs_results:
+        return None
     index = events.last_of_type(connection, session.id, EventType.TOOL_CALL, last_event)
     if index is None or index < (events.last_of_type(connection, session.id, EventType.TOOL_RESULT, last_event) or 0):
         return None
