@@ -26,7 +26,7 @@ from agtrace.times import iso
 _RIVAL = 0.6
 """Sessions with at least this share of the best score are shown with their hits."""
 
-_HITS = {1: (5,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
+_HITS = {1: (4,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
 """By the number of such sessions, how many hits each of them shows."""
 
 _ALIKE = 0.6
