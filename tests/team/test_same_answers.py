@@ -237,7 +237,8 @@ def _is_comparable(answer: dict[str, Any]) -> bool:
 
 
 def _is_exact(answer: dict[str, Any]) -> bool:
-    return bool(answer.get("pagination", {}).get("total_exact", True))
+    words = answer.get("data", {}).get("words", ())
+    return bool(answer.get("pagination", {}).get("total_exact", True)) and all(word["exact"] for word in words)
 
 
 def _uncounted(answer: dict[str, Any]) -> dict[str, Any]:
@@ -249,4 +250,6 @@ def _uncounted(answer: dict[str, Any]) -> dict[str, Any]:
         counts = ("matches", "matches_exact")
         shown = [{name: value for name, value in one.items() if name not in counts} for one in data["sessions"]]
         data = {**data, "sessions": shown}
+    if "words" in data:
+        data = {**data, "words": [word["word"] for word in data["words"]]}
     return {**rest, "data": data, "pagination": pages}
