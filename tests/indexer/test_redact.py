@@ -20,7 +20,7 @@ from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.checks import is_example, is_none
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.rules import Form, forms
-from agtrace_indexer.redact.scanner import WINDOW, Look, Scanner, ScannerError
+from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 from agtrace_schema.events import ToolCall
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -709,6 +709,22 @@ def test_a_column_of_secrets_is_masked_in_every_row(table: str) -> None:
 )
 def test_a_value_longer_than_what_it_is_judged_by_is_masked_to_its_end(name: str) -> None:
     value = "".join(f"k{number * 7919 % 100_003}Qz" for number in range(4_000))
-    assert len(value) > 4 * WINDOW
     masked = redact(f"before {name}{value} behind")
     assert value[-200:] not in masked and value[:200] not in masked and len(masked) < 200
+    crowded = redact(f"{name}k3Vz8QpL5w\n" * 1_000 + f"before {name}{value} behind")
+    assert value[-200:] not in crowded and value[:200] not in crowded
+
+
+@pytest.mark.parametrize("length", [300, 3_000, 30_000])
+def test_a_token_that_is_told_by_its_end_is_masked_however_long_it_is(length: int) -> None:
+    claims = base64.urlsafe_b64encode(("{" + '"sub":"4f9a17c2","roles":["admin"],' * (length // 34) + "}").encode())
+    header, signature = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "q8Zt3vLw0XkR7yPd2NcB5mHs9uJf4aGe1TiOo6KxVbY"
+    token = f"{header}.{claims.decode().rstrip('=')}.{signature}"
+    assert redact(f"got {token} back") == "got [redacted: jwt] back"
+
+
+def test_rows_of_weak_passwords_dont_end_the_masking_of_the_rows_below() -> None:
+    weak = [f"user{number},mypassword{number}\n" for number in range(8)]
+    strong = [f"other{number},Xk{number}v9Qz3LpW\n" for number in range(8)]
+    masked = redact("user,password\n" + "".join(weak + strong))
+    assert "v9Qz3LpW" not in masked and "mypassword" not in masked

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from agtrace_indexer.redact.checks import Value, fails, is_example, is_passphrase, is_secret
 from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength
-from agtrace_indexer.redact.scanner import WINDOW, Look, compiled
+from agtrace_indexer.redact.scanner import Look, Looking, compiled
 from agtrace_indexer.redact.tables_in_text import in_table
 
 _PASSWORDS = ("passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd")
@@ -333,7 +333,7 @@ _AT_BEHIND_BLANKS = {sign: (*carriers, *_BEHIND_BLANKS) for sign, carriers in _A
 _BLANKS = frozenset(" \t\r\n\\><=")
 
 
-def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple[int, int, str]]:
+def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple[int, int, str]]:
     """Yield the position of the value of a name that has a word beginning here, and its kind according to the name."""
     name = pattern.match(text, at)
     if name is None:
@@ -345,12 +345,12 @@ def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple
     if not level or _is_part(text, first - len(before), end):
         return
     for carrier in _carriers(text[end : end + 60]):
-        found = compiled(carrier.pattern).match(text, end, end + WINDOW) if _fits(carrier, whole) else None
+        found = compiled(carrier.pattern).match(text, end, end + looking.reach) if _fits(carrier, whole) else None
         where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
         if where:
             yield where[0], _whole(text, *where), level.name.lower()
     if _CELL_ENDS.match(text, end):
-        yield from in_table(text, first)
+        yield from in_table(text, first, looking.tables)
 
 
 def _whole(text: str, start: int, end: int) -> int:
@@ -367,9 +367,9 @@ def _carriers(behind: str) -> tuple[_Carrier, ...]:
     return _AT.get(sign, ())
 
 
-def find_foreign(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+def find_foreign(text: str, at: int, looking: Looking) -> Iterator[tuple[int, int, str]]:
     """Do the same for names in other languages, which may contain blanks."""
-    return find(text, at, _FOREIGN_NAME)
+    return find(text, at, looking, _FOREIGN_NAME)
 
 
 def _is_part(text: str, start: int, end: int) -> bool:

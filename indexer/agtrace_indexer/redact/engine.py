@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_right
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -25,7 +25,7 @@ from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, forms, kinds, own_look
-from agtrace_indexer.redact.scanner import WINDOW, Hit, Look, Scanner, compiled, in_characters
+from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled, in_characters
 
 BASE64 = "base64-secret"
 """The kind in the mask of a run of base64, whatever was found in it."""
@@ -43,8 +43,14 @@ _PATIENCE = 1.0
 """Seconds that a user's pattern may take for one text; a text that takes longer is masked whole."""
 
 Span: TypeAlias = tuple[int, int, str]  # start and end of a secret, and its kind
-Finder: TypeAlias = Callable[[str, int], Iterator[Span]]
+Finder: TypeAlias = Callable[[str, int, Looking], Iterator[Span]]
 """Looks closely at a text from a position in it."""
+
+_WINDOW, _CHECKED = 8192, 500
+"""How far a rule looks from one of very many places, and the characters by which it judges a value there: the whole
+rest of the text from each of them would cost the square of its length."""
+_AFFORDABLE = 10_000_000
+"""The most places of a rule times the characters of a text, up to which all of it is looked at from each."""
 
 
 class _Closer(NamedTuple):
@@ -80,7 +86,7 @@ class _BuiltIn:
         ]
         looked += [(head.look, _Closer(assignments.find, head.starts)) for head in assignments.HEADS]
         looked += [(look, _Closer(assignments.find_foreign)) for look in assignments.FOREIGN_LOOKS]
-        looked += [(look, _Closer(find)) for look, find in (*tables_in_text.LOOKS, *field_pairs.LOOKS)]
+        looked += [(look, _Closer(_whole(find))) for look, find in (*tables_in_text.LOOKS, *field_pairs.LOOKS)]
         self._closer = [closer for _, closer in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
@@ -126,18 +132,23 @@ def _built_in(kept: Path | None) -> _BuiltIn:
         return _built[0]
 
 
+def _whole(find: Callable[[str, int], Iterator[Span]]) -> Finder:
+    """Return a closer look that has bounds of its own."""
+    return lambda text, at, _: find(text, at)
+
+
 def _form_finder(form: Form, look: Look) -> Finder:
     """Return the close look for a token of which a first look sees a part."""
     if not form.leads:
         return _finder(form.kind, form.bounded, "", look)
 
-    def find(text: str, at: int) -> Iterator[Span]:
+    def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
         pattern = compiled(form.bounded)
         for found in pattern.finditer(text, max(0, at - _BEFORE), at + _LONGEST):
             if found.start() >= at:
                 return
             if found.end() >= at:
-                yield from _secret(form.kind, "", pattern.match(text, found.start()) or found)
+                yield from _secret_at(pattern, form.kind, "", text, found.start(), looking.reach)
 
     return find
 
@@ -148,8 +159,8 @@ def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str = "") 
     if begins == look.pattern and _LITERAL.fullmatch(begins):
         length = len(begins.replace("\\", ""))
 
-        def find_literal(text: str, at: int) -> Iterator[Span]:
-            yield from _secret_near(compiled(pattern), kind, unless, text, at - length)
+        def find_literal(text: str, at: int, looking: Looking) -> Iterator[Span]:
+            yield from _secret_at(compiled(pattern), kind, unless, text, at - length, looking.reach)
 
         return find_literal
 
@@ -158,17 +169,12 @@ def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str = "") 
     open_ended = not itself or _OPEN.search(begins) is not None
     reach = _reach(begins) if itself else _BEFORE
 
-    def find(text: str, at: int) -> Iterator[Span]:
+    def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
         for begin in deque(compiled(begins, flags).finditer(text, max(0, at - reach), at), _MOST_BEGINS):
-            close = open_ended or begin.end() == at
-            if close:
-                yield from _secret_near(compiled(pattern), kind, unless, text, begin.start())
+            if open_ended or begin.end() == at:
+                yield from _secret_at(compiled(pattern), kind, unless, text, begin.start(), looking.reach)
 
     return find
-
-
-_CHECKED = 500
-"""The characters by which a value is judged: whoever wants to hold up the search repeats a name in its own value."""
 
 
 def _reach(look: str) -> int:
@@ -177,23 +183,24 @@ def _reach(look: str) -> int:
     return len(look) + repeats + (_BEFORE if _OPEN.search(look) else 0)
 
 
-def _secret_near(pattern: re.Pattern[str], kind: str, unless: str, text: str, at: int) -> Iterator[Span]:
-    """Yield the position of a secret that matches here: looked for within a window, and whole if it fills that."""
-    found = pattern.match(text, at, at + WINDOW)
+def _secret_at(pattern: re.Pattern[str], kind: str, unless: str, text: str, at: int, reach: int) -> Iterator[Span]:
+    """Yield the position of a secret that matches here; what fills all that is looked at is followed to its end."""
+    found = pattern.match(text, at, at + reach)
     if found is None:
         return
-    spans = list(_secret(kind, unless, found))
-    if spans and found.end() == at + WINDOW:
-        spans = list(_secret(kind, unless, pattern.match(text, at) or found))
+    spans = list(_secret(kind, unless, found, _CHECKED if reach == _WINDOW else None))
+    if spans and found.end() == at + reach:
+        spans = list(_secret(kind, unless, pattern.match(text, at) or found, _CHECKED))
     yield from spans
 
 
-def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
-    """Yield the position of the secret in a match, unless it isn't one."""
+def _secret(kind: str, unless: str, found: Any, checked: int | None = None) -> Iterator[Span]:
+    """Yield the position of the secret in a match, unless it isn't one, judging by so many of its characters or all."""
     start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
     if "name" in found.re.groupindex and not strength(found["name"]):
         return
-    if start == end or is_none(unless, found.string[start : min(end, start + _CHECKED) + 1].rstrip("\"'`\\,; \t\r\n")):
+    judged = end if checked is None else min(end, start + checked)
+    if start == end or is_none(unless, found.string[start : judged + 1].rstrip("\"'`\\,; \t\r\n")):
         return
     yield start, disguises.end_of(found.string, start, end), kind
 
@@ -207,6 +214,16 @@ def _places(text: str, hits: Iterable[tuple[_Closer, int]]) -> list[tuple[int, F
         else:
             places.update(((start, find), None) for start in starts(text, at))
     return sorted(places, key=itemgetter(0))
+
+
+def _lookings(places: Iterable[tuple[int, Finder]], length: int) -> dict[Finder, Looking]:
+    """Return how closely each rule looks at a text of this length from its places."""
+    tables: dict[tuple[str, tuple[int, ...]], int] = {}
+    counts = Counter(find for _, find in places)
+    return {
+        find: Looking(max(length, _WINDOW + 1) if count * length <= _AFFORDABLE else _WINDOW, tables)
+        for find, count in counts.items()
+    }
 
 
 class _LookedAt(threading.local):
@@ -269,11 +286,13 @@ class Redactor:
             yield from self._by_own(self._mine[look], text)
 
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
-        covered = 0
-        for start, find in _places(text, found.hits):
-            if start < covered and (find is assignments.find or covered - start > WINDOW):  # within a value
+        covered, places = 0, _places(text, found.hits)
+        lookings = _lookings(places, len(text))
+        for start, find in places:
+            looking = lookings[find]
+            if start < covered and (find is assignments.find or covered - start > looking.reach):  # within a value
                 continue
-            for span in find(text, start):
+            for span in find(text, start, looking):
                 covered = max(covered, span[1])
                 yield span
         if layers and found.disguised:

@@ -168,9 +168,13 @@ def in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
     return counted
 
 
-WINDOW = 4096
-"""The characters in which a closer look finds out whether a value is a secret. A text in which one rule finds something
-at every few characters would otherwise cost its length squared."""
+class Looking(NamedTuple):
+    """How closely a rule looks at one text."""
+
+    reach: int
+    """The characters from a place on that it looks at: the whole text, unless it looks from very many places."""
+    tables: dict[tuple[str, tuple[int, ...]], int]
+    """Where the rows end that were gone through, by the separator of a table and the strengths of its header."""
 
 
 @cache

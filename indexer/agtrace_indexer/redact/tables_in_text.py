@@ -12,9 +12,6 @@ from agtrace_indexer.redact.scanner import Look
 
 _MOST_ROWS = 200
 _LONGEST_ROW = 2000
-_MOST_HEADERS = 3
-"""The rows of a table that could be headers themselves: each is looked at as one, so that the walk may end there."""
-
 _INSERT_LOOK = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True, from_start=True)
 
 
@@ -56,8 +53,12 @@ def _cells(text: str, start: int, end: int, sign: str) -> list[Cell]:
     return found
 
 
-def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the secrets of a table, given a position in its header row or in a row of a name and a value."""
+def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int]) -> Iterator[tuple[int, int, str]]:
+    """Yield the secrets of a table, given a position in its header row or in a row of a name and a value.
+
+    `tables` are those that were gone through, by their form, and where they end: a row of one of them that could be a
+    header, too, doesn't have the rows below gone through again.
+    """
     start, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
     if end - start > _LONGEST_ROW:
         return
@@ -83,20 +84,22 @@ def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     ruled = sign != "|" or _RULE.fullmatch(text, end + 1, _line_end(text, end + 1))
     if not ruled and not _LIST_HEADER.fullmatch(text, start, end):
         return
-    named = [(column, level) for column, level in enumerate(strengths) if level]
-    headers = 0
+    form = (sign, tuple(strengths))
+    if start < tables.get(form, 0):
+        return
+    named = [column for column, level in enumerate(strengths) if level]
     for _ in range(_MOST_ROWS):
         start, end = end + 1, _line_end(text, end + 1)
         if start >= len(text) or end - start > _LONGEST_ROW or end == start:
-            return
+            break
         if _RULE.fullmatch(text, start, end):
             continue
-        row = _columns(text, start, end, sign, [column for column, _ in named], len(header))
-        headers += row is not None and all(len(cell.text) <= 40 and strength(cell.text) for cell in row)
-        if row is None or headers > _MOST_HEADERS:
-            return
-        for (_, level), cell in zip(named, row, strict=True):
-            yield from _secret(level, cell, text)
+        row = _columns(text, start, end, sign, named, len(header))
+        if row is None:
+            break
+        for column, cell in zip(named, row, strict=True):
+            yield from _secret(strengths[column], cell, text)
+    tables[form] = start
 
 
 def _columns(text: str, start: int, end: int, sign: str, wanted: Sequence[int], columns: int) -> list[Cell] | None:
