@@ -121,7 +121,7 @@ def _outcome(session: Examined) -> ScorePart:
 
 def _checks(every: Sequence[Examined]) -> ScorePart:
     if any(detector.name == "unchecked_commit" for one in every for detector, _ in one.found):
-        why = "what a failed check had made it change was committed unchecked"
+        why = "what was changed after a failed check was committed unchecked"
         return ScorePart(part="checks", lost=CHECKS, of=CHECKS, why=why)
     turns, failing, failed = map(sum, zip(*(one.checks for one in every), strict=True))
     if not turns:

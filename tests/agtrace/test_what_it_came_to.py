@@ -63,18 +63,12 @@ def test_the_best_session_comes_with_what_it_did_and_came_to(asker: Asker) -> No
 
 def test_the_best_session_says_how_it_went_on_and_what_was_asked_last(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", ONE)
-    for turn in (
-        "Write an ebb matcher for tidal ignore lists.",
-        "Revert it, we built that.",
-        "Merge.",
-        "Tag it.",
-        "Do 0.54.",
-    ):
-        log.prompt(turn)
-        log.say(f"Done with this: {len(turn)}.")
-    (best,) = asker_of(tmp_path).ask("search_event_previews", query="ebb matcher tidal ignore")["data"]["best"][
-        "sessions"
-    ]
+    later = ["Revert it, we built that.", "Merge.", "Tag it.", "Do 0.54."]
+    for request in ["Write an ebb matcher for tidal ignore lists.", *later]:
+        log.prompt(request)
+        log.say(f"Done with this: {len(request)}.")
+    answer = asker_of(tmp_path).ask("search_event_previews", query="ebb matcher tidal ignore")
+    (best,) = answer["data"]["best"]["sessions"]
     said = [text for _, who, text in best["course"] if who == "human"]
     assert (said[0], said[-1]) == ("Revert it, we built that.", "Do 0.54.") and len(best["course"]) <= 5
 
@@ -96,11 +90,8 @@ def test_a_log_that_ends_on_a_call_says_so(tmp_path: Path) -> None:
 def test_a_refused_call_is_opened_with_all_that_the_human_said(asker: Asker) -> None:
     failures = asker.ask("get_session_details", session_id=ONE, sections=["failures"])["data"]["failures"]
     assert [failure["argument"] for failure in failures] == ["make check", "npm install gauge"]
-    refused = failures[-1]
-    assert (
-        asker.ask("get_event_details", session_id=ONE, event_index=refused["call_event"])["data"]["result"]
-        == "use pnpm"
-    )
+    opened = asker.ask("get_event_details", session_id=ONE, event_index=failures[-1]["call_event"])["data"]
+    assert opened["result"] == "use pnpm"
 
 
 def test_a_text_that_is_a_little_longer_is_shown_whole(tmp_path: Path) -> None:
@@ -115,12 +106,8 @@ def test_a_text_that_is_a_little_longer_is_shown_whole(tmp_path: Path) -> None:
 def test_a_failed_test_run_says_why_among_the_landmarks(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", ONE)
     log.prompt("Test the locks.")
-    log.call(
-        "Bash",
-        {"command": "go test ./..."},
-        "--- FAIL: TestLock (0s)\n    lock_test.go:4: got one lamp\nFAIL",
-        failed=True,
-    )
+    failing = "--- FAIL: TestLock (0s)\n    lock_test.go:4: got one lamp\nFAIL"
+    log.call("Bash", {"command": "go test ./..."}, failing, failed=True)
     log.call("Bash", {"command": "go test ./..."}, "ok  \tx.io/lock\t0.1s")
     landmarks = asker_of(tmp_path).ask("get_session_details", session_id=ONE)["data"]["landmarks"]
     assert [row[3:] for row in landmarks] == [["failed", "TestLock: lock_test.go:4: got one lamp"], ["passed"]]

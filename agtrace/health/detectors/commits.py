@@ -36,7 +36,7 @@ def find_unchecked_commit(history: History) -> Iterator[Finding]:
     failed, commit = found[0]
     yield Finding(
         severity="Warning",
-        message=f"The model committed what a failed check had made it change, and didn't run a check again: "
+        message=f"After a failed check the model changed something and committed it without a check that passed: "
         f"{quoted(command_of(failed) or '')} failed before {quoted(command_of(commit) or '')}",
         count=len(found),
         events=evidence([call.event_index for pair in found for call in pair]),

@@ -37,6 +37,8 @@ _CACHES = r"\.cache|\.npm|\.gradle|\.m2|\.cargo|go/pkg|Library/Caches|Library/De
 _HOME = rf"(?:~|\$HOME|\$\{{HOME\}})(?!/(?:{_CACHES})(?:[/ ]|$))(?:[/ ]|$)"
 _ELSEWHERE = rf"(?:/(?!tmp/|var/folders/|private/tmp/|dev/shm/)|{_HOME}|\.\.?/?$|\*$)"
 """What a project doesn't own; folders of caches and of temporary files are made anew."""
+_OF_A_USER = re.compile(r"^(?:/Users/[^/]+|/home/[^/]+|/root)(?=/)")
+"""The home directory that a path begins with."""
 _FORCED = r"(?:-f|--force)(?: |$)"
 _DANGERS = (
     _danger(
@@ -127,6 +129,3 @@ def _outside(word: str, project: str | None) -> str:
         if word.startswith(f"{folder}/"):
             return word.removeprefix(f"{folder}/")
     return word
-
-
-_OF_A_USER = re.compile(r"^(?:/Users/[^/]+|/home/[^/]+|/root)(?=/)")
