@@ -21,6 +21,9 @@ together = _thread.RLock()
 last_words = [b"\n"]
 """Bytes to write to a terminal at the end, the last item first."""
 
+_here: list[int] = []
+"""Signals that came while they were handled here: the process ends, even if others handle them from then on."""
+
 
 def end_at_interrupt() -> None:
     """Make SIGINT end the process with `INTERRUPTED`, unless it is ignored, as with `nohup`, or handled elsewhere.
@@ -41,13 +44,14 @@ def _leave(_signal: int, _frame: object) -> None:
     os._exit(INTERRUPTED)
 
 
-def _told(_signal: int, _frame: object) -> None:
-    """Do nothing: the thread handles the signal."""
+def _told(signal: int, _frame: object) -> None:
+    """Leave the signal to the thread."""
+    _here.append(signal)
 
 
 def _wait(told: int) -> None:
     while True:
-        if signal.SIGINT in os.read(told, 64) and signal.getsignal(signal.SIGINT) is _told:
+        if signal.SIGINT in os.read(told, 64) and (_here or signal.getsignal(signal.SIGINT) is _told):
             with together:
                 _end()
 

@@ -38,6 +38,15 @@ import sqlite3
 endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 sqlite3.connect(":memory:").execute(endless).fetchone()"""
 )
+HANDED_OVER = """
+import os, signal, sys, time
+from agtrace.serving.interruption import end_at_interrupt
+sys.setswitchinterval(60)  # the thread that ends the process comes too late
+end_at_interrupt()
+os.write(1, b".")
+os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, lambda *_: None)
+time.sleep(30)"""
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +102,7 @@ def test_who_ignores_ctrl_c_goes_on_doing_so() -> None:
         process.send_signal(signal.SIGINT)
         assert process.communicate("\n") == ("", None)
     assert process.returncode == 0
+
+
+def test_ctrl_c_isnt_lost_just_before_a_server_handles_it_itself() -> None:
+    assert interrupted(0, HANDED_OVER) == 130

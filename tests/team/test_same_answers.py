@@ -134,13 +134,13 @@ def test_counts_agree(both: Both, group: str) -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_searches_agree(both: Both, query: str) -> None:
-    for more in SEARCHES:
+    for more in SEARCHES[QUERIES.index(query) % 3 :: 3]:  # each has its turn with every third query
         refused = query == "\\" and "regex" in more
         both.agree("search_event_previews", {"query": query, **more}, succeeds=not refused)
 
 
 def test_what_is_said_of_single_sessions_agrees(both: Both) -> None:
-    for number, id in enumerate(both.ids[::4]):
+    for number, id in enumerate(both.ids[::7]):
         both.agree("get_session_details", {"session_id": id})
         both.agree("analyze_session", {"session_id": id})
         both.agree("get_event_details", {"session_id": id, "event_index": number % 7}, succeeds=None)
@@ -207,8 +207,8 @@ def _without_moments(value: Any) -> Any:
     return [_without_moments(one) for one in value] if isinstance(value, list) else value
 
 
-DAMAGED = 120
-ASKED = 150
+DAMAGED = 60
+ASKED = 75
 """The number of damaged logs, and of questions about them."""
 
 
