@@ -19,6 +19,7 @@ from agtrace_team.server import Server
 
 from agtrace.answers.desk import Answers
 from tests.agtrace.terminal import agtrace_here
+from tests.depth import THOROUGH, part
 from tests.fuzz.judging import write
 from tests.fuzz.mutants import mutant
 from tests.fuzz.questions import one_call
@@ -134,13 +135,13 @@ def test_counts_agree(both: Both, group: str) -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_searches_agree(both: Both, query: str) -> None:
-    for more in SEARCHES[QUERIES.index(query) % 3 :: 3]:  # each has its turn with every third query
+    for more in part(SEARCHES, QUERIES.index(query), 3):
         refused = query == "\\" and "regex" in more
         both.agree("search_event_previews", {"query": query, **more}, succeeds=not refused)
 
 
 def test_what_is_said_of_single_sessions_agrees(both: Both) -> None:
-    for number, id in enumerate(both.ids[::7]):
+    for number, id in enumerate(part(both.ids, 0, 7)):
         both.agree("get_session_details", {"session_id": id})
         both.agree("analyze_session", {"session_id": id})
         both.agree("get_event_details", {"session_id": id, "event_index": number % 7}, succeeds=None)
@@ -207,8 +208,7 @@ def _without_moments(value: Any) -> Any:
     return [_without_moments(one) for one in value] if isinstance(value, list) else value
 
 
-DAMAGED = 60
-ASKED = 75
+DAMAGED, ASKED = (120, 150) if THOROUGH else (60, 75)
 """The number of damaged logs, and of questions about them."""
 
 
