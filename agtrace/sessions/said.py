@@ -161,12 +161,14 @@ def error_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -
 
 
 def result_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
-    """Return the first and the last line of what a call that didn't fail gave, or why the human refused it."""
+    """Return what a call that didn't fail gave, its first and last line if it is long, or why the human refused it."""
     if call.outcome == Outcome.FAILED or call.row.link is None:
         return None
     output = _output(provider, opened(connection, call.row.session_row, call.row.link))
     if call.outcome == Outcome.REJECTED:
         return _part(output, (), LAST) or None
+    if len(output) <= TEXT:
+        return _part(output, (), TEXT) or None
     lines = [line for line in output.splitlines() if line.strip()]
     return " ... ".join(_part(line, (), _RESULT) for line in (*lines[:1], *lines[1:][-1:])) or None
 

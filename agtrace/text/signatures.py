@@ -77,8 +77,11 @@ _GENERIC = re.compile(
 )
 """Lines that say that something failed, but not what: they are skipped."""
 
-_LABEL = re.compile(r"\[[^\]\n]{1,80}\](?: {1,4}\| | {1,4}(?=[❌🏁]))")
-"""What a program that runs several jobs at once writes before each line of one (`act`)."""
+_LABEL = re.compile(
+    r"\[[^\]\n]{1,80}\](?: {1,4}\| | {1,4}(?=[❌🏁]))"
+    r"|^[^\t\n]{1,80}\t[^\t\n]{1,80}\t\ufeff?\d{4}-\d\d-\d\dT[\d:.]{8,18}Z "
+)
+"""What a program that runs or shows several jobs writes before each line of one (`act`, `gh run view --log`)."""
 
 _FRAME = re.compile(r"\s+at \S|\s*File \"|\s*\d+ \||\s*\| |\s*--> |\s*\^|\s*~|goroutine \d|\s+from \S+:\d+:in ")
 """Positions in code, which vary between occurrences of the same error."""

@@ -10,7 +10,11 @@ from agtrace.sessions.said import TEXT
 from tests.agtrace.asking import Asker, claude_log
 
 ONE = "c0000000-0000-4000-8000-000000000001"
-COMMITTED = "[mend-tides 3fa9c21] Mend the tide table\n Date: today\n 2 files changed, 9 insertions(+)\nand more"
+COMMITTED = (
+    "[mend-tides 3fa9c21] Mend the tide table\n Date: today\n 2 files changed, 9 insertions(+)\n{}and more".format(
+        " create mode 100644 tide\n" * 9
+    )
+)
 REFUSED = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nuse pnpm"
 
 
@@ -92,6 +96,14 @@ def test_a_refused_call_is_opened_with_all_that_the_human_said(asker: Asker) -> 
     assert [failure["argument"] for failure in failures] == ["make check", "npm install gauge"]
     opened = asker.ask("get_event_details", session_id=ONE, event_index=failures[-1]["call_event"])["data"]
     assert opened["result"] == "use pnpm"
+
+
+def test_a_short_output_is_opened_whole_with_its_call(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE)
+    log.prompt("Which names does git accept?")
+    log.call("Bash", {"command": "sh check"}, "main;id 0\nmain id 1\nmain'id 0\nmain,id 1\n")
+    opened = asker_of(tmp_path).ask("get_event_details", session_id=ONE, event_index=1)["data"]
+    assert opened["result"] == "main;id 0 main id 1 main'id 0 main,id 1"
 
 
 def test_a_text_that_is_a_little_longer_is_shown_whole(tmp_path: Path) -> None:

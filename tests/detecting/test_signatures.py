@@ -122,6 +122,11 @@ def test_long_lines_take_linear_time() -> None:
             "❌  Failure - Main Run checks [1s]",
         ),
         (
+            "test\tRun checks\t2026-07-13T14:58:41.6847348Z src/a.py:3:1 - error: Type of x is unknown\n"
+            "test\tRun checks\t2026-07-13T14:58:41.7000364Z ##[error]Process completed with exit code 1.",
+            "src/a.py:3:1 - error: Type of x is unknown",
+        ),
+        (
             "[CI/test-1]   | src/a.py:3:1 - error: Type of x is unknown\n[CI/test-1] exitcode '1': failure",
             "src/a.py:3:1 - error: Type of x is unknown",
         ),
