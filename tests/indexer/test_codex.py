@@ -847,8 +847,14 @@ def test_nothing_encrypted_and_no_history_gets_out_of_a_real_log() -> None:
     [
         "Exit code: 1\nWall time: 0.1 seconds\nOutput:\n",
         "Chunk ID: 0a1b2c\nWall time: 0.1 seconds\nProcess exited with code 1\nOriginal token count: 3\nOutput:\n",
+        "Command: sh -c 'a\nb'\nChunk ID: 0a1b2c\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n",
     ],
 )
 def test_what_is_written_before_an_output_is_known(header: str) -> None:
     known = AGENTS["codex"].output_header
     assert known is not None and known.sub("", f"{header}no such gauge", count=1) == "no such gauge"
+
+
+def test_a_text_that_only_begins_like_what_is_written_before_an_output_stays() -> None:
+    known, text = AGENTS["codex"].output_header, "Command: none of this\nis a header\n" * 300
+    assert known is not None and known.sub("", text, count=1) == text

@@ -72,7 +72,8 @@ CODEX = Agent(
     ),
     hidden_reasoning="encrypted or empty",
     output_header=re.compile(
-        r"\A(?:(?:Chunk ID: |Exit code: |Wall time: |Process exited with code |Original token count: ).*\n|Output:\n)+"
+        r"\A(?:Command: (?:.*\n){1,200}?(?=Chunk ID: ))?"
+        r"(?:(?:Chunk ID: |Exit code: |Wall time: |Process exited with code |Original token count: ).*\n|Output:\n)+"
     ),
     command="codex",
     resumes=("resume",),
