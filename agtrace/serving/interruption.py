@@ -21,8 +21,8 @@ together = _thread.RLock()
 last_words = [b"\n"]
 """Bytes to write to a terminal at the end, the last item first."""
 
-_here: list[int] = []
-"""Signals that came while they were handled here: the process ends, even if others handle them from then on."""
+_OURS = b"\xff"
+"""Written to the thread by the handler itself; no signal has this number."""
 
 
 def end_at_interrupt() -> None:
@@ -36,22 +36,23 @@ def end_at_interrupt() -> None:
     told, telling = os.pipe()
     os.set_blocking(telling, False)
     signal.set_wakeup_fd(telling, warn_on_full_buffer=False)
-    _thread.start_new_thread(_wait, (told,))
-    signal.signal(signal.SIGINT, _told)
+
+    def handle(_signal: int, _frame: object) -> None:
+        """Leave the signal to the thread, even if others handle it from now on."""
+        os.write(telling, _OURS)
+
+    _thread.start_new_thread(_wait, (told, handle))
+    signal.signal(signal.SIGINT, handle)
 
 
 def _leave(_signal: int, _frame: object) -> None:
     os._exit(INTERRUPTED)
 
 
-def _told(signal: int, _frame: object) -> None:
-    """Leave the signal to the thread."""
-    _here.append(signal)
-
-
-def _wait(told: int) -> None:
+def _wait(told: int, handle: object) -> None:
     while True:
-        if signal.SIGINT in os.read(told, 64) and (_here or signal.getsignal(signal.SIGINT) is _told):
+        said = os.read(told, 64)
+        if _OURS in said or (signal.SIGINT in said and signal.getsignal(signal.SIGINT) is handle):
             with together:
                 _end()
 
