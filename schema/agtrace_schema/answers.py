@@ -545,7 +545,7 @@ class EventPreview(Model):
     error: str | None = None
     """For a call that failed: the line of its output that tells of the failure."""
     result: str | None = None
-    """For any other call: the first and the last line of its output."""
+    """For any other call: its output, of a long one the first and the last line."""
     preview: dict[str, Any]
     """The preview, by event type: the text around the match."""
 
@@ -732,7 +732,7 @@ class EventDetails(Model):
     result_event: int | None = None
     """For a call: the event_index of its result."""
     result: str | None = None
-    """For a call: the first and the last line of its output, or the line that tells of its failure."""
+    """For a call: its output, of a long one the first and the last line, or the line that tells of its failure."""
     previous_event: int | None = None
     next_event: int | None = None
     superseded: bool | None = None

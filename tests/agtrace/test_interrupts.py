@@ -43,10 +43,9 @@ import os, signal, sys, time
 from agtrace.serving.interruption import end_at_interrupt
 sys.setswitchinterval(60)  # the thread that ends the process comes too late
 end_at_interrupt()
-os.write(1, b".")
 os.kill(os.getpid(), signal.SIGINT)
 signal.signal(signal.SIGINT, lambda *_: None)
-time.sleep(30)"""
+time.sleep(5)"""
 
 
 @pytest.fixture(scope="module")
@@ -105,4 +104,4 @@ def test_who_ignores_ctrl_c_goes_on_doing_so() -> None:
 
 
 def test_ctrl_c_isnt_lost_just_before_a_server_handles_it_itself() -> None:
-    assert interrupted(0, HANDED_OVER) == 130
+    assert subprocess.run([sys.executable, "-c", HANDED_OVER], check=False).returncode == 130

@@ -153,7 +153,8 @@ def test_what_is_said_of_single_sessions_agrees(both: Both) -> None:
             for section in get_args(Section):
                 both.agree("get_session_details", {"session_id": id, "sections": [section]})
             both.agree("get_reasoning_chain", {"session_id": id})
-            both.agree("compare_sessions", {"id1": id, "id2": both.ids[-1]})
+            other = next(one for one in both.ids if one != id)
+            both.agree("compare_sessions", {"id1": id, "id2": other})
             both.agree("read_artifact", {"ref": f"ax://session/{id}"})
 
 
