@@ -299,6 +299,24 @@ def test_a_running_session_grows_on_its_page_and_in_the_list(
         page.close()
 
 
+def test_what_begins_between_a_list_and_its_first_look_is_shown(
+    own_home: Path, compiled_rules: Path, visit: Visit
+) -> None:
+    claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001").prompt("Begin").say("Begun.")
+    with opened(own_home, compiled_rules) as site:
+        until(lambda: site.client.get("/s/11ee0000").status_code == 200)
+        page = visit(site, "/costs")
+        listening: list[Any] = []
+        page.route(f"{site.base}/live", lambda route: listening.append(route))
+        page.goto(f"{site.base}/")
+        until(lambda: page.locator(".sessions tbody tr").count() == 1 and listening)
+        claude_log(own_home / ".claude", "22ff0000-0000-4000-8000-000000000002").prompt("A second one").say("Yes.")
+        until(lambda: site.client.get("/s/22ff0000").status_code == 200)
+        listening[0].continue_()
+        page.locator(".sessions .fresh", has_text="A second one").wait_for()
+        page.close()
+
+
 # -- hostile sessions ------------------------------------------------------------------------------
 
 

@@ -59,6 +59,8 @@ class Listed(NamedTuple):
     """Where the next page begins; None if this is the last one."""
     rows_at: list[tuple[int, str]]
     """Row id and shown id of each session."""
+    state: Snapshot
+    """Of which state of the index the list tells, as an open page is told of a later one."""
 
 
 class Bar(NamedTuple):
@@ -97,7 +99,7 @@ def listed(
     rows: Any = fit_for_the_page([_row(item) for item in page.items])
     following = Behind(page.places[-1], snapshot).written if page.more else None
     rows_at = [(place.row, item.id) for place, item in zip(page.places, page.items, strict=True)]
-    return Listed(rows, page.total, page.failures, following, rows_at)
+    return Listed(rows, page.total, page.failures, following, rows_at, snapshot)
 
 
 def _row(item: SessionItem) -> dict[str, Any]:

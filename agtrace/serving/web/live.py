@@ -42,7 +42,8 @@ def of_session(desk: Answers, session_id: str) -> Callable[[], State | None]:
 
 
 def of_list(desk: Answers) -> Callable[[], State | None]:
-    """Return what looks at all sessions: the newest session and event; None while the index can't be read."""
+    """Return what looks at all sessions: the newest session and event, as `Listed.state` has them; None while the
+    index can't be read."""
     return lambda: _looked(desk, lambda context: snapshot_now(context.connection)._asdict())
 
 

@@ -53,13 +53,14 @@ function startFollowing() {
   });
 }
 
-let seenList = null;
+// The list tells of which state it is: what was written before the page began to listen is new as well.
 function listChanged(state) {
   if (!state) return;
-  const written = JSON.stringify(state);
-  const changed = seenList !== null && seenList !== written;
-  seenList = written;
-  if (changed && !byId("listed").dataset.grown) showList(location.href, { mark: true });
+  const listed = byId("listed");
+  const written = `${state.session}.${state.event}`;
+  if (listed.dataset.state === written) return;
+  listed.dataset.state = written;
+  if (!listed.dataset.grown) showList(location.href, { mark: true });
 }
 
 function startLive() {
