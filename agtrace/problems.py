@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agtrace_schema.answers import ErrorCode
+
     from agtrace.text.next_call import Hint
 
 _LONGEST_ID = 80
@@ -43,7 +45,7 @@ class NotInstalled(Exception):
 class Problem(Exception):
     """A request that can't be answered. The message says what to do next."""
 
-    code = "internal_error"
+    code: ErrorCode = "internal_error"
     retryable = False
     untrusted = False
     """Whether it quotes text from a log, such as session ids."""
@@ -198,7 +200,6 @@ class InvalidArtifactRef(Problem):
 class TelemetryUnavailable(Problem):
     """The file with the figures of requests can't be read."""
 
-    code = "telemetry_unavailable"
     retryable = True
 
     def __init__(self, path: Path) -> None:

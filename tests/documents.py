@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import click
 import yaml
@@ -197,7 +197,7 @@ The outcome of a tool execution is one of {_values(events.Outcome)}; unknown is 
 Every answer is one JSON object: `summary` (at most 100 characters), `success`, `data` (below), and where they
 apply `pagination`, `chunk`, `index`, `untrusted`, `artifact_ref`, `truncation`, `pruning`, `budget`, `hint`. Unknown
 fields are left out. An error has `success: false` and `error` instead of `data`; its codes are
-{", ".join(f"`{code}`" for code in get_args(answers.ErrorBody.model_fields["code"].annotation))}.
+{", ".join(f"`{code}`" for code in get_args(answers.ErrorCode))}.
 
 {_answer_models()}
 
@@ -247,14 +247,12 @@ def _answer_models() -> str:
 def _models(module: ModuleType) -> Iterator[str]:
     """Yield the models of a module, a table each."""
     source = inspect.getsource(module)
-    for name in re.findall(r"^class (\w+)\(Model\)", source, re.MULTILINE):
+    for name in re.findall(r"^class (\w+)\(Model\b", source, re.MULTILINE):
         model = getattr(module, name)
         yield from (f"### {name}", "", _first_line(model), "", "| field | type | |", "|---|---|---|")
         notes = _field_notes(module, name)
-        for field, info in model.model_fields.items():
-            kind = (
-                _type_name(str(info.annotation)) if not isinstance(info.annotation, type) else info.annotation.__name__
-            )
+        for field, annotation in get_type_hints(model).items():
+            kind = annotation.__name__ if isinstance(annotation, type) else _type_name(str(annotation))
             yield f"| `{field}` | {kind} | {notes.get(field, '')} |"
         yield ""
 

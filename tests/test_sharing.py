@@ -26,6 +26,7 @@ import click
 import pytest
 import zstandard
 from mcp.server.caching import CacheHint
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
@@ -98,6 +99,8 @@ def _unsafe(value: Any, seen: set[int]) -> Iterator[str]:
         inner = [getattr(value, field.name) for field in fields(value)]
     elif isinstance(value, BaseModel):
         inner = dict(value).values()
+    elif isinstance(value, Struct) and value.__struct_config__.frozen:
+        inner = [getattr(value, name) for name in value.__struct_fields__]
     elif not isinstance(value, _MAY_BE_HELD) and _PROMISE not in (type(value).__doc__ or ""):
         yield type(value).__qualname__
     for one in inner:

@@ -36,6 +36,8 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
       agtrace cost --by project --since 30d
       agtrace cost --by model --project . --no-dollars
     """
+    from agtrace_schema.model import dump
+
     found = made(Filters(**filters), by, dollars=not no_dollars)
     if found.behind:
         tell(found.behind)
@@ -45,7 +47,7 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
 
         costs(found)
 
-    leave(found.model_dump(mode="json", exclude_none=True), as_json, for_person)
+    leave(dump(found), as_json, for_person)
 
 
 def made(filters: Filters, by: CostBy, *, dollars: bool) -> Costs:

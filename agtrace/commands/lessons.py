@@ -28,6 +28,8 @@ def lessons(as_json: bool, **filters: str | None) -> None:
       agtrace lessons --project .
       agtrace lessons --since 30d
     """
+    from agtrace_schema.model import dump
+
     from agtrace.report.lessons import lessons as learned
     from agtrace.report.lessons import text
     from agtrace.shaping.output import printed
@@ -38,6 +40,6 @@ def lessons(as_json: bool, **filters: str | None) -> None:
     if lacking:
         tell(lacking)
     if as_json:
-        print_json(found.model_dump(mode="json", exclude_none=True))
+        print_json(dump(found))
     else:
         sys.stdout.write(text(found, showing))

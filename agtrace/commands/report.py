@@ -121,7 +121,11 @@ def _leave(found: Report, ways: Ways, conversations: dict[str, str]) -> None:
         else:
             tell(f"page written to {write(Path(ways.html), [page], replace=True)}")
     if ways.as_json:
-        print_json(found.model_dump(mode="json", exclude_none=True, exclude={"sessions": {"__all__": {"timeline"}}}))
+        from agtrace_schema.model import dump
+        from msgspec.structs import replace
+
+        sessions = [replace(session, timeline=None) for session in found.sessions]
+        print_json(dump(replace(found, sessions=sessions)))
     elif ways.markdown:
         from agtrace.report.markdown import markdown
 

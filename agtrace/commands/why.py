@@ -36,6 +36,8 @@ def why(place: str, as_json: bool) -> None:
       agtrace why src/store.py:40-60
       agtrace why src/store.py
     """
+    from agtrace_schema.model import dump
+
     from agtrace.report.authorship.why import why as asked
     from agtrace.report.authorship.wording import text
     from agtrace.shaping.output import printed
@@ -46,7 +48,7 @@ def why(place: str, as_json: bool) -> None:
             tell(lacking)
         found = printed(asked(connection, file, lines))
     if as_json:
-        print_json(found.model_dump(mode="json", exclude_none=True))
+        print_json(dump(found))
     else:
         sys.stdout.write(text(found))
         sys.stdout.flush()

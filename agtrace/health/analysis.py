@@ -17,6 +17,7 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import AgentHealth, Analysis, Evidence, Insight, Severity, Share, TokenShares
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
+from msgspec.structs import replace
 
 from agtrace.health.detectors.ending import ending_of
 from agtrace.health.detectors.registry import DETECTORS
@@ -156,7 +157,7 @@ def analyze(connection: sqlite3.Connection, session: Session, *, now: float, pri
     """Return the health of a session with its sub-agents: all findings, the worst first."""
     own = examine(connection, session, now=now, prices=prices)
     agents = agents_of(connection, session, now=now, prices=prices)
-    return analysis_of(own, agents).model_copy(update={"summary": _counts(connection, session)})
+    return replace(analysis_of(own, agents), summary=_counts(connection, session))
 
 
 def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
@@ -199,7 +200,7 @@ def _shares(own: Examination, agents: Sequence[Examination]) -> TokenShares:
     """Return where the tokens of a session went, and how many its sub-agents used."""
     taken = sorted(((agent.row.total_tokens or 0, agent.session_id) for agent in agents), reverse=True)
     shares = [Share(name=name, tokens=tokens) for tokens, name in taken if tokens]
-    return token_shares(own.history).model_copy(update={"agents": shares[:LARGEST] or None})
+    return replace(token_shares(own.history), agents=shares[:LARGEST] or None)
 
 
 def _said(entry: Entry | None, event_index: int) -> str:

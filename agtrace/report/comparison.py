@@ -109,8 +109,8 @@ def _measured(measure: _Measure, before: Sequence[Tally], now: Sequence[Tally], 
     yield Change(
         what=measure.what,
         unit=measure.unit,
-        before=round(then.ratio, places),
-        now=round(today.ratio, places),
+        before=float(round(then.ratio, places)),
+        now=float(round(today.ratio, places)),
         verdict=_verdict(measure, then, today) if judged else "neither",
     )
 
@@ -149,9 +149,9 @@ def _standard_error(before: _Parts, now: _Parts) -> float:
 
 def _amounts(before: Sequence[Tally], now: Sequence[Tally]) -> Iterator[Change]:
     """Yield amounts that are more or less than before, which is neither better nor worse."""
-    yield Change(what="sessions", before=len(before), now=len(now), verdict="neither")
+    yield Change(what="sessions", before=float(len(before)), now=float(len(now)), verdict="neither")
     then, today = usage_of_all(before), usage_of_all(now)
     if then.total is not None and today.total is not None:
-        yield Change(what="tokens", unit="tokens", before=then.total, now=today.total, verdict="neither")
+        yield Change(what="tokens", unit="tokens", before=float(then.total), now=float(today.total), verdict="neither")
     if then.cost is not None and today.cost is not None:
         yield Change(what="cost", unit="dollars", before=then.cost, now=today.cost, verdict="neither")

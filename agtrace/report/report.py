@@ -9,6 +9,7 @@ from typing import Any
 
 from agtrace_schema.analysis import Report, ReportedSession
 from agtrace_schema.lessons import Lesson
+from msgspec.structs import replace
 
 from agtrace.health.detectors.registry import DETECTORS
 from agtrace.report import tables
@@ -61,7 +62,7 @@ def _with_percentiles(sessions: Sequence[ReportedSession]) -> Iterator[ReportedS
             yield session
         else:
             place = 100 * bisect_left(scores, session.score) // len(scores)
-            yield session.model_copy(update={"percentile": place})
+            yield replace(session, percentile=place)
 
 
 def _lessons(connection: sqlite3.Connection, chosen: Sequence[Family], seen: Sequence[Seen]) -> list[Lesson]:

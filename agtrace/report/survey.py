@@ -80,10 +80,6 @@ def _nobody(_done: int, _total: int) -> None:
     """Tell nobody."""
 
 
-Crossing: TypeAlias = tuple[Tally, bytes, tuple[tables.Found, ...], tuple[Experience, ...]]
-"""A session as sent by a worker: models are sent as JSON, which is faster than pickling them."""
-
-
 def examine_all(
     connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], note: Note = _nobody
 ) -> list[Seen]:
@@ -115,25 +111,21 @@ def _on_all_cores(
     portions = [tuple(ids[start : start + _PORTION]) for start in range(0, len(ids), _PORTION)]
     arguments = ("agtrace.report.worker", str(path_of(connection)), str(entries))
     with Crew(portions, cores, partial(_examined_by, asked), *arguments) as workers:
-        answers: dict[Sequence[int], list[Crossing]] = {}
+        answers: dict[Sequence[int], list[Seen]] = {}
         for portion, answer in workers.answers():
             answers[portion] = answer
             note(sum(map(len, answers)), len(ids))
     if len(answers) < len(portions):
         raise OSError("a worker died")
-    return [
-        Seen(tally, ReportedSession.model_validate_json(shown), found, experiences)
-        for portion in portions
-        for tally, shown, found, experiences in answers[portion]
-    ]
+    return [seen for portion in portions for seen in answers[portion]]
 
 
-def _examined_by(asked: Asked, worker: Popen[bytes], ids: Sequence[int]) -> list[Crossing]:
+def _examined_by(asked: Asked, worker: Popen[bytes], ids: Sequence[int]) -> list[Seen]:
     assert worker.stdin is not None and worker.stdout is not None
     pickle.dump((asked, ids), worker.stdin)
     worker.stdin.flush()
     try:
-        seen: list[Crossing] = pickle.load(worker.stdout)
+        seen: list[Seen] = pickle.load(worker.stdout)
     except (EOFError, pickle.UnpicklingError) as error:
         raise OSError("the worker died") from error
     return seen

@@ -19,7 +19,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.index.opening import open_read_only
 
 from agtrace.report.selection import families
-from agtrace.report.survey import Asked, Crossing, Examiner
+from agtrace.report.survey import Asked, Examiner
 
 
 def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -> None:
@@ -31,10 +31,7 @@ def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -
             asked, ids = _next(portions)
             known = known or {family.row.id: family for family in families(connection, asked.selection)}
             seen = Examiner(connection, asked, [known[id] for id in ids if id in known], entries).all()
-            answer: list[Crossing] = [
-                (one.tally, one.shown.model_dump_json().encode(), one.found, one.experiences) for one in seen
-            ]
-            pickle.dump(answer, answers)
+            pickle.dump(seen, answers)
             answers.flush()
 
 

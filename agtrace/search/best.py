@@ -11,6 +11,7 @@ from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import BestMatches, BestSession, Worked
 from agtrace_schema.events import Outcome
+from msgspec.structs import replace
 
 from agtrace.search.course import with_course
 from agtrace.search.ranking import FAINT
@@ -70,9 +71,10 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
     users = people_of(connection, [one.session_row for one in best])
     shown = [
-        _session(
-            connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT
-        ).model_copy(update={"user": users.get(one.session_row)})
+        replace(
+            _session(connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT),
+            user=users.get(one.session_row),
+        )
         for one, hits in zip(best, (1,) * len(best) if doubted else _HITS[len(best)], strict=True)
     ]
     if not doubted:

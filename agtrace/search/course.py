@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection
+from typing import Any
 
 from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import BestSession
+from msgspec.structs import replace
 
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.query import last_event_of
@@ -31,13 +33,13 @@ def with_course(connection: sqlite3.Connection, row: Session, shown: BestSession
     last, left_open = last_message(connection, row, last_event, _LAST), open_call(connection, row, last_event)
     landmarks = telling_landmarks(connection, row.id, last_event).items[-_LANDMARKS:]
     course = _course(connection, row, shown.hits[0][0], last_event, {*known, last[0] if last else -1})
-    told = {
+    told: dict[str, Any] = {
         "landmarks": landmarks or None,
         "course": course or None,
         "last_message": None if last is None or last[0] in known else last,
         "open_call": None if left_open is None or left_open[0] in known else left_open,
     }
-    return shown.model_copy(update=told)
+    return replace(shown, **told)
 
 
 def _course(

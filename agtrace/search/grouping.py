@@ -11,6 +11,7 @@ from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import EventPreview, SessionMatches
+from msgspec.structs import replace
 
 from agtrace.search.hits import Hit
 from agtrace.search.matching import Matcher
@@ -25,7 +26,7 @@ def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) 
     """Return previews of hits, centred on the match, each with its project."""
     names = labels(connection)
     return [
-        shown.model_copy(update={"project": names.get(session.project_id or 0)})
+        replace(shown, project=names.get(session.project_id or 0))
         for session, shown in _previews(connection, hits, matcher)
     ]
 

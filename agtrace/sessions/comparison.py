@@ -14,6 +14,7 @@ from agtrace_indexer.index.questions import calls, events, sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
+from msgspec.structs import replace
 
 from agtrace.sessions.files import Access, compared_files, touched_files
 from agtrace.sessions.listing import session_head, shown_kind
@@ -51,8 +52,8 @@ class Side:
     def cut(self, most: Lengths) -> ComparedSession:
         """Return the facts, with at most this many failures quoted."""
         failures = self.facts.failures
-        shown = failures.model_copy(update={"examples": failures.examples[: most.failures]})
-        return self.facts.model_copy(update={"failures": shown})
+        shown = replace(failures, examples=failures.examples[: most.failures])
+        return replace(self.facts, failures=shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _facts(connection: sqlite3.Connection, session: Session, prices: PriceTable,
         incomplete_responses=head.stats.incomplete_responses,
         cost_usd=head.stats.cost_usd,
         cost_made=head.stats.cost_made,
-        models=[model.model_copy(update={"tokens": None}) for model in usage.by_model(_MODELS)],
+        models=[replace(model, tokens=None) for model in usage.by_model(_MODELS)],
         total_models=len(usage.models) if len(usage.models) > _MODELS else None,
         copied=head.stats.copied,
     )

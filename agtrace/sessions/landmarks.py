@@ -18,6 +18,8 @@ from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.answers import Done, LandmarkItem
 from agtrace_schema.events import Json
 from agtrace_schema.landmarks import LandmarkKind, Verdict
+from agtrace_schema.model import dump
+from msgspec.structs import replace
 
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
@@ -80,9 +82,9 @@ def _with_output(item: LandmarkItem, output: str) -> LandmarkItem:
     if _failed(item):
         from agtrace.text.signatures import telling_failure  # takes 10 ms, which lists of sessions don't need
 
-        return item if item.detail else item.model_copy(update={"detail": one_line(telling_failure(output), _FAILURE)})
+        return item if item.detail else replace(item, detail=one_line(telling_failure(output), _FAILURE))
     extent = _extent(output, item.name)
-    return item.model_copy(update={"detail": f"{item.detail or ''} ({extent})".strip()}) if extent else item
+    return replace(item, detail=f"{item.detail or ''} ({extent})".strip()) if extent else item
 
 
 def _failed(item: LandmarkItem) -> bool:
@@ -115,7 +117,7 @@ def titled_landmarks(connection: sqlite3.Connection, session_row: int, found: Se
 def _titled(item: LandmarkItem, title: str | None) -> LandmarkItem:
     if not title:
         return item
-    return item.model_copy(update={"detail": f"{item.detail or ''} {one_line(title, _DETAIL)}".strip()})
+    return replace(item, detail=f"{item.detail or ''} {one_line(title, _DETAIL)}".strip())
 
 
 def _title(tool: str, arguments: Json) -> str | None:
@@ -152,7 +154,7 @@ def telling_landmarks(connection: sqlite3.Connection, session_row: int, last_eve
 def done_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int, Done]:
     """Return what sessions, given their row ids, did; without those that did nothing of the kind."""
     found = {row: _done(deeds) for row, deeds in landmarks.deeds(connection, sessions).items()}
-    return {row: done for row, done in found.items() if done.model_dump(exclude_none=True)}
+    return {row: done for row, done in found.items() if dump(done)}
 
 
 def _done(deeds: Deeds) -> Done:

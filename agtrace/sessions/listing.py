@@ -11,6 +11,7 @@ from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
+from msgspec.structs import replace
 
 from agtrace.sessions.known_failures import failures_known, known_failures
 from agtrace.sessions.landmarks import done_by, titled_landmarks
@@ -83,7 +84,7 @@ def list_sessions(
         more["landmarks"] = titled_landmarks(connection, session.id, matching.get(session.id, ())[:_LANDMARKS]) or None
         more |= {shown_only: page.measured.get(session.id)} if shown_only else {}
         item = session_item(connection, session, used.get(session.id, Usage()), names.get(session.project_id or 0))
-        items.append(item.model_copy(update=more))
+        items.append(replace(item, **more))
     return SessionPage(items, page.places, total, failures, page.more, page.total)
 
 

@@ -16,6 +16,7 @@ from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_re
 from agtrace_indexer.index.questions.usage import Figures
 from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, StepDetail, ToolExecution, TurnSteps
 from agtrace_schema.events import EventType, Outcome
+from msgspec.structs import replace
 
 from agtrace.sessions.query import short_id
 from agtrace.sessions.quotes import Quotes, arguments_quote, beginning
@@ -167,11 +168,11 @@ def _result(result: StoredEvent, quotes: Quotes) -> ResultQuote:
 def _without_texts(shown: Quote | ToolExecution | EventQuote | StepUsage) -> Any:
     """Return a part as shown, with only its coordinates."""
     if isinstance(shown, (Quote, EventQuote)):
-        return shown.model_copy(update={"text": "..."})
+        return replace(shown, text="...")
     if isinstance(shown, StepUsage):
         return shown
-    call = shown.call and shown.call.model_copy(update={"arguments": "..."})
-    return shown.model_copy(update={"call": call, "result": shown.result and ResultQuote(content="...")})
+    call = shown.call and replace(shown.call, arguments="...")
+    return replace(shown, call=call, result=shown.result and ResultQuote(content="..."))
 
 
 def _turn(index: int | None, parts: list[Part]) -> TurnSteps:

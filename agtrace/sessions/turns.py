@@ -14,6 +14,7 @@ from agtrace_indexer.providers.provider import Notices
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import FailingTurns, TurnDetail, TurnOutcome, TurnOverview
 from agtrace_schema.events import Provider
+from msgspec.structs import replace
 
 from agtrace.problems import InvalidRange
 from agtrace.sessions.known_failures import failures_known, known_failures
@@ -53,9 +54,7 @@ def with_answers(
     most = min(max(_ANSWERS // max(len(listed), 1), _SHORTEST_ANSWER), _LONGEST_ANSWER)
     told = beginnings(connection, session, filter(None, last.values()), most)
     return [
-        turn.model_copy(update={"answer": (index, told[index])})
-        if (index := last.get(turn.turn_index)) in told
-        else turn
+        replace(turn, answer=(index, told[index])) if (index := last.get(turn.turn_index)) in told else turn
         for turn in listed
     ]
 

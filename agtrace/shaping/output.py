@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from agtrace_indexer.redact import redact
 from agtrace_schema.model import Model
+from msgspec.structs import replace
 
 from agtrace.text.lines import without_controls
 
@@ -14,8 +15,9 @@ Whole = TypeVar("Whole", bound=Model)
 
 def printed(model: Whole) -> Whole:
     """Return a copy with every text redacted, without control characters and changes of the writing direction."""
-    changed = {name: clean for name, value in model.__dict__.items() if (clean := _clean(value)) is not value}
-    return model.model_copy(update=changed) if changed else model
+    values = {name: getattr(model, name) for name in model.__struct_fields__}
+    changed = {name: clean for name, value in values.items() if (clean := _clean(value)) is not value}
+    return replace(model, **changed) if changed else model
 
 
 def _clean(value: Any) -> Any:

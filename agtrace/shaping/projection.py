@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from agtrace_schema.model import Model
 
@@ -57,9 +57,9 @@ def meant(asked: Sequence[str], model: type[Model]) -> list[str]:
 
 def _names(model: type[Model]) -> Iterator[str]:
     """Yield the fields of a model and, dotted, those of the models in it."""
-    for name, field in model.model_fields.items():
+    for name, kind in get_type_hints(model).items():
         yield name
-        for inner in _models(field.annotation):
+        for inner in _models(kind):
             yield from (f"{name}.{deeper}" for deeper in _names(inner))
 
 
@@ -73,7 +73,7 @@ def _models(annotation: Any) -> Iterator[type[Model]]:
 
 def _unknown(name: str, model: type[Model], known: list[str]) -> InvalidParameter:
     inside = name.rpartition(".")[0]
-    siblings = [other for other in known if other.rpartition(".")[0] == inside] or list(model.model_fields)
+    siblings = [other for other in known if other.rpartition(".")[0] == inside] or list(model.__struct_fields__)
     same = [other for other in known if other.rpartition(".")[2] == name.rpartition(".")[2]]
     nearest = next(iter(same or difflib.get_close_matches(name, known, 1)), None)
     also = f"; did you mean {nearest}?" if nearest else "."

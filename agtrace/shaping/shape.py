@@ -100,13 +100,11 @@ def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
     """Return the error for a request that can't be answered, in at most `most` bytes."""
     for details in _detail_rungs(redact_json(problem.details)):
         message = redact(problem.message)
-        body = ErrorBody.model_validate(
-            {
-                "code": problem.code,
-                "message": one_line(message, _LONGEST_MESSAGE if details else SUMMARY),
-                "details": details,
-                "retryable": problem.retryable,
-            }
+        body = ErrorBody(
+            code=problem.code,
+            message=one_line(message, _LONGEST_MESSAGE if details else SUMMARY),
+            details=details,
+            retryable=problem.retryable,
         )
         longest = _LONGEST_HINT if details else SUMMARY
         hint = {} if problem.hint is None else {"hint": one_line(redact(text_of(complete(problem.hint))), longest)}

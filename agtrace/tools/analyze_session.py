@@ -10,6 +10,7 @@ import orjson
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis, Insight
 from agtrace_schema.model import dump
+from msgspec.structs import replace
 
 from agtrace.sessions.landmarks import done_by
 from agtrace.sessions.query import find_session
@@ -49,7 +50,7 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     counts = {"findings": len(insights), "failed_calls": session.failed_calls}
     return Reply(
         summary=_summary(found, insights, left_out),
-        data=_worst(found.model_copy(update={"insights": insights, "done": done})),
+        data=_worst(replace(found, insights=insights, done=done)),
         budget=limits().whole(_BYTES),
         hint=_hint(context, session, found.session_id, insights, left_out),
         reference=f"ax://analysis/{found.session_id}",

@@ -221,7 +221,7 @@ _LEVELS: dict[str, Callable[[View], tuple[Pages | Stream | Digest, NextCall]]] =
 
 def _size(model: Any) -> int:
     """Return the least bytes that a model takes in an answer."""
-    return len(orjson.dumps(model, default=lambda part: part.model_dump(exclude_none=True)))
+    return len(orjson.dumps(model, default=dump))
 
 
 def _grouped(heads: list[dict[str, Any]], listed: list[steps.Step]) -> list[dict[str, Any]]:

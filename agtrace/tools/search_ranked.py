@@ -9,6 +9,7 @@ from typing import Any
 from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.ranked_words import query_words
+from agtrace_schema.model import dump
 
 from agtrace.search.best import best_matches
 from agtrace.search.deadline import Deadline
@@ -69,7 +70,7 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
     data |= {"own_left_out": left_out} if left_out else {}
     return Reply(
         summary=summary[0].upper() + summary[1:],
-        data=data | {"best": found.model_dump(mode="json", exclude_none=True)},
+        data=data | {"best": dump(found)},
         budget=list_budget(wanted.limit),
         hint=session_named(context, wanted.query) or _opening(context, best, found.sessions[0].session_id),
         untrusted=True,

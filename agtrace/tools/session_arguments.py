@@ -10,6 +10,7 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import TurnOverview
 from agtrace_schema.model import dump, dump_all
 from agtrace_schema.requests import Level, Section
+from msgspec.structs import replace
 from pydantic import BeforeValidator, Field
 
 from agtrace.problems import InvalidParameter
@@ -193,7 +194,7 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
     if wanted.cursor is None:
         head = listing.session_head(connection, session, context.prices)
         if wanted.detail_level == "summary":
-            head = head.model_copy(update={"failing_turns": turns.failing_turns(connection, session, last_event)})
+            head = replace(head, failing_turns=turns.failing_turns(connection, session, last_event))
         inside = wanted.turn_index is not None and wanted.detail_level != "summary" and not wanted.fields
         top = {"session_id": session.uid} if inside else dump(head)
         if _has_room_for_more(wanted):

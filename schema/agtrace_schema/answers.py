@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import model_serializer
-
 from agtrace_schema.events import EventType, Outcome, Provider, UserKind
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 from agtrace_schema.model import Model
@@ -34,7 +32,7 @@ class Done(Model):
     """How its last test run ended."""
 
 
-class LandmarkItem(Model):
+class LandmarkItem(Model, array_like=True):
     """Something that a session did; get_event_details opens its event.
 
     It is written as a row, [event_index, kind, name, verdict, detail]: what is absent is null, or left out at the end.
@@ -49,12 +47,6 @@ class LandmarkItem(Model):
     """Absent for commits, branches and releases: those were created."""
     detail: str | None = None
     """Subject, address, counts or answer."""
-
-    @model_serializer
-    def row(self) -> list[int | str | None]:
-        """Return the row."""
-        row: list[int | str | None] = [self.event_index, self.kind, self.name, self.verdict, self.detail]
-        return row[: max(place for place, value in enumerate(row) if value is not None) + 1]
 
 
 class SessionItem(Model):
@@ -831,21 +823,24 @@ class IndexState(Model):
     """Why the logs can't be indexed at the moment."""
 
 
+ErrorCode = Literal[
+    "invalid_parameter",
+    "invalid_cursor",
+    "session_not_found",
+    "ambiguous_session_prefix",
+    "invalid_event_index",
+    "invalid_artifact_ref",
+    "invalid_range",
+    "search_timeout",
+    "index_unavailable",
+    "internal_error",
+]
+
+
 class ErrorBody(Model):
     """An error, and what to do next."""
 
-    code: Literal[
-        "invalid_parameter",
-        "invalid_cursor",
-        "session_not_found",
-        "ambiguous_session_prefix",
-        "invalid_event_index",
-        "invalid_artifact_ref",
-        "invalid_range",
-        "search_timeout",
-        "index_unavailable",
-        "internal_error",
-    ]
+    code: ErrorCode
     message: str
     details: dict[str, Any]
     retryable: bool

@@ -1,24 +1,51 @@
-"""What every model of an answer is."""
+"""What every model of an answer is: a struct of msgspec, whose classes take a twentieth of the time of pydantic's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from enum import Enum
+from typing import Any, dataclass_transform
 
-from pydantic import BaseModel, ConfigDict
+from msgspec import Struct, StructMeta
 
 
-class Model(BaseModel):
-    """A frozen part of an answer."""
+class _Named(StructMeta):
+    """Makes structs that can't be changed, and whose fields are always given by name."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)  # built when first used: 7 ms of a server's start
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> type:
+        return super().__new__(cls, name, bases, namespace, **{"kw_only": True, "frozen": True, **config})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Model(Struct, metaclass=_Named, frozen=True):
+    """A frozen part of an answer. Its types are checked by the type checker, not while it is made.
+
+    One with `array_like=True` is written as a row: the values of its fields, up to the last that isn't None.
+    """
 
 
 def dump(model: Model) -> dict[str, Any]:
     """Return a model as JSON values, without the fields that are None."""
-    return model.model_dump(mode="json", exclude_none=True)
+    fields = ((name, getattr(model, name)) for name in model.__struct_fields__)
+    return {name: _plain(value) for name, value in fields if value is not None}
 
 
-def dump_all(models: Iterable[Model]) -> list[dict[str, Any]]:
-    """Return models as JSON values."""
-    return [dump(model) for model in models]
+def dump_all(models: Iterable[Model]) -> list[Any]:
+    """Return models as JSON values: objects, or rows."""
+    return [_plain(model) for model in models]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a field as JSON has it."""
+    if isinstance(value, Model):
+        return _row(value) if value.__struct_config__.array_like else dump(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    return value.value if isinstance(value, Enum) else value
+
+
+def _row(model: Model) -> list[Any]:
+    values = [_plain(getattr(model, name)) for name in model.__struct_fields__]
+    return values[: max(place for place, value in enumerate(values) if value is not None) + 1]

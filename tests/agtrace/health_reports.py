@@ -33,6 +33,7 @@ from agtrace_schema.analysis import (
     TimeSpent,
 )
 from agtrace_schema.lessons import Lesson
+from msgspec.structs import replace
 
 TITLES = (
     "Fix the flaky retry test in the payment queue",
@@ -94,9 +95,7 @@ def around(sessions: list[ReportedSession]) -> Report:
     """Return the report of these sessions, with figures calculated from them."""
     scores = [item.score for item in sessions if item.score is not None]
     now = _figures(sessions, scores)
-    before = now.model_copy(
-        update={"mean_score": (now.mean_score or 0) - 4.2, "sessions": now.sessions + 9, "failed_rate": 0.071}
-    )
+    before = replace(now, mean_score=(now.mean_score or 0) - 4.2, sessions=now.sessions + 9, failed_rate=0.071)
     return Report(
         selection=f"{len(sessions)} sessions of all projects since 2026-10-21",
         figures=now,
@@ -319,20 +318,20 @@ def _timeline(chance: random.Random, steps: int, agents: list[AgentHealth]) -> t
             tokens, at, event = 24_000, at + 20, event + 1
         if chance.random() < 0.008:
             entries.append(_entry("api_error", at, at, event, "overloaded"))
-        context.append(ContextPoint.model_construct(at=round(at, 1), tokens=tokens))
+        context.append(ContextPoint(at=round(at, 1), tokens=tokens))
     entries.append(_entry("turn", begun, at, event, chance.choice(TITLES)))
     entries += [
         _entry("agent", at * 0.1 * n, at * 0.1 * n + at * 0.2, n, agent.session_id) for n, agent in enumerate(agents)
     ]
     entries.sort(key=lambda entry: entry.start)
     spent = TimeSpent(tools_seconds=int(tools), model_seconds=int(model), human_seconds=int(human))
-    return Timeline.model_construct(entries=entries, context=context, context_window=200_000), spent
+    return Timeline(entries=entries, context=context, context_window=200_000), spent
 
 
 def _entry(
     kind: Any, start: float, end: float, event: int, name: str | None, failed: bool | None = None
 ) -> TimelineEntry:
-    return TimelineEntry.model_construct(
+    return TimelineEntry(
         kind=kind, start=round(start, 2), end=round(end, 2), event_index=event, name=name, failed=failed
     )
 

@@ -15,6 +15,7 @@ from agtrace_schema.costs import Costs
 from agtrace_schema.requests import CostBy
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
 from rich.cells import cell_len
 
 from agtrace.report.costs import calendar
@@ -36,7 +37,7 @@ def cost(by: CostBy, *options: str) -> dict[str, Any]:
     said = agtrace_here("cost", "--by", by, "--json", *options)
     assert said.code == 0, said
     found: dict[str, Any] = said.json()
-    Costs.model_validate(found)
+    convert(found, Costs)
     groups, total = found["groups"], found["total"]
     for kind in (*KINDS, "total_tokens"):
         assert sum(group.get(kind, 0) for group in groups) == total.get(kind, 0), kind

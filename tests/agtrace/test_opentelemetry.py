@@ -254,7 +254,7 @@ def test_of_a_span_only_what_is_allowed_gets_out() -> None:
 
 
 def test_every_code_of_an_error_and_every_tool_may_be_sent() -> None:
-    for code in ("internal_error", "search_timeout", "telemetry_unavailable", "invalid_parameter"):
+    for code in ("internal_error", "search_timeout", "index_unavailable", "invalid_parameter"):
         assert allowed({"agtrace.error.code": code})
     assert all(allowed({"gen_ai.tool.name": name}) for name in Answers(load()).tools)
 

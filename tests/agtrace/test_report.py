@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_schema.analysis import Report, SessionEnding
+from msgspec import convert
 from rich.cells import cell_len
 
 from agtrace.render.report import report as print_report
@@ -35,7 +36,7 @@ def reported(*options: str | Path) -> dict[str, Any]:
     said = agtrace_here("report", "--json", *options)
     assert said.code == 0, said
     found: dict[str, Any] = said.json()
-    Report.model_validate(found)
+    convert(found, Report)
     assert not any("timeline" in session for session in found["sessions"])
     return found
 

@@ -24,6 +24,7 @@ from agtrace_schema.analysis import (
     Timeline,
     TimelineEntry,
 )
+from msgspec.structs import replace
 
 from agtrace.report.page.bundle import pack
 from agtrace.report.page.charts import charts
@@ -125,7 +126,7 @@ def test_an_unknown_cost_is_no_cost_of_nothing() -> None:
         ReportedModel(day="2026-11-18", model="b", total_tokens=10),
         ReportedModel(day="2026-11-19", model="b", total_tokens=10),
     ]
-    made = around([session()]).model_copy(update={"models": used})
+    made = replace(around([session()]), models=used)
     chart = next(chart for chart in charts(made) if chart.name == "dollars")
     assert chart.rows == [("2026-11-18", [1.5, None]), ("2026-11-19", [0, None])]
     assert chart.says == "a $1.50, b unknown"
@@ -144,7 +145,7 @@ def test_the_page_says_why_sessions_have_no_score() -> None:
 
 def test_a_model_has_the_same_colour_in_both_charts_and_the_rest_is_one_series() -> None:
     used = [ReportedModel(day="2026-11-19", model=f"m{n}", total_tokens=100 - n, cost_usd=float(n)) for n in range(8)]
-    made = {chart.name: chart for chart in charts(around([session()]).model_copy(update={"models": used}))}
+    made = {chart.name: chart for chart in charts(replace(around([session()]), models=used))}
     assert made["tokens"].columns == made["dollars"].columns == ["Day", "m0", "m1", "m2", "m3", "m4", "3 other models"]
     assert made["dollars"].rows == [("2026-11-19", [0, 1, 2, 3, 4, 18])]
 
@@ -512,11 +513,11 @@ def _said_everywhere(text: str) -> Report:
                 ],
                 agents=[AgentHealth(session_id=text, score=3, findings=1, tool_calls=2, failed_calls=1)],
                 timeline=Timeline(
-                    entries=[entry, entry.model_copy(update={"kind": "tool", "failed": True})],
+                    entries=[entry, replace(entry, kind="tool", failed=True)],
                     context=[ContextPoint(at=1, tokens=5)],
                 ),
             )
         ]
     )
     tool = ReportedTool(tool=text, calls=2, failed=1, sessions=1)
-    return made.model_copy(update={"selection": text, "tools": [tool], "compared": text, "behind": text})
+    return replace(made, selection=text, tools=[tool], compared=text, behind=text)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from agtrace_schema.answers import EventPreview, SessionMatches, WordCount
+from msgspec import convert
 
 from tests.agtrace.asking import Asker, call_in, claude_log, query
 
@@ -125,7 +126,7 @@ def test_hits_by_session_show_each_session_once_with_its_newest_hit_and_their_nu
     assert sessions[0]["snippet"] == "why is the gauge late?"
     assert answer["summary"] == "Found 2 sessions containing 'interval'"
     for item in sessions:
-        SessionMatches.model_validate(item)
+        convert(item, SessionMatches)
     older = search(asker, "interval", group_by="session", order="oldest")["data"]["sessions"]
     assert [(item["session_id"], item["match"]["event_index"]) for item in older] == [(ONE[:8], 0), (TWO[:8], 1)]
 
@@ -177,7 +178,7 @@ def test_several_words_that_are_not_found_as_a_text_are_counted_one_by_one(asker
         {"word": "zebra", "events": 0, "exact": True},
     ]
     for count in answer["data"]["words"]:
-        WordCount.model_validate(count)
+        convert(count, WordCount)
     name, arguments = call_in(answer["hint"])
     assert (name, arguments) == (
         "search_event_previews",
@@ -315,7 +316,7 @@ def test_an_empty_index_has_no_matches_and_still_a_hint(tmp_path: Path) -> None:
 
 def test_previews_have_the_fields_of_their_model(samples: Asker) -> None:
     for match in search(samples, "error", limit=50)["data"]["matches"]:
-        assert EventPreview.model_validate(match)
+        assert convert(match, EventPreview)
 
 
 def test_hits_that_there_is_no_time_to_count_are_said_to_be_more(

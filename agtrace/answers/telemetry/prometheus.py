@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from itertools import accumulate
-from typing import NamedTuple, get_args
+from typing import NamedTuple, get_args, get_type_hints
 
 from agtrace_schema.status import Health, IndexHealth
 from prometheus_client import CollectorRegistry
@@ -32,7 +32,7 @@ from agtrace.answers.telemetry.request import Request
 OTHER_CLIENT = "other"
 """The label of every client that isn't known: a client can report any name."""
 
-_STATES: tuple[str, ...] = get_args(IndexHealth.model_fields["state"].annotation)
+_STATES: tuple[str, ...] = get_args(get_type_hints(IndexHealth)["state"])
 
 
 class _Measure(NamedTuple):

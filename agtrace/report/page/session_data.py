@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agtrace_schema.analysis import ContextPoint, Insight, ReportedSession, Severity, Timeline, TimelineEntry
+from agtrace_schema.model import dump
+from msgspec.structs import replace
 
 ROW = (
     "id", "provider", "project", "title", "start", "duration", "ending", "score", "turns", "calls", "failed",
@@ -35,6 +37,12 @@ def worst(session: ReportedSession) -> str | None:
     return found.message if found else None
 
 
+_SHOWN = frozenset(
+    {"kind", "active_seconds", "ending", "unscored", "percentile", "parts", "cost_made", "agents", "time"}
+)
+"""What the page tells of an opened session, besides its findings and its timeline."""
+
+
 class Detail(NamedTuple):
     """The details of an opened session: texts, some from a log, and the timeline, which is numbers only."""
 
@@ -44,13 +52,7 @@ class Detail(NamedTuple):
 
 def detail(session: ReportedSession, most_entries: int) -> Detail:
     """Return the details of a session, with at most this many entries in its timeline; no timeline for 0."""
-    texts = session.model_dump(
-        mode="json",
-        include={
-            *("kind", "active_seconds", "ending", "unscored", "percentile", "parts", "cost_made", "agents", "time"),
-        },
-        exclude_none=True,
-    )
+    texts = {name: value for name, value in dump(replace(session, timeline=None)).items() if name in _SHOWN}
     texts["insights"] = [_insight(session, found) for found in session.insights]
     texts["total_insights"] = session.total_insights
     if not session.timeline or not most_entries:
@@ -67,7 +69,7 @@ def _insight(session: ReportedSession, found: Insight) -> dict[str, Any]:
         [shown.event_index, shown.quote, *([shown.ref] if shown.ref != f"{own}{shown.event_index}" else [])]
         for shown in found.evidence
     ]
-    return found.model_dump(mode="json", exclude={"evidence"}, exclude_none=True) | {"evidence": evidence}
+    return dump(found) | {"evidence": evidence}
 
 
 def _numbers(timeline: Timeline, entries: list[TimelineEntry], names: list[str], most: int) -> dict[str, Any]:

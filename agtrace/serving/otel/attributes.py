@@ -40,7 +40,8 @@ def _like(pattern: str) -> Callable[[str], bool]:
 
 def _codes() -> set[str]:
     """Return the codes of all errors."""
-    found, kinds = {Problem.code}, [Problem]
+    found: set[str] = {Problem.code}
+    kinds = [Problem]
     while kinds:
         below = kinds.pop().__subclasses__()
         found.update(kind.code for kind in below)
