@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.answers.telemetry.recorder import Recorder
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def _costs(settings: Settings, rounds: int) -> Iterator[str]:
     """Yield the table of answers with and without recording."""
-    off = settings.model_copy(update={"telemetry": Telemetry(enabled=False)})
+    off = replace(settings, telemetry=Telemetry(enabled=False))
     recorder = Recorder(settings.telemetry_file)
     asked = {_ON: Answers(settings, log=silent, recorder=recorder), _OFF: Answers(off, log=silent, recorder=recorder)}
     rows, costs, medians = [], [], []

@@ -19,6 +19,7 @@ import click
 import yaml
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_schema import analysis, answers, comparison, database, events, status
+from agtrace_schema.fields import fields as fields_of
 
 from agtrace import settings
 from agtrace.commands.group import agtrace
@@ -77,8 +78,8 @@ def tool_table() -> str:
     rows = ["| tool | arguments | what it answers |", "|---|---|---|"]
     for tool in TOOLS.values():
         listed = input_schema(tool.arguments)["properties"]
-        fields = [item for item in tool.arguments.model_fields.items() if item[0] in listed]
-        arguments = ", ".join(f"**{name}**" if field.is_required() else name for name, field in fields)
+        fields = [item for item in fields_of(tool.arguments).items() if item[0] in listed]
+        arguments = ", ".join(f"**{name}**" if field.is_required else name for name, field in fields)
         rows.append(f"| `{tool.name}` | {arguments} | {tool.description} |")
     return "\n".join(rows)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agtrace_indexer.redact import redact
+from msgspec.structs import replace
 
 from agtrace.problems import SettingError
 from agtrace.settings.environment import given
@@ -37,8 +38,8 @@ class Configured(NamedTuple):
         current = self.live.current
         if not (self.problems or current.faults):
             return current.settings
-        off = current.settings.pruner.model_copy(update={"enabled": False})
-        return current.settings.model_copy(update={"pruner": off})
+        off = replace(current.settings.pruner, enabled=False)
+        return replace(current.settings, pruner=off)
 
 
 def configured(environment: Mapping[str, str] | None = None) -> Configured:

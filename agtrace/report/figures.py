@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean, median_low
+from statistics import fmean, median_low
 
 from agtrace_schema.analysis import Ending, Figures
 
@@ -69,7 +69,7 @@ def figures(tallies: Sequence[Tally], since: int | None, until: int | None) -> F
 def mean_score(tallies: Sequence[Tally]) -> float | None:
     """Return the mean of the scores, rounded to a tenth; None if no session has one."""
     scores = [tally.score for tally in tallies if tally.score is not None]
-    return round(mean(scores), 1) if scores else None
+    return round(fmean(scores), 1) if scores else None
 
 
 def endings(tallies: Sequence[Tally]) -> dict[Ending, int]:

@@ -8,16 +8,18 @@ The cost for a model without a price is None, never 0, and no model is guessed f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from agtrace_schema.codes import CONTEXT_CLASSES
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from agtrace_schema.model import Record
+from msgspec import DecodeError, Meta, ValidationError, convert, json
+from msgspec.structs import replace
 
 from agtrace.problems import SettingError
 
@@ -51,20 +53,13 @@ class PriceFileError(SettingError):
         Exception.__init__(self, f"the price table {path} can't be used: {trouble}")
 
 
-def _bound(tokens: int) -> int:
-    if tokens not in CONTEXT_CLASSES:
-        raise ValueError(f"expected one of {', '.join(map(str, CONTEXT_CLASSES))} tokens, got {tokens}")
-    return tokens
-
-
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Meta(ge=0)]
 """US dollars per million tokens."""
-Bound = Annotated[int, AfterValidator(_bound)]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Meta(min_length=1)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class _Part(Record, forbid_unknown_fields=True):
+    """A part of a price table."""
 
 
 class Rates(_Part):
@@ -91,7 +86,14 @@ class Rates(_Part):
 class Price(Rates):
     """The rates of a model at one speed, and different rates for requests whose input is above a bound."""
 
-    above: Mapping[Bound, Rates] = Field(default_factory=dict)
+    above: Mapping[int, Rates] = {}
+    """By the bound, which is one of `CONTEXT_CLASSES`."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a bound that isn't one."""
+        for tokens in self.above:
+            if tokens not in CONTEXT_CLASSES:
+                raise ValueError(f"expected one of {', '.join(map(str, CONTEXT_CLASSES))} tokens, got {tokens}")
 
     def rates(self, context_class: int) -> Rates:
         """Return the rates of a request: the size of its input decides the price of all its tokens."""
@@ -104,7 +106,7 @@ class Model(_Part):
 
     also: tuple[Text, ...] = ()
     """Other names, in addition to those that `_names` understands."""
-    window: Annotated[int, Field(ge=1000)] | None = None
+    window: Annotated[int, Meta(ge=1000)] | None = None
     """Tokens of input and output together."""
     source: Text | None = None
     dated: date | None = None
@@ -135,8 +137,7 @@ class _File(_Part):
         """Yield every model with its name; its source and date are filled in."""
         for vendor in self.vendors.values():
             for name, model in vendor.models.items():
-                origin = {"source": model.source or vendor.source, "dated": model.dated or vendor.dated}
-                yield name, model.model_copy(update=origin)
+                yield name, replace(model, source=model.source or vendor.source, dated=model.dated or vendor.dated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,18 +195,58 @@ def load(override: Path | None) -> PriceTable:
 @cache
 def _built_in() -> PriceTable:
     data = files("agtrace").joinpath("data", "prices.json").read_bytes()
-    return _table(_File.model_validate_json(data), "list prices that come with agtrace")
+    return _table(json.decode(data, type=_File), "list prices that come with agtrace")
 
 
 def _read(path: Path) -> _File:
     try:
-        return _File.model_validate_json(path.read_bytes())
+        written = path.read_bytes()
     except OSError as error:
         raise PriceFileError(path, error.strerror or str(error)) from None
+    try:
+        return json.decode(written, type=_File)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"]))
-        raise PriceFileError(path, f"{field}: {first['msg']}" if field else first["msg"]) from None
+        raise PriceFileError(path, _told(written, error)) from None
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise PriceFileError(path, f"invalid JSON: {error}") from None
+
+
+def _told(written: bytes, error: ValidationError) -> str:
+    """Return what is wrong, and where: with the names of vendor and model, which the library leaves out."""
+    try:
+        data = json.decode(written)
+    except ValidationError as too_large:  # a number
+        return _at("", too_large)
+    for place, kind, part in _parts(data):
+        try:
+            convert(part, kind, str_keys=True)
+        except ValidationError as within:
+            return _at(place, within)
+    return _at("", error)
+
+
+def _parts(data: Any) -> Iterator[tuple[str, type[_Part], Any]]:
+    """Yield the models of a table, and its vendors without them, each with its place and the type it should have."""
+    for vendor, part in _items(data, "vendors"):
+        for name, model in _items(part, "models"):
+            yield f".vendors.{vendor}.models.{name}", Model, model
+        yield f".vendors.{vendor}", _Vendor, {**part, "models": {}} if isinstance(part, dict) else part
+
+
+def _items(data: Any, name: str) -> Iterable[tuple[str, Any]]:
+    inner = data.get(name) if isinstance(data, dict) else None
+    return inner.items() if isinstance(inner, dict) else ()
+
+
+def _at(place: str, error: ValidationError) -> str:
+    """Return a sentence about a part of a table: `vendors.acme.models.x.standard.input: expected float, got str`."""
+    why, _, within = str(error).partition(" - at `$")
+    named = re.fullmatch(r"Object (missing required|contains unknown) field `(.+)`", why)
+    where = f"{place}{within.rstrip('`')}{'.' + named[2] if named else ''}".removeprefix(".")
+    if named:
+        why = "is missing" if named[1].startswith("missing") else "is unknown"
+    why = why.replace("`", "").replace("Expected", "expected")
+    return f"{where}: {why}" if where else why
 
 
 def _table(file: _File, source: str) -> PriceTable:

@@ -25,8 +25,8 @@ _UNPAGED = 5_000
 
 _UNLIMITED = 1 << 40
 
-_OFF = Protection.model_construct(enabled=False)
-_NONE = Features.model_construct(pagination=_OFF, summarization=_OFF, chunking=_OFF, pruning=_OFF)
+_OFF = Protection(enabled=False)
+_NONE = Features(pagination=_OFF, summarization=_OFF, chunking=_OFF, pruning=_OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Limits:
         return max(min(size, ABSOLUTE_MAX_BYTES), min(usual, SMALLEST_MAX_BYTES))
 
 
-_USUAL = Limits(Settings.model_construct(data_dir=Path()), ToolSettings.model_construct())
+_USUAL = Limits(Settings(data_dir=Path()), ToolSettings())
 _held: ContextVar[Limits] = ContextVar("limits", default=_USUAL)
 
 

@@ -87,8 +87,10 @@ class Live:
     def use_token(self, token: str) -> None:
         """Let clients over HTTP send this token, which no source sets."""
         old = self._first_loaded()
-        http = old.settings.http.model_copy(update={"token": token})
-        self._loaded = replace(old, settings=old.settings.model_copy(update={"http": http}))
+        from msgspec import structs
+
+        http = structs.replace(old.settings.http, token=token)
+        self._loaded = replace(old, settings=structs.replace(old.settings, http=http))
 
     def tell(self, log: Log) -> None:
         """Log changes and faults from now on, and those of the start."""
@@ -176,8 +178,10 @@ class Live:
         restart = tuple(
             key.name for key in keys().values() if key.restart and _differ(found.settings, self._first, key)
         )
+        from msgspec import structs
+
         staying = {name: getattr(old.settings, name) for name in _STAYING}
-        settings = found.settings.model_copy(update=staying)
+        settings = structs.replace(found.settings, **staying)
         self._loaded = Loaded(settings, found.file, time.time() if found.file else None, (), restart)
         for key in changed:
             self._say(_change(key, before, found.settings))

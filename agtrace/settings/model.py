@@ -11,14 +11,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
+from agtrace_schema.fields import Field, Unfit, bare, fields
+from agtrace_schema.model import Record
 from agtrace_schema.requests import Mode
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
-from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from msgspec import Meta, field
 
 from agtrace.problems import SettingError
 from agtrace.settings import (
@@ -40,18 +38,16 @@ USUAL_TOKENS = 4_000
 """The token budget at which each tool has the budget that it was designed with."""
 
 
-class Group(BaseModel):
+Made = TypeVar("Made", bound="Group")
+
+
+class Group(Record):
     """Settings that belong together. A key may be written in camelCase, too."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        loc_by_alias=False,
-        defer_build=True,
-    )
+    def __repr__(self) -> str:
+        """Return what it holds but secrets, which then are in no traceback."""
+        told = (name for name, one in fields(type(self)).items() if not one.extra.get("secret"))
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
 
 
 def _place(given: Any) -> Any:
@@ -61,96 +57,87 @@ def _place(given: Any) -> Any:
 
 def _token(given: str) -> str:
     if not is_token(given):
-        raise PydanticCustomError("token", f"{SHORTEST_TOKEN} or more visible ASCII characters")
+        raise Unfit(f"{SHORTEST_TOKEN} or more visible ASCII characters")
     return given
 
 
-Place = Annotated[Path, BeforeValidator(_place), WithJsonSchema({"type": "string", "format": "path", "minLength": 1})]
-Bytes = Annotated[int, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
-Page = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
-Percent = Annotated[int, Field(ge=0, le=100)]
+Place = Annotated[Path, Meta(extra={"read": _place, "schema": {"type": "string", "format": "path", "minLength": 1}})]
+Bytes = Annotated[int, Meta(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
+Page = Annotated[int, Meta(ge=1, le=LARGEST_PAGE)]
+Percent = Annotated[int, Meta(ge=0, le=100)]
 _HOST = r"([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
 Host = Annotated[
-    str, Field(pattern=f"^{_HOST}$", description="a host name, such as agtrace.example or agtrace.example:8765")
+    str, Meta(pattern=f"^{_HOST}$", description="a host name, such as agtrace.example or agtrace.example:8765")
 ]
 Origin = Annotated[
-    str, Field(pattern=f"^[a-z][a-z0-9+.-]*://{_HOST}$", description="an origin, such as https://agtrace.example")
+    str, Meta(pattern=f"^[a-z][a-z0-9+.-]*://{_HOST}$", description="an origin, such as https://agtrace.example")
 ]
-Token = Annotated[
-    str, AfterValidator(_token), Field(json_schema_extra={"minLength": SHORTEST_TOKEN, "pattern": "^[!-~]*$"})
-]
+Token = Annotated[str, Meta(extra={"check": _token, "schema": {"minLength": SHORTEST_TOKEN, "pattern": "^[!-~]*$"}})]
 
 _TEAM = r"postgres(ql)?://\S*"
-TeamUrl = Annotated[str, Field(pattern=f"^{_TEAM}$", max_length=2_000)]
-IndexUrl = Annotated[str, Field(pattern=f"^(team|{_TEAM})$", max_length=2_000)]
+TeamUrl = Annotated[str, Meta(pattern=f"^{_TEAM}$", max_length=2_000)]
+IndexUrl = Annotated[str, Meta(pattern=f"^(team|{_TEAM})$", max_length=2_000)]
 
-_RESTART: dict[str, JsonValue] = {"restart": True}
+_RESTART = {"restart": True}
 """Marks what a running server can't change."""
 
 
 class Protection(Group):
     """One of the ways in which answers of a tool are kept small."""
 
-    enabled: bool = Field(
-        default=True, description="whether answers are protected in this way at all; if false, `rollout` has no effect"
-    )
-    rollout: Percent = Field(
-        default=100,
-        description="the percentage of connections whose answers are protected in this way; the others get answers "
-        "without it",
-    )
-
-
-def _switched(given: Any) -> Any:
-    """Read `true` and `false` as a protection that is on or off."""
-    return {"enabled": given} if isinstance(given, bool) else given
-
-
-Switch = Annotated[Protection, BeforeValidator(_switched, json_schema_input_type=bool | Protection)]
-
-
-_ON = Protection.model_construct()
-"""Defaults are made without validation, which would build validators that a process may not need."""
+    enabled: Annotated[
+        bool, Meta(description="whether answers are protected in this way at all; if false, `rollout` has no effect")
+    ] = True
+    rollout: Annotated[
+        Percent,
+        Meta(
+            description="the percentage of connections whose answers are protected in this way; the others get answers "
+            "without it"
+        ),
+    ] = 100
 
 
 class Features(Group):
     """How the answers of a tool are kept small; each may be `true`, `false`, or have a rollout."""
 
-    pagination: Switch = Field(default=_ON, description="lists end after a page, which a cursor continues")
-    summarization: Switch = Field(
-        default=_ON,
-        description="data without pages that doesn't fit is condensed, and says what is missing",
+    pagination: Annotated[Protection, Meta(description="lists end after a page, which a cursor continues")] = (
+        Protection()
     )
-    chunking: Switch = Field(default=_ON, description="long texts are given in chunks, which a cursor continues")
-    pruning: Switch = Field(
-        default=_ON, description="with a `context_focus_question`, long texts are reduced to what it is about"
+    summarization: Annotated[
+        Protection, Meta(description="data without pages that doesn't fit is condensed, and says what is missing")
+    ] = Protection()
+    chunking: Annotated[Protection, Meta(description="long texts are given in chunks, which a cursor continues")] = (
+        Protection()
     )
+    pruning: Annotated[
+        Protection, Meta(description="with a `context_focus_question`, long texts are reduced to what it is about")
+    ] = Protection()
 
 
 class ToolSettings(Group):
     """Settings of one tool."""
 
-    page_size: Page | None = Field(default=None, description="items of a page if a request names no `limit`")
-    max_bytes: Bytes | None = Field(
-        default=None, description="bytes of an answer whose size the request doesn't choose"
+    page_size: Annotated[Page | None, Meta(description="items of a page if a request names no `limit`")] = None
+    max_bytes: Annotated[Bytes | None, Meta(description="bytes of an answer whose size the request doesn't choose")] = (
+        None
     )
-    features: Features = Features.model_construct()
+    features: Features = Features()
 
 
 class Tools(Group):
     """The tools, each with settings of its own."""
 
-    list_sessions: ToolSettings = ToolSettings.model_construct()
-    get_project_info: ToolSettings = ToolSettings.model_construct()
-    count_events: ToolSettings = ToolSettings.model_construct()
-    get_session_details: ToolSettings = ToolSettings.model_construct()
-    analyze_session: ToolSettings = ToolSettings.model_construct()
-    compare_sessions: ToolSettings = ToolSettings.model_construct()
-    search_event_previews: ToolSettings = ToolSettings.model_construct()
-    get_event_details: ToolSettings = ToolSettings.model_construct()
-    read_artifact: ToolSettings = ToolSettings.model_construct()
-    get_reasoning_chain: ToolSettings = ToolSettings.model_construct()
-    search_events: ToolSettings = ToolSettings.model_construct()
+    list_sessions: ToolSettings = ToolSettings()
+    get_project_info: ToolSettings = ToolSettings()
+    count_events: ToolSettings = ToolSettings()
+    get_session_details: ToolSettings = ToolSettings()
+    analyze_session: ToolSettings = ToolSettings()
+    compare_sessions: ToolSettings = ToolSettings()
+    search_event_previews: ToolSettings = ToolSettings()
+    get_event_details: ToolSettings = ToolSettings()
+    read_artifact: ToolSettings = ToolSettings()
+    get_reasoning_chain: ToolSettings = ToolSettings()
+    search_events: ToolSettings = ToolSettings()
 
     def of(self, tool: str) -> ToolSettings:
         """Return the settings of a tool."""
@@ -158,31 +145,24 @@ class Tools(Group):
         return found
 
 
-_UNSET = ToolSettings.model_construct()
-
-
-def _optional(schema: dict[str, Any]) -> None:
-    """Let a file set only some keys of a group: the others have the defaults of its mode."""
-    schema.pop("required", None)
+_UNSET = ToolSettings()
 
 
 class DigestLimits(Group):
     """How much of a long text a digest keeps."""
 
-    model_config = ConfigDict(json_schema_extra=_optional)
-
-    chars: int = Field(ge=500, le=1_000_000, description="characters of the digest")
-    lines: int = Field(ge=10, le=100_000, description="its lines")
-    width: int = Field(ge=40, le=10_000, description="characters of a line")
-    max_bytes: Bytes = Field(description="bytes of the whole answer")
+    chars: Annotated[int, Meta(ge=500, le=1_000_000, description="characters of the digest")]
+    lines: Annotated[int, Meta(ge=10, le=100_000, description="its lines")]
+    width: Annotated[int, Meta(ge=40, le=10_000, description="characters of a line")]
+    max_bytes: Annotated[Bytes, Meta(description="bytes of the whole answer")]
 
 
 class Modes(Group):
     """The digests of long texts, by the `mode` of a request."""
 
-    minimal: DigestLimits = DigestLimits.model_construct(chars=5_000, lines=100, width=200, max_bytes=10_240)
-    standard: DigestLimits = DigestLimits.model_construct(chars=40_000, lines=800, width=200, max_bytes=40_960)
-    verbose: DigestLimits = DigestLimits.model_construct(chars=200_000, lines=4_000, width=500, max_bytes=102_400)
+    minimal: DigestLimits = DigestLimits(chars=5_000, lines=100, width=200, max_bytes=10_240)
+    standard: DigestLimits = DigestLimits(chars=40_000, lines=800, width=200, max_bytes=40_960)
+    verbose: DigestLimits = DigestLimits(chars=200_000, lines=4_000, width=500, max_bytes=102_400)
 
     def of(self, mode: Mode) -> DigestLimits:
         """Return the limits of a mode."""
@@ -193,50 +173,57 @@ class Modes(Group):
 class ValueLimits(Group):
     """How much of one value is shown in an answer that has to be small."""
 
-    max_bytes: Bytes = Field(default=10_240, description="bytes of an answer whose size the request doesn't choose")
-    max_array_items: int = Field(default=10, ge=1, le=1_000, description="items of a list within data that doesn't fit")
-    max_string_length: int = Field(
-        default=500, ge=50, le=5_000, description="characters of a quoted text, or of arguments"
-    )
-    max_json_depth: int = Field(default=3, ge=1, le=6, description="levels of nested objects in quoted arguments")
+    max_bytes: Annotated[Bytes, Meta(description="bytes of an answer whose size the request doesn't choose")] = 10_240
+    max_array_items: Annotated[
+        int, Meta(ge=1, le=1_000, description="items of a list within data that doesn't fit")
+    ] = 10
+    max_string_length: Annotated[
+        int, Meta(ge=50, le=5_000, description="characters of a quoted text, or of arguments")
+    ] = 500
+    max_json_depth: Annotated[int, Meta(ge=1, le=6, description="levels of nested objects in quoted arguments")] = 3
 
 
 class Http(Group):
     """The server over HTTP (`agtrace mcp --http`)."""
 
-    token: Token | None = Field(
-        default=None,
-        repr=False,
-        description=f"the token that clients must send as `Authorization: Bearer`, {SHORTEST_TOKEN} characters or "
-        "more; by default a generated one, kept in http.token in the data folder",
-        json_schema_extra={"variable": "AGTRACE_HTTP_TOKEN", "secret": True},
-    )
-    hosts: tuple[Host, ...] = Field(
-        default=(),
-        strict=False,
-        description="host names by which clients reach the server, in addition to loopback",
-        json_schema_extra={"variable": "AGTRACE_HTTP_HOSTS"},
-    )
-    origins: tuple[Origin, ...] = Field(
-        default=(),
-        strict=False,
-        description="web origins whose pages may use the server, in addition to loopback",
-        json_schema_extra={"variable": "AGTRACE_HTTP_ORIGINS"},
-    )
+    token: Annotated[
+        Token | None,
+        Meta(
+            description=f"the token that clients must send as `Authorization: Bearer`, {SHORTEST_TOKEN} characters or "
+            "more; by default a generated one, kept in http.token in the data folder",
+            extra={"variable": "AGTRACE_HTTP_TOKEN", "secret": True},
+        ),
+    ] = None
+    hosts: Annotated[
+        tuple[Host, ...],
+        Meta(
+            description="host names by which clients reach the server, in addition to loopback",
+            extra={"variable": "AGTRACE_HTTP_HOSTS"},
+        ),
+    ] = ()
+    origins: Annotated[
+        tuple[Origin, ...],
+        Meta(
+            description="web origins whose pages may use the server, in addition to loopback",
+            extra={"variable": "AGTRACE_HTTP_ORIGINS"},
+        ),
+    ] = ()
 
 
 class Telemetry(Group):
     """Figures of the requests that servers answered (`agtrace metrics`)."""
 
-    enabled: bool = Field(
-        default=True,
-        description="whether a server records figures of the requests that it answers",
-        json_schema_extra={"variable": "AGTRACE_TELEMETRY"},
-    )
-    keep_days: int = Field(default=30, ge=1, le=366, description="the days after which figures are deleted")
-    arguments: bool = Field(
-        default=False, description="whether the arguments of requests are recorded too, without secrets"
-    )
+    enabled: Annotated[
+        bool,
+        Meta(
+            description="whether a server records figures of the requests that it answers",
+            extra={"variable": "AGTRACE_TELEMETRY"},
+        ),
+    ] = True
+    keep_days: Annotated[int, Meta(ge=1, le=366, description="the days after which figures are deleted")] = 30
+    arguments: Annotated[
+        bool, Meta(description="whether the arguments of requests are recorded too, without secrets")
+    ] = False
 
 
 AbMode = Literal["off", "shadow", "split"]
@@ -245,24 +232,28 @@ AbMode = Literal["off", "shadow", "split"]
 class Ab(Group):
     """The comparison of answers with and without protection (`agtrace metrics --ab`)."""
 
-    mode: AbMode = Field(
-        default="off",
-        description="`shadow` measures what the answer without protection would have been; `split` gives that answer, "
-        "with secrets masked and at most 1 MiB, to a share of the connections",
-    )
-    share: Percent = Field(
-        default=50,
-        description="`shadow`: the percentage of connections that are measured; `split`: the percentage that get the "
-        "unprotected answer",
-    )
+    mode: Annotated[
+        AbMode,
+        Meta(
+            description="`shadow` measures what the answer without protection would have been; `split` gives that "
+            "answer, with secrets masked and at most 1 MiB, to a share of the connections"
+        ),
+    ] = "off"
+    share: Annotated[
+        Percent,
+        Meta(
+            description="`shadow`: the percentage of connections that are measured; `split`: the percentage that get "
+            "the unprotected answer"
+        ),
+    ] = 50
 
 
 Endpoint = Annotated[
     str,
-    Field(
+    Meta(
         max_length=2_000,
         pattern=r"^(builtin|none|https?://\S+)$",
-        json_schema_extra={"format": "endpoint", "examples": ["builtin", "none", "http://127.0.0.1:8000/prune"]},
+        extra={"schema": {"format": "endpoint", "examples": ["builtin", "none", "http://127.0.0.1:8000/prune"]}},
     ),
 ]
 
@@ -270,123 +261,126 @@ Endpoint = Annotated[
 class Pruner(Group):
     """What answers a `context_focus_question` put to `agtrace prune`: the lines of an output that it is about."""
 
-    enabled: bool = Field(default=True, description="whether outputs are pruned for a question")
-    endpoint: Endpoint = Field(
-        default="builtin",
-        description="the pruner: `builtin`, the URL of one that is sent `{code, query}`, or `none`",
-    )
-    timeout_ms: int = Field(
-        default=30_000, ge=100, le=300_000, description="the milliseconds after which the whole output is given instead"
-    )
-    max_prune_input_bytes: int = Field(
-        default=1_048_576, ge=1_024, le=2_097_152, description="the largest output in bytes that is pruned"
-    )
-    threshold: float | None = Field(
-        default=None, ge=0, le=1, description="the threshold that is sent along to a pruner with a URL"
-    )
-    startup_timeout_ms: int = Field(
-        default=12_000, ge=100, le=120_000, description="the milliseconds that `agtrace run` waits for its server"
-    )
-    shutdown_timeout_ms: int = Field(
-        default=5_000, ge=100, le=60_000, description="the milliseconds after which a server that doesn't end is killed"
-    )
-    connect_failures: int = Field(
-        default=3, ge=1, le=100, description="the failed attempts to connect after which a server is given up"
-    )
+    enabled: Annotated[bool, Meta(description="whether outputs are pruned for a question")] = True
+    endpoint: Annotated[
+        Endpoint, Meta(description="the pruner: `builtin`, the URL of one that is sent `{code, query}`, or `none`")
+    ] = "builtin"
+    timeout_ms: Annotated[
+        int, Meta(ge=100, le=300_000, description="the milliseconds after which the whole output is given instead")
+    ] = 30_000
+    max_prune_input_bytes: Annotated[
+        int, Meta(ge=1_024, le=2_097_152, description="the largest output in bytes that is pruned")
+    ] = 1_048_576
+    threshold: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="the threshold that is sent along to a pruner with a URL"),
+    ] = None
+    startup_timeout_ms: Annotated[
+        int, Meta(ge=100, le=120_000, description="the milliseconds that `agtrace run` waits for its server")
+    ] = 12_000
+    shutdown_timeout_ms: Annotated[
+        int, Meta(ge=100, le=60_000, description="the milliseconds after which a server that doesn't end is killed")
+    ] = 5_000
+    connect_failures: Annotated[
+        int, Meta(ge=1, le=100, description="the failed attempts to connect after which a server is given up")
+    ] = 3
 
 
 class Values(Group):
     """All settings."""
 
-    data_dir: Place = Field(
-        default_factory=platform_data_dir,
-        description="the folder of the index, in a file relative to that file; by default the platform's folder for "
-        "user data",
-        json_schema_extra=_RESTART,
-    )
-    team: TeamUrl | None = Field(
-        default=None,
-        description="the database of a team, as postgresql://LOGIN@HOST/DATABASE: `agtrace push` sends to it what you "
-        "share; a password is better kept in ~/.pgpass",
-        json_schema_extra={"restart": True, "secret": True},
-    )
-    index: IndexUrl | None = Field(
-        default=None,
-        description="the index that is asked: `team` for that of the team, or a URL as `team` has it; by default your "
-        "own",
-        json_schema_extra={"restart": True, "secret": True},
-    )
-    user: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=63,
-        description="of a team's index, only the sessions that this person pushed, by login",
-        json_schema_extra=_RESTART,
-    )
-    max_response_bytes: Bytes = Field(
-        default=ABSOLUTE_MAX_BYTES,
-        description="the largest size of any answer in bytes; each tool also has a budget of its own",
-    )
-    default_page_size: Page = Field(
-        default=10, description="items of a page if a request names no `limit`; by default no more than `max_page_size`"
-    )
-    max_page_size: Page = Field(default=50, description="the largest `limit` that a request may name")
-    token_budget_threshold: int = Field(
-        default=USUAL_TOKENS,
-        ge=1_000,
-        le=30_000,
-        description="estimated tokens that an answer may come to before it is paged, chunked or condensed; the budgets "
-        "of all answers whose size the request doesn't choose grow and shrink with it",
-    )
-    chunk_size: int | None = Field(
-        default=None,
-        ge=500,
-        le=30_000,
-        description="estimated tokens of a chunk of a long text; by default what the answer has room for",
-    )
-    chunk_lines: int = Field(default=200, ge=10, le=100_000, description="the most lines of a chunk")
-    cursor_ttl_seconds: int = Field(
-        default=3600, ge=1, le=LARGEST_CURSOR_TTL, description="how long a cursor stays valid at least"
-    )
-    search_timeout_seconds: int = Field(
-        default=SEARCH_TIMEOUT_SECONDS,
-        ge=1,
-        le=LONGEST_SEARCH,
-        description="the seconds after which a search is stopped",
-    )
-    keep_days: int | None = Field(
-        default=None,
-        ge=1,
-        le=LONGEST_KEPT,
-        description="the days without an event after which a session is forgotten, counted back from the newest event; "
-        "a session that continues comes back; by default never",
-    )
-    prices: Place | None = Field(
-        default=None,
-        description="a price table in JSON that overrides the built-in one, in a file relative to that file; if it "
-        "can't be used, the server says so on stderr and continues without it",
-    )
-    search_events: bool = Field(
-        default=False, description="whether the deprecated tool search_events is offered", json_schema_extra=_RESTART
-    )
-    limits: ValueLimits = ValueLimits.model_construct()
-    modes: Modes = Modes.model_construct()
-    tools: Tools = Tools.model_construct()
-    clients: Mapping[str, Bytes] = Field(
-        default={},
-        description="the largest answer in bytes that a client takes, by the name that it reports; known clients have "
-        "one already",
-    )
-    http: Http = Field(default=Http.model_construct(), json_schema_extra=_RESTART)
-    telemetry: Telemetry = Telemetry.model_construct()
-    ab: Ab = Ab.model_construct()
-    pruner: Pruner = Pruner.model_construct()
+    data_dir: Annotated[
+        Place,
+        Meta(
+            description="the folder of the index, in a file relative to that file; by default the platform's folder "
+            "for user data",
+            extra=_RESTART,
+        ),
+    ] = field(default_factory=platform_data_dir)
+    team: Annotated[
+        TeamUrl | None,
+        Meta(
+            description="the database of a team, as postgresql://LOGIN@HOST/DATABASE: `agtrace push` sends to it "
+            "what you share; a password is better kept in ~/.pgpass",
+            extra={"restart": True, "secret": True},
+        ),
+    ] = None
+    index: Annotated[
+        IndexUrl | None,
+        Meta(
+            description="the index that is asked: `team` for that of the team, or a URL as `team` has it; by default "
+            "your own",
+            extra={"restart": True, "secret": True},
+        ),
+    ] = None
+    user: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=63)] | None,
+        Meta(description="of a team's index, only the sessions that this person pushed, by login", extra=_RESTART),
+    ] = None
+    max_response_bytes: Annotated[
+        Bytes, Meta(description="the largest size of any answer in bytes; each tool also has a budget of its own")
+    ] = ABSOLUTE_MAX_BYTES
+    default_page_size: Annotated[
+        Page, Meta(description="items of a page if a request names no `limit`; by default no more than `max_page_size`")
+    ] = 10
+    max_page_size: Annotated[Page, Meta(description="the largest `limit` that a request may name")] = 50
+    token_budget_threshold: Annotated[
+        int,
+        Meta(
+            ge=1_000,
+            le=30_000,
+            description="estimated tokens that an answer may come to before it is paged, chunked or condensed; the "
+            "budgets of all answers whose size the request doesn't choose grow and shrink with it",
+        ),
+    ] = USUAL_TOKENS
+    chunk_size: Annotated[
+        Annotated[int, Meta(ge=500, le=30_000)] | None,
+        Meta(description="estimated tokens of a chunk of a long text; by default what the answer has room for"),
+    ] = None
+    chunk_lines: Annotated[int, Meta(ge=10, le=100_000, description="the most lines of a chunk")] = 200
+    cursor_ttl_seconds: Annotated[
+        int, Meta(ge=1, le=LARGEST_CURSOR_TTL, description="how long a cursor stays valid at least")
+    ] = 3600
+    search_timeout_seconds: Annotated[
+        int, Meta(ge=1, le=LONGEST_SEARCH, description="the seconds after which a search is stopped")
+    ] = SEARCH_TIMEOUT_SECONDS
+    keep_days: Annotated[
+        Annotated[int, Meta(ge=1, le=LONGEST_KEPT)] | None,
+        Meta(
+            description="the days without an event after which a session is forgotten, counted back from the newest "
+            "event; a session that continues comes back; by default never"
+        ),
+    ] = None
+    prices: Annotated[
+        Place | None,
+        Meta(
+            description="a price table in JSON that overrides the built-in one, in a file relative to that file; if it "
+            "can't be used, the server says so on stderr and continues without it"
+        ),
+    ] = None
+    search_events: Annotated[
+        bool, Meta(description="whether the deprecated tool search_events is offered", extra=_RESTART)
+    ] = False
+    limits: ValueLimits = ValueLimits()
+    modes: Modes = Modes()
+    tools: Tools = Tools()
+    clients: Annotated[
+        Mapping[str, Bytes],
+        Meta(
+            description="the largest answer in bytes that a client takes, by the name that it reports; known clients "
+            "have one already"
+        ),
+    ] = {}
+    http: Annotated[Http, Meta(extra=_RESTART)] = Http()
+    telemetry: Telemetry = Telemetry()
+    ab: Ab = Ab()
+    pruner: Pruner = Pruner()
 
 
 class Settings(Values):
     """The settings that a process works with."""
 
-    environment: Mapping[str, str] = Field(default={}, repr=False)
+    environment: Annotated[Mapping[str, str], Meta(extra={"secret": True})] = {}
     """The variables that say where the agents' logs are."""
 
     @property
@@ -424,7 +418,8 @@ class Settings(Values):
     @property
     def version(self) -> str:
         """12 characters that identify a configuration, not counting the token and the places of the logs."""
-        return sha256(repr(self).encode()).hexdigest()[:12]
+        told = [(name, value_of(self, name)) for name in keys() if name != "http.token"]
+        return sha256(repr(told).encode()).hexdigest()[:12]
 
 
 class Key(NamedTuple):
@@ -433,41 +428,37 @@ class Key(NamedTuple):
     name: str
     """With dots, such as `telemetry.keep_days`."""
     meaning: str
-    field: FieldInfo
-    group: type[BaseModel]
+    field: Field
+    group: type[Group]
     """The group that has the field."""
     restart: bool
     """Whether a running server can't change it."""
 
     @property
     def type(self) -> Mapping[str, Any]:
-        """Its JSON Schema, without null; made when it is first asked for, which takes a while."""
-        return _without_null(_schema_of(self.group)["properties"][self.name.rpartition(".")[2]])
+        """Its JSON Schema, without null."""
+        return self.field.schema
 
     @property
     def holds(self) -> Any:
         """The type of its value, such as int or tuple, without None and without its range."""
-        annotation = self.field.annotation
-        known = [one for one in get_args(annotation) if one is not type(None)]
-        found = known[0] if isinstance(annotation, UnionType) or get_origin(annotation) is Union else annotation
-        found = get_args(found)[0] if get_origin(found) is Annotated else found
-        return get_origin(found) or found
+        return bare(self.field.annotation)
 
     @property
     def variable(self) -> str:
         """The environment variable that sets it."""
-        return str(_extra(self.field).get("variable") or f"AGTRACE_{self.name.replace('.', '__').upper()}")
+        return str(self.field.extra.get("variable") or f"AGTRACE_{self.name.replace('.', '__').upper()}")
 
     @property
     def default(self) -> Any:
         """Its default, as JSON has it; None if there is none, or another for each mode."""
-        value = None if self.field.is_required() or self.field.default_factory else self.field.default
+        value = None if self.field.is_required else self.field.default
         return None if value in ((), {}) else plain(value)
 
     @property
     def secret(self) -> bool:
         """Whether its value is never shown."""
-        return bool(_extra(self.field).get("secret"))
+        return bool(self.field.extra.get("secret"))
 
 
 @cache
@@ -487,37 +478,28 @@ def listed() -> Mapping[str, Key]:
 _ANY = re.compile(r"^(tools|modes)\.\w+\.")
 
 
-def _keys(group: type[BaseModel], prefix: str, *, restart: bool) -> Iterator[Key]:
-    for name, field in group.model_fields.items():
-        stays = restart or bool(_extra(field).get("restart"))
-        below = group_of(field)
+def _keys(group: type[Group], prefix: str, *, restart: bool) -> Iterator[Key]:
+    for name, one in fields(group).items():
+        stays = restart or bool(one.extra.get("restart"))
+        below = group_of(one)
         if below is None:
-            yield Key(f"{prefix}{name}", field.description or "", field, group, stays)
+            yield Key(f"{prefix}{name}", one.description or "", one, group, stays)
         else:
             yield from _keys(below, f"{prefix}{name}.", restart=stays)
 
 
-@cache
-def _schema_of(group: type[BaseModel]) -> Mapping[str, Any]:
-    return group.model_json_schema(by_alias=False)
-
-
-def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    known = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
-    return {**schema, **known[0]} if known else schema
-
-
-def group_of(field: FieldInfo) -> type[BaseModel] | None:
+def group_of(one: Field) -> type[Group] | None:
     """Return the group that a field holds; None for a value."""
-    kind = field.annotation
-    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    kind = bare(one.annotation)
+    return kind if isinstance(kind, type) and issubclass(kind, Group) else None
 
 
-def value_of(values: BaseModel, name: str) -> Any:
+def value_of(values: Group, name: str) -> Any:
     """Return the value of a setting by its name with dots."""
+    found: Any = values
     for part in name.split("."):
-        values = getattr(values, part)
-    return values
+        found = getattr(found, part)
+    return found
 
 
 def plain(value: Any) -> Any:
@@ -529,20 +511,48 @@ def plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _extra(field: FieldInfo) -> Mapping[str, Any]:
-    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+def made(group: type[Made], values: Mapping[str, Any]) -> Made:
+    """Return a group with these values of its keys, by name, nested as it is; the others have their defaults."""
+    held = dict(values)
+    for name, one in fields(group).items():
+        below = group_of(one)
+        if below is not None and name in held:
+            held[name] = made(below, held[name])
+    return group(**held)
+
+
+def in_camel_case(name: str) -> str:
+    """Return the other spelling of a key: `maxPageSize` for `max_page_size`."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+# -- the JSON Schema of a file ---------------------------------------------------------------------
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration file."""
-    found = Values.model_json_schema(by_alias=False)
-    for group in (found, *found["$defs"].values()):
-        _accept_camel_case(group)
+    found = _schema_of(Values)
     found["properties"]["$schema"] = {"type": "string"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "Settings of agtrace"}
 
 
-def _accept_camel_case(group: dict[str, Any]) -> None:
-    """Let the keys of a group be written in camelCase, too: as patterns, so that an editor proposes one spelling."""
-    names = {to_camel(name): name for name in group["properties"]}
-    group["patternProperties"] = {f"^{camel}$": group["properties"][name] for camel, name in names.items()}
+def _schema_of(group: type[Group]) -> dict[str, Any]:
+    """Return the schema of a group. A key in camelCase is a pattern, so that an editor proposes one spelling."""
+    properties = {name: _property(one) for name, one in fields(group).items()}
+    camel = {f"^{in_camel_case(name)}$": properties[name] for name in properties}
+    about = {"type": "object", "description": (group.__doc__ or "").strip(), "additionalProperties": False}
+    return {**about, "properties": properties, "patternProperties": camel}
+
+
+def _property(one: Field) -> dict[str, Any]:
+    below = group_of(one)
+    told = {"description": one.description} if one.description else {}
+    if below is Protection:
+        return {"anyOf": [{"type": "boolean"}, _schema_of(below)], **told}
+    if below is not None:
+        return {**_schema_of(below), **told}
+    default = {} if one.is_required or one.default is None else {"default": plain(one.default)}
+    if one.default is None:
+        return {"anyOf": [one.schema, {"type": "null"}], **told}
+    return {**one.schema, **default}

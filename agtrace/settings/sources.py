@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
-from pydantic.alias_generators import to_camel
+from agtrace_schema.fields import Unfit, fields
+from msgspec.structs import replace
 
 from agtrace.settings.environment import CONFIG, at_home, command_line, config_file, given
 from agtrace.settings.faults import (
@@ -29,7 +29,18 @@ from agtrace.settings.faults import (
     veiled,
 )
 from agtrace.settings.files import Unreadable, parsed
-from agtrace.settings.model import Key, Protection, Settings, Values, group_of, keys, value_of
+from agtrace.settings.model import (
+    Group,
+    Key,
+    Protection,
+    Settings,
+    Values,
+    group_of,
+    in_camel_case,
+    keys,
+    made,
+    value_of,
+)
 
 _ON_COMMAND_LINE = "--set"
 _DEFAULT = "default"
@@ -132,16 +143,17 @@ def of_file(path: Path) -> _Source:
 
 
 def _leaves(
-    group: type[BaseModel], data: Mapping[Any, Any], prefix: str, origin: str, faults: list[Fault]
+    group: type[Group], data: Mapping[Any, Any], prefix: str, origin: str, faults: list[Fault]
 ) -> Iterator[tuple[str, str, Any]]:
     """Yield the keys of a group, as they are written, and their values; what has no place in it becomes a fault."""
-    names = {to_camel(name): name for name in group.model_fields} | {name: name for name in group.model_fields}
+    known = fields(group)
+    names = {in_camel_case(name): name for name in known} | {name: name for name in known}
     for written, value in data.items():
         name = names.get(written) if isinstance(written, str) else None
         key = f"{prefix}{written if name is None else name}"
-        below = None if name is None else group_of(group.model_fields[name])
+        below = None if name is None else group_of(known[name])
         if name is None:
-            faults.append(unfit(origin, key, veiled(value), meant(str(written), group.model_fields)))
+            faults.append(unfit(origin, key, veiled(value), meant(str(written), known)))
         elif below is None:
             yield from ((one, written, within) for one, within in _values(key, value, origin, faults))
         elif below is Protection and isinstance(value, bool):
@@ -149,7 +161,7 @@ def _leaves(
         elif isinstance(value, Mapping):
             yield from _leaves(below, value, f"{key}.", origin, faults)
         else:
-            faults.append(unfit(origin, key, veiled(value), f"a table with {', '.join(below.model_fields)}"))
+            faults.append(unfit(origin, key, veiled(value), f"a table with {', '.join(fields(below))}"))
 
 
 def _values(name: str, value: Any, origin: str, faults: list[Fault]) -> Iterator[tuple[str, Any]]:
@@ -234,7 +246,7 @@ def _set_on_command_line(faults: list[Fault]) -> Iterator[tuple[str, _Given]]:
 
 def _in_snake_case(name: str) -> str:
     """Return a key that may be written in camelCase as the model spells it."""
-    parts = {to_camel(part): part for key in keys() for part in key.split(".")}
+    parts = {in_camel_case(part): part for key in keys() for part in key.split(".")}
     return ".".join(parts.get(part, part) for part in name.split("."))
 
 
@@ -272,26 +284,67 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
     faults = [fault for source in sources for fault in source.faults]
     found = {key: value for source in sources for key, value in source.values.items()}
     origins = {key: one.origin for key, one in found.items()}
-    try:
-        values = Values.model_validate(_tree({**_required(), **{key: one.value for key, one in found.items()}}))
-    except ValidationError as error:
-        wrong = {one["loc"]: one["input"] for one in error.errors(include_url=False)}
-        faults += (_fault(place, value, found) for place, value in wrong.items())
-    else:
+    usable, unusable = _usable(found)
+    faults += unusable
+    if not unusable:
+        settings = made(Settings, _tree({**_required(), **usable, "environment": environment}))
         if "default_page_size" not in found:
-            most = min(values.default_page_size, values.max_page_size)
-            values = values.model_copy(update={"default_page_size": most})
-        faults += _crossed(values, origins)
+            settings = replace(settings, default_page_size=min(settings.default_page_size, settings.max_page_size))
+        faults += _crossed(settings, origins)
     if faults:
         raise InvalidSettings(tuple(faults))
-    return Found(Settings.model_construct(**dict(values), environment=environment), file, origins)
+    return Found(settings, file, origins)
+
+
+def _usable(found: Mapping[str, _Given]) -> tuple[dict[str, Any], list[Fault]]:
+    """Return the values by key, and the faults of those that can't be used."""
+    values: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for name, one in found.items():
+        try:
+            values[name] = _read(name, one.value)
+        except _Unusable as wrong:
+            faults += (_fault(name, one, *place) for place in wrong.places)
+    return values, faults
+
+
+class _Unusable(Exception):
+    """A value that a setting can't have: the items of a list that are wrong, with their places, or it as a whole."""
+
+    def __init__(self, *places: tuple[Any, int | None]) -> None:
+        super().__init__()
+        self.places = places
+
+
+def _read(name: str, given: Any) -> Any:
+    """Return the value of a setting, or of one name of `clients`. Raises `_Unusable`."""
+    key = _key(name)
+    try:
+        if name not in keys():
+            return key.field.read({"": given}, strict=True)[""]
+        if key.holds is tuple and isinstance(given, list):
+            given = tuple(given)
+        return key.field.read(given, strict=True)
+    except Unfit:
+        if key.holds is not tuple or not isinstance(given, tuple):
+            raise _Unusable((given, None)) from None
+        raise _Unusable(*((one, place) for place, one in enumerate(given) if not _fits(key, one))) from None
+
+
+def _fits(key: Key, item: Any) -> bool:
+    """Whether a list may have this item."""
+    try:
+        key.field.read((item,), strict=True)
+    except Unfit:
+        return False
+    return True
 
 
 @cache
 def _required() -> Mapping[str, Any]:
     """Return the defaults of the keys whose group has none of its own: a source may set only some of its keys."""
     defaults = Values(data_dir=Path())
-    return {key.name: value_of(defaults, key.name) for key in keys().values() if key.field.is_required()}
+    return {key.name: value_of(defaults, key.name) for key in keys().values() if key.field.is_required}
 
 
 def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -306,14 +359,13 @@ def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-def _fault(place: tuple[Any, ...], value: Any, found: Mapping[str, _Given]) -> Fault:
-    """Return the fault of a value, or of an item of a list, at a place in the settings."""
-    name = ".".join(part for part in place if isinstance(part, str))
-    key, one = _key(name), found[name]
+def _fault(name: str, one: _Given, value: Any, place: int | None) -> Fault:
+    """Return the fault of a value, or of the item of a list at a place."""
+    key = _key(name)
     if key.secret:
         return unfit(one.origin, name, "something else", expected(key))
-    if isinstance(place[-1], int):
-        return unfit(one.origin, f"{name}[{place[-1]}]", veiled(value), expected_within(key))
+    if place is not None:
+        return unfit(one.origin, f"{name}[{place}]", veiled(value), expected_within(key))
     as_text = one.origin.startswith((_PREFIX, _ON_COMMAND_LINE))
     allowed = expected(key, as_text=as_text) if name in keys() else expected_within(key)
     return unfit(one.origin, name, shown(value), allowed)
@@ -323,13 +375,13 @@ def _crossed(values: Values, origins: Mapping[str, str]) -> Iterator[Fault]:
     """Yield what contradicts another setting."""
     most = values.max_page_size
     pages = {"default_page_size": values.default_page_size} | {
-        f"tools.{tool}.page_size": getattr(values.tools, tool).page_size for tool in type(values.tools).model_fields
+        f"tools.{tool}.page_size": getattr(values.tools, tool).page_size for tool in fields(type(values.tools))
     }
     for key, size in pages.items():
         if size is not None and size > most:
             origin = origins.get(key) or origins["max_page_size"]
             yield unfit(origin, key, str(size), f"at most max_page_size, which is {most}")
-    for mode in type(values.modes).model_fields:
+    for mode in fields(type(values.modes)):
         limits = getattr(values.modes, mode)
         if limits.width > limits.chars:
             key = next(key for key in (f"modes.{mode}.width", f"modes.{mode}.chars") if key in origins)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 
-from pydantic_core import SchemaValidator, core_schema
-
 AT_ONCE = 256
 """The lines that are tested together; if one of them may match, their halves are,"""
 
@@ -24,16 +22,21 @@ def tester(pattern: str) -> Callable[[str], bool]:
 
 
 def _validator(pattern: str) -> Callable[[str], bool]:
+    from pydantic_core import SchemaValidator, core_schema  # takes 10 ms, which few commands need
+
     schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
     return SchemaValidator(schema).isinstance_python
 
 
-_well_formed = _validator("")
-
-
 def readable(text: str) -> bool:
     """Return whether Rust can read a text: it accepts no lone surrogates."""
-    return text.isascii() or _well_formed(text)
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def lines_with(lines: Sequence[str], test: Callable[[str], bool]) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The arguments that tools share, and how arguments are read. The model of a tool, next to it, is its input schema.
+"""The arguments that tools share, and how arguments are read. The record of a tool, next to it, is its input schema.
 
 Unknown arguments are refused. Errors become `InvalidParameter`, which names the field, the allowed
 values and the nearest valid one.
@@ -7,45 +7,38 @@ values and the nearest valid one.
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Collection, Mapping
+from enum import Enum
 from typing import Annotated, Any, TypeVar
 
 from agtrace_indexer.providers.registry import AGENTS, named
-from agtrace_schema.events import EventType, Provider
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from agtrace_schema.events import Provider
+from agtrace_schema.fields import Field, Unfit, fields
+from agtrace_schema.model import Record
+from msgspec import Meta
 
 from agtrace.problems import InvalidParameter, UnknownArgument
 from agtrace.settings.limits import Limits, limits
 from agtrace.settings.model import LARGEST_PAGE, Values
 from agtrace.text.lines import repeated
+from agtrace.text.numbers import counted
 
 _LARGEST = 2**53
 _LENGTHS = ("minLength", "maxLength")
 _BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
 
-DEFAULT_LIMIT: int = Values.model_fields["default_page_size"].default
+DEFAULT_LIMIT: int = fields(Values)["default_page_size"].default
 """Stands for the page size of the settings in force, which `parse` puts in its place."""
 
-Limit = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
+Limit = Annotated[int, Meta(ge=1, le=LARGEST_PAGE)]
 """The settings say what the largest one is (`max_page_size`)."""
 Cursor = str | None
 """The `next_cursor` of an answer, which goes on where that one ended."""
-AnotherId = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+AnotherId = Annotated[str, Meta(min_length=1, max_length=200)]
 """The id of a session, or its beginning, where other tools have described that."""
-SessionId = Annotated[AnotherId, Field(description="ID or prefix.")]
+SessionId = Annotated[AnotherId, Meta(description="ID or prefix.")]
 _HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
 
 
@@ -53,14 +46,14 @@ ANY = "any"
 """As a commit or pull request: whichever a session made."""
 
 
-def _as_hash(given: str | None) -> str | None:
+def _as_hash(given: str) -> str:
     """Lower-case a hash. Anything else stays as typed: a secret in it couldn't be recognized once changed."""
-    return given.lower() if given and (_HEXADECIMAL.fullmatch(given) or given.lower() == ANY) else given
+    return given.lower() if _HEXADECIMAL.fullmatch(given) or given.lower() == ANY else given
 
 
-AnyProject = Annotated[str | None, StringConstraints(min_length=1, max_length=500)]
+AnyProject = Annotated[str, Meta(min_length=1, max_length=500)] | None
 """The name, folder or hash of a project, where other tools have described that."""
-ProjectName = Annotated[AnyProject, Field(description="Name, folder or hash.")]
+ProjectName = Annotated[AnyProject, Meta(description="Name, folder or hash.")]
 
 
 def _as_pull_request(given: str) -> str:
@@ -69,7 +62,7 @@ def _as_pull_request(given: str) -> str:
         return ANY
     found = _PULL_REQUEST.fullmatch(given.strip())
     if found is None:
-        raise PydanticCustomError("pull_request", "give the number or the URL of a pull request, or any")
+        raise Unfit("give the number or the URL of a pull request, or any")
     return found["number"] or found["address"]
 
 
@@ -77,15 +70,15 @@ _PULL_REQUEST = re.compile(
     r"#?(?P<number>\d{1,9})|(?P<address>https?://\S+?/(?:pull|merge_requests)/\d{1,9})(?:[/?#]\S*)?"
 )
 
-Hash = Annotated[str, StringConstraints(min_length=3, max_length=200), AfterValidator(_as_hash)]
+Hash = Annotated[str, Meta(min_length=3, max_length=200, extra={"check": _as_hash})]
 """The hash of a commit, or its beginning."""
 
-PullRequest = Annotated[str, StringConstraints(max_length=500), AfterValidator(_as_pull_request)]
+PullRequest = Annotated[str, Meta(max_length=500, extra={"check": _as_pull_request})]
 """The number or the address of a pull request."""
 
-Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, 30m, 12h, 7d, today, yesterday.")]
-Until = Annotated[str | None, Field(max_length=60)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Until = Annotated[str, Meta(max_length=60)] | None
+Time = Annotated[Until, Meta(description="ISO 8601, 30m, 12h, 7d, today, yesterday.")]
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
 """Part of a text to look for."""
 
 
@@ -93,7 +86,7 @@ def listed(given: Any) -> Any:
     """Read a comma-separated string as a list."""
     names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
     if isinstance(names, list) and not any(names):
-        raise PydanticCustomError("empty", "name at least one")
+        raise Unfit("name at least one")
     return [name for name in names if name != ""] if isinstance(names, list) else names
 
 
@@ -101,18 +94,18 @@ def known_agent(given: str) -> Provider:
     """Return the agent that is meant by a name; refuse one whose logs agtrace doesn't read."""
     agent = named(given)
     if agent is None:
-        raise PydanticCustomError("choice", "no agent has this name", {"choices": list(AGENTS)})
+        raise Unfit("no agent has this name", AGENTS)
     return agent
 
 
-Agent = Annotated[Provider, Field(max_length=60), AfterValidator(known_agent), WithJsonSchema({"type": "string"})]
+Agent = Annotated[Provider, Meta(max_length=60, extra={"check": known_agent})]
 """The name of an agent whose logs agtrace reads. The schema doesn't list them: there are many, and every byte of it is
 paid for by each connection. A wrong name is answered with all of them."""
 
-FocusQuestion = Annotated[str | None, Field(min_length=1, max_length=2_000)]
+FocusQuestion = Annotated[str, Meta(min_length=1, max_length=2_000)] | None
 """What the lines of a long text that are wanted are about; `shaping/focusing.py` finds them."""
 
-Fields = Annotated[list[str] | None, BeforeValidator(listed)]
+Fields = Annotated[list[str] | None, Meta(extra={"read": listed})]
 """The fields to keep in an answer; read by `projection`."""
 
 
@@ -121,40 +114,46 @@ def turn_number(given: Any) -> Any:
     return given.removeprefix("turn-") if isinstance(given, str) else given
 
 
-TurnIndex = Annotated[int | None, Field(ge=0, le=_LARGEST), BeforeValidator(turn_number)]
+TurnIndex = Annotated[int, Meta(ge=0, le=_LARGEST, extra={"read": turn_number})] | None
 
 
-class Arguments(BaseModel):
+class Arguments(Record):
     """The arguments of one tool."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    @model_validator(mode="before")
-    @classmethod
-    def former_names(cls, given: Any) -> Any:
-        """Read `project_hash`, as `project` was called before it took names."""
-        if isinstance(given, dict) and "project_hash" in given and "project" in cls.model_fields:
-            rest = {name: value for name, value in given.items() if name != "project_hash"}
-            return {"project": given["project_hash"], **rest}
-        return given
+Wanted = TypeVar("Wanted", bound=Arguments)
 
 
-Model = TypeVar("Model", bound=Arguments)
-
-
-def parse(model: type[Model], given: Mapping[str, Any]) -> Model:
+def parse(tool: type[Wanted], given: Mapping[str, Any]) -> Wanted:
     """Read the arguments of a call. Raises `InvalidParameter` for the first invalid one."""
-    try:
-        found = model.model_validate(dict(given))
-    except ValidationError as error:
-        raise _problem(model, error) from None
-    if "limit" not in model.model_fields:
-        return found
-    if "limit" not in given:
-        return found.model_copy(update={"limit": limits().page_size})
-    if found.model_dump()["limit"] > limits().settings.max_page_size:
+    known, given = fields(tool), _under_present_names(tool, given)
+    stray = next((name for name in given if name not in known), None)
+    if stray is not None:
+        raise UnknownArgument(str(stray), _offered(tool), _MEANT)
+    values: dict[str, Any] = {}
+    for name, field in known.items():
+        if name in given:
+            values[name] = _read(field, given[name])
+        elif field.is_required:
+            raise InvalidParameter(name, f"{name} is missing", _offered(tool))
+    if "limit" in known and values.setdefault("limit", limits().page_size) > limits().settings.max_page_size:
         raise _too_large_a_limit()
-    return found
+    return tool(**values)
+
+
+def _under_present_names(tool: type[Arguments], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read `project_hash`, as `project` was called before it took names."""
+    if "project_hash" not in given or "project" not in fields(tool):
+        return given
+    rest = {name: value for name, value in given.items() if name != "project_hash"}
+    return {"project": given["project_hash"], **rest}
+
+
+def _read(field: Field, given: Any) -> Any:
+    try:
+        return field.read(given, strict=False)
+    except Unfit as error:
+        raise _unfit(field, given, error) from None
 
 
 def _too_large_a_limit() -> InvalidParameter:
@@ -162,70 +161,87 @@ def _too_large_a_limit() -> InvalidParameter:
     return InvalidParameter("limit", f"limit exceeds maximum of {most}", f"1 to {most}", most)
 
 
-def input_schema(model: type[Arguments], held: Limits | None = None) -> dict[str, Any]:
+def told(wanted: Arguments, *, with_defaults: bool = True, only: Collection[str] | None = None) -> dict[str, Any]:
+    """Return the arguments that were given, as JSON has them; of the others, `with_defaults` those with a default."""
+    found: dict[str, Any] = {}
+    for name, field in fields(type(wanted)).items():
+        value = getattr(wanted, name)
+        if value is None or (value == field.default and not with_defaults) or (only is not None and name not in only):
+            continue
+        found[name] = value.value if isinstance(value, Enum) else value
+    return found
+
+
+def input_schema(tool: type[Arguments], held: Limits | None = None) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments, without what a model doesn't need to read.
 
     Bounds that no sensible value reaches are left out, though values beyond them are still refused. `held` has the page
     sizes, by default those of the settings without any change.
     """
     held = held or limits()
-    schema = _schema(model)
-    properties = {
-        name: {key: value for key, value in part.items() if (key, value) not in _BOUNDS and key not in _LENGTHS}
-        for name, part in _properties(schema).items()
-    }
+    properties = {name: _lean(fields(tool)[name]) for name in _offered(tool)}
     if "limit" in properties:
         properties["limit"] |= {"default": held.tool.page_size or held.settings.default_page_size}
         properties["limit"] |= {"maximum": held.settings.max_page_size}
+    required = [name for name in properties if fields(tool)[name].is_required]
     lean: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    return lean | ({"required": schema["required"]} if schema.get("required") else {})
+    return lean | ({"required": required} if required else {})
 
 
-@cache
-def _schema(model: type[Arguments]) -> Mapping[str, Any]:
-    return model.model_json_schema()
+def _offered(tool: type[Arguments]) -> list[str]:
+    """Return the arguments that the schema of a tool names."""
+    return [name for name, field in fields(tool).items() if not field.extra.get("hidden")]
 
 
-def _properties(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    definitions = schema.get("$defs", {})
-    return {name: _lean(part, definitions) for name, part in schema["properties"].items()}
+def _lean(field: Field) -> dict[str, Any]:
+    """Return one parameter, with its default unless that is null or false."""
+    schema = field.schema | ({} if field.is_required or not field.default else {"default": field.default})
+    unread = (*_BOUNDS, *((name, schema.get(name)) for name in _LENGTHS))
+    return {name: schema[name] for name in sorted(schema) if (name, schema[name]) not in unread}
 
 
-def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return one parameter with its references resolved, without titles, nulls, and defaults of null or false."""
-    if "anyOf" in part:
-        known = [option for option in part["anyOf"] if option.get("type") != "null"]
-        part = {**part, **known[0]}
-    if "$ref" in part:
-        part = {**definitions[part["$ref"].rpartition("/")[2]], **part}
-    if "const" in part:
-        part = {**part, "enum": [part["const"]]}
-    unread = {"title", "anyOf", "$ref", "const"} | (set() if part.get("default", False) else {"default"})
-    if part.get("description") == (EventType.__doc__ or "").strip():
-        unread.add("description")
-    return {name: value for name, value in part.items() if name not in unread}
-
-
-def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter:
-    errors = error.errors(include_url=False, include_context=True)
-    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
-    field = str(first["loc"][0]) if first["loc"] else "arguments"
-    known = list(_properties(_schema(model)))
-    if first["type"] == "extra_forbidden":
-        return UnknownArgument(field, known, _MEANT)
-    if first["type"] == "missing":
-        return InvalidParameter(field, f"{field} is missing", known)
-    schema = _properties(_schema(model)).get(field, {})
-    given = first.get("input")
-    choices = first.get("ctx", {}).get("choices") or schema.get("enum") or schema.get("items", {}).get("enum")
+def _unfit(field: Field, given: Any, error: Unfit) -> InvalidParameter:
+    schema = field.schema
+    choices = error.choices or schema.get("enum") or schema.get("items", {}).get("enum")
     if choices:
-        return _wrong_choice(field, given, choices)
-    if first["type"] == "less_than_equal" and field == "limit":
+        return _wrong_choice(field.name, given, choices)
+    bound = _bound_passed(schema, given)
+    if field.name == "limit" and bound == "maximum":
         return _too_large_a_limit()
-    bound = {"greater_than_equal": "minimum", "less_than_equal": "maximum"}.get(first["type"], "")
     allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
     text = ", ".join(f"{name} {value}" for name, value in allowed.items())
-    return InvalidParameter(field, f"{field}: {first['msg']}", text or None, schema.get(bound))
+    why = error.why or f"expected {_expected(schema)}, got {_shown(given)}"
+    return InvalidParameter(field.name, f"{field.name}: {why}", text or None, schema.get(bound))
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    """Return what an argument may be, for a sentence."""
+    if schema["type"] == "integer":
+        low, high = schema.get("minimum"), schema.get("maximum", _LARGEST)
+        return f"a whole number, {low} or more" if high == _LARGEST else f"a whole number from {low or 0} to {high}"
+    if schema["type"] == "string":
+        fewest, most = schema.get("minLength", 0), schema.get("maxLength")
+        return f"a text of {fewest} to {most} characters" if most else "a text"
+    return {"boolean": "true or false", "array": "a list of texts"}[schema["type"]]
+
+
+def _shown(given: Any) -> str:
+    """Return what was given, for a sentence."""
+    if isinstance(given, str):
+        return f"a text of {counted(len(given), 'character')}"
+    if isinstance(given, dict | list):
+        return "an object" if isinstance(given, dict) else "a list"
+    if isinstance(given, int) and abs(given) > _LARGEST:
+        return "a number that is far too large"
+    return json.dumps(given)
+
+
+def _bound_passed(schema: Mapping[str, Any], given: Any) -> str:
+    """Return the bound that a number passes: `minimum` or `maximum`; an empty text if there is none."""
+    if not isinstance(given, int):
+        return ""
+    low, high = schema.get("minimum", given), schema.get("maximum", given)
+    return "maximum" if given > high else "minimum" if given < low else ""
 
 
 _MEANT: dict[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import orjson
 from agtrace_schema.comparison import ComparedSession
 from agtrace_schema.model import dump
-from pydantic import Field
+from msgspec import Meta
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import comparison
@@ -45,7 +45,7 @@ class CompareSessions(Arguments):
 
     id1: SessionId
     id2: AnotherId
-    max_bytes: Annotated[int | None, Field(ge=2_048, le=_MOST_BYTES)] = None
+    max_bytes: Annotated[int, Meta(ge=2_048, le=_MOST_BYTES)] | None = None
 
 
 def answer(context: Context, wanted: CompareSessions) -> Reply:

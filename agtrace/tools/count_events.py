@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_schema.model import dump
 from agtrace_schema.requests import CountOf, GroupBy, SessionKind, columns
-from pydantic import Field
+from msgspec import Meta
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import counting
@@ -16,7 +16,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
-from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, AnyProject, Arguments, Limit, Text, Until
+from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, AnyProject, Arguments, Limit, Text, Until, told
 from agtrace.tools.tool import Context, Tool, kilobytes, list_budget, unless_behind
 
 _OF_CALLS = frozenset({"tool", "program", "file"})
@@ -42,7 +42,7 @@ class CountEvents(Arguments):
     group_by: GroupBy
     measure: CountOf = "calls"
     limit: Limit = DEFAULT_LIMIT
-    session_id: Annotated[str | None, Field(max_length=200)] = None
+    session_id: Annotated[str, Meta(max_length=200)] | None = None
     kind: SessionKind | None = None
     provider: Agent | None = None
     project: AnyProject = None
@@ -107,7 +107,7 @@ def _summary(wanted: CountEvents, totals: list[int | None]) -> str:
 
 def _opening(wanted: CountEvents, group: str) -> NextCall | None:
     """Return the call that shows what is in the first group, within the same filters; None if no filter does."""
-    given: dict[str, Any] = wanted.model_dump(include=_SHARED, exclude_none=True)
+    given: dict[str, Any] = told(wanted, only=_SHARED)
     match wanted.group_by:
         case "session":
             return call("get_session_details", session_id=group).saying("opens the first session", _size())
@@ -126,7 +126,7 @@ def _opening(wanted: CountEvents, group: str) -> NextCall | None:
 
 def _widening(wanted: CountEvents) -> NextCall | None:
     """Return the same call without filters; None if it has none."""
-    if not wanted.model_dump(exclude={"group_by", "measure", "limit"}, exclude_none=True):
+    if told(wanted).keys() <= {"group_by", "measure", "limit"}:
         return None
     measure = None if wanted.measure == "calls" else wanted.measure
     return call(TOOL.name, group_by=wanted.group_by, measure=measure).saying("counts without filters", _size())

@@ -10,7 +10,7 @@ from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_schema.answers import EventsAround
 from agtrace_schema.model import dump
 from agtrace_schema.requests import MOST_AROUND, Mode
-from pydantic import Field
+from msgspec import Meta
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import events, said
@@ -30,13 +30,14 @@ class GetEventDetails(Arguments):
     """Arguments of get_event_details."""
 
     session_id: SessionId
-    event_index: Annotated[int, Field(ge=0, le=2**53)]
+    event_index: Annotated[int, Meta(ge=0, le=2**53)]
     start_line: LineNumber = None
     end_line: LineNumber = None
     around: Annotated[
-        int | None, Field(ge=0, le=MOST_AROUND, description="So many events before and after it, a line each.")
+        Annotated[int, Meta(ge=0, le=MOST_AROUND)] | None,
+        Meta(description="So many events before and after it, a line each."),
     ] = None
-    mode: Annotated[Mode | None, Field(description="Digest, failing lines first; default verbatim.")] = None
+    mode: Annotated[Mode | None, Meta(description="Digest, failing lines first; default verbatim.")] = None
     context_focus_question: FocusQuestion = None
     cursor: Cursor = None
     max_bytes: MaxBytes = None

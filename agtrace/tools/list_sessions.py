@@ -13,7 +13,7 @@ from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import SessionItem
 from agtrace_schema.model import dump_all
 from agtrace_schema.requests import Access, SessionKind, Sort
-from pydantic import Field
+from msgspec import Meta
 
 from agtrace.problems import UnknownProject
 from agtrace.sessions import listing
@@ -37,6 +37,7 @@ from agtrace.tools.arguments import (
     Text,
     Time,
     Until,
+    told,
 )
 from agtrace.tools.tool import (
     Context,
@@ -70,16 +71,16 @@ class ListSessions(Arguments):
     project: ProjectName = None
     since: Time = None
     until: Until = None
-    query: Annotated[Text | None, Field(description="Text in the title or a request.")] = None
+    query: Annotated[Text | None, Meta(description="Text in the title or a request.")] = None
     sort: Sort | None = None
     kind: SessionKind | None = None
-    path: Annotated[Text | None, Field(description="Part of the path of a file it touched.")] = None
+    path: Annotated[Text | None, Meta(description="Part of the path of a file it touched.")] = None
     access: Access | None = None
-    min_tokens: Annotated[int | None, Field(ge=0, le=2**53)] = None
+    min_tokens: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     has_failures: bool | None = None
     commit: Hash | None = None
-    pr: Annotated[PullRequest | None, Field(description="Number, URL, any.")] = None
-    fields: Annotated[Fields, Field(description="Only these: id,title")] = None
+    pr: Annotated[PullRequest | None, Meta(description="Number, URL, any.")] = None
+    fields: Annotated[Fields, Meta(description="Only these: id,title")] = None
 
 
 _FILTERS = (
@@ -146,7 +147,7 @@ def _always(item: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
 
 
 def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
-    given = wanted.model_dump(include={*_FILTERS} - {"since", "until", "kind", "project"})
+    given = told(wanted, only={*_FILTERS} - {"since", "until", "kind", "project"})
     return SessionFilters(
         **given,
         projects=context.projects(wanted.project),
@@ -185,7 +186,7 @@ def _opening(context: Context, item: SessionItem) -> NextCall:
 
 def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> Hint:
     """Return what to call when nothing was found: the same call without a filter that hides sessions, if one does."""
-    given: dict[str, Any] = wanted.model_dump(mode="json", include=set(_FILTERS), exclude_none=True)
+    given: dict[str, Any] = told(wanted, only=_FILTERS)
     if wanted.query and wanted.project is None:
         named = _of_project(context, wanted.query, snapshot)
         if named is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Protocol
 
 from agtrace_indexer.redact import redact
 from agtrace_schema.requests import Mode
-from pydantic import Field
+from msgspec import Meta
 
 from agtrace.problems import InvalidParameter, InvalidRange
 from agtrace.sessions.long_texts import lines_of, told_lines
@@ -31,8 +31,8 @@ _LARGER: dict[Mode | None, Mode] = {"minimal": "standard", "standard": "verbose"
 
 QUESTION = "context_focus_question"
 
-LineNumber = Annotated[int | None, Field(le=2**53)]
-MaxBytes = Annotated[int | None, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
+LineNumber = Annotated[int, Meta(le=2**53)] | None
+MaxBytes = Annotated[int, Meta(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)] | None
 
 ToldLines = Iterable[tuple[str, Failing | None]]
 

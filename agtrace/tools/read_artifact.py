@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.model import dump
 from agtrace_schema.requests import Mode
-from pydantic import Field
+from msgspec import Meta
 
 from agtrace.problems import InvalidArtifactRef
 from agtrace.sessions import events, transcript
@@ -58,7 +58,7 @@ _EXAMINED_AT_ONCE = 500_000
 class ReadArtifact(Arguments):
     """Arguments of read_artifact."""
 
-    ref: Annotated[str, Field(max_length=300)]
+    ref: Annotated[str, Meta(max_length=300)]
     start_line: LineNumber = None
     end_line: LineNumber = None
     mode: Mode | None = None

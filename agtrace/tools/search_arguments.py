@@ -9,8 +9,7 @@ from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import EventKind, WordsIn
-from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
+from msgspec import Meta
 
 from agtrace.problems import InvalidParameter
 from agtrace.search.hits import Order
@@ -21,44 +20,44 @@ from agtrace.sessions.sorting import snapshot_now
 from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Cursor, Limit, ProjectName, Time, Until
 from agtrace.tools.tool import Context, query_of
 
+_Name = Annotated[str, Meta(max_length=200)] | None
+
 
 class SearchEventPreviews(Arguments):
     """Arguments of search_event_previews."""
 
     query: Annotated[
         str,
-        Field(
+        Meta(
             max_length=2000,
             description="Words to rank by, or a literal text, case-insensitive; no syntax. Empty: every event.",
         ),
     ]
     words: Annotated[
         WordsIn | None,
-        Field(description="All words of query, in any order, in one event or turn."),
+        Meta(description="All words of query, in any order, in one event or turn."),
     ] = None
-    regex: Annotated[bool, Field(description="query is a regular expression; ^ and $ match per line.")] = False
+    regex: Annotated[bool, Meta(description="query is a regular expression; ^ and $ match per line.")] = False
     order: Annotated[
         Literal["best", "newest", "oldest"] | None,
-        Field(description="best (default): sessions ranked by the words of query; else: events containing it."),
+        Meta(description="best (default): sessions ranked by the words of query; else: events containing it."),
     ] = None
     group_by: Annotated[
-        Literal["session"] | None, Field(description="Each session once, with its number of matches.")
+        Literal["session"] | None, Meta(description="Each session once, with its number of matches.")
     ] = None
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
-    session_id: Annotated[str | None, Field(max_length=200)] = None
+    session_id: _Name = None
     provider: Agent | None = None
     project: ProjectName = None
     kind: EventKind | None = None
-    event_type: SkipJsonSchema[EventType | None] = None
-    tool: Annotated[str | None, Field(max_length=200, description="Tool name, such as Bash.")] = None
-    path: Annotated[
-        str | None, Field(max_length=200, description="Only calls that name a file with this in its path.")
-    ] = None
-    failed: Annotated[bool | None, Field(description="true: only failed tool executions.")] = None
+    event_type: Annotated[EventType | None, Meta(extra={"hidden": True})] = None
+    tool: Annotated[_Name, Meta(description="Tool name, such as Bash.")] = None
+    path: Annotated[_Name, Meta(description="Only calls that name a file with this in its path.")] = None
+    failed: Annotated[bool | None, Meta(description="true: only failed tool executions.")] = None
     since: Time = None
     until: Until = None
-    include_own: Annotated[bool, Field(description="Also calls to agtrace itself.")] = False
+    include_own: Annotated[bool, Meta(description="Also calls to agtrace itself.")] = False
 
     @property
     def ranks(self) -> bool:

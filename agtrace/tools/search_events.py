@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta
 
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import Hint, call
@@ -20,10 +20,10 @@ _QUOTED = 200
 class SearchEvents(Arguments):
     """Arguments of search_events."""
 
-    pattern: Annotated[str, Field(max_length=2000)]
+    pattern: Annotated[str, Meta(max_length=2000)]
     limit: Limit = 10
     cursor: Cursor = None
-    include_full_payload: Annotated[bool, Field(description="Ignored.")] = False
+    include_full_payload: Annotated[bool, Meta(description="Ignored.")] = False
 
 
 def answer(context: Context, wanted: SearchEvents) -> Reply:

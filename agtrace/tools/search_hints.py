@@ -12,6 +12,7 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
+from msgspec import structs
 
 from agtrace.problems import Problem, SearchTimeout
 from agtrace.search.deadline import Deadline
@@ -22,6 +23,7 @@ from agtrace.sessions.query import find_session, short_id
 from agtrace.settings.limits import limits
 from agtrace.text.lines import one_line
 from agtrace.text.next_call import NextCall, call
+from agtrace.tools.arguments import told
 from agtrace.tools.search_arguments import SearchEventPreviews, matcher_of
 from agtrace.tools.tool import Context, event_kilobytes, kilobytes
 
@@ -144,7 +146,8 @@ class _Alternatives:
 
     def call(self, found: int, says: str, *, argument: str = "", **changed: Any) -> NextCall | None:
         """Return the same call with these arguments changed; None if it is too long for a hint."""
-        given = self._wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"cursor"})
+        given = told(self._wanted, with_defaults=False)
+        given.pop("cursor", None)
         other = call("search_event_previews", **(given | changed))
         size = kilobytes(0, _AROUND + _PREVIEW_BYTES * min(found, self._wanted.limit))
         return other.saying(says, size, argument=argument) if len(other.written) <= _LONGEST_CALL else None
@@ -165,7 +168,7 @@ class _Alternatives:
         """Yield the search for all of these words in one event, or otherwise in one turn."""
         for within in {None: ("event", "turn"), "event": ("turn",)}.get(self._wanted.words, ()):
             query = " ".join(words)
-            other = self._wanted.model_copy(update={"query": query, "words": within})
+            other = structs.replace(self._wanted, query=query, words=within)
             if found := self._found(replace(self._asked, matcher=matcher_of(other))):
                 which = "all words" if len(words) == len(self._wanted.query.split()) else "the remaining words"
                 yield self.call(found, f"finds {which} in one {within}", query=query, words=within)

@@ -10,8 +10,8 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import TurnOverview
 from agtrace_schema.model import dump, dump_all
 from agtrace_schema.requests import Level, Section
+from msgspec import Meta
 from msgspec.structs import replace
-from pydantic import BeforeValidator, Field
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import listing, turns
@@ -55,24 +55,23 @@ class GetSessionDetails(Arguments):
     session_id: SessionId
     detail_level: Annotated[
         Level,
-        Field(
+        Meta(
             description="summary: a line per turn; turns: a line per step; steps: 500 characters of every thought, "
             "message, call and output; full: verbatim."
         ),
     ] = "summary"
     sections: Annotated[
         list[Section] | None,
-        BeforeValidator(listed),
-        Field(description="Only these, in full."),
+        Meta(description="Only these, in full.", extra={"read": listed}),
     ] = None
-    fields: Annotated[Fields, Field(description="Only these: title, stats.cost_usd, turns.outcome")] = None
+    fields: Annotated[Fields, Meta(description="Only these: title, stats.cost_usd, turns.outcome")] = None
     turn_index: TurnIndex = None
-    include_reasoning: Annotated[bool, Field(description="Quote the thinking (level turns).")] = False
+    include_reasoning: Annotated[bool, Meta(description="Quote the thinking (level turns).")] = False
     context_focus_question: FocusQuestion = None
     cursor: Cursor = None
     max_bytes: Annotated[
-        int | None,
-        Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES, description="Default 32000 (steps, full)."),
+        Annotated[int, Meta(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)] | None,
+        Meta(description="Default 32000 (steps, full)."),
     ] = None
 
 

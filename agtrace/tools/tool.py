@@ -22,7 +22,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.times import moment
-from agtrace.tools.arguments import Arguments
+from agtrace.tools.arguments import Arguments, told
 
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Analysis
@@ -101,8 +101,8 @@ def list_budget(limit: int) -> int:
 
 def query_of(wanted: Arguments) -> dict[str, Any]:
     """Return the arguments that identify a query; what to look for in its texts changes no position in it."""
-    told = wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    return {name: value for name, value in told.items() if name != "context_focus_question"}
+    given = told(wanted, with_defaults=False)
+    return {name: value for name, value in given.items() if name != "context_focus_question"}
 
 
 def kilobytes(least: int, most: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agtrace.answers.clients import most_bytes
 from agtrace.answers.desk import Answers
@@ -48,7 +49,7 @@ def test_the_smallest_of_setting_request_and_client_holds(
     output = "\n".join(f"{number:03} {'潮' * 300}" for number in range(200))
     claude_log(tmp_path / "logs", "b16e7e47-13ae-41a6-a6df-f287e0552835").call("Bash", {"command": "tides"}, output)
     asker = Asker(tmp_path / "data", tmp_path / "logs", most=setting)
-    settings = asker.settings.model_copy(update={"clients": {"tern": client}})
+    settings = replace(asker.settings, clients={"tern": client})
     arguments = {"session_id": "b16e7e47", "event_index": 1, "max_bytes": asked}
     given = Answers(settings, log=silent).ask("get_event_details", arguments, Origin("tern"))
     assert largest * 0.8 < len(given.text.encode()) <= largest

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import click
 import pytest
+from agtrace_schema.fields import fields
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -139,9 +140,9 @@ def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search
     ):  # fmt: skip
         named["group_by"] = "by" if command == "count" else "by-session"
         shown = agtrace_here(command, "--help").out.replace("-n, --limit", "--limit")
-        fields = TOOLS[tool].arguments.model_fields
+        known = fields(TOOLS[tool].arguments)
         options = [
-            f"--{named.get(name, name.replace('_', '-'))}" for name in fields if (command, name) not in _NOT_OFFERED
+            f"--{named.get(name, name.replace('_', '-'))}" for name in known if (command, name) not in _NOT_OFFERED
         ]
         assert [option for option in options if f"  {option}" not in shown] == []
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from agtrace_schema.fields import fields
 
 from agtrace.settings.model import Tools
 from agtrace.tools import TOOLS
@@ -430,4 +431,4 @@ def test_the_schema_accepts_what_the_check_accepts(
 
 
 def test_every_tool_can_be_configured() -> None:
-    assert set(Tools.model_fields) == {*TOOLS, "search_events"}
+    assert set(fields(Tools)) == {*TOOLS, "search_events"}

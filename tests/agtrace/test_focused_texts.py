@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.redact import redact
+from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.telemetry.request import Request
@@ -294,7 +295,7 @@ def test_a_text_of_more_than_four_megabytes_has_its_first_chunk(tmp_path: Path) 
 
 @pytest.mark.parametrize("off", [{"enabled": False}, {"endpoint": "none"}])
 def test_settings_that_switch_pruning_off_hold_for_traces_too(built: Asker, off: dict[str, Any]) -> None:
-    settings = built.settings.model_copy(update={"pruner": Pruner(**off)})
+    settings = replace(built.settings, pruner=Pruner(**off))
     for arguments in (
         {"detail_level": "full"},
         {"detail_level": "steps"},
@@ -307,7 +308,7 @@ def test_settings_that_switch_pruning_off_hold_for_traces_too(built: Asker, off:
 
 def test_pruning_can_be_switched_off_for_one_tool(built: Asker) -> None:
     tools = Tools(get_event_details=ToolSettings(features=Features(pruning=Protection(enabled=False))))
-    answers = Answers(built.settings.model_copy(update={"tools": tools}))
+    answers = Answers(replace(built.settings, tools=tools))
     asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": QUESTION}
     assert answers.ask("get_event_details", asked).value["pruning"]["reason"] == "disabled_or_unconfigured"
     ref = f"ax://event/{SESSION}/{RESULT}"
@@ -316,7 +317,7 @@ def test_pruning_can_be_switched_off_for_one_tool(built: Asker) -> None:
 
 def test_a_service_that_the_settings_name_is_never_asked_about_traces(built: Asker) -> None:
     """Nothing listens there: asking would fail."""
-    settings = built.settings.model_copy(update={"pruner": Pruner(endpoint="http://127.0.0.1:9/prune")})
+    settings = replace(built.settings, pruner=Pruner(endpoint="http://127.0.0.1:9/prune"))
     asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": QUESTION}
     assert Answers(settings).ask("get_event_details", asked).value["pruning"]["applied"]
 
@@ -325,8 +326,9 @@ def test_a_service_that_the_settings_name_is_never_asked_about_traces(built: Ask
     ("more", "named"),
     [
         ({"cursor": "x"}, "leave out cursor"), ({"mode": "minimal"}, "leave out mode"),
-        ({"around": 3}, "leave out context_focus_question"), ({"context_focus_question": ""}, "at least 1 character"),
-        ({"context_focus_question": "x" * 2_001}, "at most 2000 characters"),
+        ({"around": 3}, "leave out context_focus_question"),
+        ({"context_focus_question": ""}, "expected a text of 1 to 2000 characters"),
+        ({"context_focus_question": "x" * 2_001}, "got a text of 2,001 characters"),
     ],
 )  # fmt: skip
 def test_what_a_question_cannot_be_combined_with_is_named(built: Asker, more: dict[str, Any], named: str) -> None:

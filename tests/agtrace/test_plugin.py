@@ -15,7 +15,7 @@ import yaml
 
 import agtrace
 from agtrace.tools import TOOLS
-from agtrace.tools.arguments import input_schema
+from agtrace.tools.arguments import input_schema, parse
 from tests.agtrace.asking import claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace_here
 from tests.plugin import PLUGIN, ROOT, SKILL, Bell, hook, manifest, program
@@ -68,7 +68,7 @@ def test_the_skill_calls_tools_that_there_are_with_arguments_that_they_take() ->
     for name, statement in calls:
         assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
         given = {keyword.arg: ast.literal_eval(_json(keyword.value)) for keyword in statement.value.keywords}
-        TOOLS[name].arguments.model_validate(given)
+        parse(TOOLS[name].arguments, given)
     arguments = {field for tool in TOOLS.values() for field in input_schema(tool.arguments)["properties"]}
     words = {"hint", "event_index", "session_id", "project", "summary", "turn_index", "context_focus_question"}
     unknown = {name for name, _ in named} - set(TOOLS) - arguments - words

@@ -7,6 +7,7 @@ import re
 
 import anyio
 import pytest
+from agtrace_schema.fields import fields
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ErrorData
@@ -37,9 +38,9 @@ def test_every_call_in_a_prompt_names_a_tool_and_its_arguments(name: str) -> Non
             call = ast.parse(f"{tool}({arguments})", mode="eval").body
             assert isinstance(call, ast.Call)
             named = {str(word.arg) for word in call.keywords}
-            fields = TOOLS[tool].arguments.model_fields
-            assert named <= set(fields), (tool, named)
-            required = {field for field, info in fields.items() if info.is_required()}
+            known = fields(TOOLS[tool].arguments)
+            assert named <= set(known), (tool, named)
+            required = {field for field, info in known.items() if info.is_required}
             assert required <= named, (tool, required)
 
 

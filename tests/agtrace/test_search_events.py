@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
@@ -25,7 +26,7 @@ def asker(tmp_path: Path) -> Asker:
 
 
 def old(asker: Asker, **arguments: Any) -> dict[str, Any]:
-    answers = Answers(asker.settings.model_copy(update={"search_events": True}), log=silent)
+    answers = Answers(replace(asker.settings, search_events=True), log=silent)
     given = answers.ask("search_events", arguments)
     check(given, 20_480 if arguments.get("limit", 10) > 10 else 10_240)
     return given.value

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from agtrace.answers.desk import Answers
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 
@@ -120,7 +122,7 @@ def test_a_price_table_that_cannot_be_used_is_said_and_costs_the_server_no_answe
     respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=5, output_tokens=6)
     own = tmp_path / "prices.json"
     own.write_text('{"vendors": []}')
-    settings = Asker(tmp_path, tmp_path / "home").settings.model_copy(update={"prices": own})
+    settings = replace(Asker(tmp_path, tmp_path / "home").settings, prices=own)
     said: list[Any] = []
     given = Answers(settings, log=said.append).ask("get_session_details", {"session_id": ONE})
     assert given.value["data"]["stats"]["cost_made"] == "estimated"

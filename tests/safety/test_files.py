@@ -20,6 +20,7 @@ from agtrace_indexer.index.projects import project_root
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.run import index
+from agtrace_schema.fields import fields
 
 from agtrace.shaping.cursors import load_key
 from agtrace.text.kept_texts import KeptTexts
@@ -337,12 +338,12 @@ def test_no_id_and_no_path_of_a_request_is_ever_opened(asker: Asker, path: str) 
 
 def _calls_with(given: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, tool in TOOLS.items():
-        fields = tool.arguments.model_fields
-        needed = {field: given for field, info in fields.items() if info.is_required()} | (
-            {"event_index": 0} if "event_index" in fields else {}
+        known = fields(tool.arguments)
+        needed = {field: given for field, info in known.items() if info.is_required} | (
+            {"event_index": 0} if "event_index" in known else {}
         )
         yield name, needed
-        for field, info in fields.items():
+        for field, info in known.items():
             if "str" in str(info.annotation):
                 yield name, needed | {field: given}
 

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from agtrace.answers.desk import Answers
 from agtrace.serving.prompts import PROMPTS, prompt_text
 from agtrace.settings.model import Settings
@@ -69,7 +71,7 @@ class Witness:
     def __init__(self, settings: Settings, planted: Sequence[Planted], every: int = 1) -> None:
         self._logged: list[str] = []
         self._answers = Answers(
-            settings.model_copy(update={"search_events": True}),
+            replace(settings, search_events=True),
             log=lambda record: self._logged.append(json.dumps(record)),
         )
         self._planted, self._every = planted, every
