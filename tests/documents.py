@@ -236,7 +236,7 @@ def between(text: str, name: str, part: str) -> str:
 def _event_table() -> str:
     rows = ["| type | what it is | payload |", "|---|---|---|"]
     for kind, name in events.EVENT_TYPES.items():
-        fields = ", ".join(f"`{field}`" for field in kind.__dataclass_fields__)
+        fields = ", ".join(f"`{field}`" for field in kind.__struct_fields__)
         rows.append(f"| `{name}` | {_first_line(kind)} | {fields} |")
     return "\n".join(rows)
 

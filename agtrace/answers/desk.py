@@ -9,13 +9,13 @@ import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from agtrace_indexer.index.opening import one_moment
 from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.status import Health
+from msgspec.structs import replace
 
 from agtrace.answers.clients import most_bytes
 from agtrace.answers.log import log_to_stderr

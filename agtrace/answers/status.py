@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from dataclasses import replace
 
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
 from agtrace_schema.status import Configuration, Health, IndexHealth, TelemetryHealth
+from msgspec.structs import replace
 
 from agtrace.answers.metrics import Metrics
 from agtrace.answers.telemetry import store

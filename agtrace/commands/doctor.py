@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from agtrace.commands.asking import usable
 from agtrace.commands.errors import TROUBLE, NoIndex, patiently

@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import asdict
 
 from agtrace.commands.asking import places_at_hand, with_index
 from agtrace.commands.errors import patiently, tell

@@ -7,11 +7,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
 from datetime import datetime
 from types import FrameType
 
 from agtrace_indexer.watch.loop import Change, watch
+from msgspec.structs import asdict
 
 from agtrace.commands.asking import usable
 from agtrace.commands.errors import tell

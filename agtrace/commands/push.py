@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from contextlib import closing
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import asdict
 
 from agtrace.commands.asking import refreshed, with_index
 from agtrace.commands.errors import USAGE, fail, tell

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import plain_json, project, provider
@@ -26,8 +26,7 @@ _NAMED = 5
 STDOUT = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
+class Ways(Struct, frozen=True):
     """The forms in which a report is written."""
 
     html: str | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from agtrace.commands.asking import behind, usable
 
@@ -21,8 +22,7 @@ _REFRESH_SECONDS = 10
 """Seconds that a command waits for changed logs to be indexed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(Struct, frozen=True):
     """The filters of sessions, as typed."""
 
     project: str | None = None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from agtrace.commands.asking import usable
 from agtrace.commands.options import plain_json, session_ids
@@ -74,7 +75,7 @@ def _print(lookout: Lookout, session: str | None, *, as_json: bool) -> None:
 
         running(found)
 
-    leave(asdict(found), as_json, for_person)
+    leave(to_builtins(found), as_json, for_person)
 
 
 def _run(lookout: Lookout, session: str | None) -> int:

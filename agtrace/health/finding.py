@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from agtrace_schema.analysis import Lens, Severity
+from msgspec import Struct
 
 from agtrace.health.history import History
 
@@ -13,8 +13,7 @@ EVIDENCE = 5
 """The most events that a finding refers to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that a detector found in a session."""
 
     severity: Severity
@@ -32,8 +31,7 @@ class Finding:
     """The tool calls in it, for a loop or a streak: the part of the session lost to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detector:
+class Detector(Struct, frozen=True):
     """A rule that looks for one kind of trouble."""
 
     name: str

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from agtrace_schema.events import Json, Outcome, Provider, UserKind
+from msgspec import Struct
 
 KEPT = 4_000
 """Characters kept of the beginning, and of the end, of a longer text."""
@@ -90,8 +91,7 @@ class Call:
         return self.event_index if self.result_event is None else self.result_event
 
 
-@dataclass(slots=True)
-class Said:
+class Said(Struct):
     """A text in the user's role, by the human or inserted by the agent's harness."""
 
     event_index: int
@@ -103,8 +103,7 @@ class Said:
     """Whether it is a request of a human (or of the parent agent)."""
 
 
-@dataclass(slots=True)
-class Message:
+class Message(Struct):
     """A text of the model to the user."""
 
     event_index: int
@@ -114,8 +113,7 @@ class Message:
     text: str
 
 
-@dataclass(slots=True)
-class Thought:
+class Thought(Struct):
     """A thought of the model; its text doesn't matter here."""
 
     event_index: int
@@ -124,8 +122,7 @@ class Thought:
     at: int
 
 
-@dataclass(slots=True)
-class Usage:
+class Usage(Struct):
     """The token usage of one response; None if unknown."""
 
     event_index: int
@@ -156,8 +153,7 @@ class Usage:
         return [f for f in (self.input_tokens, self.cache_creation_tokens, self.cache_read_tokens) if f is not None]
 
 
-@dataclass(slots=True)
-class Notice:
+class Notice(Struct):
     """Any other record: errors of the model's API, compactions, messages of the harness."""
 
     event_index: int

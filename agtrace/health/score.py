@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import log2
 
 from agtrace_schema.analysis import Ending, ScorePart, SessionEnding
+from msgspec import Struct
 
 from agtrace.health.facts.checks import Checks
 from agtrace.health.finding import Detector, Finding
@@ -66,8 +67,7 @@ class Examined:
     """Whether its log doesn't say how its calls ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """A session's score with its parts; None, with the reason, if there is nothing to judge."""
 
     score: int | None

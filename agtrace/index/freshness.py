@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Freshness:
+
+class Freshness(Struct, frozen=True):
     """How far the index is behind the logs; None means unknown."""
 
     state: Literal["ready", "catching_up", "building"]

@@ -7,13 +7,13 @@ lines, and kept for a day under a reference that `read` takes as `file_path`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
 from agtrace_schema.answers import Pruning
 from agtrace_schema.model import dump
 from agtrace_schema.requests import Mode
+from msgspec import Struct
 
 from agtrace.pruning.tools.output import Output
 from agtrace.shaping.digest import Limits, cut_line, gather, of_mode
@@ -29,8 +29,7 @@ USUAL_WIDTH = 2_000
 """Characters of a line unless the request names a mode: an agent may need all of a line to edit it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """A text as it fits into an answer."""
 
     text: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -15,6 +14,7 @@ import mcp_types as types
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import Pruning
 from mcp.shared.exceptions import MCPError
+from msgspec import Struct, field
 
 from agtrace.pruning.answer import Given, fitted, fitted_pruned, limits_of, result
 from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
@@ -38,8 +38,7 @@ MOST_AT_WORK = 16
 """The most requests at work at a time, from the tool to the answer: each may hold an output of some megabytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workplace:
+class Workplace(Struct, frozen=True):
     """What all requests of a server share."""
 
     configured: Configured

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from agtrace_schema.analysis import Change
+from msgspec import Struct
 
 from agtrace.report.figures import LOW, Tally, usage_of_all
 from agtrace.report.selection import Selection, minute
@@ -61,8 +61,7 @@ def periods(selection: Selection, started: Iterable[int], now: int) -> Periods |
     return Periods((first, middle), (middle + 1, last), halves=True) if first < last else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Measure:
+class _Measure(Struct, frozen=True):
     what: str
     unit: Unit
     of: Callable[[Tally], tuple[float, float]]

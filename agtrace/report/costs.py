@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TypeAlias
 
@@ -18,6 +17,7 @@ from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.costs import Costs, Spent, UnpricedModel
 from agtrace_schema.requests import CostBy
+from msgspec import Struct, field
 
 from agtrace.report.selection import Family, Selection, believable, families, in_period
 from agtrace.sessions.counting import YOU
@@ -35,8 +35,7 @@ _Label: TypeAlias = Callable[[Family, int | None, str], str]
 """Returns the group of a response: from its session, its day and its model."""
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """The responses of a group, and the sessions that they belong to."""
 
     used: Usage = field(default_factory=Usage)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, median_low
 
 from agtrace_schema.analysis import Ending, Figures
+from msgspec import Struct
 
 from agtrace.sessions.usage import Usage
 from agtrace.times import iso
@@ -16,8 +16,7 @@ LOW, GOOD = 60, 80
 """Scores below the first are low, from the second on good."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """The facts about one session that the figures need, its sub-agents included."""
 
     started_at: int

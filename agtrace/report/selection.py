@@ -10,10 +10,10 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agtrace_indexer.index.questions import reports, sessions
 from agtrace_indexer.index.questions.sessions import Session
+from msgspec import Struct
 
 from agtrace.report.wording import AGENTS
 from agtrace.text.numbers import counted
@@ -25,8 +25,7 @@ _FIRST, _AFTER_LAST = 1_262_304_000_000, 4_102_444_800_000
 """The beginnings of 2010 and 2100: no agent ran before the first, and a time after the second is from a wrong clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The filters of a report; times are milliseconds since 1970 UTC, both ends included."""
 
     provider: str | None = None
@@ -52,8 +51,7 @@ def minute(moment: int) -> str:
     return (iso(moment) or "1970-01-01T00:00")[:16].replace("T", " ")
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """A session of a report, with the sub-agents rolled up into it."""
 
     row: Session

@@ -7,7 +7,6 @@ import pickle
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from subprocess import Popen
 from typing import NamedTuple, TypeAlias
@@ -15,6 +14,8 @@ from typing import NamedTuple, TypeAlias
 from agtrace_indexer.index.opening import path_of
 from agtrace_indexer.parallel.processes import Crew
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agtrace.health.analysis import Examination, agents_of, analysis_of, examine
 from agtrace.health.experience import Experience, experiences
@@ -43,8 +44,7 @@ _PORTION = 50
 _MOST_WORKERS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What a report was asked for."""
 
     selection: Selection

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from agtrace_schema.analysis import ContextPoint, Timeline, TimelineEntry
+from msgspec import Struct
 
 from agtrace.health.detectors.context import compactions
 from agtrace.health.facts.api import is_api_error
@@ -49,8 +49,7 @@ class _Piece(NamedTuple):
         return not self.failed, _RANKS[self.kind], self.start - self.end
 
 
-@dataclass(slots=True)
-class _Span:
+class _Span(Struct):
     """The time from the first to the last of some moments; unknown moments, which are 0, are ignored."""
 
     event_index: int

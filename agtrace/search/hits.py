@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from agtrace_indexer.index.questions.matches import Block, FoundEvent
+from msgspec import Struct
 
 _END_OF_TIME = 1 << 62
 
@@ -48,8 +48,7 @@ class Order(StrEnum):
         return self.sign * (block.t1 if self is Order.NEWEST else block.t0)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """An event that matches the query."""
 
     session_row: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.pieces import pieces
+from msgspec import Struct
 
 from agtrace.problems import InvalidParameter
 from agtrace.search.deadline import Deadline
@@ -36,8 +36,7 @@ def fold(query: str) -> bytes:
     return query.replace("\x00", "\u2400").encode("utf-8", "replace").lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Contains:
+class Contains(Struct, frozen=True):
     """Matches texts that contain a query, ignoring the case of A to Z but of no other letters."""
 
     query: str

@@ -11,10 +11,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.matches import newest_event
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agtrace.problems import SearchTimeout
 from agtrace.search.deadline import Deadline
@@ -35,8 +36,7 @@ _FOR_COUNTS = 2.0
 __all__ = ["EventFilters", "Hit", "Hits", "Order", "Place", "Question", "SessionHits", "search", "snapshot_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(Struct, frozen=True):
     """A page of hits, in order."""
 
     hits: list[Hit]
@@ -49,8 +49,7 @@ class Hits:
     """The number of calls to agtrace itself, and of their results, that the scan has seen and left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionHits:
+class SessionHits(Struct, frozen=True):
     """A page of sessions with hits, ordered by the first hit of each."""
 
     hits: list[Hit]
@@ -70,8 +69,7 @@ def snapshot_of(connection: sqlite3.Connection) -> int:
     return newest_event(connection)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A query on one snapshot of the index, for use inside one read transaction.
 
     Its methods raise `SearchTimeout` when the deadline passes.

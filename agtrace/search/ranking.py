@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,6 +17,8 @@ from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.texts.ranked_words import Voice, query_words
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agtrace.search.scoring import Ranked, RankedSession, Scoring, weight
 
@@ -70,8 +71,7 @@ class Word(NamedTuple):
     """The weight that isn't found: that of a word which no event holds, or of its lost end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """A ranked search on one snapshot; to be used within one read transaction."""
 
     connection: sqlite3.Connection

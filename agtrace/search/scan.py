@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Set
-from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from agtrace_indexer.index.questions import matches
@@ -17,6 +16,7 @@ from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.matches import Block, FoundEvent, Span
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.candidates import Places
+from msgspec import Struct, field
 
 from agtrace.search.deadline import Deadline
 from agtrace.search.hits import Kept, Order, Place
@@ -40,8 +40,7 @@ _FEW = 64
 _END_OF_TIME = 1 << 62
 
 
-@dataclass(slots=True)
-class Scan:
+class Scan(Struct):
     """The blocks that can hold hits, and the hits of each."""
 
     connection: sqlite3.Connection

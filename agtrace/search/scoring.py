@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.texts.ranked_words import Voice
+from msgspec import Struct, field
 
 _VOICES = {Voice.HUMAN: 3.0, Voice.MODEL: 2.0, Voice.CALL: 1.5, Voice.ERROR: 0.8, Voice.OUTPUT: 0.5, Voice.NOTICE: 2.0}
 _SATURATION, _LENGTH = 1.2, 0.6
@@ -42,8 +42,7 @@ class RankedHit(NamedTuple):
     """The query's words that it holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedSession:
+class RankedSession(Struct, frozen=True):
     """A session with its hits, the best first."""
 
     session_row: int
@@ -71,8 +70,7 @@ def weight(events: int, holding: int) -> float:
     return math.log(1 + (events - holding + 0.5) / (holding + 0.5))
 
 
-@dataclass(frozen=True, slots=True)
-class Scoring:
+class Scoring(Struct, frozen=True):
     """How sessions are scored for one query."""
 
     words: Sequence[str]

@@ -11,12 +11,12 @@ in the session the words are, and its other blocks needn't be looked at.
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, field
 from typing import cast
 
 from agtrace_indexer.index.questions import matches
 from agtrace_indexer.index.questions.candidates import candidates
 from agtrace_indexer.index.questions.matches import Block, FoundEvent
+from msgspec import field
 
 from agtrace.search.matching import ContainsInTurn
 from agtrace.search.scan import Scan
@@ -28,7 +28,6 @@ _MOST_BLOCKS = 2_000
 """A word that may be in more blocks than this hardly narrows the search down."""
 
 
-@dataclass(slots=True)
 class TurnScan(Scan):
     """A scan whose hits represent turns."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from agtrace_indexer.redact import redact
+from msgspec import Struct
 
 from agtrace.problems import InvalidParameter
 from agtrace.text.lines import one_line, without_controls
@@ -19,8 +19,7 @@ _MANNERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """An argument of a prompt; clients pass every argument as text."""
 
     name: str
@@ -30,8 +29,7 @@ class Argument:
     required: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A prompt as clients list it."""
 
     name: str

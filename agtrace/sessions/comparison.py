@@ -7,13 +7,13 @@ but the copies are reported. In names for both sessions, `_1` is the first and `
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions import calls, events, sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.sessions.files import Access, compared_files, touched_files
@@ -38,8 +38,7 @@ class Lengths(NamedTuple):
     """For each session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One of the two sessions, with complete lists."""
 
     row: Session
@@ -56,8 +55,7 @@ class Side:
         return replace(self.facts, failures=shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """Two sessions side by side."""
 
     one: Side

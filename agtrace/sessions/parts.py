@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_re
 from agtrace_indexer.index.questions.usage import Figures
 from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, StepDetail, ToolExecution, TurnSteps
 from agtrace_schema.events import EventType, Outcome
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.sessions.query import short_id
@@ -82,8 +82,7 @@ def by_turns(parts: Iterable[Part]) -> list[TurnSteps]:
     return [_turn(index, list(group)) for index, group in groupby(parts, key=lambda part: part.turn_index)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Beside:
+class _Beside(Struct, frozen=True):
     """What belongs to some events: the results of calls, token usage and started sessions."""
 
     results: dict[int, StoredEvent]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -18,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 
 from agtrace_schema.codes import CONTEXT_CLASSES
 from agtrace_schema.model import Record
-from msgspec import DecodeError, Meta, ValidationError, convert, json
+from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
 from msgspec.structs import replace
 
 from agtrace.problems import SettingError
@@ -140,8 +139,7 @@ class _File(_Part):
                 yield name, replace(model, source=model.source or vendor.source, dated=model.dated or vendor.dated)
 
 
-@dataclass(frozen=True, slots=True)
-class PriceTable:
+class PriceTable(Struct, frozen=True):
     """Prices and windows by model name."""
 
     source: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class RunningSession:
+class RunningSession(Struct, frozen=True):
     """A session that was active lately. Texts are on one line, without secrets and control characters."""
 
     id: str
@@ -53,8 +52,7 @@ class RunningSession:
         return self.state == "closed" or self.log_gone
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
+class Recent(Struct, frozen=True):
     """A session that was active last."""
 
     id: str
@@ -64,8 +62,7 @@ class Recent:
     last_activity: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """All running sessions at a moment, those that wait for the human first, then the latest."""
 
     sessions: tuple[RunningSession, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions import events, turns, usage
@@ -14,6 +13,7 @@ from agtrace_indexer.index.questions.tokens import TokenCounts
 from agtrace_indexer.index.questions.usage import Figures
 from agtrace_schema.answers import StepSummary, Tokens
 from agtrace_schema.events import EventType
+from msgspec import Struct
 
 from agtrace.sessions.known_failures import known_failures
 from agtrace.sessions.quotes import seen
@@ -30,8 +30,7 @@ ALWAYS_SHOWN = ("input_tokens", "output_tokens")
 """The kinds of tokens that are shown whenever they are known; the others only if they aren't zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepUsage:
+class StepUsage(Struct, frozen=True):
     """The token usage of a step."""
 
     tokens: Tokens | None = None

@@ -11,12 +11,12 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from agtrace_indexer.index.questions import usage
 from agtrace_indexer.index.questions.tokens import TokenCounts
 from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.answers import Made, ModelTotals
+from msgspec import Struct, field
 
 from agtrace.sessions.prices import ModelUsage, PriceTable
 from agtrace.text.lines import LABEL, one_line
@@ -27,8 +27,7 @@ KINDS = TokenCounts._fields
 _ADDED = KINDS[:-1]
 
 
-@dataclass(slots=True)
-class Usage:
+class Usage(Struct):
     """Sums over responses."""
 
     responses: int = 0

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, UNPROTECTED_BYTES
 from agtrace.settings.model import USUAL_TOKENS, Features, Protection, Settings, ToolSettings
@@ -29,8 +30,7 @@ _OFF = Protection(enabled=False)
 _NONE = Features(pagination=_OFF, summarization=_OFF, chunking=_OFF, pruning=_OFF)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The sizes of the answers to one request."""
 
     settings: Settings

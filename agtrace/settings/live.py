@@ -9,10 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agtrace.settings.environment import anything_set, config_file
 
@@ -36,8 +38,7 @@ _Stamp = tuple[int, ...] | None
 """Times of the last change of the content and of anything, size, inode; None for no file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """Settings, and what is to be told about where they come from."""
 
     settings: Settings
@@ -87,10 +88,8 @@ class Live:
     def use_token(self, token: str) -> None:
         """Let clients over HTTP send this token, which no source sets."""
         old = self._first_loaded()
-        from msgspec import structs
-
-        http = structs.replace(old.settings.http, token=token)
-        self._loaded = replace(old, settings=structs.replace(old.settings, http=http))
+        http = replace(old.settings.http, token=token)
+        self._loaded = replace(old, settings=replace(old.settings, http=http))
 
     def tell(self, log: Log) -> None:
         """Log changes and faults from now on, and those of the start."""
@@ -178,10 +177,8 @@ class Live:
         restart = tuple(
             key.name for key in keys().values() if key.restart and _differ(found.settings, self._first, key)
         )
-        from msgspec import structs
-
         staying = {name: getattr(old.settings, name) for name in _STAYING}
-        settings = structs.replace(found.settings, **staying)
+        settings = replace(found.settings, **staying)
         self._loaded = Loaded(settings, found.file, time.time() if found.file else None, (), restart)
         for key in changed:
             self._say(_change(key, before, found.settings))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agtrace_schema.fields import Unfit, fields
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.settings.environment import CONFIG, at_home, command_line, config_file, given
@@ -49,14 +49,13 @@ _SIMILAR = 0.8
 """How similar a variable must be to one of ours to be taken for it: others may begin with AGTRACE_, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """Settings and where each value comes from."""
 
     settings: Settings
     file: Path | None
     """The configuration file; None if there is none."""
-    origins: Mapping[str, str] = field(repr=False)
+    origins: Mapping[str, str]
     """By key, and by name of a client; a key that isn't there has its default."""
 
     def origin(self, key: str) -> str:

@@ -13,7 +13,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import orjson
 from itsdangerous import BadData, Signer
 from itsdangerous.encoding import base64_decode, base64_encode
 from itsdangerous.signer import HMACAlgorithm
+from msgspec import Struct
 
 from agtrace.problems import InvalidCursor
 
@@ -40,8 +40,7 @@ class _ShortMac(HMACAlgorithm):
         return super().get_signature(key, value)[:12]
 
 
-@dataclass(frozen=True, slots=True)
-class Cursors:
+class Cursors(Struct, frozen=True):
     """Makes and reads cursors with a key."""
 
     key: bytes

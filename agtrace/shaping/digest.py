@@ -9,11 +9,11 @@ from __future__ import annotations
 import unicodedata
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import NamedTuple
 
 from agtrace_schema.requests import Mode
+from msgspec import Struct, field
 
 from agtrace.settings.limits import limits
 from agtrace.shaping.failures import Failures
@@ -65,8 +65,7 @@ class _Shown(NamedTuple):
     failing: bool
 
 
-@dataclass(slots=True)
-class Gathered:
+class Gathered(Struct):
     """The parts of a text that a digest may show, in bounded memory."""
 
     limits: Limits
@@ -187,8 +186,7 @@ def _belongs(character: str) -> bool:
     return character == _JOINER or unicodedata.category(character) in ("Mn", "Me") or "🏻" <= character <= "🏿"
 
 
-@dataclass(slots=True)
-class _Room:
+class _Room(Struct):
     """The room left within the limits."""
 
     chars: int

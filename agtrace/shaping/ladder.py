@@ -7,10 +7,10 @@ It is only for what no cursor continues: pages and chunks end earlier instead. `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec import Struct, field
 
 from agtrace.settings.limits import limits
 from agtrace.shaping.json_values import shortened
@@ -35,8 +35,7 @@ _LONGEST_PATH = 160
 _FEWEST_ROWS = 3
 
 
-@dataclass(slots=True)
-class Left:
+class Left(Struct):
     """A record of what a rung left out."""
 
     paths: list[str] = field(default_factory=list)

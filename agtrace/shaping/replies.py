@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 from agtrace.text.next_call import Hint
 
@@ -23,8 +24,7 @@ def fitting(found: Iterable[Item], size: Callable[[Item], int], budget: int) -> 
     return taken, False
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
+class Pages(Struct, frozen=True):
     """A list that can end after any of its items."""
 
     size: int
@@ -45,8 +45,7 @@ class Pages:
     """Return what became of a question about the texts of the first n items; None if there was none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """A long text in a payload that can be cut into chunks after any line."""
 
     text: str
@@ -84,8 +83,7 @@ class Entry(NamedTuple):
     """Whether it is the output of a tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """A text too long to be made as a whole: for each entry its heading, a newline, its text and a newline."""
 
     entries: Sequence[Entry]
@@ -123,8 +121,7 @@ class Made(NamedTuple):
     """How much a question left of it; None if there was none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+class Digest(Struct, frozen=True):
     """A text made as long as there is room for."""
 
     make: Callable[[int], Made]
@@ -139,8 +136,7 @@ class Digest:
     """The largest that `Made.pruning` can be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The reply of a tool, before it is fitted."""
 
     summary: str

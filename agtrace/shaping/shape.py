@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import orjson
 from agtrace_indexer.redact import redact, redact_json
 from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination
 from agtrace_schema.model import dump
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem
@@ -43,8 +44,7 @@ _AROUND_ALL = 4_096
 """Bytes that the largest answer of all leaves free."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """An answer as it leaves agtrace: the JSON text that a model reads, and its value."""
 
     text: str
@@ -56,7 +56,7 @@ class Answer:
     """The bytes that the requested answer would have taken; None if it fit."""
     attempt: int = 1
     """The number of the form that fit: 1 is as asked, or a page, which is fitted before."""
-    calls: tuple[NextCall, ...] = field(default=(), repr=False)
+    calls: tuple[NextCall, ...] = ()
     """The calls in its hint as the tool made them; `next_calls` has those that leave."""
 
     @property
@@ -133,13 +133,12 @@ def estimated_tokens(characters: int) -> int:
     return math.ceil(characters / 4 * 1.2)
 
 
-@dataclass(slots=True)
-class _Envelope:
+class _Envelope(Struct):
     reply: Reply
     freshness: Freshness
     budget: int
     asked_bytes: int | None = None
-    built: dict[int, dict[str, Any]] = field(default_factory=dict)
+    built: dict[int, dict[str, Any]] = {}
     """The payloads of pages that were tried, by number of items."""
 
     def rungs(self) -> Iterator[dict[str, Any]]:

@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
 
-@dataclass(frozen=True, slots=True)
-class NextCall:
+
+class NextCall(Struct, frozen=True):
     """A call of a tool with the words around it.
 
     `get_event_details(session_id='fb3cff44', event_index=3) opens the newest match (2-4 KB).`

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import Pruning
 from agtrace_schema.model import dump
+from msgspec.structs import replace
 
 from agtrace.sessions.long_texts import lines_of, told_lines
 from agtrace.settings.limits import limits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from agtrace_schema.answers import (
     SessionTurns,
 )
 from agtrace_schema.model import Model, dump, dump_all
-from msgspec import structs
+from msgspec.structs import replace
 
 from agtrace.sessions import long_texts, parts, steps, transcript, turns
 from agtrace.sessions.known_failures import failures_known
@@ -48,7 +47,7 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
     names = list(dict.fromkeys(wanted.sections or []))
     model = SessionSections if names else _MODELS[wanted.detail_level]
     fields = meant(wanted.fields, model) if wanted.fields else None
-    view = view_of(context, structs.replace(wanted, fields=fields))
+    view = view_of(context, replace(wanted, fields=fields))
     only = projection(fields, model) if fields else None
     data, hint = answer_sections(view, names) if names else _LEVELS[wanted.detail_level](view)
     if fields and isinstance(data, Pages) and not _asks_for(fields, names[0] if names else "turns"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions import sessions
@@ -14,6 +13,7 @@ from agtrace_schema.answers import SessionItem
 from agtrace_schema.model import dump_all
 from agtrace_schema.requests import Access, SessionKind, Sort
 from msgspec import Meta
+from msgspec.structs import replace
 
 from agtrace.problems import UnknownProject
 from agtrace.sessions import listing

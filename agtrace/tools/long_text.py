@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, Any, Protocol
 
 from agtrace_indexer.redact import redact
 from agtrace_schema.requests import Mode
-from msgspec import Meta
+from msgspec import Meta, Struct, field
 
 from agtrace.problems import InvalidParameter, InvalidRange
 from agtrace.sessions.long_texts import lines_of, told_lines
@@ -65,8 +64,7 @@ class Asked(Protocol):
         """What the wanted lines are about; None for all lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class LongText:
+class LongText(Struct, frozen=True):
     """A text, its place in the answer, and the call that returns it."""
 
     call: Callable[..., NextCall]

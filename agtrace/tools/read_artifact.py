@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.model import dump
 from agtrace_schema.requests import Mode
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from agtrace.problems import InvalidArtifactRef
 from agtrace.sessions import events, transcript
@@ -75,8 +74,7 @@ def answer(context: Context, wanted: ReadArtifact) -> Reply:
     return _KINDS[reference.kind](_Opening(context, wanted, reference, session))
 
 
-@dataclass(frozen=True, slots=True)
-class _Opening:
+class _Opening(Struct, frozen=True):
     """A reference being read."""
 
     context: Context

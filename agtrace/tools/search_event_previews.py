@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from agtrace_schema.answers import WordCount
 from agtrace_schema.model import dump_all
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches
@@ -26,8 +27,7 @@ from agtrace.tools.tool import Context, Tool, list_budget, moment_of, unless_beh
 __all__ = ["TOOL", "SearchEventPreviews", "answer"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(Struct, frozen=True):
     """A page of a search on one snapshot of the index."""
 
     question: Question

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
-from msgspec import structs
+from msgspec.structs import replace
 
 from agtrace.problems import Problem, SearchTimeout
 from agtrace.search.deadline import Deadline
@@ -168,7 +167,7 @@ class _Alternatives:
         """Yield the search for all of these words in one event, or otherwise in one turn."""
         for within in {None: ("event", "turn"), "event": ("turn",)}.get(self._wanted.words, ()):
             query = " ".join(words)
-            other = structs.replace(self._wanted, query=query, words=within)
+            other = replace(self._wanted, query=query, words=within)
             if found := self._found(replace(self._asked, matcher=matcher_of(other))):
                 which = "all words" if len(words) == len(self._wanted.query.split()) else "the remaining words"
                 yield self.call(found, f"finds {which} in one {within}", query=query, words=within)

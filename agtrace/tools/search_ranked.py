@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.ranked_words import query_words
 from agtrace_schema.model import dump
+from msgspec.structs import replace
 
 from agtrace.search.best import best_matches
 from agtrace.search.deadline import Deadline

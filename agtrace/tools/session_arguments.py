@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import TurnOverview
 from agtrace_schema.model import dump, dump_all
 from agtrace_schema.requests import Level, Section
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agtrace.problems import InvalidParameter
@@ -75,8 +74,7 @@ class GetSessionDetails(Arguments):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """A request for a session, and where its page begins."""
 
     context: Context

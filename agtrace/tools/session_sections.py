@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions import events, sessions
 from agtrace_schema.answers import ChildItem, FailedExecution, HumanRequest, LandmarkItem, TurnOverview
 from agtrace_schema.model import Model, dump_all
+from msgspec.structs import replace
 
 from agtrace.sessions.sections import LISTS, Source
 from agtrace.settings.limits import limits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,8 @@ from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.status import Health
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
@@ -31,8 +32,7 @@ EVENT_AROUND = 1_800
 """The most bytes that an opened event takes in addition to its text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """Everything a tool needs to answer."""
 
     connection: sqlite3.Connection
@@ -73,8 +73,7 @@ class Context:
         return None if text is None else moment(field, text, datetime.fromtimestamp(self.now, UTC), end=end)
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool as clients see it, and the function that answers."""
 
     name: str

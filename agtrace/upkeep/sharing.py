@@ -6,9 +6,11 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agtrace.problems import SettingError
 
@@ -27,8 +29,7 @@ SEEN_BY: dict[Audience, str] = {
 _FILE = "sharing.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharing(Struct, frozen=True):
     """What is shared from this machine."""
 
     machine: str

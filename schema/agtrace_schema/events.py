@@ -7,9 +7,10 @@ create. The names of the types are fixed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 """Any JSON value."""
@@ -62,30 +63,26 @@ class OutcomeSource(StrEnum):
     TEXT = "text"
 
 
-@dataclass(slots=True)
-class User:
+class User(Struct):
     """A text in the user's role."""
 
     text: str
     kind: UserKind
 
 
-@dataclass(slots=True)
-class Message:
+class Message(Struct):
     """A text that the model addressed to the user."""
 
     text: str
 
 
-@dataclass(slots=True)
-class Reasoning:
+class Reasoning(Struct):
     """Readable reasoning of the model; empty if the log only keeps a signature."""
 
     text: str
 
 
-@dataclass(slots=True)
-class ToolCall:
+class ToolCall(Struct):
     """The model's request for a tool execution."""
 
     call_id: str | None
@@ -95,8 +92,7 @@ class ToolCall:
     """The decoded arguments: usually an object; a string if the tool takes plain text."""
 
 
-@dataclass(slots=True)
-class ToolResult:
+class ToolResult(Struct):
     """The result of a tool execution."""
 
     call_id: str | None
@@ -111,8 +107,7 @@ class ToolResult:
     """The id of the sub-agent session that this execution started, if the log names it."""
 
 
-@dataclass(slots=True)
-class TokenUsage:
+class TokenUsage(Struct):
     """The token usage of one model response; the fields mean the same for all providers. None is unknown, not zero."""
 
     response_id: str | None
@@ -137,8 +132,7 @@ class TokenUsage:
     """The cost of the response according to the provider."""
 
 
-@dataclass(slots=True)
-class Notification:
+class Notification(Struct):
     """Anything else in a log: harness messages, errors, compactions, unknown records, unreadable lines."""
 
     kind: str

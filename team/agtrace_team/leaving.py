@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import psycopg
@@ -14,6 +13,7 @@ from agtrace_indexer.index.ranking import ranked_events
 from agtrace_indexer.index.remasking import masked_block
 from agtrace_indexer.index.table_roles import TABLES
 from agtrace_indexer.texts.blocks import BlockText, unpack
+from msgspec import Struct, field
 
 from agtrace_team.words import grams, stems, tsvector
 
@@ -35,8 +35,7 @@ Row = dict[str, Any]
 """A row, by its columns."""
 
 
-@dataclass(slots=True)
-class Masked:
+class Masked(Struct):
     """What was masked in the texts that leave."""
 
     masked: Counter[str] = field(default_factory=Counter)

@@ -13,7 +13,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -21,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import psycopg
 from agtrace_indexer.families.belonging import known_as
 from agtrace_indexer.redact import redact
+from msgspec import field
 
 from agtrace_team.leaving import Columns, Leaving, Masked
 from agtrace_team.problems import PushRefused
@@ -93,7 +93,6 @@ class _There(NamedTuple):
         return {self.own_id, known_as(self.own_id, self.path)} if self.path else {self.own_id}
 
 
-@dataclass(slots=True)
 class Pushed(Masked):
     """What a push did, or would do."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.metrics import Metrics
@@ -115,7 +114,7 @@ def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) 
 
 def test_the_figures_wait_for_no_question(asker: Asker) -> None:
     """A search may take half a minute; who asks whether the process lives is answered meanwhile."""
-    answers = Answers(structs.replace(asker.settings, search_timeout_seconds=1), log=lambda record: None)
+    answers = Answers(replace(asker.settings, search_timeout_seconds=1), log=lambda record: None)
     answers.ask("list_sessions", {})
     searching = threading.Thread(target=answers.ask, args=("search_event_previews", SLOW))
     searching.start()
@@ -129,11 +128,11 @@ def test_a_configuration_is_told_from_another_and_what_is_wrong_with_it(asker: A
     """What can't be used is said, and done without; the token is no part of it."""
     told = asker.answers.health().configuration
     assert told.problem is None
-    other = Answers(structs.replace(asker.settings, max_response_bytes=20_000), log=lambda record: None).health()
+    other = Answers(replace(asker.settings, max_response_bytes=20_000), log=lambda record: None).health()
     assert other.configuration.version != told.version
-    secret = structs.replace(asker.settings, http=Http(token="a-token-of-the-tests"))
+    secret = replace(asker.settings, http=Http(token="a-token-of-the-tests"))
     assert secret.version == told.version and "a-token" not in repr(secret)
-    wrong = Answers(structs.replace(asker.settings, prices=tmp_path / "none.json"), log=lambda record: None).health()
+    wrong = Answers(replace(asker.settings, prices=tmp_path / "none.json"), log=lambda record: None).health()
     assert "none.json" in (wrong.configuration.problem or "")
 
 

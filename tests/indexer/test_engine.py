@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from types import ModuleType
 import pytest
 from agtrace_indexer.index import questions
 from agtrace_indexer.index.questions import engine
+from msgspec import Struct
 
 SHARED = {"__init__", "engine", "conditions", "filters", "queries", "tokens"}
 TOPICS = sorted(path.stem for path in Path(questions.__path__[0]).glob("*.py") if path.stem not in SHARED)
@@ -30,7 +30,7 @@ def test_what_a_topic_has_besides_questions_are_frozen_rows(topic: str) -> None:
 
 
 def _is_row(kind: type) -> bool:
-    return hasattr(kind, "_fields") or (is_dataclass(kind) and kind.__dataclass_params__.frozen)
+    return hasattr(kind, "_fields") or (issubclass(kind, Struct) and kind.__struct_config__.frozen)
 
 
 def _public(owner: ModuleType | type) -> set[str]:

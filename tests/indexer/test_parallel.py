@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.parallel import pool
 from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import Summary, index
+from msgspec.structs import replace
 
 from tests import corpus
 from tests.agtrace.asking import claude_log
@@ -186,7 +186,7 @@ UNLIKE = {"files_opened": 0, "files_changed": 0, "bytes_read": 0, "seconds": 0, 
 
 
 def vars_of(summary: Summary) -> dict[str, Any]:
-    return {name: getattr(summary, name) for name in Summary.__slots__}
+    return {name: getattr(summary, name) for name in Summary.__struct_fields__}
 
 
 def test_logs_that_are_too_large_for_workers_are_read_beside_them(

@@ -283,6 +283,7 @@ def test_an_id_that_is_used_twice_at_a_time_confuses_nothing(driven: Driven) -> 
 
 
 def test_nothing_is_said_in_words(driven: Driven) -> None:
+    (driven.folder / "file.txt").write_text(TEXT)
     assert driven.server.call("bash", {"command": "true"}).text == "(no output)"
     assert driven.server.call("grep", {"pattern": "nowhere to be found", "paths": "file.txt"}).text == "(no matches)"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from agtrace_schema.events import UserKind
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agtrace.health.facts.api import is_compaction
 from agtrace.health.finding import Finding, detector, evidence
@@ -20,8 +21,7 @@ _TRIGGER = re.compile(r'"trigger": ?"(auto|manual)"')
 _ASKED_FOR = re.compile(r"(?:\s*<command-(?:name|message)>)?\s*/?(?:compact|compress|summarize)\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(Struct, frozen=True):
     """A replacement of the context by a summary of it."""
 
     event_index: int

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal
 
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
+from msgspec import Struct
 
 from agtrace.health.facts.actions import asks_human, is_shell
 from agtrace.health.finding import Finding, detector, evidence
@@ -35,8 +35,7 @@ _What = Literal["typed", "put", "said", "done", "noted"]
 # -- slow answers ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
+class _Wait(Struct, frozen=True):
     milliseconds: int
     event_index: int
     turn: int | None

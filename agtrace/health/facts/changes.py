@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agtrace.health.facts.edits import edits
 from agtrace.health.history import Call
@@ -17,8 +18,7 @@ _TELLING_NOTHING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The change that one call makes to a file, or to a cell of a notebook. Lines are without their indentation."""
 
     path: str

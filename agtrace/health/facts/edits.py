@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import Json
+from msgspec import Struct
 
 from agtrace.health.facts.tool_names import SHELLS, own_name
 
@@ -22,8 +22,7 @@ _TIMES = ("expected_replacements",)
 _AFTER_LINE = ("insert_line", "insertLine")
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """A text that replaces another one."""
 
     old: str
@@ -36,8 +35,7 @@ class Replacement:
     """If `old` is empty: the number of the line after which `new` goes, or the text of that line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """What one call does to one file, or to a cell of a notebook."""
 
     path: str

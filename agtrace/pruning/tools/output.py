@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from agtrace.text.lines import named_path
 
@@ -25,8 +26,7 @@ class Truncation(NamedTuple):
     """None if a search was ended early, so that nobody knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """What a tool gives."""
 
     text: str

@@ -10,9 +10,10 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from agtrace.settings.environment import for_git
 
@@ -28,8 +29,7 @@ _COMMIT = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)(?: (\d+))?")
 _RENAME = re.compile(rb"R\d+\0([^\0]+)\0([^\0]+)\0")
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """A commit."""
 
     hash: str
@@ -39,8 +39,7 @@ class Commit:
     subject: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
+class Tracked(Struct, frozen=True):
     """A file in a repository."""
 
     root: str

@@ -7,7 +7,6 @@ import sqlite3
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from agtrace_indexer.index.questions import events, landmarks, sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.redact import redact
 from agtrace_schema.why import Sure, Why, WhyCommit, WhyFileSession, WhyLines, WhySession
+from msgspec import Struct, field
 
 from agtrace.problems import InvalidParameter, InvalidRange
 from agtrace.report.authorship import git
@@ -41,8 +41,7 @@ _LONGEST_LINE = 300
 _LONGEST_PATH = 300
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
+class _Content(Struct, frozen=True):
     """A file as it is now."""
 
     lines: list[str] | None
@@ -50,8 +49,7 @@ class _Content:
     why_not: str | None = None
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """What is known of a file."""
 
     connection: sqlite3.Connection
@@ -153,8 +151,7 @@ def _authors(content: _Content, strokes: Sequence[Stroke]) -> list[Author]:
 # -- lines -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
+class _Origin(Struct, frozen=True):
     """Where a line is from; equal for lines that are described together."""
 
     sure: Sure

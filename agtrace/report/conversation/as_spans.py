@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -19,6 +18,7 @@ from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType, Outcome
+from msgspec import Struct, field
 
 from agtrace import __version__
 from agtrace.report.conversation.cleaning import Cleaner
@@ -45,8 +45,7 @@ _CACHED = ("cache_read_tokens", "cache_creation_5m_tokens", "cache_creation_1h_t
 _COUNTED = ("input_tokens", *_CACHED, "output_tokens", "reasoning_tokens")
 
 
-@dataclass(slots=True)
-class _Response:
+class _Response(Struct):
     """A response of the model, as its events come in."""
 
     turn: int | None

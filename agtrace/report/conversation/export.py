@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from tempfile import SpooledTemporaryFile
 
 from agtrace_indexer.index.questions.sessions import Session
+from msgspec import Struct
 
 from agtrace.report.conversation import as_lines, as_markdown
 from agtrace.report.conversation.cleaning import Cleaner, home_in
@@ -33,8 +33,7 @@ class Form(StrEnum):
     OTEL = "otel"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What to export."""
 
     form: Form
@@ -46,8 +45,7 @@ class Wanted:
     """Whether Markdown has arguments and results of calls in full."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+class Exported(Struct, frozen=True):
     """An export that is ready to be written."""
 
     pieces: Iterable[str]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
 from agtrace_schema.analysis import Report, ReportedModel, Severity
+from msgspec import Struct
 
 from agtrace.report.page import wording
 from agtrace.report.page.session_data import SEVERITIES
@@ -24,8 +24,7 @@ MOST_MODELS, MOST_TOOLS, MOST_PROJECTS = 5, 12, 12
 _BY = {"day": "by day", "week": "by week", "month": "by month"}
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """A chart and its table: a row is a label, then a number for each series, None if unknown."""
 
     name: str

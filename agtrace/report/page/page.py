@@ -7,7 +7,6 @@ log could ever run, even if one got past the escaping.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import orjson
 from agtrace_schema.analysis import Report
 from jinja2 import Environment
 from markupsafe import Markup
+from msgspec import to_builtins
 
 from agtrace.report.conversation.as_page import styles_within
 from agtrace.report.page import wording
@@ -62,7 +62,7 @@ def html(report: Report, conversations: Mapping[str, str] | None = None) -> str:
 
     `conversations` are the markup of some sessions' conversations, by the sessions' ids.
     """
-    drawn = [asdict(chart) for chart in charts(report)]
+    drawn = [to_builtins(chart) for chart in charts(report)]
     shown: Any = fit_for_the_page({"overview": overview(report), "charts": _json_lists(drawn)})
     rows = packed(fit_for_the_page([row(session) for session in report.sessions]))
     bare = _page(shown, rows, Packed([], 0, 0, 0, 0), {})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.requests import CostBy
+from msgspec import Struct
 from starlette.datastructures import QueryParams
 
 from agtrace.problems import InvalidParameter
@@ -28,8 +28,7 @@ _LONGEST = 200
 Which = Literal["main", "subagent", "all"]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The filters in an address, as typed; empty for none."""
 
     agent: str = ""
@@ -45,7 +44,7 @@ class Asked:
     @classmethod
     def of(cls, given: QueryParams) -> Asked:
         """Read the query of an address. Raises `InvalidParameter` for an agent, order or group that doesn't exist."""
-        found = cls(**{name: given.get(name, "").strip()[:_LONGEST] for name in cls.__slots__})
+        found = cls(**{name: given.get(name, "").strip()[:_LONGEST] for name in cls.__struct_fields__})
         for name, value, allowed in (
             ("agent", found.agent, [*AGENTS]), ("sort", found.sort, [*SORTS]), ("by", found.by, [*GROUPS]),
             ("kind", found.kind, ["main", "subagent", "all"]),
@@ -59,7 +58,7 @@ class Asked:
     @property
     def given(self) -> dict[str, str]:
         """The filters that aren't empty, as an address has them."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name))}
 
     @property
     def filtering(self) -> int:

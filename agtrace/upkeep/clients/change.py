@@ -6,11 +6,11 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agtrace_indexer.providers.setup import SERVER_NAME
+from msgspec import Struct
 
 from agtrace.upkeep.clients import json_text, settings_file, yaml_text
 from agtrace.upkeep.clients.client import Client, Language, Machine
@@ -20,8 +20,7 @@ from agtrace.upkeep.clients.refusal import Refused
 from agtrace.upkeep.clients.settings_file import SettingsFile
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A settings file, and the text that it is to have."""
 
     file: SettingsFile

@@ -7,12 +7,12 @@ that adds a server; those of Claude Code, Codex and Gemini CLI are `providers/*/
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agtrace_indexer.providers.setup import SERVER_ARGUMENTS
+from msgspec import Struct
 
 
 class Language(Enum):
@@ -57,8 +57,7 @@ Entry = Callable[[str, Mapping[str, str]], dict[str, Any]]
 """Writes the entry for our executable and its environment variables."""
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(Struct, frozen=True):
     """A program that starts MCP servers which its settings list."""
 
     name: str

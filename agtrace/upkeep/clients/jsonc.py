@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agtrace.upkeep.clients.refusal import Refused, refused_at
 
@@ -25,8 +26,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 _NO_VALUE = {'"': "this string doesn't end, or has a character that must be escaped", "": "the file ends too early"}
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A value in a text: what it is, and where. An object has its members as well."""
 
     start: int
@@ -36,8 +36,7 @@ class Value:
     members: tuple[Member, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A member of an object, from the quotation mark of its name to its comma."""
 
     name: str

@@ -6,8 +6,9 @@ import os
 import stat
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agtrace.upkeep.clients.refusal import Refused, refused_at
 
@@ -15,8 +16,7 @@ MOST_BYTES = 8_000_000
 """More than any settings have; a larger file is refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsFile:
+class SettingsFile(Struct, frozen=True):
     """A settings file as it was read."""
 
     path: Path

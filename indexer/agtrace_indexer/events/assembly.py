@@ -8,7 +8,6 @@ result belongs to the step of its call, wherever it is in the file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import (
@@ -23,6 +22,7 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
+from msgspec import Struct, field
 
 from agtrace_indexer.events.drafts import Draft, Settlement
 from agtrace_indexer.events.file_paths import touched
@@ -42,8 +42,7 @@ _EARLY_REMEMBERED = 64
 _UNTIMED = (Outcome.REJECTED, Outcome.RUNNING)
 
 
-@dataclass(slots=True)
-class Event:
+class Event(Struct):
     """An event with its coordinates, before it becomes a row."""
 
     event_index: int
@@ -89,8 +88,7 @@ class Supersession(NamedTuple):
     """The event_index of the later one."""
 
 
-@dataclass(slots=True)
-class Thread:
+class Thread(Struct):
     """The state of assembling one session. JSON values only: it is stored between two runs."""
 
     next_index: int = 0

@@ -8,11 +8,11 @@ same code therefore serves the first index, an appended tail and the tests. `Log
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.events import Outcome, Payload
 from agtrace_schema.landmarks import Landmark
+from msgspec import Struct, field
 
 from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.json_values import by_name
@@ -25,8 +25,7 @@ _TEXTS = ("description", "agent_type", "cwd", "branch", "version", "model", "tit
 """The fields of `SessionFacts` that aren't ids. Ids are masked when they are read (`strings.identifier`)."""
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """An event before it has its coordinates."""
 
     payload: Payload
@@ -86,8 +85,7 @@ Said: TypeAlias = Draft | Retraction | Rollback | Settlement
 """Anything a record can yield."""
 
 
-@dataclass(slots=True)
-class SessionFacts:
+class SessionFacts(Struct):
     """What a log has said so far about one session. None is unknown; later values win unless noted."""
 
     id: str | None = None
@@ -130,8 +128,7 @@ class SessionFacts:
                 setattr(self, name, masked(said))
 
 
-@dataclass(slots=True)
-class LogState:
+class LogState(Struct):
     """Everything that must be remembered between two records, and between two runs, while reading a log."""
 
     sessions: dict[str, SessionFacts] = field(default_factory=lambda: {"": SessionFacts()})

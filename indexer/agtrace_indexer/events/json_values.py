@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -70,8 +69,8 @@ def listed(value: Any) -> list[Any]:
 
 
 def by_name(instance: Any) -> dict[str, Any]:
-    """Return a dataclass's values by field name: the values themselves, not copies."""
-    return {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
+    """Return a struct's values by field name: the values themselves, not copies."""
+    return {name: getattr(instance, name) for name in instance.__struct_fields__}
 
 
 def compact_json(value: Any) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 LONGEST_COMMAND = 4_000
 """The most characters of a command that is parsed unless more is asked for; a longer one isn't understood."""
@@ -40,8 +42,7 @@ _TAKES_VALUE = {
 """Programs that run another one, and their options that take a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One program of a command."""
 
     words: tuple[str, ...]
@@ -65,8 +66,7 @@ class Part:
         return name.removesuffix(".exe") or self.words[0]
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A part that is being read."""
 
     after: str = ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from agtrace_indexer.index import meta, ranking, repositories, word_index
 from agtrace_indexer.index.catalog import Catalog
@@ -17,8 +18,7 @@ _FREE = 10
 """Percentage of free pages from which the file is rewritten: that takes 2 s a gigabyte and its size once more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Optimized:
+class Optimized(Struct, frozen=True):
     """The result of putting the index in order."""
 
     bytes_before: int

@@ -17,10 +17,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, combinations, pairwise
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from agtrace_indexer.events.remotes import name_of, owner_of, without_host
 
@@ -111,8 +112,7 @@ class Folder(NamedTuple):
     """Paths of touched files, relative to the folder, with `/`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """Folders that belong together."""
 
     name: str
@@ -124,8 +124,7 @@ class Repository:
     """All its names, in lower case: with and without its owner, those of its folders, and former ones."""
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """A folder with what follows from it."""
 
     folder: Folder
@@ -156,8 +155,7 @@ class _Known:
         return self.seen
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """Folders joined so far."""
 
     members: list[_Known]

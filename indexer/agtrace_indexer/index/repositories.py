@@ -9,8 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from agtrace_indexer.events.clues import COMMIT, REMOTE, ROOT, SHOWN
 from agtrace_indexer.index import meta
@@ -40,8 +41,7 @@ _MOST_FILES = 2_000
 """Files of a folder that are compared, those with the shortest paths."""
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(Struct):
     """What the sessions in a folder tell about its repository."""
 
     recorded: dict[str, int] = field(default_factory=dict)

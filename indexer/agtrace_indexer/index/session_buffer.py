@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, field
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome, TokenUsage, ToolResult, User
 from agtrace_schema.landmarks import Landmark
+from msgspec import Struct, field
 
 from agtrace_indexer.events.assembly import REQUESTS, Ending, Event, Supersession
 from agtrace_indexer.events.searchable_text import without_preface
@@ -35,8 +35,7 @@ INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
-@dataclass(slots=True)
-class SessionBuffer:
+class SessionBuffer(Struct):
     """The gathered rows of one session, and how they are written."""
 
     connection: sqlite3.Connection

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.events import EventType, Notification, Outcome, Payload, TokenUsage, User, UserKind
+from msgspec import Struct, field
 
 from agtrace_indexer.events.assembly import Event, Supersession
 from agtrace_indexer.events.drafts import SessionFacts
@@ -71,8 +71,7 @@ class Kept(NamedTuple):
         return self.stored.row.turn_index
 
 
-@dataclass(slots=True)
-class TakenBack:
+class TakenBack(Struct):
     """Events of a log that it no longer has, and that wait until they are put back."""
 
     events: dict[str, deque[Kept]] = field(default_factory=dict)

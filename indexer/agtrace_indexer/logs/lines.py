@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 MAX_LINE = 32 * 1024 * 1024
 """Bytes. A longer line is not parsed: only its head, its length and its origin are kept."""
@@ -58,8 +59,7 @@ class Line(NamedTuple):
         return len(self.data) == self.length
 
 
-@dataclass(slots=True)
-class Lines:
+class Lines(Struct):
     """The lines of a stream from `offset` on; the last one may be an unended tail."""
 
     stream: Readable

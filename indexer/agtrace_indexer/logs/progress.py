@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(slots=True)
-class Progress:
+
+class Progress(Struct):
     """The work that a run has done so far."""
 
     files_total: int = 0

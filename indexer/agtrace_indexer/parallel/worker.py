@@ -12,11 +12,11 @@ import os
 import signal
 import sys
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
+from msgspec.structs import asdict
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 SERVER_NAME = "agtrace"
 """The name under which agents list our server."""
@@ -20,8 +21,7 @@ TOKEN_VARIABLE = "AGTRACE_HTTP_TOKEN"
 """The environment variable with the token for our HTTP transport, for agents that take it from there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """How to add an MCP server to a coding agent."""
 
     title: str

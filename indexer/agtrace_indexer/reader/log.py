@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from typing import Any
 
 from agtrace_schema.events import Provider
+from msgspec import Struct, field
 
 from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import LogState
@@ -15,8 +15,7 @@ from agtrace_indexer.index.taken_back import TakenBack
 from agtrace_indexer.logs.discovery import Found
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Struct):
     """A log being read: the row of its file, and the state of its parser."""
 
     found: Found

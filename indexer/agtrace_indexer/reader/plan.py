@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
@@ -24,8 +25,7 @@ _NOT_RECOGNIZED = frozenset({"unrecognized", "waiting"})
 """The statuses of files that may be logs of an agent that isn't known yet."""
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """The changes that a run has to process."""
 
     seen: int = 0

@@ -6,8 +6,9 @@ Only consistent rows are kept: an event with the block that has its text, and no
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.table_roles import BESIDE, TABLES, Role, delete_session, of_role, pointers, unused
@@ -71,8 +72,7 @@ class Lost(NamedTuple):
     """The number of its events that are there."""
 
 
-@dataclass(slots=True)
-class Salvage:
+class Salvage(Struct):
     """What was carried over, and what remains to be settled once the logs are read."""
 
     lost: dict[int, Lost] = field(default_factory=dict)

@@ -14,9 +14,10 @@ import sqlite3
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from agtrace_indexer.index import ranking, repositories, word_index
 from agtrace_indexer.index.catalog import Catalog, make_tables, open_database, remove_attempts
@@ -39,8 +40,7 @@ class NotRepaired(Exception):
     """A repair didn't result in a sound index; the text says why. The damaged index is unchanged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
+class Repaired(Struct, frozen=True):
     """The result of a repair."""
 
     found: Damage

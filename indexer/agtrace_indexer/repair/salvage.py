@@ -8,8 +8,9 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.session_sums import sum_session
@@ -67,8 +68,7 @@ def salvage(source: sqlite3.Connection, target: sqlite3.Connection, wanted: IsWa
     return done
 
 
-@dataclass(slots=True)
-class _Copying:
+class _Copying(Struct):
     """Rows on their way from one index to another."""
 
     source: sqlite3.Connection

@@ -9,10 +9,11 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings

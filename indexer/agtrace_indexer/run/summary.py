@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.reader.plan import Plan
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The results of a run; sessions, events, records and the like are those of the whole index."""
 
     files_seen: int

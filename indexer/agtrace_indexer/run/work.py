@@ -9,8 +9,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog, KnownFile
@@ -30,8 +31,7 @@ _PATIENCE = 0.1
 """Seconds that a run waits for readers before it leaves the WAL, with deleted texts in it, to the next run."""
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """The work of a run: what there is to do, and how it is done."""
 
     catalog: Catalog

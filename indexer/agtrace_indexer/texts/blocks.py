@@ -10,13 +10,13 @@ import sqlite3
 import threading
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from itertools import accumulate, count
 from operator import add
 from typing import Any, NamedTuple
 
 import orjson
 import zstandard
+from msgspec import Struct, field
 
 TEXT_SIZE = 64 * 1024
 """Bytes of text at which a block is full."""
@@ -48,8 +48,7 @@ class PackedBlock(NamedTuple):
     payload: bytes
 
 
-@dataclass(slots=True)
-class OpenBlock:
+class OpenBlock(Struct):
     """A block that still takes events."""
 
     first_index: int

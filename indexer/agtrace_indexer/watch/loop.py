@@ -6,9 +6,10 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+
+from msgspec import Struct
 
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import Busy
@@ -46,8 +47,7 @@ _RETRY = 5.0
 """Time until a failed run is tried again, unless a log changes before that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A run that changed something, with the differences in the index since the previous one; negative means fewer."""
 
     summary: Summary

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome, UserKind
 from agtrace_schema.requests import EventKind
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import OF_PROJECTS
 
@@ -52,8 +52,7 @@ _KINDS: dict[EventKind, tuple[EventType, str]] = {
 """The type of the events of a kind, and what else they fulfil."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventFilters:
+class EventFilters(Struct, frozen=True):
     """The filters of a search; None means no restriction. Times are milliseconds since 1970 UTC."""
 
     session_row: int | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import COUNTED, IS_COMMIT, IS_PULL_REQUEST, OF_PROJECTS, REPOSITORY
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, pairs, rows, value, values
@@ -173,8 +174,7 @@ class Family(NamedTuple):
     """The row ids of all of them, warm-ups included."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFilters:
+class SessionFilters(Struct, frozen=True):
     """The filters of a list of sessions; None means no restriction. Times are milliseconds since 1970 UTC."""
 
     provider: str | None = None

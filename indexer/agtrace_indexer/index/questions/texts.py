@@ -6,11 +6,11 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 from agtrace_schema.events import EventType, Outcome
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.queries import only, rows
@@ -26,8 +26,7 @@ WHERE b.session_id = ? ORDER BY b.first_index
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
+class StoredEvent(Struct, frozen=True):
     """An event with its texts."""
 
     row: Event

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import COUNTED, LIVE, OF_PROJECTS, OF_STEP, OWN_THEN, REPOSITORY
 from agtrace_indexer.index.questions.events import Snapshot
@@ -127,8 +128,7 @@ def models_then(connection: sqlite3.Connection, session_row: int, then: Snapshot
 # -- sums of sessions ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Among:
+class Among(Struct, frozen=True):
     """The sessions to sum up, and the key to group them by: each session, each repository, or all together."""
 
     by: Literal["session", "project", "all"]

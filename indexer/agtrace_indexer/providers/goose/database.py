@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import by_name, compact_json, digest, fields
@@ -55,8 +56,7 @@ Columns: TypeAlias = dict[str, set[str]]
 """The columns of each table."""
 
 
-@dataclass(slots=True)
-class _Place:
+class _Place(Struct):
     """Where reading continues."""
 
     last: int = 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from msgspec.structs import replace
 
 from agtrace_indexer.events.drafts import LogState, Record
 from agtrace_indexer.events.json_values import count, fields
