@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from collections import Counter, deque
@@ -46,6 +45,8 @@ class Metrics:
 
     def health(self) -> AnswerHealth:
         """Return the figures so far."""
+        from statistics import median  # only if asked for
+
         with self._lock:
             count = self._tools.total()
             return AnswerHealth(
@@ -54,7 +55,7 @@ class Metrics:
                 error_codes=dict(sorted(self._errors.items())),
                 by_tool=dict(sorted(self._tools.items())),
                 mean_bytes=round(self._bytes / count) if count else 0,
-                median_bytes=round(statistics.median(self._sizes)) if self._sizes else 0,
+                median_bytes=round(median(self._sizes)) if self._sizes else 0,
                 largest_bytes=self._largest,
                 oversized_attempts=self._oversized,
                 oversized_share=_share(self._oversized, count),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, TypeVar, cast, get_args
 import click
 from agtrace_indexer.providers.registry import AGENTS, named
 from agtrace_schema.events import EventType
+from agtrace_schema.patterns import later
 from agtrace_schema.requests import (
     Access,
     CountOf,
@@ -42,11 +42,11 @@ KINDS = list(get_args(SessionKind))
 GROUPS = list(get_args(GroupBy))
 COUNTED = list(get_args(CountOf))
 
-_TOKENS = re.compile(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s?(?P<unit>[kKmMgGbB]?)")
+_TOKENS = later(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s?(?P<unit>[kKmMgGbB]?)")
 _SIZES = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "b": 1_000_000_000}
 
-_PORT = re.compile("[0-9]{1,5}")
-_LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
+_PORT = later("[0-9]{1,5}")
+_LINES = later(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
 
 
 class AgentName(click.ParamType[str]):

@@ -29,7 +29,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace import __version__
-from agtrace.answers.log import log_to_stderr, take_libraries
+from agtrace.answers.library_log import take_libraries
+from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured

@@ -20,7 +20,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agtrace.answers.log import log_to_stderr, take_libraries
+from agtrace.answers.library_log import take_libraries
+from agtrace.answers.log import log_to_stderr
 from agtrace.serving.connections import listen
 from agtrace.serving.http_door import KnownNames, known_names
 from agtrace.serving.http_process import run

@@ -28,7 +28,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace.answers.clients import known
-from agtrace.answers.log import log_to_stderr, take_libraries
+from agtrace.answers.library_log import take_libraries
+from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
 from agtrace.problems import SettingError
 from agtrace.serving.connections import listen

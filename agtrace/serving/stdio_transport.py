@@ -22,7 +22,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from agtrace.answers.log import take_libraries
+from agtrace.answers.library_log import take_libraries
 from agtrace.problems import SettingError
 from agtrace.serving.ending import begin, end, last_seconds
 from agtrace.serving.reloading import follow

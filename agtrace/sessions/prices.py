@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from agtrace_schema.codes import CONTEXT_CLASSES
 from agtrace_schema.model import Record
+from agtrace_schema.patterns import later
 from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
 from msgspec.structs import replace
 
@@ -192,7 +192,7 @@ def load(override: Path | None) -> PriceTable:
 
 @cache
 def _built_in() -> PriceTable:
-    data = files("agtrace").joinpath("data", "prices.json").read_bytes()
+    data = (Path(__file__).parents[1] / "data" / "prices.json").read_bytes()
     return _table(json.decode(data, type=_File), "list prices that come with agtrace")
 
 
@@ -255,10 +255,10 @@ def _table(file: _File, source: str) -> PriceTable:
 
 # -- names -----------------------------------------------------------------------------------------
 
-_ROUTE = re.compile(r"^(?:(?:openrouter|bedrock|vertex_ai|models|anthropic|openai|google|gemini)/)+")
-_REGION = re.compile(r"^(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?anthropic\.")
-_VERSION = re.compile(r"(?:\[1m\]|-v\d+:\d+|@(?:20\d{6}|default|latest)|-latest|-20\d{6}|-20\d\d-\d\d-\d\d)+$")
-_VERSION_FIRST = re.compile(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku|fable)$")
+_ROUTE = later(r"^(?:(?:openrouter|bedrock|vertex_ai|models|anthropic|openai|google|gemini)/)+")
+_REGION = later(r"^(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?anthropic\.")
+_VERSION = later(r"(?:\[1m\]|-v\d+:\d+|@(?:20\d{6}|default|latest)|-latest|-20\d{6}|-20\d\d-\d\d-\d\d)+$")
+_VERSION_FIRST = later(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku|fable)$")
 """Cursor's names for Claude models since the fourth generation, such as claude-4.5-sonnet."""
 
 

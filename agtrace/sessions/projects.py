@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sqlite3
@@ -196,6 +195,8 @@ def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, .
 def _like(given: str, names: Set[str]) -> list[str]:
     """Return some names, those most like what was given first."""
     by_lower = {name.lower(): name for name in sorted(names)}
+    import difflib  # only if needed
+
     close = [by_lower[name] for name in difflib.get_close_matches(given.lower(), by_lower, _NAMED)]
     return [*close, *sorted(names - set(close), key=str.lower)][:_NAMED]
 

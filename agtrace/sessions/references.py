@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, NamedTuple
+
+from agtrace_schema.patterns import later
 
 from agtrace.problems import InvalidArtifactRef
 from agtrace.text.kept_texts import REFERENCE
 
 _FORMS = {
-    "session": re.compile(r"ax://session/(?P<session>.+)"),
-    "event": re.compile(r"ax://event/(?P<session>.+)/(?P<event>[0-9]{1,15})"),
-    "analysis": re.compile(r"ax://analysis/(?P<session>.+)"),
-    "report": re.compile(r"ax://report(?:/(?P<since>[\w:.+-]{1,40}))?"),
-    "lessons": re.compile(r"ax://lessons(?:/(?P<project>[^?]{1,200}))?(?:\?since=(?P<since>[\w:.+-]{1,40}))?"),
-    "why": re.compile(r"ax://why/(?P<file>.+?)(?::(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?)?"),
-    "metrics": re.compile(r"ax://metrics(?:/(?P<since>[\w:.+-]{1,40}))?"),
-    "health": re.compile(r"ax://health"),
-    "exec": re.compile(rf"{REFERENCE}(?P<output>[0-9a-f]{{16}})"),
+    "session": later(r"ax://session/(?P<session>.+)"),
+    "event": later(r"ax://event/(?P<session>.+)/(?P<event>[0-9]{1,15})"),
+    "analysis": later(r"ax://analysis/(?P<session>.+)"),
+    "report": later(r"ax://report(?:/(?P<since>[\w:.+-]{1,40}))?"),
+    "lessons": later(r"ax://lessons(?:/(?P<project>[^?]{1,200}))?(?:\?since=(?P<since>[\w:.+-]{1,40}))?"),
+    "why": later(r"ax://why/(?P<file>.+?)(?::(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?)?"),
+    "metrics": later(r"ax://metrics(?:/(?P<since>[\w:.+-]{1,40}))?"),
+    "health": later(r"ax://health"),
+    "exec": later(rf"{REFERENCE}(?P<output>[0-9a-f]{{16}})"),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import date, time
@@ -121,4 +120,6 @@ def meant(given: str, known: Iterable[str]) -> str:
 
 def nearest(given: str, known: Iterable[str], least: float = 0.6) -> str | None:
     """Return the known name that is most similar to a given one; None if none is similar enough (0 to 1)."""
+    import difflib  # only if needed
+
     return next(iter(difflib.get_close_matches(given, known, 1, least)), None)

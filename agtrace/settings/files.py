@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -106,8 +105,14 @@ def _twice(name: str) -> str:
     return f"{name[:_LONGEST_NAME]} is given twice; keep one"
 
 
+def _toml(text: str) -> Any:
+    import tomllib  # only if there is such a file
+
+    return tomllib.loads(text)
+
+
 _PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    ".toml": ("TOML", tomllib.loads),
+    ".toml": ("TOML", _toml),
     ".yaml": ("YAML", _yaml),
     ".yml": ("YAML", _yaml),
     ".json": ("JSON", _json),

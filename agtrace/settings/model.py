@@ -6,7 +6,6 @@ The table in docs/configuration.md, `agtrace config schema`, the checks of a fil
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from agtrace_schema.fields import Field, Unfit, bare, fields
 from agtrace_schema.model import Record
+from agtrace_schema.patterns import later
 from agtrace_schema.requests import Mode
 from msgspec import Meta, field
 
@@ -475,7 +475,7 @@ def listed() -> Mapping[str, Key]:
     return found
 
 
-_ANY = re.compile(r"^(tools|modes)\.\w+\.")
+_ANY = later(r"^(tools|modes)\.\w+\.")
 
 
 def _keys(group: type[Group], prefix: str, *, restart: bool) -> Iterator[Key]:

@@ -5,7 +5,6 @@ Identifying fields always stay, so that every answer can be followed up.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, get_args, get_type_hints
 
@@ -75,6 +74,8 @@ def _unknown(name: str, model: type[Model], known: list[str]) -> InvalidParamete
     inside = name.rpartition(".")[0]
     siblings = [other for other in known if other.rpartition(".")[0] == inside] or list(model.__struct_fields__)
     same = [other for other in known if other.rpartition(".")[2] == name.rpartition(".")[2]]
+    import difflib  # only if needed
+
     nearest = next(iter(same or difflib.get_close_matches(name, known, 1)), None)
     also = f"; did you mean {nearest}?" if nearest else "."
     return InvalidParameter(

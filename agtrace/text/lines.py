@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from agtrace_indexer.redact import redact
+from agtrace_schema.patterns import later
 
 SUMMARY = 100
 """The most characters of an answer's summary."""
@@ -27,14 +28,14 @@ UNSEEN = (
 """Invisible characters, for a character class of a regular expression: controls from DEL on, changes of the writing
 direction, zero-width marks, and the tags and selectors in which a whole text can hide. Joiners are not included."""
 
-_CONTROLS = re.compile(
+_CONTROLS = later(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
     r"|\x1b[\]PX^_][^\x00-\x1f\x7f-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS and the like: links, titles, the clipboard
     r"|\x1b[ -/]+[0-~]"  # character sets
     f"|[\x00-\x08\x0b-\x1f{UNSEEN}]"
 )
-_ROWS = re.compile("([\u200c\u200d])[\u200c\u200d]+|([\ufe00-\ufe0f])[\ufe00-\ufe0f]+")  # runs of them can hide a text
-_PLAIN_NAME = re.compile(r"[\w.:/@+#~-]+", re.ASCII)
+_ROWS = later("([\u200c\u200d])[\u200c\u200d]+|([\ufe00-\ufe0f])[\ufe00-\ufe0f]+")  # runs of them can hide a text
+_PLAIN_NAME = later(r"[\w.:/@+#~-]+", re.ASCII)
 
 
 def one_line(text: str, most: int) -> str:

@@ -6,7 +6,6 @@ values and the nearest valid one.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -295,6 +294,8 @@ _JSON_TYPES = {dict: "object", list: "array", bool: "boolean", int: "number", fl
 def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParameter:
     given = given if isinstance(given, str) else _JSON_TYPES[type(given)]  # an integer may be too long to print
     folded = {choice.lower(): choice for choice in allowed}
+    import difflib  # only if needed
+
     close = difflib.get_close_matches(given.lower(), list(folded), 1, cutoff=0.4)
     nearest = folded[close[0]] if close else None
     also = f"; did you mean {nearest}?" if nearest else ""

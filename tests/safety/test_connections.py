@@ -21,7 +21,7 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agtrace.answers.log import Lines
+from agtrace.answers.library_log import Lines
 from agtrace.serving.connections import MOST_CONNECTIONS, Connection, listen, most_connections
 from agtrace.serving.http_door import MOST_REQUESTS, Door
 from tests.e2e.test_http import BUSY, Listening, half_a_request, listening, raw

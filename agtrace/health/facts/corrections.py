@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from agtrace_schema.events import Outcome, UserKind
@@ -144,7 +144,9 @@ def _normal(text: str) -> str:
 @cache
 def _words() -> _Words:
     """Return the words of all languages as three expressions."""
-    languages = tomllib.loads((files("agtrace") / "data" / "corrections.toml").read_text(encoding="utf-8")).values()
+    languages = tomllib.loads(
+        (Path(__file__).parents[2] / "data" / "corrections.toml").read_text(encoding="utf-8")
+    ).values()
 
     def any_of(kind: str) -> re.Pattern[str]:
         told = "|".join(expression for language in languages for expression in language[kind])

@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 
 from agtrace import __version__
-from agtrace.answers.log import Lines
+from agtrace.answers.library_log import Lines
 from agtrace.serving.otel.asked import Asked
 from agtrace.serving.otel.figures import Figures
 from agtrace.serving.otel.monitor import Monitor

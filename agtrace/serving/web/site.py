@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from agtrace.answers.desk import Answers
-from agtrace.answers.log import take_libraries
+from agtrace.answers.library_log import take_libraries
 from agtrace.problems import Problem
 from agtrace.report.page.document import chart_library
 from agtrace.report.web import pages

@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import ToolCall
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.remotes import repository_at
@@ -39,16 +40,16 @@ _TELLING = frozenset(
 FORGES = frozenset({"gh", "glab"})
 _SUBJECTS = frozenset({"issue", "mr", "pr", "release", "run"})
 _ELSEWHERE = frozenset({"--git-dir", "--work-tree", "-R", "--repo", "--hostname"})
-_GOES = re.compile(
+_GOES = later(
     r"(?:^|[;&|(\n])[^\S\n]*(?:cd|pushd|popd|Set-Location)\b(?:[^\S\n]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s;&|()]+))?"
 )
-_MOVING = re.compile(r"\b(?:cd|pushd|popd|Set-Location)\b")
+_MOVING = later(r"\b(?:cd|pushd|popd|Set-Location)\b")
 _PLACES = ("workdir", "cwd", "working_directory", "dir_path", "directory")
 """Arguments by which agents have a command run in another folder."""
 
-_MOVED = re.compile(r"^(?:To|From) (\S+)$|^origin\s+(\S+) \((?:fetch|push)\)$", re.MULTILINE)
-_PAGE = re.compile(r"https?://[^\s/@]+/[\w.~/-]+?/(?:pull|merge_requests|issues|actions|releases)/\S+")
-_HASH = re.compile(
+_MOVED = later(r"^(?:To|From) (\S+)$|^origin\s+(\S+) \((?:fetch|push)\)$", re.MULTILINE)
+_PAGE = later(r"https?://[^\s/@]+/[\w.~/-]+?/(?:pull|merge_requests|issues|actions|releases)/\S+")
+_HASH = later(
     r"^(?:commit |[*|/\\_ ]{0,20}|[*+ ] \S{1,100}\s+|\[[^\]\n]{1,120} |HEAD is now at |Updating )"
     r"(?P<first>[0-9a-f]{7,40})(?:\.{2,3}(?P<second>[0-9a-f]{7,40}))?(?![0-9A-Za-z_.:/-])",
     re.MULTILINE,
@@ -60,7 +61,7 @@ Remembered = dict[str, Any]
 """`away`: whether commands run elsewhere; `calls`: the ids of those that wait for their result. JSON values only."""
 
 
-_PATH = re.compile(r"(?:/[\w.@+-]+){2,40}|[A-Za-z]:\\\\?(?:[\w.@+-]+\\\\?){2,40}")
+_PATH = later(r"(?:/[\w.@+-]+){2,40}|[A-Za-z]:\\\\?(?:[\w.@+-]+\\\\?){2,40}")
 
 
 class Clue(NamedTuple):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import orjson
 from agtrace_schema.events import Json
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 
-_CALLED = re.compile(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
+_CALLED = later(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
 _LONGEST_SCRIPT = 100_000
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.strings import masked
 
 _LONGEST = 300
-_ADDRESS = re.compile(
+_ADDRESS = later(
     r"(?:(?:https?|ssh|git)://(?:[^\s/@]*@)?|(?:[\w.-]+@)?(?=[\w.-]+:[^/\d]))"
     r"(?P<host>[A-Za-z0-9](?:[\w-]*\.)+[A-Za-z]{2,24})(?::\d{1,5}(?=/))?[/:]"
     r"(?P<path>[\w.~-]+(?:/[\w.~-]+){1,4})/?"
 )
-_PAGE = re.compile(r"/(?:-/)?(?:pull|pulls|merge_requests|issues|actions|releases|commit|compare|tree|blob)(?:/|$).*")
+_PAGE = later(r"/(?:-/)?(?:pull|pulls|merge_requests|issues|actions|releases|commit|compare|tree|blob)(?:/|$).*")
 
 
 @lru_cache(maxsize=1_024)

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from agtrace_schema.patterns import later
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 LONGEST_COMMAND = 4_000
 """The most characters of a command that is parsed unless more is asked for; a longer one isn't understood."""
 
-_TOKEN = re.compile(
+_TOKEN = later(
     r"""
       (?P<blank>   (?:[^\S\n]|\\\n)++ | (?<![^\s;&|(])\#[^\n]*+ )
     | (?P<operator> && | \|\| | \|& | ;; | &(?!>) | [;|\n()] )
@@ -23,10 +24,10 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_QUOTED = re.compile(r"""'([^']*+)'|"((?:[^"\\]|\\.)*+)"|\\(.)""", re.DOTALL)
+_QUOTED = later(r"""'([^']*+)'|"((?:[^"\\]|\\.)*+)"|\\(.)""", re.DOTALL)
 _QUOTING = frozenset("'\"\\")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_NOWHERE = re.compile(r"/dev/(?:null|stdout|stderr|tty)|\$null|NUL|\d+|-")
+_ASSIGNMENT = later(r"[A-Za-z_]\w*\+?=")
+_NOWHERE = later(r"/dev/(?:null|stdout|stderr|tty)|\$null|NUL|\d+|-")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
 _KEYWORDS = frozenset({"do", "then", "else", "elif", "if", "while", "until", "{", "!", "time", "nohup", "builtin"})
 _ENDS = frozenset({"done", "fi", "esac", "}", "for", "case", "select", "function"})

@@ -21,6 +21,7 @@ from functools import lru_cache
 from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
+from agtrace_schema.patterns import later
 from msgspec import Struct, field
 
 from agtrace_indexer.events.remotes import name_of, owner_of, without_host
@@ -38,7 +39,7 @@ _CROWD = 64
 """More folders than this with one name, file or commit are not compared with each other."""
 _SHORTEST_HASH = 7
 
-_SCRATCH = re.compile(
+_SCRATCH = later(
     r"""(?: /?
       | /(?:root|home|Users|private|var|tmp|opt|srv|mnt|work|workspace|workspaces|app|src|code|project|repo|data)
       | /(?:home|Users)/[^/]+ (?:/(?:Desktop|Documents|Downloads|Projects?|code|src|dev|work|workspace|repos?|git))?
@@ -50,7 +51,7 @@ _SCRATCH = re.compile(
 )
 """Folders in which one works on many repositories, or on none."""
 
-_WORKTREE = re.compile(r"^(.+?)/(?:\.git/|\.claude/)?\.?worktrees?/[^/]+(?:/.*)?$", re.IGNORECASE)
+_WORKTREE = later(r"^(.+?)/(?:\.git/|\.claude/)?\.?worktrees?/[^/]+(?:/.*)?$", re.IGNORECASE)
 _ELSEWHERE = frozenset(
     """
     .agents .cache .claude .codex .cursor .gemini .git .github .gitlab .idea .tox .venv .vscode bower_components build
@@ -89,7 +90,7 @@ _GENERIC = frozenset(
     """.split()  # noqa: SIM905
 )
 """Names that files, folders and repositories of all kinds have: alone they say nothing."""
-_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_WORD = later(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _OUTSIDE = ("..", "~", "$", "%")
 """How paths begin that lie in no folder of a repository, but in the user's."""
 _LONG_NAME = 3

@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -102,9 +101,12 @@ def same_own_rules(other: str) -> bool:
     return other.rpartition(":")[2] == _own_digest()
 
 
+_FOLDER = Path(__file__).parent
+
+
 @cache
 def _built_in_digest() -> str:
-    rules = b"".join(files(__name__).joinpath(name).read_bytes() for name in _RULES)
+    rules = b"".join((_FOLDER / name).read_bytes() for name in _RULES)
     return sha256(str(ENGINE).encode() + rules).hexdigest()[:32]
 
 

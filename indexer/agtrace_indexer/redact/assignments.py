@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.redact.checks import Value, fails, is_example, is_passphrase, is_secret
 from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength
@@ -155,11 +157,11 @@ _FIRST_WORDS = tuple(
 _LONGEST_BEFORE = 80
 _CLOSED = rf"((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|\]?)(?:{_QUOTE})?{_EMPHASIS})"
 """What may close a name: quotes, brackets."""
-_NAME = re.compile(
+_NAME = later(
     rf"(?:\W|[a-z](?=Pw|Auth|Psk))?([\w.-]{{1,80}}(?:[ ](?:phrase|codes?))?(?:[ ][0-9]{{1,2}}(?=:))?){_CLOSED}"
 )
 """The rest of a name."""
-_FOREIGN_NAME = re.compile(
+_FOREIGN_NAME = later(
     r"((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
     rf"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|[\w.-]{{1,80}}))"
     rf"{_CLOSED}",
@@ -187,13 +189,13 @@ _QUOTED = (
 )
 _LOOKED_AT = 500
 """The most characters of a value without blanks that are checked: it may be a key of any length."""
-_REST = re.compile(rf"{_BARE}*+")
-_ENDED = re.compile(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
+_REST = later(rf"{_BARE}*+")
+_ENDED = later(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
 
 
-_TAG_ENDS = re.compile(r"</[A-Za-z]")
+_TAG_ENDS = later(r"</[A-Za-z]")
 """The end of a tag: a value before it ends there, as at the end of a text."""
-_CELL_ENDS = re.compile(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
+_CELL_ENDS = later(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 
 
 class _Carrier(NamedTuple):
@@ -377,7 +379,7 @@ def _is_part(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start] == ":" == text[end : end + 1] and text[end + 1 : end + 2] > " "
 
 
-_NO_SETTER = re.compile(
+_NO_SETTER = later(
     r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)"
 )
 

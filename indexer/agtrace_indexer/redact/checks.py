@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.redact.names import Strength
 
 _PLACEHOLDER = (
@@ -138,7 +140,7 @@ _PATTERNS = {
 }
 
 
-_EXAMPLE = re.compile(
+_EXAMPLE = later(
     r"[^\n\s]{0,24}?(?:\*{4}|REPLACE|your-)|[A-Za-z0-9_-]{0,12}?(?:(?:EXAMPLE|YOUR)[A-Z_]*)+\W?\Z"
     r"|[A-Za-z]{0,6}-(?:x{4,}-?)+\W?\Z|"
     r"[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
@@ -218,9 +220,9 @@ _OF_PROSE = frozenset({
     "words", "wrong", "you", "your",
 })  # fmt: skip
 """Words that prose, names and examples are made of, but passphrases are not."""
-_CHOSEN = re.compile(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}|(?:[A-Z][a-z]{3,9}){3,6}")
+_CHOSEN = later(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}|(?:[A-Z][a-z]{3,9}){3,6}")
 """Four words or more joined by dashes, or three or more with capitals."""
-_CHOSEN_WORD = re.compile(r"[A-Za-z][a-z]+")
+_CHOSEN_WORD = later(r"[A-Za-z][a-z]+")
 
 
 def is_passphrase(text: str) -> bool:

@@ -12,6 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.redact.scanner import Look, compiled
 
 _INVISIBLE = (
@@ -140,7 +142,7 @@ def _decoded(found: re.Match[str]) -> str:
 
 _WRAPPED = 16
 """The least length of a secret that may continue on the next line."""
-_CONTINUED = re.compile(
+_CONTINUED = later(
     r"(?:(?:\\(?:\r?\n| )|(?:\\{3}|\\{6}|\\{12})n)[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
     r"|(?:\r?\n[+>-]?[ \t]{0,20}|[ \t]{2,20})(?=[^\s]{0,200}[0-9])"
     r"(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/=-]{16,}+"
@@ -158,8 +160,8 @@ def end_of(text: str, start: int, end: int) -> int:
 
 # --- base64
 
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,}+)*+={0,2}")
-_BREAK = re.compile(r"(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}")
+_RUN = later(r"[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,}+)*+={0,2}")
+_BREAK = later(r"(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}")
 MOST = 4 * 1024 * 1024
 """The longest run, in characters, that is decoded; a longer one that a first look found is masked unread."""
 

@@ -20,6 +20,8 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.redact import assignments, disguises, field_pairs, tables_in_text
 from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.checks import is_none
@@ -35,10 +37,10 @@ _MOST_LAYERS = 3
 """The most levels of nested encodings that are decoded."""
 _BEFORE, _LONGEST = 500, 2000
 """Characters before the end of a first look in which its match began, and the longest token from there on."""
-_LITERAL = re.compile(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-])+")
+_LITERAL = later(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-])+")
 _MOST_BEGINS = 4
 """The most beginnings that are tried: those nearest to the end of a first look."""
-_OPEN, _REPEATS = re.compile(r"[*+]|\{[0-9]+,\}"), re.compile(r"\{(?:[0-9]*,)?([0-9]+)")
+_OPEN, _REPEATS = later(r"[*+]|\{[0-9]+,\}"), later(r"\{(?:[0-9]*,)?([0-9]+)")
 _PATIENCE = 1.0
 """Seconds that a user's pattern may take for one text; a text that takes longer is masked whole."""
 
@@ -350,7 +352,7 @@ def _encoded(text: str) -> bytes | None:
         return None
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = later("[\ud800-\udfff]")
 
 
 def _readable(text: str) -> str:

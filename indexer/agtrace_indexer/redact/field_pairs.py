@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.redact.checks import Value, is_secret
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
@@ -20,16 +22,16 @@ _MANIFEST = 8000
 """Characters of a manifest on either side of its kind."""
 
 _BREAK = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
-_DATA = re.compile(
+_DATA = later(
     rf"(?:\A|(?<=\n)|(?<=\\n))(?:[ \t+>→|:-]|[0-9]{{1,6}}(?=[\t→:|]))*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote)"
     rf":[ \t]*(?=\{{|{_BREAK}|#)"
 )
-_ENTRY = re.compile(
+_ENTRY = later(
     rf"{_BREAK}(?:[ \t→|]|\\t|[+>-](?=[ \t])|[0-9]{{1,6}}(?=[\t→:|])|(?<=[0-9]):)*(?:\#[^\n]*|(?P<key>"
     rf"[A-Za-z0-9._-]{{1,100}}):(?:[ \t]|\\t)*(?:[|>][+-]?[ \t]*{_BREAK}[ \t]*)?"
     r"[\"']?(?P<secret>[^\s\\\"'#]{3,})[\"']?[^\n\\]*)"
 )
-_PAIR = re.compile(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})")
+_PAIR = later(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})")
 
 
 def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
@@ -44,7 +46,7 @@ def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
                 yield *entry.span("secret"), "kubernetes-secret"
 
 
-_PLACEHOLDER = re.compile(r"[<$\[{*]|\.{3}|(?i:null|true|false)\Z")
+_PLACEHOLDER = later(r"[<$\[{*]|\.{3}|(?i:null|true|false)\Z")
 
 
 def _data(text: str, start: int, end: int) -> Iterator[Sequence[re.Match[str]]]:
@@ -65,13 +67,13 @@ def _comment_end(text: str, at: int) -> int:
 
 
 _QUOTE = r"\\{0,15}[\"'`]"
-_PAIRED = re.compile(
+_PAIRED = later(
     rf"(?i:value|default|content)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
     rf"(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{4,500}})|(?P<bare>[^\s\"'\\,;{{}}\[\]<>&|]{{6,}}))"
 )
 _HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "auth", "salt")
 _NAMINGS = tuple(
-    re.compile(naming)
+    later(naming)
     for naming in (
         rf"(?i:(?<![a-z])(?:name|key|variable|header|type))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?"
         rf"(?P<name>[\w./-]{{1,80}})",
@@ -104,7 +106,7 @@ def _level(text: str, start: int, end: int) -> Strength:
     return max(levels, default=Strength.NONE)
 
 
-_BRACE = re.compile(r"[{}]")
+_BRACE = later(r"[{}]")
 
 
 LOOKS = ((_PAIR_LOOK, in_pair), (_MANIFEST_LOOK, in_manifest))

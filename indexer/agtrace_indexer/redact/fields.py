@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from agtrace_schema.events import Json
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.checks import Value, fails, is_secret
 from agtrace_indexer.redact.engine import Redactor
@@ -19,7 +20,7 @@ _FORMS: dict[str, Callable[[str], object]] = {
 """Names that indicate a secret only with texts of a certain form: the login of a registry, the secret id of Vault."""
 _SHORTEST_NUMBER, _SHORTEST_SECRET = 4, 6
 _NAMING, _NAMED = ("name", "key", "variable", "header"), ("value", "secret", "default")
-_SEPARATORS = re.compile(r"[_\-.\s]+")
+_SEPARATORS = later(r"[_\-.\s]+")
 
 
 def names_secret(key: str) -> bool:

@@ -7,9 +7,10 @@ after it may not matter (`password_2`, `secret_key_base`) or may show that the v
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from functools import lru_cache
+
+from agtrace_schema.patterns import later
 
 
 class Strength(IntEnum):
@@ -96,7 +97,7 @@ NO_KEYS = frozenset(
 
 _TOO_PLAIN = {"key", "keys", "hash", "session", "seed", "tokens", "auth", "cookie"}
 """Those of `KEYS` that say nothing on their own."""
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[0-9]+")
+_WORDS = later(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[0-9]+")
 _BESIDE = ("publickey", "tokenizer", "applicationserverkey")
 _WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "master", "account", "auth", "shared",
              "admin", "app", "storage", "session", "service", "hmac", "jwt", "license", "subscription", "webhook",

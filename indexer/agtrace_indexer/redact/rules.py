@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
@@ -22,11 +23,11 @@ LONGEST_PATTERN = 2000
 NAMED_KINDS = ("password", "secret", "key")
 """The words in masks for values recognized by name, in addition to the kinds of forms and carriers."""
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_NAME = later(r"[a-z0-9][a-z0-9-]{0,39}")
 _BEGINS = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-F]{2}))"
 """A token is not preceded by a letter or digit, except one that belongs to an escape sequence."""
 _ENDS = r"(?![A-Za-z0-9])"
-_OPEN_END = re.compile(r"\{([0-9]+),[0-9]*\}((?:=\{0,2\}|=\?|\)|\\Z)*)$")
+_OPEN_END = later(r"\{([0-9]+),[0-9]*\}((?:=\{0,2\}|=\?|\)|\\Z)*)$")
 
 
 class RuleError(ValueError):
@@ -58,14 +59,14 @@ class Form(NamedTuple):
         return f"{_BEGINS}{self.pattern}{_ENDS}"
 
 
-_PART = re.compile(
+_PART = later(
     r"(?P<open>\()|(?P<close>\))|(?P<many>\[[^\]]*\])(?:\{(?P<least>[0-9]+)[,0-9]*\})?|\\?.(?:\{[0-9,]+\})?|\|"
 )
 _TELLING, _ENOUGH = 3, 12
 """The numbers of literal characters, and then of any characters, that identify a token well enough for a first look."""
-_SIGN = re.compile(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-]){5,}")
+_SIGN = later(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-]){5,}")
 """Literals that are distinctive enough on their own."""
-_LEAD = re.compile(r"(?P<many>\[[^\]]*\])\{(?P<least>[0-9]+)[,0-9]*\}")
+_LEAD = later(r"(?P<many>\[[^\]]*\])\{(?P<least>[0-9]+)[,0-9]*\}")
 _LED = 4
 
 
@@ -89,7 +90,7 @@ def _telling(pattern: str) -> str:
 @cache
 def forms() -> tuple[Form, ...]:
     """Return the tokens with a known form."""
-    lines = files("agtrace_indexer").joinpath("redact", "forms.tsv").read_text("utf-8").splitlines()
+    lines = Path(__file__).with_name("forms.tsv").read_text("utf-8").splitlines()
     return tuple(Form(*line.split("\t")) for line in lines if line and not line.startswith("# "))
 
 

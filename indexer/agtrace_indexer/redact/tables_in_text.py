@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.redact.checks import Value, is_secret
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
@@ -24,18 +26,16 @@ class Cell(NamedTuple):
 
 
 _CELLS = {
-    sign: re.compile(
-        rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)}|\r?\Z)"
-    )
+    sign: later(rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)}|\r?\Z)")
     for sign in "|,\t;"
 }
-_HEADER = re.compile(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
+_HEADER = later(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
 """The first row of CSV."""
-_LIST_HEADER = re.compile(r"(?:[A-Za-z]\w{0,39}\|)+[A-Za-z]\w{0,39}\r?")
+_LIST_HEADER = later(r"(?:[A-Za-z]\w{0,39}\|)+[A-Za-z]\w{0,39}\r?")
 """The first row of what `sqlite3 -header` prints: no frame, no blanks, no rule below it."""
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_VARIABLE = later(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 """The name of a row rather than of a column."""
-_RULE = re.compile(r"[\s|:+=-]*")
+_RULE = later(r"[\s|:+=-]*")
 _AROUND = " \t\r`*\"'"
 
 
@@ -131,9 +131,9 @@ def _secret(level: Strength, cell: Cell, text: str) -> Iterator[tuple[int, int, 
         yield cell.start, cell.start + len(cell.text), level.name.lower()
 
 
-_INSERT = re.compile(r"(?i:insert\s+into)\s+[^\s(]{1,200}\s*\((?P<columns>[^()]{1,1000})\)\s*(?i:values)\s*")
-_ROW = re.compile(r"\s*,?\s*\((?P<values>(?:'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|[^()'\"])*)\)")
-_VALUE = re.compile(
+_INSERT = later(r"(?i:insert\s+into)\s+[^\s(]{1,200}\s*\((?P<columns>[^()]{1,1000})\)\s*(?i:values)\s*")
+_ROW = later(r"\s*,?\s*\((?P<values>(?:'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|[^()'\"])*)\)")
+_VALUE = later(
     r"\s*(?:[A-Za-z]?\\*'(?P<one>(?:[^'\\]|''|\\[^'])*)\\*'|\"(?P<two>[^\"]*)\"|(?P<bare>[^,'\"]+))\s*(?:,|$)"
 )
 
