@@ -10,11 +10,12 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from agtrace_indexer.index.opening import one_moment
 from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.status import Health
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.answers.clients import most_bytes
@@ -63,7 +64,7 @@ _SOUND_AFTER_AN_ERROR_SECONDS = 60
 """How long an examined index is considered sound, even though an answer from it failed."""
 
 
-class _Priced(NamedTuple):
+class _Priced(Struct, frozen=True):
     """A price table, and the path of the user's that it was made with."""
 
     path: Path | None

@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
+from msgspec import Struct
 
 from agtrace.problems import NotInstalled, NotStarted, Problem, SettingError
 from agtrace.text.next_call import Hint, text_of
@@ -49,7 +50,7 @@ class NoIndex(Exception):
     """There is no index yet."""
 
 
-class Explanation(NamedTuple):
+class Explanation(Struct, frozen=True):
     """The message that a person reads about an error, and the exit code."""
 
     code: int

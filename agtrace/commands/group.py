@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from agtrace_indexer.providers.registry import TITLES
+from msgspec import Struct
 
 from agtrace import __version__
 from agtrace.commands.errors import explained
 from agtrace.commands.options import index_options, settings_options
 
 
-class _Listed(NamedTuple):
+class _Listed(Struct, frozen=True):
     """A command's line in `agtrace --help`, and how to load it."""
 
     says: str

@@ -7,9 +7,9 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from agtrace_indexer.index.opening import is_damage
+from msgspec import Struct
 
 from agtrace.index.trouble import damage_in, misread, unusable
 from agtrace.problems import IndexUnavailable
@@ -18,7 +18,7 @@ _SOUND_SECONDS = 3600
 _DAMAGED_SECONDS = 60
 
 
-class _Look(NamedTuple):
+class _Look(Struct, frozen=True):
     """The result of an examination, its time (monotonic) and the file."""
 
     found: IndexUnavailable | None

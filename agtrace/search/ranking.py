@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import NamedTuple
 
 from agtrace_indexer.index.questions import projects, ranking, sessions
 from agtrace_indexer.index.questions.filters import EventFilters
@@ -61,7 +60,7 @@ _LONG = 6
 """The length of a query, in words, up to which that holds. No event has all words of a longer one: less is enough."""
 
 
-class Word(NamedTuple):
+class Word(Struct, frozen=True):
     """A word of a query, as events hold it."""
 
     text: str

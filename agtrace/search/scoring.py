@@ -33,7 +33,7 @@ _BEST = 3
 """Events of a session that count, each half as much as the one before."""
 
 
-class RankedHit(NamedTuple):
+class RankedHit(Struct, frozen=True):
     """An event with its score."""
 
     event: RankedEvent

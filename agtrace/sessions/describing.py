@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.redact import redact
+from msgspec import Struct
 
 from agtrace.problems import Problem
 from agtrace.sessions.prices import PriceTable
@@ -17,7 +17,7 @@ from agtrace.sessions.usage import Usage, usage_of
 from agtrace.times import iso
 
 
-class Described(NamedTuple):
+class Described(Struct, frozen=True):
     """A session."""
 
     session_id: str

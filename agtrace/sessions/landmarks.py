@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.commands import shell_command
@@ -19,6 +19,7 @@ from agtrace_schema.answers import Done, LandmarkItem
 from agtrace_schema.events import Json
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 from agtrace_schema.model import dump
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.text.lines import one_line
@@ -38,7 +39,7 @@ _ENDINGS = frozenset({LandmarkKind.TEST_RUN, LandmarkKind.BUILD})
 _SHOWN, _ALL = 6, 1 << 62
 
 
-class Telling(NamedTuple):
+class Telling(Struct, frozen=True):
     """Landmarks of an overview."""
 
     items: list[LandmarkItem]

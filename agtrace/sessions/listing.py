@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any, NamedTuple
+from typing import Any
 
 from agtrace_indexer.index.questions import files, landmarks, measures, sessions, turns
 from agtrace_indexer.index.questions.events import NOW
@@ -11,6 +11,7 @@ from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.sessions.known_failures import failures_known, known_failures
@@ -36,7 +37,7 @@ _SHOWN_IF_SORTED_BY = frozenset({"output_tokens", "failure_run", "compactions", 
 """The measures that an item of a list has only if the list is sorted by them."""
 
 
-class SessionPage(NamedTuple):
+class SessionPage(Struct, frozen=True):
     """A page of sessions."""
 
     items: list[SessionItem]

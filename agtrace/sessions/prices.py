@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from agtrace_schema.codes import CONTEXT_CLASSES
 from agtrace_schema.model import Record
@@ -27,7 +27,7 @@ ONE_MILLION = "[1m]"
 """Claude Code's mark on the name of a model that it runs with a window of a million tokens."""
 
 
-class ModelUsage(NamedTuple):
+class ModelUsage(Struct, frozen=True):
     """The summed tokens of responses with the same rates."""
 
     model: str | None

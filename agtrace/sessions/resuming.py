@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from typing import NamedTuple
 
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
+from msgspec import Struct
 
 from agtrace.sessions.query import short_id
 
 
-class Resuming(NamedTuple):
+class Resuming(Struct, frozen=True):
     """How a session is continued."""
 
     command: list[str]

@@ -12,6 +12,7 @@ from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.requests import Sort
+from msgspec import Struct
 
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.usage import usage_by
@@ -51,7 +52,7 @@ class Place(NamedTuple):
     row: int
 
 
-class SortedPage(NamedTuple):
+class SortedPage(Struct, frozen=True):
     """A page of a sorted list."""
 
     sessions: list[Session]
@@ -64,7 +65,7 @@ class SortedPage(NamedTuple):
     """The sum over the whole list, in dollars for a cost; for failure_run the longest. None if nothing is known."""
 
 
-class _Measured(NamedTuple):
+class _Measured(Struct, frozen=True):
     """A session with a measure, in the order of a list."""
 
     key: int

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from agtrace_schema.fields import Field, Unfit, bare, fields
 from agtrace_schema.model import Record
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import Mode
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 
 from agtrace.problems import SettingError
 from agtrace.settings import (
@@ -422,7 +422,7 @@ class Settings(Values):
         return sha256(repr(told).encode()).hexdigest()[:12]
 
 
-class Key(NamedTuple):
+class Key(Struct, frozen=True):
     """A setting, as one writes it."""
 
     name: str

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from agtrace_schema.fields import Unfit, fields
 from msgspec import Struct
@@ -100,7 +100,7 @@ def misspelled(environment: Mapping[str, str] | None = None) -> list[str]:
 # -- sources ---------------------------------------------------------------------------------------
 
 
-class _Given(NamedTuple):
+class _Given(Struct, frozen=True):
     """A value, where it comes from, and how its key is spelled there."""
 
     value: Any
@@ -108,7 +108,7 @@ class _Given(NamedTuple):
     name: str
 
 
-class _Source(NamedTuple):
+class _Source(Struct, frozen=True):
     """What a source sets."""
 
     values: Mapping[str, _Given]

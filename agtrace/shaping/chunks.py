@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from agtrace_indexer.redact import looked_at, redact
 from agtrace_schema.answers import Chunk
+from msgspec import Struct
 
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Body, Stream
@@ -79,7 +80,7 @@ class BodyChunks:
         )
 
 
-class _Begun(NamedTuple):
+class _Begun(Struct, frozen=True):
     """An entry of a stream in the text at hand."""
 
     event_index: int

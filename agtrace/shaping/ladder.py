@@ -7,7 +7,7 @@ It is only for what no cursor continues: pages and chunks end earlier instead. `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from msgspec import Struct, field
@@ -116,7 +116,7 @@ def is_failure(item: Any) -> bool:
     return counted or item.get("outcome") == "failed" or item.get("severity") == "Critical"
 
 
-class Rung(NamedTuple):
+class Rung(Struct, frozen=True):
     """A rung of the ladder: how the requested payload is reduced."""
 
     chars: int | None = None

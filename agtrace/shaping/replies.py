@@ -111,7 +111,7 @@ class Stream(Struct, frozen=True):
     pruning: dict[str, Any] | None = None
 
 
-class Made(NamedTuple):
+class Made(Struct, frozen=True):
     """A text made to fit the room available."""
 
     text: str

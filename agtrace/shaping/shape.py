@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from agtrace_indexer.redact import redact, redact_json
@@ -65,7 +65,7 @@ class Answer(Struct, frozen=True):
         return tuple(map(_redacted, self.calls))
 
 
-class _Hint(NamedTuple):
+class _Hint(Struct, frozen=True):
     """A hint as it leaves, and the calls in it."""
 
     text: str

@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from agtrace.text.scan import lines_with, tester
 
@@ -21,7 +23,7 @@ Kind = Literal["verdict", "test", "error", "detail"]
 """The test runner's summary; a failed test; another error; a detail of a failure that another line reports."""
 
 
-class Failing(NamedTuple):
+class Failing(Struct, frozen=True):
     """The failure that a line reports."""
 
     kind: Kind
@@ -31,7 +33,7 @@ class Failing(NamedTuple):
     """Whether the name identifies the test; one in a tree of tests doesn't."""
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     """A format of line that contains one of these words (in lower case) and matches this pattern."""
 
     words: tuple[str, ...]

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import NamedTuple
 from uuid import uuid4
 
 import zstandard
+from msgspec import Struct
 
 REFERENCE = "ax://exec/"
 """The beginning of a reference to a kept text; its id follows."""
@@ -27,7 +27,7 @@ _ID = re.compile(r"[0-9a-f]{16}")
 _SUFFIX = ".zst"
 
 
-class KeptText(NamedTuple):
+class KeptText(Struct, frozen=True):
     """A text that was kept."""
 
     text: str

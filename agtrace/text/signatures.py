@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.failing_lines import read
@@ -99,7 +100,7 @@ _SPEAKS_OF_ERRORS = re.compile(
 )
 
 
-class Signature(NamedTuple):
+class Signature(Struct, frozen=True):
     """The characteristic line of an error."""
 
     key: str

@@ -15,10 +15,10 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT, Meta
+from msgspec import NODEFAULT, Meta, Struct
 
 from agtrace_schema.model import Record
 
@@ -40,7 +40,7 @@ class Unfit(ValueError):
         """The names of which it has to be one, if there are any."""
 
 
-class Field(NamedTuple):
+class Field(Struct, frozen=True):
     """A field of a record."""
 
     name: str

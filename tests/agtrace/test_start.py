@@ -39,7 +39,7 @@ FACTS_OF_AGENTS = {
 }
 """What says which agents there are, and loads no parser."""
 
-WORDS = {"agtrace_schema.own_tools", "agtrace_schema", "agtrace_schema.events", "agtrace_schema.requests"}
+WORDS = {f"agtrace_schema{name}" for name in ("", ".own_tools", ".events", ".patterns", ".requests")}
 """The words of options: they load no model."""
 
 SDK = {"mcp", "mcp_types", "pydantic", "pydantic_core"}
@@ -124,7 +124,7 @@ def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need
         *(
             f"agtrace.{name}"
             for name in (
-                *("answers", "answers.log", "cli", "commands", "problems"),
+                *("answers", "answers.library_log", "answers.log", "cli", "commands", "problems"),
                 *("settings", "settings.environment", "settings.live", "serving.reloading"),
                 *("serving", "serving.ending", "serving.interruption", "serving.server", "serving.stdio_transport"),
             )

@@ -6,7 +6,9 @@ import queue
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from agtrace.answers.telemetry.request import Request
 from agtrace.settings.limits import Limits
@@ -14,7 +16,7 @@ from agtrace.settings.limits import Limits
 _MOST_WAITING = 100
 
 
-class _Measured(NamedTuple):
+class _Measured(Struct, frozen=True):
     """A request to measure."""
 
     tool: str

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import orjson
 from agtrace_indexer.index.opening import is_damage
 from agtrace_schema.requests import RequestOutcome, RequestsBy
+from msgspec import Struct
 
 from agtrace.answers.telemetry.request import Request
 
@@ -93,7 +94,7 @@ def count(path: Path) -> int:
     return rows
 
 
-class Wanted(NamedTuple):
+class Wanted(Struct, frozen=True):
     """Which requests, and in which groups."""
 
     since: int | None = None
@@ -252,7 +253,7 @@ def _with_unusual(group: Group, outcome: str, number: int, oversized: Sequence[i
     )
 
 
-class Compared(NamedTuple):
+class Compared(Struct, frozen=True):
     """A request on a side of a comparison."""
 
     arm: str

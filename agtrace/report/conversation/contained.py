@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<marks>`{3,}(?=[^`|]*$)|~{3,}(?=[^|]*$))")
 """The beginning of a block of code; a line with | may be the head of a table instead."""
@@ -54,7 +55,7 @@ def escaped(line: str) -> str:
     return _ESCAPED.sub(r"\\\1", line)
 
 
-class _Fence(NamedTuple):
+class _Fence(Struct, frozen=True):
     """The fence that code begins with."""
 
     indent: int

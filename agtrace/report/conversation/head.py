@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.model import dump
+from msgspec import Struct
 
 from agtrace.report.conversation.cleaning import Cleaner, said
 from agtrace.sessions.landmarks import said as told
@@ -32,7 +32,7 @@ _ENDED = {
 """How a session ended, by the outcome of its last turn, or by why that is unknown."""
 
 
-class Fact(NamedTuple):
+class Fact(Struct, frozen=True):
     """A line of the head: what it is about, a sentence, and a name from the log, either of which may be empty."""
 
     name: str
@@ -40,7 +40,7 @@ class Fact(NamedTuple):
     quoted: str = ""
 
 
-class Head(NamedTuple):
+class Head(Struct, frozen=True):
     """The head of a conversation."""
 
     title: str

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from agtrace.text import failing_lines
 from agtrace.text.focus.blocks import blocks
@@ -34,7 +36,7 @@ _AT_ONCE = 500
 Reason = Literal["empty", "diff", "no_telling_words", "saves_too_little", "too_slow"]
 
 
-class Focused(NamedTuple):
+class Focused(Struct, frozen=True):
     """What is kept of a text."""
 
     text: str
@@ -45,7 +47,7 @@ class Focused(NamedTuple):
     total_lines: int
 
 
-class Unfocused(NamedTuple):
+class Unfocused(Struct, frozen=True):
     """Why a text is left as it is."""
 
     reason: Reason

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agtrace.text.focus.layout import BLANK, TRACEBACK, Layout
 
@@ -35,7 +36,7 @@ _MOST_VALUES = 8
 _CLOSES_SIGNATURE = re.compile(r"[\s\d:|→-]*[)\]]")
 
 
-class Block(NamedTuple):
+class Block(Struct, frozen=True):
     """Lines that belong together, from `start` to before `end`."""
 
     start: int
@@ -57,7 +58,7 @@ def blocks(lines: Sequence[str], layout: Layout, in_time: Callable[[], None]) ->
     return division.found
 
 
-class _Above(NamedTuple):
+class _Above(Struct, frozen=True):
     """What stands above a stretch of lines."""
 
     headers: tuple[int, ...] = ()

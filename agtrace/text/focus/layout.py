@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+
+from msgspec import Struct
 
 BLANK = -1
 """The level of a line without characters."""
@@ -34,7 +35,7 @@ _LONGEST_TRACEBACK = 1000
 _GO_FRAME = re.compile(r"\s+\S+\.(?:go|s):\d+")
 
 
-class Layout(NamedTuple):
+class Layout(Struct, frozen=True):
     """The levels of a text's lines, and where it begins anew."""
 
     levels: list[int]

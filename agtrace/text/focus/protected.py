@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agtrace.text.failing_lines import Failing
 
@@ -35,7 +36,7 @@ _LOGGED = re.compile(
 _SAMPLE = 200
 
 
-class Protected(NamedTuple):
+class Protected(Struct, frozen=True):
     """Lines by how certainly they are kept."""
 
     failing: dict[int, int]

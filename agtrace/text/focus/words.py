@@ -11,7 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agtrace.text.focus.thesaurus import ALIKE, SAME
 
@@ -105,7 +106,7 @@ def _groups(table: Iterable[str]) -> dict[str, frozenset[str]]:
 _SAME, _ALIKE = _groups(SAME), _groups(ALIKE)
 
 
-class Term(NamedTuple):
+class Term(Struct, frozen=True):
     """A word that a text is searched for."""
 
     forms: frozenset[str]
@@ -115,7 +116,7 @@ class Term(NamedTuple):
     """Stems of words that may stand for it."""
 
 
-class Question(NamedTuple):
+class Question(Struct, frozen=True):
     """The words of a question."""
 
     terms: tuple[Term, ...]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from agtrace_schema.events import ToolCall
 from agtrace_schema.patterns import later
+from msgspec import Struct
 
 from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.remotes import repository_at
@@ -64,7 +65,7 @@ Remembered = dict[str, Any]
 _PATH = later(r"(?:/[\w.@+-]+){2,40}|[A-Za-z]:\\\\?(?:[\w.@+-]+\\\\?){2,40}")
 
 
-class Clue(NamedTuple):
+class Clue(Struct, frozen=True):
     """Something that tells which repository a session works in."""
 
     kind: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import orjson
 from agtrace_schema.events import Json
 from agtrace_schema.patterns import later
+from msgspec import Struct
 
 from agtrace_indexer.events.tools import Tools
 
@@ -16,7 +16,7 @@ _CALLED = later(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|
 _LONGEST_SCRIPT = 100_000
 
 
-class Command(NamedTuple):
+class Command(Struct, frozen=True):
     """What a shell is to run."""
 
     text: str

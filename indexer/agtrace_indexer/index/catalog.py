@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from agtrace_schema.database import TABLES, VERSION
+from msgspec import Struct
 
 from agtrace_indexer import redact
 from agtrace_indexer.index import meta
@@ -40,7 +40,7 @@ FROM file
 _UNKNOWN = "SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type"
 
 
-class Totals(NamedTuple):
+class Totals(Struct, frozen=True):
     """Totals over the whole index."""
 
     sessions: int
@@ -52,7 +52,7 @@ class Totals(NamedTuple):
     unknown_record_types: dict[str, int]
 
 
-class KnownFile(NamedTuple):
+class KnownFile(Struct, frozen=True):
     """A file as of its last reading; `agtrace_schema.database` describes the columns."""
 
     id: int
@@ -74,7 +74,7 @@ class KnownFile(NamedTuple):
     anchor_size: int
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True):
     """The columns that show whether a file has changed."""
 
     stamp: str

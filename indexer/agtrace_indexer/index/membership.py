@@ -97,7 +97,7 @@ _LONG_NAME = 3
 """A name of this many words is one that two repositories hardly share."""
 
 
-class Folder(NamedTuple):
+class Folder(Struct, frozen=True):
     """What is known of a folder."""
 
     id: int

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
+from msgspec import Struct
 
 from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.shell import Part, parts
@@ -124,7 +125,7 @@ def _first_line(message: re.Match[str]) -> str:
     return _QUOTING.sub("", line)
 
 
-class _Shell(NamedTuple):
+class _Shell(Struct, frozen=True):
     """How the shell makes the exit code of a command from those of its parts."""
 
     pipefail: bool

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agtrace_indexer.logs.discovery import Found
 
@@ -15,7 +16,7 @@ _UNSTAMPED = "-shm"
 _LOG_OF_A_DATABASE = "-wal"
 
 
-class Container(NamedTuple):
+class Container(Struct, frozen=True):
     """A database or a folder that contains several logs."""
 
     path: str

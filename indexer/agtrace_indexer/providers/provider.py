@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from agtrace_indexer.events.tools import Tools
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ _LOOKED_AT = 1_000
 """Characters of a notification's text in which a sign is searched for."""
 
 
-class Database(NamedTuple):
+class Database(Struct, frozen=True):
     """The database in which an agent keeps its logs, if a variable of its own can name another one."""
 
     variable: str
@@ -119,7 +121,7 @@ class Sidecar(NamedTuple):
     """Loads the function that takes what a sidecar says now into the state of a log that was read before."""
 
 
-class Fork(NamedTuple):
+class Fork(Struct, frozen=True):
     """What an agent's logs have in common with those of another one, and what tells them apart."""
 
     format: str
@@ -128,7 +130,7 @@ class Fork(NamedTuple):
     """Is found in the paths of its logs."""
 
 
-class Forms(NamedTuple):
+class Forms(Struct, frozen=True):
     """The files in which an agent temporarily keeps the same log: the first of them is read, the others repeat it."""
 
     beginning: str
@@ -140,7 +142,7 @@ class Forms(NamedTuple):
     """Returns the rank of a file, by its path, among those of its log; the lowest is the first."""
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True):
     """A record of a log that isn't a file."""
 
     number: int
@@ -151,7 +153,7 @@ class Row(NamedTuple):
     """Where the next run continues if this one ends here, as JSON."""
 
 
-class LogInside(NamedTuple):
+class LogInside(Struct, frozen=True):
     """One of the logs in a container."""
 
     name: str
@@ -179,7 +181,7 @@ class Source(Protocol):
         """
 
 
-class Containers(NamedTuple):
+class Containers(Struct, frozen=True):
     """The containers in which an agent keeps logs that aren't files."""
 
     files: re.Pattern[str]
@@ -196,7 +198,7 @@ class Containers(NamedTuple):
         return None if found is None else found[1]
 
 
-class Sign(NamedTuple):
+class Sign(Struct, frozen=True):
     """The kind and the text by which a notification with a certain meaning is recognised."""
 
     kind: str
@@ -208,7 +210,7 @@ class Sign(NamedTuple):
         return kind == self.kind and (not self.text or re.search(self.text, text[:_LOOKED_AT]) is not None)
 
 
-class Notices(NamedTuple):
+class Notices(Struct, frozen=True):
     """The notifications in an agent's log that concern the model's API, the human and the context window."""
 
     api_errors: frozenset[str] = frozenset()
@@ -257,7 +259,7 @@ class Retention(NamedTuple):
     """Whether a hook in the same file runs agtrace."""
 
 
-class Client(NamedTuple):
+class Client(Struct, frozen=True):
     """An agent as a client of our MCP server."""
 
     name: str
@@ -266,7 +268,7 @@ class Client(NamedTuple):
     """The length beyond which it cuts an answer again, or moves it to a file."""
 
 
-class Agent(NamedTuple):
+class Agent(Struct, frozen=True):
     """A coding agent."""
 
     name: str

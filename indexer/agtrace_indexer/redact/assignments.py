@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from agtrace_schema.patterns import later
+from msgspec import Struct
 
 from agtrace_indexer.redact.checks import Value, fails, is_example, is_passphrase, is_secret
 from agtrace_indexer.redact.disguises import end_of
@@ -91,7 +91,7 @@ _SHOUTED = r"[A-Z0-9_]{0,24}=[^\s\"'`,;(){}<>\\$%]{6}"
 _PROMPT = r"[^\n:]{0,80}:[ \t]{0,3}(?:\r?\n|\\n)"
 
 
-class Head(NamedTuple):
+class Head(Struct, frozen=True):
     """A word in a name, and the surroundings that make a closer look worthwhile."""
 
     word: str
@@ -198,7 +198,7 @@ _TAG_ENDS = later(r"</[A-Za-z]")
 _CELL_ENDS = later(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 
 
-class _Carrier(NamedTuple):
+class _Carrier(Struct, frozen=True):
     """A way of joining a name to its value, including the value."""
 
     begins: str

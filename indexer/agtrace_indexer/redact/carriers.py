@@ -9,12 +9,12 @@ Texts in logs are nested in quotes: a quotation mark may follow backslashes, a n
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from agtrace_indexer.redact.scanner import Look
 
 
-class Carrier(NamedTuple):
+class Carrier(Struct, frozen=True):
     """One way of carrying a secret."""
 
     kind: str

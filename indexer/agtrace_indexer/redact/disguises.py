@@ -10,9 +10,9 @@ import base64
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from agtrace_schema.patterns import later
+from msgspec import Struct
 
 from agtrace_indexer.redact.scanner import Look, compiled
 
@@ -58,7 +58,7 @@ LOOKS = tuple(
 """First looks: one of them finds something near every disguise."""
 
 
-class _Piece(NamedTuple):
+class _Piece(Struct, frozen=True):
     """A stretch of a view."""
 
     at: int

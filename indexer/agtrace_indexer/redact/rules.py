@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from agtrace_schema.patterns import later
+from msgspec import Struct
 
 from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
@@ -34,7 +35,7 @@ class RuleError(ValueError):
     """The rules can't be used; the message says which and why."""
 
 
-class Form(NamedTuple):
+class Form(Struct, frozen=True):
     """A token with a known form."""
 
     kind: str

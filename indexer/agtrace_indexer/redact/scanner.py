@@ -16,16 +16,17 @@ from hashlib import sha256
 from pathlib import Path
 from shutil import disk_usage
 from tempfile import mkstemp
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import hyperscan
+from msgspec import Struct
 
 
 class ScannerError(ValueError):
     """A pattern can't be searched for in linear time; the message says why."""
 
 
-class Look(NamedTuple):
+class Look(Struct, frozen=True):
     """A pattern to search for."""
 
     pattern: str
@@ -168,7 +169,7 @@ def in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
     return counted
 
 
-class Looking(NamedTuple):
+class Looking(Struct, frozen=True):
     """How closely a rule looks at one text."""
 
     reach: int

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from agtrace_schema.patterns import later
+from msgspec import Struct
 
 from agtrace_indexer.redact.checks import Value, is_secret
 from agtrace_indexer.redact.names import Strength, strength
@@ -17,7 +17,7 @@ _LONGEST_ROW = 2000
 _INSERT_LOOK = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True, from_start=True)
 
 
-class Cell(NamedTuple):
+class Cell(Struct, frozen=True):
     """A cell of a row, without surrounding blanks and quotes."""
 
     text: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.tombstones import stamp
 
 
-class Circumstances(NamedTuple):
+class Circumstances(Struct, frozen=True):
     """If neither these nor the logs have changed since a run that found nothing to do, neither does the next one."""
 
     state: int

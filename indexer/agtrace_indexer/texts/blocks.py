@@ -112,7 +112,7 @@ def pack(data: bytes) -> bytes:
     return _ZSTANDARD.compress(data)
 
 
-class BlockText(NamedTuple):
+class BlockText(Struct, frozen=True):
     """The texts of a block, for searching and for showing single events."""
 
     data: bytes

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, LIVE, OF_STEP
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, rows, value
@@ -97,7 +98,7 @@ class Event(NamedTuple):
     """The row id of the event that it repeats, or 0 if that one isn't indexed; None if it is not a copy."""
 
 
-class Placed(NamedTuple):
+class Placed(Struct, frozen=True):
     """An event, with facts about its turn."""
 
     event: Event
@@ -121,14 +122,14 @@ NOW = Snapshot(_ALL, _ALL)
 """A session as it is now."""
 
 
-class Address(NamedTuple):
+class Address(Struct, frozen=True):
     """The id of an event's session, and its index there."""
 
     uid: str
     event_index: int
 
 
-class Thinking(NamedTuple):
+class Thinking(Struct, frozen=True):
     """A reasoning event."""
 
     event_index: int

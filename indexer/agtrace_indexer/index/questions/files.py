@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
@@ -41,7 +42,7 @@ ORDER BY e.ts, e.id
 """
 
 
-class Use(NamedTuple):
+class Use(Struct, frozen=True):
     """A call that names a file."""
 
     session_row: int
@@ -56,7 +57,7 @@ class Use(NamedTuple):
     """read or write."""
 
 
-class Touched(NamedTuple):
+class Touched(Struct, frozen=True):
     """A file named in calls."""
 
     path: str

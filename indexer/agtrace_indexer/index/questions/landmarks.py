@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind, Verdict
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import COUNTED, IS_COMMIT, IS_PULL_REQUEST, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
@@ -74,7 +75,7 @@ class Landmark(NamedTuple):
     """What tells of it, or decided its verdict (`agtrace_schema.landmarks.Evidence`)."""
 
 
-class Committer(NamedTuple):
+class Committer(Struct, frozen=True):
     """A call that made a commit."""
 
     session_row: int
@@ -84,7 +85,7 @@ class Committer(NamedTuple):
     """Milliseconds since 1970 UTC; 0 is unknown."""
 
 
-class KindOfSession(NamedTuple):
+class KindOfSession(Struct, frozen=True):
     """The landmarks of a kind in a session."""
 
     kind: str
@@ -94,7 +95,7 @@ class KindOfSession(NamedTuple):
     session: int
 
 
-class Deeds(NamedTuple):
+class Deeds(Struct, frozen=True):
     """What a session did, in figures."""
 
     commits: int

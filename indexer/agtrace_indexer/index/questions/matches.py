@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from agtrace_indexer.index.questions.filters import EventFilters, all_of, of_blocks, of_events
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, rows, value, values
 from agtrace_indexer.texts.blocks import BlockText
@@ -42,7 +44,7 @@ class Span(NamedTuple):
     until: int
 
 
-class Block(NamedTuple):
+class Block(Struct, frozen=True):
     """A block of neighbouring events of one session."""
 
     id: int

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from agtrace_indexer.index.membership import is_scratch
 from agtrace_indexer.index.questions.conditions import REPOSITORY
 from agtrace_indexer.index.questions.queries import rows
@@ -26,7 +28,7 @@ FROM project p LEFT JOIN repository_folder f ON f.project_id = p.id
 _BY_USE = "(SELECT count(*) FROM session s WHERE s.project_id = p.id AND s.kind != 'warmup') DESC"
 
 
-class Project(NamedTuple):
+class Project(Struct, frozen=True):
     """A repository with its sessions. Times are milliseconds since 1970 UTC; 0 is unknown."""
 
     id: int
@@ -42,7 +44,7 @@ class Project(NamedTuple):
     """The number of projects in the whole list."""
 
 
-class Folder(NamedTuple):
+class Folder(Struct, frozen=True):
     """A folder in which agents worked."""
 
     id: int

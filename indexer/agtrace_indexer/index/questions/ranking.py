@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from typing import NamedTuple
 
 import orjson
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
+from msgspec import Struct
 
 from agtrace_indexer.index import ranking
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
@@ -47,7 +47,7 @@ WHERE id IN (SELECT value FROM json_each(?))
 """
 
 
-class Size(NamedTuple):
+class Size(Struct, frozen=True):
     """How much is ranked."""
 
     events: int
@@ -55,7 +55,7 @@ class Size(NamedTuple):
     """The average number of words of an event."""
 
 
-class RankedEvent(NamedTuple):
+class RankedEvent(Struct, frozen=True):
     """An event that holds a word of a query."""
 
     id: int

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import COUNTED
 from agtrace_indexer.index.questions.queries import as_json, rows
@@ -31,7 +32,7 @@ class Relative(NamedTuple):
     parent: int | None
 
 
-class Project(NamedTuple):
+class Project(Struct, frozen=True):
     """A project; its root is None if only its hash is known (Gemini CLI)."""
 
     id: int

@@ -136,7 +136,7 @@ class Session(NamedTuple):
     copied_tokens: int
 
 
-class Child(NamedTuple):
+class Child(Struct, frozen=True):
     """A session that another one started, or that continues from it."""
 
     id: int
@@ -163,7 +163,7 @@ class Counts(NamedTuple):
     """Sessions with failed tool calls."""
 
 
-class Family(NamedTuple):
+class Family(Struct, frozen=True):
     """A session with the sub-agents below it."""
 
     sessions: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.questions.queries import only
@@ -15,7 +16,7 @@ FROM session
 """
 
 
-class Totals(NamedTuple):
+class Totals(Struct, frozen=True):
     """The totals of an index."""
 
     sessions: int

@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 from agtrace_schema.events import EventType, Outcome
@@ -50,14 +50,14 @@ class StoredEvent(Struct, frozen=True):
         return self.row.outcome
 
 
-class _Block(NamedTuple):
+class _Block(Struct, frozen=True):
     """A block of texts."""
 
     id: int
     first_index: int
 
 
-class _Opened(NamedTuple):
+class _Opened(Struct, frozen=True):
     """The contents of a block: a text and a rest for each event."""
 
     texts: BlockText

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import UserKind
+from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, rows, value, values
@@ -88,7 +89,7 @@ class Turn(NamedTuple):
     tokens: TokenCounts
 
 
-class Ending(NamedTuple):
+class Ending(Struct, frozen=True):
     """What happened in a turn; events are given by index, or None if there is none."""
 
     turn_index: int | None
@@ -109,7 +110,7 @@ class Ending(NamedTuple):
     """The last error of the model's API."""
 
 
-class ToolUse(NamedTuple):
+class ToolUse(Struct, frozen=True):
     """How often a tool was called in a turn."""
 
     turn_index: int | None
@@ -137,7 +138,7 @@ class Step(NamedTuple):
     failed: int
 
 
-class Size(NamedTuple):
+class Size(Struct, frozen=True):
     """The size of a turn."""
 
     steps: int

@@ -71,7 +71,7 @@ _KINDS = len(TokenCounts._fields)
 # -- single responses ------------------------------------------------------------------------------
 
 
-class Figures(NamedTuple):
+class Figures(Struct, frozen=True):
     """The token figures of a response."""
 
     event_index: int
@@ -142,7 +142,7 @@ class Among(Struct, frozen=True):
     """The mark of the events that existed then, for `by_model`; None means all."""
 
 
-class ModelSums(NamedTuple):
+class ModelSums(Struct, frozen=True):
     """The usage of responses with the same price."""
 
     key: int
