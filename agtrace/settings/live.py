@@ -9,12 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from dataclasses import replace as with_changes
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from agtrace.settings.environment import anything_set, config_file
 
@@ -38,8 +37,12 @@ _Stamp = tuple[int, ...] | None
 """Times of the last change of the content and of anything, size, inode; None for no file."""
 
 
-class Loaded(Struct, frozen=True):
-    """Settings, and what is to be told about where they come from."""
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and what is to be told about where they come from.
+
+    This is no struct, because a server greets before it loads msgspec.
+    """
 
     settings: Settings
     file: Path | None = None
@@ -88,8 +91,10 @@ class Live:
     def use_token(self, token: str) -> None:
         """Let clients over HTTP send this token, which no source sets."""
         old = self._first_loaded()
+        from msgspec.structs import replace
+
         http = replace(old.settings.http, token=token)
-        self._loaded = replace(old, settings=replace(old.settings, http=http))
+        self._loaded = with_changes(old, settings=replace(old.settings, http=http))
 
     def tell(self, log: Log) -> None:
         """Log changes and faults from now on, and those of the start."""
@@ -160,7 +165,7 @@ class Live:
             if old.file is not None and found.file is None:
                 raise InvalidSettings((Fault(str(self._path), "", "can't be read: the file is gone"),))
         except InvalidSettings as error:
-            self._loaded = replace(old, faults=error.faults)
+            self._loaded = with_changes(old, faults=error.faults)
             if error.faults != old.faults:
                 self._tell_faults(error.faults)
         else:
@@ -168,6 +173,8 @@ class Live:
 
     def _put_to_use(self, old: Loaded, found: Found) -> None:
         """Change to other settings, and tell how they differ; what can't change in a running process stays."""
+        from msgspec.structs import replace
+
         from agtrace.settings.model import keys
 
         before, self._found = self._found, found.settings
