@@ -1,13 +1,15 @@
-"""The time that `agtrace` takes to start: `python -m benchmarks.start [ROUNDS]`.
+"""The time that `agtrace` takes to start: `python -m benchmarks.start [ROUNDS] [--home FOLDER]`.
 
 The server is compared with a minimal server of the same SDK, which has an empty list of tools. Commands that only
-print are compared with an interpreter that does nothing. In every round each of them starts once, and a ratio is the
-median of the rounds' ratios, so it holds on a busy machine too. All run from compiled bytecode, on an index of the
-sample sessions, with only HOME set. Times are from the start of the process; those after a pause are from the request.
+print, and those of every day, are compared with an interpreter that does nothing. In every round each of them starts
+once, and a ratio is the median of the rounds' ratios, so it holds on a busy machine too. All run from compiled
+bytecode, on an index of the sample sessions, or of the logs of a home that `--home` names, with only HOME and the
+folder of the index set. Times are from the start of the process; those after a pause are from the request.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -57,6 +59,10 @@ COMMANDS = {
     "agtrace --help": [AGTRACE, "--help"],
     "agtrace search --help": [AGTRACE, "search", "--help"],
     "agtrace index --help": [AGTRACE, "index", "--help"],
+    "agtrace sessions": [AGTRACE, "sessions"],
+    "agtrace projects": [AGTRACE, "projects"],
+    "agtrace show last": [AGTRACE, "show", "last"],
+    "agtrace search": [AGTRACE, "search", "connection refused"],
 }
 
 CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
@@ -177,22 +183,34 @@ def _p95(given: list[float]) -> float:
     return sorted(given)[int(0.95 * (len(given) - 1) + 0.5)]
 
 
-def _machine(home: Path) -> dict[str, str]:
-    """Make a home with the sample sessions in the agents' places, an index of them, and a folder for bytecode."""
+def _with_samples(home: Path) -> Path:
+    """Put the sample sessions into the agents' places of a home."""
     for agent in ("claude", "codex", "gemini"):
         shutil.copytree(SAMPLES / agent, home / f".{agent}")
+    return home
+
+
+def _machine(home: Path, scratch: Path) -> dict[str, str]:
+    """Index the logs of a home, with the index and the bytecode in another folder."""
     unset = ("AGTRACE_", "CLAUDE_", "CODEX_", "GEMINI_", "XDG_", "PYTHONDONTWRITEBYTECODE")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
-    environment |= {"HOME": str(home), "PYTHONPYCACHEPREFIX": str(home / "bytecode")}
+    environment |= {"HOME": str(home), "PYTHONPYCACHEPREFIX": str(scratch / "bytecode")}
+    environment["AGTRACE_DATA_DIR"] = str(scratch / "data")
     subprocess.run([AGTRACE, "index"], env=environment, stdout=subprocess.DEVNULL, check=True)
     return environment
 
 
 def main() -> None:
     """Measure and print."""
-    rounds = int(sys.argv[1]) if sys.argv[1:] else ROUNDS
-    with tempfile.TemporaryDirectory() as home:
-        times = measure(rounds, _machine(Path(home)))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.start", description="Measure how long agtrace starts.")
+    parser.add_argument("rounds", nargs="?", type=int, default=ROUNDS)
+    parser.add_argument("--home", type=Path, help="a folder with the logs of agents in their places [the samples]")
+    given = parser.parse_args()
+    rounds = given.rounds
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        home = given.home or _with_samples(scratch / "home")
+        times = measure(rounds, _machine(home.resolve(), scratch))
     sys.stdout.write(f"{rounds} rounds, {os.cpu_count()} cores, Python {sys.version.split()[0]}\n{_table(times)}\n")
 
 
