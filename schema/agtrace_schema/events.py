@@ -1,8 +1,7 @@
 """Events: the smallest units that an agent's log records.
 
 An event is addressed by its session and `event_index` (0, 1, 2 ... in file order). Its payload is one of the seven
-classes below. Nothing may modify a payload; the classes aren't frozen because frozen ones take three times as long to
-create. The names of the types are fixed.
+classes below. Only the reader changes one, when it masks the names in it. The names of the types are fixed.
 """
 
 from __future__ import annotations
