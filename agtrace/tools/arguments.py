@@ -200,7 +200,7 @@ def _lean(field: Field) -> dict[str, Any]:
 
 
 def _unfit(field: Field, given: Any, error: Unfit) -> InvalidParameter:
-    schema = field.schema
+    schema = field.schema | ({"maximum": limits().settings.max_page_size} if field.name == "limit" else {})
     choices = error.choices or schema.get("enum") or schema.get("items", {}).get("enum")
     if choices:
         return _wrong_choice(field.name, given, choices)
@@ -209,7 +209,8 @@ def _unfit(field: Field, given: Any, error: Unfit) -> InvalidParameter:
         return _too_large_a_limit()
     allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
     text = ", ".join(f"{name} {value}" for name, value in allowed.items())
-    why = error.why or f"expected {_expected(schema)}, got {_shown(given)}"
+    got = "one of other values" if isinstance(given, list) and schema["type"] == "array" else _shown(given)
+    why = error.why or f"expected {_expected(schema)}, got {got}"
     return InvalidParameter(field.name, f"{field.name}: {why}", text or None, schema.get(bound))
 
 
@@ -219,8 +220,8 @@ def _expected(schema: Mapping[str, Any]) -> str:
         low, high = schema.get("minimum"), schema.get("maximum", _LARGEST)
         return f"a whole number, {low} or more" if high == _LARGEST else f"a whole number from {low or 0} to {high}"
     if schema["type"] == "string":
-        fewest, most = schema.get("minLength", 0), schema.get("maxLength")
-        return f"a text of {fewest} to {most} characters" if most else "a text"
+        fewest, most = schema.get("minLength"), schema.get("maxLength")
+        return f"a text of {f'{fewest} to' if fewest else 'at most'} {most} characters" if most else "a text"
     return {"boolean": "true or false", "array": "a list of texts"}[schema["type"]]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from agtrace_schema.events import EventType, Outcome, Provider, UserKind
+from agtrace_schema.events import EventType, Outcome, Provider
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 from agtrace_schema.model import Model
 
@@ -712,7 +712,7 @@ class EventDetails(Model):
     event_index: int
     timestamp: str | None = None
     event_type: EventType
-    kind: UserKind | str | None = None
+    kind: str | None = None
     """For a user text: who or what wrote it; for a notification: its record type."""
     turn_index: int | None = None
     step_index: int | None = None

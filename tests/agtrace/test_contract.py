@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from agtrace_schema import answers as models
+from agtrace_schema.analysis import Analysis
+from agtrace_schema.comparison import Comparison
+from msgspec import convert
 
 from agtrace.shaping.shape import Answer
 from agtrace.tools import TOOLS
@@ -55,6 +61,49 @@ def test_every_answer_keeps_the_contract(answers: Answered, asker: Asker) -> Non
         if not given.is_error and name in ("list_sessions", "search_event_previews", "get_session_details"):
             _next_page(asker, name, arguments, given.value)
     assert answered > 30
+
+
+def test_every_answer_fits_its_models(answers: Answered) -> None:
+    """Nothing checks the types of an answer while it is made."""
+    fitting = Counter[str]()
+    for name, arguments, given in answers:
+        if given.is_error or "truncation" in given.value or arguments.get("fields"):
+            continue
+        for part, kind in _kinds(name, arguments, given.value["data"]):
+            convert(part, kind)
+            fitting[name] += 1
+    assert fitting["list_sessions"] > 1, "so many were looked at"
+
+
+def _kinds(name: str, arguments: dict[str, Any], data: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The parts of an answer, each with what it should be."""
+    whole: dict[str, Any] = {
+        "count_events": models.Counts, "analyze_session": Analysis, "compare_sessions": Comparison,
+        "get_event_details": models.EventsAround if arguments.get("around") else models.EventDetails,
+    }  # fmt: skip
+    lists: dict[tuple[str, str], Any] = {
+        ("list_sessions", "sessions"): models.SessionItem,
+        ("get_project_info", "projects"): models.ProjectItem,
+        ("search_event_previews", "matches"): models.EventPreview,
+        ("search_event_previews", "sessions"): models.SessionMatches,
+        ("search_event_previews", "words"): models.WordCount,
+        ("get_reasoning_chain", "chain"): models.Thought,
+    }
+    if name in whole:
+        yield data, whole[name]
+    for (tool, key), kind in lists.items():
+        if tool == name and key in data:
+            yield data[key], list[kind]
+    if name == "get_session_details":
+        levels: dict[str, Any] = {"turns": models.StepSummary, "summary": models.TurnOverview}
+        level = arguments.get("detail_level", "summary")
+        if level == "summary" and not arguments.get("sections") and "stats" in data:
+            yield data, models.SessionHead
+        for turn in data.get("turns", ()):
+            if level == "summary":
+                yield turn, levels[level]
+            elif level == "turns":
+                yield turn.get("steps", []), list[levels[level]]
 
 
 def test_default_arguments_never_exceed_the_portable_size(world: World, asker: Asker) -> None:

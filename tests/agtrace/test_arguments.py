@@ -1,0 +1,65 @@
+"""What is said of an argument that a tool can't take: what it may be, and what was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agtrace.problems import InvalidParameter
+from agtrace.tools import TOOLS
+from agtrace.tools.arguments import parse
+
+OF_AN_EVENT = {"session_id": "3a41", "event_index": 0}
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "said"),
+    [
+        ("list_sessions", {"limit": -1}, "limit: expected a whole number from 1 to 50, got -1"),
+        ("list_sessions", {"limit": 51}, "limit exceeds maximum of 50"),
+        ("list_sessions", {"limit": 10**400}, "limit exceeds maximum of 50"),
+        ("list_sessions", {"limit": -(10**400)}, "got a number that is far too large"),
+        ("list_sessions", {"limit": 5.5}, "got 5.5"),
+        ("list_sessions", {"limit": True}, "got true"),
+        ("list_sessions", {"limit": None}, "got null"),
+        ("list_sessions", {"limit": "many"}, "got a text of 4 characters"),
+        ("list_sessions", {"min_tokens": -1}, "min_tokens: expected a whole number, 0 or more, got -1"),
+        ("list_sessions", {"query": ""}, "query: expected a text of 1 to 200 characters, got a text of 0 characters"),
+        ("list_sessions", {"query": {"a": 1}}, "got an object"),
+        ("list_sessions", {"since": 5}, "since: expected a text of at most 60 characters, got 5"),
+        ("list_sessions", {"has_failures": "perhaps"}, "has_failures: expected true or false"),
+        ("list_sessions", {"fields": ["title", 3]}, "fields: expected a list of texts, got one of other values"),
+        ("list_sessions", {"fields": " , "}, "fields: name at least one"),
+        ("list_sessions", {"provider": "claud"}, "did you mean claude_code?"),
+        ("list_sessions", {"pr": "the last"}, "pr: give the number or the URL of a pull request, or any"),
+        ("list_sessions", {"query": "a\ud800"}, "query: the text is no valid Unicode"),
+        ("get_session_details", {"session_id": "3a41", "sections": ["tols"]}, "did you mean tools?"),
+        ("get_event_details", {"session_id": "3a41"}, "event_index is missing"),
+        ("get_event_details", {**OF_AN_EVENT, "lines": 3}, "lines"),
+    ],
+)
+def test_what_a_tool_cannot_take_is_said(tool: str, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidParameter) as refused:
+        parse(TOOLS[tool].arguments, given)
+    assert said in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "meant"),
+    [
+        ("list_sessions", {"limit": "5"}, {"limit": 5}),
+        ("list_sessions", {"limit": 5.0}, {"limit": 5}),
+        ("list_sessions", {"has_failures": "true"}, {"has_failures": True}),
+        ("list_sessions", {"fields": "title, id"}, {"fields": ["title", "id"]}),
+        ("list_sessions", {"pr": "#12"}, {"pr": "12"}),
+        ("list_sessions", {"commit": "ABCDEF1"}, {"commit": "abcdef1"}),
+        ("list_sessions", {"project_hash": "abc"}, {"project": "abc"}),
+        ("list_sessions", {"query": None}, {"query": None}),
+        ("get_session_details", {"session_id": "3a41", "turn_index": "turn-3"}, {"turn_index": 3}),
+        ("search_event_previews", {"query": "a", "event_type": "ToolCall"}, {"event_type": "ToolCall"}),
+    ],
+)
+def test_what_can_be_meant_only_one_way_is_taken(tool: str, given: dict[str, Any], meant: dict[str, Any]) -> None:
+    found = parse(TOOLS[tool].arguments, given)
+    assert {name: getattr(found, name) for name in meant} == meant
