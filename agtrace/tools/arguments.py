@@ -203,7 +203,7 @@ def _unfit(field: Field, given: Any, error: Unfit) -> InvalidParameter:
     schema = field.schema | ({"maximum": limits().settings.max_page_size} if field.name == "limit" else {})
     choices = error.choices or schema.get("enum") or schema.get("items", {}).get("enum")
     if choices:
-        items = listed(given) if schema.get("type") == "array" else given
+        items = listed(given) if schema.get("type") == "array" and not error.why else given
         wrong = next((one for one in items if one not in choices), given) if isinstance(items, list) else given
         return _wrong_choice(field.name, wrong, choices)
     bound = _bound_passed(schema, given)
