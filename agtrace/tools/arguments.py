@@ -135,9 +135,11 @@ def parse(tool: type[Wanted], given: Mapping[str, Any]) -> Wanted:
             values[name] = _read(field, given[name])
         elif field.is_required:
             raise InvalidParameter(name, f"{name} is missing", _offered(tool))
-    if "limit" in known and values.setdefault("limit", limits().page_size) > limits().settings.max_page_size:
+    if "limit" not in known:
+        return tool(**values)
+    if "limit" in given and values["limit"] > limits().settings.max_page_size:
         raise _too_large_a_limit()
-    return tool(**values)
+    return tool(**{"limit": limits().page_size, **values})
 
 
 def _under_present_names(tool: type[Arguments], given: Mapping[str, Any]) -> Mapping[str, Any]:
