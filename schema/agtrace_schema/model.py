@@ -1,4 +1,4 @@
-"""What answers, arguments and settings are: structs of msgspec. A class takes a twentieth of the time of pydantic's."""
+"""What answers, arguments and settings are: structs of msgspec, whose classes every command makes anew, and quickly."""
 
 from __future__ import annotations
 
