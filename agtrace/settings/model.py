@@ -534,7 +534,17 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration file."""
     found = _schema_of(Values)
     found["properties"]["$schema"] = {"type": "string"}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "Settings of agtrace"}
+    groups = {group.__name__: _schema_of(group) for group in _groups(Values)}
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Settings of agtrace"}
+    return {**about, **found, "$defs": groups}
+
+
+def _groups(group: type[Group]) -> Iterator[type[Group]]:
+    """Yield the groups in a group, at any depth."""
+    for one in fields(group).values():
+        if (below := group_of(one)) is not None:
+            yield below
+            yield from _groups(below)
 
 
 def _schema_of(group: type[Group]) -> dict[str, Any]:
@@ -548,11 +558,10 @@ def _schema_of(group: type[Group]) -> dict[str, Any]:
 def _property(one: Field) -> dict[str, Any]:
     below = group_of(one)
     told = {"description": one.description} if one.description else {}
-    if below is Protection:
-        return {"anyOf": [{"type": "boolean"}, _schema_of(below)], **told}
     if below is not None:
-        return {**_schema_of(below), **told}
-    default = {} if one.is_required or one.default is None else {"default": plain(one.default)}
-    if one.default is None:
-        return {"anyOf": [one.schema, {"type": "null"}], **told}
-    return {**one.schema, **default}
+        named = {"$ref": f"#/$defs/{below.__name__}"}
+        return {"anyOf": [{"type": "boolean"}, named], **told} if below is Protection else {**named, **told}
+    if one.takes_null:
+        value = {name: said for name, said in one.schema.items() if name != "description"}
+        return {"anyOf": [value, {"type": "null"}], **told}
+    return {**one.schema, **({} if one.default is None else {"default": plain(one.default)})}

@@ -52,6 +52,11 @@ class Field(Struct, frozen=True):
     extra: Mapping[str, Any]
 
     @property
+    def takes_null(self) -> bool:
+        """Whether it may be null."""
+        return _takes_null(self.annotation)
+
+    @property
     def schema(self) -> dict[str, Any]:
         """Return what it may be besides null, as JSON Schema, with its keys sorted."""
         return schema_of(self.annotation)
@@ -111,6 +116,12 @@ def bare(annotation: Any) -> Any:
     if _is_union(annotation):
         return bare(_options(annotation)[0])
     return get_origin(annotation) or annotation
+
+
+def _takes_null(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _takes_null(get_args(annotation)[0])
+    return _is_union(annotation) and type(None) in get_args(annotation)
 
 
 def schema_of(annotation: Any) -> dict[str, Any]:

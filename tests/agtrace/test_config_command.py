@@ -366,6 +366,7 @@ def test_the_path_is_that_of_the_option_or_the_variable_or_the_platform(tmp_path
 USABLE: list[dict[str, Any]] = [
     {},
     {"$schema": "./schema.json"},
+    {"user": None, "tools": {"listSessions": {"pageSize": None}}},
     {"default_page_size": 50, "max_page_size": 200},
     {"token_budget_threshold": 30_000, "chunk_size": None},
     {"limits": {"max_json_depth": 6}},
@@ -406,6 +407,7 @@ UNUSABLE: list[dict[str, Any]] = [
     {"telemetry": {"enabled": 1}},
     {"ab": {"mode": "on"}},
     {"nothing": 1},
+    {"max_page_size": None},
 ]
 
 
@@ -417,6 +419,7 @@ def schema() -> Any:
 def test_the_schema_is_one(schema: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert len(json.dumps(schema)) < 40_000, "each group stands there once"
 
 
 @pytest.mark.parametrize(
