@@ -11,6 +11,9 @@ from agtrace.problems import SettingError
 from agtrace.settings import SHORTEST_TOKEN
 from agtrace.settings.model import Key
 
+UNBOUNDED = 2**53
+"""A maximum that only keeps a whole number exact in JSON."""
+
 _LONGEST_SHOWN = 60
 _MOST_NAMED = 12
 MOST_TOLD = 20
@@ -58,37 +61,49 @@ def told(faults: tuple[Fault, ...]) -> list[str]:
 
 def expected(key: Key, *, as_text: bool = False) -> str:
     """Return what a setting may be, for a sentence; `as_text` if it is written in a variable."""
-    kind = key.type.get("type")
-    if kind == "boolean" and as_text:
+    if as_text and key.type.get("type") == "boolean":
         return "0 or 1 (or false, true, off, on)"
-    if kind == "array":
-        return f"a list, each {expected_within(key)}"
-    if kind == "object":
-        return f"names, each with {_one(key.type['additionalProperties'])}"
-    return _one(key.type)
+    return allowed(key.type)
 
 
 def expected_within(key: Key) -> str:
     """Return what an item of a list, or a value of a table, may be."""
-    within = key.type.get("items") or key.type.get("additionalProperties") or key.type
-    return str(within.get("description") or _one(within))
+    return _item(key.type.get("items") or key.type.get("additionalProperties") or key.type)
 
 
-def _one(schema: Mapping[str, Any]) -> str:
+def allowed(schema: Mapping[str, Any]) -> str:
+    """Return what a JSON Schema, as `Field.schema` has it, allows, for a sentence."""
     kind = schema.get("type")
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
-    if kind == "integer":
-        return f"a whole number from {schema['minimum']} to {schema['maximum']}"
-    if kind == "number":
-        return f"a number from {schema['minimum']} to {schema['maximum']}"
+    if kind in ("integer", "number"):
+        return _number(schema)
     if kind == "boolean":
         return "true or false"
+    if kind == "array":
+        return f"a list, each {_item(schema['items'])}"
+    return f"names, each with {_item(schema['additionalProperties'])}" if kind == "object" else _text(schema)
+
+
+def _item(schema: Mapping[str, Any]) -> str:
+    return str(schema.get("description") or allowed(schema))
+
+
+def _number(schema: Mapping[str, Any]) -> str:
+    what = "a whole number" if schema["type"] == "integer" else "a number"
+    least, most = schema.get("minimum", 0), schema["maximum"]
+    return f"{what}, {least} or more" if most >= UNBOUNDED else f"{what} from {least} to {most}"
+
+
+def _text(schema: Mapping[str, Any]) -> str:
     if schema.get("format") == "path":
         return "a path"
     if schema.get("format") == "endpoint":
         return "builtin, none or a URL that begins with http:// or https://"
-    return f"{schema['minLength']} or more visible ASCII characters" if "minLength" in schema else "a text"
+    fewest, most = schema.get("minLength"), schema.get("maxLength")
+    if most is None:
+        return f"{fewest} or more visible ASCII characters" if fewest else "a text"
+    return "a text" if "pattern" in schema else f"a text of {f'{fewest} to' if fewest else 'at most'} {most} characters"
 
 
 def shown(value: Any) -> str:

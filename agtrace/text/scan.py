@@ -22,7 +22,7 @@ def tester(pattern: str) -> Callable[[str], bool]:
 
 
 def _validator(pattern: str) -> Callable[[str], bool]:
-    from pydantic_core import SchemaValidator, core_schema  # takes 10 ms, which few commands need
+    from pydantic_core import SchemaValidator, core_schema  # takes a while, and few commands need it
 
     schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
     return SchemaValidator(schema).isinstance_python

@@ -203,6 +203,8 @@ def _lean(field: Field) -> dict[str, Any]:
 
 def _unfit(field: Field, given: Any, error: Unfit) -> InvalidParameter:
     schema = field.schema | ({"maximum": limits().settings.max_page_size} if field.name == "limit" else {})
+    from agtrace.settings.faults import allowed  # only if something is wrong
+
     choices = error.choices or schema.get("enum") or schema.get("items", {}).get("enum")
     if choices:
         items = listed(given) if schema.get("type") == "array" and not error.why else given
@@ -211,22 +213,11 @@ def _unfit(field: Field, given: Any, error: Unfit) -> InvalidParameter:
     bound = _bound_passed(schema, given)
     if field.name == "limit" and bound == "maximum":
         return _too_large_a_limit()
-    allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
-    text = ", ".join(f"{name} {value}" for name, value in allowed.items())
-    got = "one of other values" if isinstance(given, list) and schema["type"] == "array" else _shown(given)
-    why = error.why or f"expected {_expected(schema)}, got {got}"
+    bounds = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
+    text = ", ".join(f"{name} {value}" for name, value in bounds.items())
+    got = "other values" if isinstance(given, list) and schema["type"] == "array" else _shown(given)
+    why = error.why or f"expected {allowed(schema)}, got {got}"
     return InvalidParameter(field.name, f"{field.name}: {why}", text or None, schema.get(bound))
-
-
-def _expected(schema: Mapping[str, Any]) -> str:
-    """Return what an argument may be, for a sentence."""
-    if schema["type"] == "integer":
-        low, high = schema.get("minimum"), schema.get("maximum", _LARGEST)
-        return f"a whole number, {low} or more" if high == _LARGEST else f"a whole number from {low or 0} to {high}"
-    if schema["type"] == "string":
-        fewest, most = schema.get("minLength"), schema.get("maxLength")
-        return f"a text of {f'{fewest} to' if fewest else 'at most'} {most} characters" if most else "a text"
-    return {"boolean": "true or false", "array": "a list of texts"}[schema["type"]]
 
 
 def _shown(given: Any) -> str:

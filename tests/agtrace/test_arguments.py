@@ -29,7 +29,7 @@ OF_AN_EVENT = {"session_id": "3a41", "event_index": 0}
         ("list_sessions", {"query": {"a": 1}}, "got an object"),
         ("list_sessions", {"since": 5}, "since: expected a text of at most 60 characters, got 5"),
         ("list_sessions", {"has_failures": "perhaps"}, "has_failures: expected true or false"),
-        ("list_sessions", {"fields": ["title", 3]}, "fields: expected a list of texts, got one of other values"),
+        ("list_sessions", {"fields": ["title", 3]}, "fields: expected a list, each a text, got other values"),
         ("list_sessions", {"fields": " , "}, "fields: name at least one"),
         ("list_sessions", {"provider": "claud"}, "did you mean claude_code?"),
         ("list_sessions", {"pr": "the last"}, "pr: give the number or the URL of a pull request, or any"),

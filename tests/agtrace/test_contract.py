@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,16 +62,17 @@ def test_every_answer_keeps_the_contract(answers: Answered, asker: Asker) -> Non
     assert answered > 30
 
 
-def test_every_answer_fits_its_models(answers: Answered) -> None:
+def test_every_answer_fits_its_models(answers: Answered, world: World) -> None:
     """Nothing checks the types of an answer while it is made."""
-    fitting = Counter[str]()
+    fitting = set()
     for name, arguments, given in answers:
         if given.is_error or "truncation" in given.value or arguments.get("fields"):
             continue
         for part, kind in _kinds(name, arguments, given.value["data"]):
             convert(part, kind)
-            fitting[name] += 1
-    assert fitting["list_sessions"] > 1, "so many were looked at"
+            fitting.add(name)
+    everywhere = {"list_sessions", "get_project_info", "count_events", "search_event_previews"}
+    assert fitting >= everywhere if world.name == "empty" else fitting >= TOOLS.keys() - {"read_artifact"}
 
 
 def _kinds(name: str, arguments: dict[str, Any], data: dict[str, Any]) -> Iterator[tuple[Any, Any]]:

@@ -144,9 +144,8 @@ def _normal(text: str) -> str:
 @cache
 def _words() -> _Words:
     """Return the words of all languages as three expressions."""
-    languages = tomllib.loads(
-        (Path(__file__).parents[2] / "data" / "corrections.toml").read_text(encoding="utf-8")
-    ).values()
+    data = Path(__file__).parents[2] / "data" / "corrections.toml"
+    languages = tomllib.loads(data.read_text(encoding="utf-8")).values()
 
     def any_of(kind: str) -> re.Pattern[str]:
         told = "|".join(expression for language in languages for expression in language[kind])
