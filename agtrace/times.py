@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
+
+from agtrace_schema.patterns import later
 
 from agtrace.problems import InvalidParameter
 from agtrace.text.lines import repeated
 
-_AGO = re.compile(r"^(\d{1,6})\s*(m|h|d|w|mo|y)$")
+_AGO = later(r"^(\d{1,6})\s*(m|h|d|w|mo|y)$")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _MONTHS = {"mo": 1, "y": 12}
-_MONTH = re.compile(r"^(\d{4})-(\d{2})$")
+_MONTH = later(r"^(\d{4})-(\d{2})$")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NAMES_OF_MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",

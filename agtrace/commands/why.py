@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from agtrace_schema.patterns import later
 
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import plain_json
@@ -17,7 +18,7 @@ from agtrace.commands.selecting import Filters, selected
 if TYPE_CHECKING:
     from agtrace_schema.why import Why
 
-_PLACE = re.compile(r"(?P<file>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
+_PLACE = later(r"(?P<file>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
 
 
 @click.command()

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.landmarks.wrappers import unwrapped
 from agtrace_schema.events import Outcome
+from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of, is_passed_over, is_poll, only_reads
 from agtrace.health.facts.checks import is_check
@@ -29,10 +30,10 @@ _LONGEST = 160
 _SAME = 2 / 3
 """The share of a command's words that another one must have to try the same."""
 _VERSION = "0123456789."
-_ABSENT = re.compile(r"command not found|not recognized as")
+_ABSENT = later(r"command not found|not recognized as")
 _MOST_MS = 30 * 60_000
 
-_OF_THE_MACHINE = re.compile(
+_OF_THE_MACHINE = later(
     r"command not found|not recognized as|No module named|ModuleNotFoundError|Cannot find (?:module|package)"
     r"|ImportError|[Mm]issing script|unknown (?:option|flag|command|argument)|unrecognized (?:option|argument|command)"
     r"|[Pp]ermission denied|EACCES|ENOENT|[Nn]o such file or directory|not installed|[Cc]onnection refused|ECONNREFUSED"
@@ -41,7 +42,7 @@ _OF_THE_MACHINE = re.compile(
 )
 """Errors of tests and builds that say something about the machine, not about the code."""
 
-_SHELL_ERRORS = re.compile(r"(?:\(eval\)|bash|zsh|sh): (?:line \d+: )?")
+_SHELL_ERRORS = later(r"(?:\(eval\)|bash|zsh|sh): (?:line \d+: )?")
 
 
 class Experience(NamedTuple):
@@ -121,14 +122,14 @@ def _solved(calls: Sequence[Call], place: int) -> int | None:
     """Return the place of the first call that succeeded at the same thing."""
     failed = calls[place]
     what, file = _what(failed), failed.writes or failed.reads
-    for later in range(place + 1, min(place + 1 + _AHEAD, len(calls))):
-        call = calls[later]
+    for solved in range(place + 1, min(place + 1 + _AHEAD, len(calls))):
+        call = calls[solved]
         if call.outcome is not Outcome.OK:
             continue
         if command_of(failed) is not None and _tries_the_same(failed, call):
-            return later
+            return solved
         if command_of(failed) is None and call.tool == what and (not file or file == (call.writes or call.reads)):
-            return later
+            return solved
     return None
 
 

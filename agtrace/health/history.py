@@ -13,17 +13,18 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from agtrace_schema.events import Json, Outcome, Provider, UserKind
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 KEPT = 4_000
 """Characters kept of the beginning, and of the end, of a longer text."""
 
-_VARIES = re.compile(
+_VARIES = later(
     r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"  # a time of day
     r"|\b(?:pid|PID|PGID|process|session)\b[ =:#]*\d+"
     r"|^Chunk ID: \w+"  # Codex gives every output a new id, Gemini CLI every process group
 )
-_TOOK = re.compile(
+_TOOK = later(
     r"(\b(?:pass|fail|ok\b|done\b|finish|complet|compil|buil[dt]|ran\b|tests?\b|took\b|elapsed|duration|wall time"
     r"|real\b|user\b|sys\b)[^\n]{0,80}?)\b\d+(?:[.,]\d+)?\s?(?:ms|s|secs?|seconds?|m|min|minutes?)\b",
     re.IGNORECASE,

@@ -7,7 +7,6 @@ text among `pruned_code`, `content` and `text` counts, as in SWE-Pruner (`swe-pr
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -17,6 +16,7 @@ import anyio
 import anyio.to_thread
 import httpx2
 import pydantic_core
+from agtrace_schema.patterns import later
 
 from agtrace.settings.model import Pruner
 from agtrace.text.focus import Unfocused, focus
@@ -28,7 +28,7 @@ _REPLIES = ("pruned_code", "content", "text")
 _DEFAULT_PATH = "/prune"
 _MOST_AROUND, _MOST_TIMES = 4 * 1_048_576, 12
 """Bytes of a reply in addition to so many times the input: scores of tokens are far longer than the tokens."""
-_GAP = re.compile(r"\s*(?:\(filtered \d+ lines?\)|\(\d+ lines? left out: \d+-\d+\))\s*")
+_GAP = later(r"\s*(?:\(filtered \d+ lines?\)|\(\d+ lines? left out: \d+-\d+\))\s*")
 
 Failure = Literal["timeout", "http_error", "invalid_response"]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.patterns import later
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
@@ -35,7 +35,7 @@ _COLUMNS = (
 WHOLE_IDS = 180
 """The width from which ids are shown whole."""
 
-_COST = re.compile(r"[\d.]+ cost_usd$")
+_COST = later(r"[\d.]+ cost_usd$")
 """The total by which a list is sorted, in the words of an answer to an agent."""
 
 _OF_PROJECTS = ("project", "last", "sessions", "failed", "tokens", "cost")

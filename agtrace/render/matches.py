@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from agtrace_schema.patterns import later
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -34,7 +34,7 @@ from agtrace.text.numbers import counted, dollars, duration
 _WITH_AGENT, _WITH_PROJECT, _WITH_COST = 60, 70, 110
 """The terminal's width from which a session's line has room for these, and for how long it lasted."""
 
-_AT_LEAST = re.compile(r"^Found at least [\d,]+ (\w+)")
+_AT_LEAST = later(r"^Found at least [\d,]+ (\w+)")
 _KINDS = {
     "User": "user", "Message": "message", "Reasoning": "thought", "ToolCall": "call", "ToolResult": "result",
     "Notification": "notification", "TokenUsage": "tokens",

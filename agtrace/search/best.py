@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 
@@ -11,6 +10,7 @@ from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import BestMatches, BestSession, Worked
 from agtrace_schema.events import Outcome
+from agtrace_schema.patterns import later
 from msgspec.structs import replace
 
 from agtrace.search.course import with_course
@@ -49,7 +49,7 @@ _FIXED = 2
 _WEAK = 0.25
 """Hits with a smaller share of the score of their session's best one aren't shown."""
 
-_WORD = re.compile(r"[^\W\d_]{4,}")
+_WORD = later(r"[^\W\d_]{4,}")
 """The words by which texts are compared: without numbers, and without those that all texts have."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.pieces import pieces
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.problems import InvalidParameter
@@ -187,8 +188,8 @@ class Matches:
                 deadline.check()
 
 
-_RECURSION = re.compile(r"\(\?(?:R|0|[1-9]|&|P>)")
-_COMMENTS = re.compile(r"\(\?(?:#|[\w-]*x)")
+_RECURSION = later(r"\(\?(?:R|0|[1-9]|&|P>)")
+_COMMENTS = later(r"\(\?(?:#|[\w-]*x)")
 """Syntax that could hide repetitions from `_unrolled`."""
 
 _LARGEST = 20_000
@@ -197,13 +198,13 @@ _LARGEST = 20_000
 `a{9999999}` takes 3 GB; this many pieces take 0.1 s and 20 MB.
 """
 
-_PIECE = re.compile(r"\{(?P<times>[0-9]+)[^}]*\}|.", re.DOTALL)
+_PIECE = later(r"\{(?P<times>[0-9]+)[^}]*\}|.", re.DOTALL)
 _SHOWN_WITHIN = 1.0
 """Seconds for finding the match again for a preview."""
 
-_LITERAL = re.compile(r"[^\\.^$*+?{}()\[\]|]+")
-_ESCAPE_OR_CLASS = re.compile(r"\\[dDwWsSbBnrtAZ\W_]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_FOLDED_FROM_BEYOND_ASCII = re.compile("[iksIKS]")
+_LITERAL = later(r"[^\\.^$*+?{}()\[\]|]+")
+_ESCAPE_OR_CLASS = later(r"\\[dDwWsSbBnrtAZ\W_]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_FOLDED_FROM_BEYOND_ASCII = later("[iksIKS]")
 _SHORTEST_LITERAL = 3
 
 

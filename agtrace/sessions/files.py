@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
-import re
 import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -14,13 +13,14 @@ from agtrace_indexer.index.questions.events import NOW, Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import TouchedFile
 from agtrace_schema.comparison import ComparedFiles, SharedFile
+from agtrace_schema.patterns import later
 
 from agtrace.text.lines import shown_path
 
 _LONGEST_PATH = 160
 
-_WORKTREE = re.compile(r"^.+?[/\\]\.claude[/\\]worktrees[/\\][^/\\]+")
-_WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
+_WORKTREE = later(r"^.+?[/\\]\.claude[/\\]worktrees[/\\][^/\\]+")
+_WINDOWS = later(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
 
 class Access(NamedTuple):

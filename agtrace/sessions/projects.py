@@ -14,6 +14,7 @@ from agtrace_indexer.index.questions import projects
 from agtrace_indexer.index.questions.projects import Folder, Project, Repository
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
+from agtrace_schema.patterns import later
 
 from agtrace.problems import UnknownProject
 from agtrace.sessions.known_failures import known_failures_of_all
@@ -32,7 +33,7 @@ _NAMED = 5
 _SHORTEST_HASH = 4
 """The fewest characters of a hash that name a project."""
 
-_HASH = re.compile("[0-9a-f]+")
+_HASH = later("[0-9a-f]+")
 
 
 class ProjectPage(NamedTuple):

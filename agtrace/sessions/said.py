@@ -13,6 +13,7 @@ from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact
 from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.patterns import later
 
 from agtrace.text.lines import LABEL, one_line, without_controls
 from agtrace.text.signatures import from_telling_line, telling_failure
@@ -43,7 +44,7 @@ _RESULT = 90
 
 _SPEAKING = (EventType.USER, EventType.MESSAGE)
 
-_SAID = re.compile(r"(?:the user said|The user provided the following reason for the rejection):\s*(.+)", re.DOTALL)
+_SAID = later(r"(?:the user said|The user provided the following reason for the rejection):\s*(.+)", re.DOTALL)
 """How Claude Code hands on what the human said."""
 
 _LOOKED_AT = 40_000

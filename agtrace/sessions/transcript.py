@@ -18,6 +18,7 @@ from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
 from agtrace_schema.events import EventType
+from agtrace_schema.patterns import later
 
 from agtrace.sessions import events
 from agtrace.shaping.replies import Entry
@@ -25,7 +26,7 @@ from agtrace.text.lines import LABEL, UNSEEN, named
 from agtrace.times import iso
 
 _HEADING = "## event "
-_LIKE_A_HEADING = re.compile(f"(?:^|(?<=[\r\u2028\u2029]))(?=[ \x00-\x09\x0b-\x1f{UNSEEN}]*{_HEADING})", re.M)
+_LIKE_A_HEADING = later(f"(?:^|(?<=[\r\u2028\u2029]))(?=[ \x00-\x09\x0b-\x1f{UNSEEN}]*{_HEADING})", re.M)
 
 
 def entries(

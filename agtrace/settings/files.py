@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agtrace_schema.patterns import later
+
 LARGEST = 65_536
 """Bytes."""
 
 _LONGEST_NAME = 60
-_QUOTED = re.compile(r"'[^'<]{4,}'")
+_QUOTED = later(r"'[^'<]{4,}'")
 """A piece of a file in a parser's message; not a single letter, nor the name of a form such as '<scalar>'."""
 
 

@@ -207,6 +207,8 @@ def _variables() -> Mapping[str, Key]:
 
 def _of_variables(environment: Mapping[str, str]) -> _Source:
     """Read the environment: `AGTRACE_` and the key, in capitals, with `__` for each dot."""
+    if not any(name.startswith(_PREFIX) for name in environment):  # listing all keys takes longer than most answers
+        return _Source({}, ())
     faults: list[Fault] = []
     found = [
         (name, _Given(value, variable, variable))
@@ -282,6 +284,8 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
     """Return the settings of several sources, later ones above earlier ones. Raises `InvalidSettings`."""
     faults = [fault for source in sources for fault in source.faults]
     found = {key: value for source in sources for key, value in source.values.items()}
+    if not found and not faults:
+        return Found(Settings(environment=environment), file, {})
     origins = {key: one.origin for key, one in found.items()}
     usable, unusable = _usable(found)
     faults += unusable

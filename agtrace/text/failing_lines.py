@@ -12,6 +12,7 @@ from functools import cache
 from itertools import chain
 from typing import Literal
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.text.scan import lines_with, tester
@@ -170,10 +171,10 @@ RULES = (
 """Tried in this order."""
 
 
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_TRACEBACK = re.compile(r"( *)Traceback \(most recent call last\):$")
+_ESCAPES = later(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_TRACEBACK = later(r"( *)Traceback \(most recent call last\):$")
 _LONGEST_TRACEBACK = 1000
-_NUMBERED = re.compile(r" {2}(\d+\) \S.*?):?$")
+_NUMBERED = later(r" {2}(\d+\) \S.*?):?$")
 _DETAIL = "E   "
 
 _WORDS: dict[str, list[int]] = {}

@@ -6,7 +6,6 @@ A text is a file of its own in a private folder, compressed; texts older than a 
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +14,7 @@ from tempfile import NamedTemporaryFile
 from uuid import uuid4
 
 import zstandard
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 REFERENCE = "ax://exec/"
@@ -23,7 +23,7 @@ KEPT_SECONDS = 24 * 3600
 MOST_BYTES = 268_435_456
 """The most bytes of all texts together, as they are on disk."""
 
-_ID = re.compile(r"[0-9a-f]{16}")
+_ID = later(r"[0-9a-f]{16}")
 _SUFFIX = ".zst"
 
 

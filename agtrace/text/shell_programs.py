@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 
 from agtrace_indexer.events.shell import Part
+from agtrace_schema.patterns import later
 
 _READERS = frozenset(
     """
@@ -23,18 +24,18 @@ _READERS = frozenset(
     """.split()  # noqa: SIM905
 )
 _CHANGING_WORDS = {
-    "awk": re.compile(r"system\(|print[^;}]*>|^-i\b"),
-    "gawk": re.compile(r"system\(|print[^;}]*>|^-i\b"),
-    "mawk": re.compile(r"system\(|print[^;}]*>"),
-    "date": re.compile(r"(?:-s|--set)\b"),
-    "fd": re.compile(r"(?:-x|-X|--exec(?:-batch)?)\b"),
-    "fdfind": re.compile(r"(?:-x|-X|--exec(?:-batch)?)\b"),
-    "find": re.compile(r"-(?:delete|exec|execdir|ok|okdir|fprint\w*|fls)$"),
-    "hostname": re.compile(r"[a-z0-9]"),
-    "sed": re.compile(r"-[a-zA-Z]*i|--in-place"),
-    "sort": re.compile(r"-[a-zA-Z]*o|--output"),
-    "tree": re.compile(r"-o$"),
-    "yq": re.compile(r"-[a-zA-Z]*i|--in-?place"),
+    "awk": later(r"system\(|print[^;}]*>|^-i\b"),
+    "gawk": later(r"system\(|print[^;}]*>|^-i\b"),
+    "mawk": later(r"system\(|print[^;}]*>"),
+    "date": later(r"(?:-s|--set)\b"),
+    "fd": later(r"(?:-x|-X|--exec(?:-batch)?)\b"),
+    "fdfind": later(r"(?:-x|-X|--exec(?:-batch)?)\b"),
+    "find": later(r"-(?:delete|exec|execdir|ok|okdir|fprint\w*|fls)$"),
+    "hostname": later(r"[a-z0-9]"),
+    "sed": later(r"-[a-zA-Z]*i|--in-place"),
+    "sort": later(r"-[a-zA-Z]*o|--output"),
+    "tree": later(r"-o$"),
+    "yq": later(r"-[a-zA-Z]*i|--in-?place"),
 }
 """Words that make an otherwise reading program change something, matched from their beginning (awk's: anywhere)."""
 
@@ -48,17 +49,15 @@ _SUBCOMMANDS: dict[str, dict[str, re.Pattern[str] | None]] = {
             verify-commit whatchanged
             """.split()  # noqa: SIM905
         ),
-        "branch": re.compile(
-            r"(?:-[avlr]+|--(?:list|all|remotes|show-current|contains|merged|no-merged|format|sort).*)"
-        ),
-        "config": re.compile(r"(?:-l|--list|--get.*)"),
-        "notes": re.compile(r"(?:list|show)"),
-        "reflog": re.compile(r"(?:show|-.*)"),
-        "remote": re.compile(r"(?:-v|--verbose|show|get-url)"),
-        "stash": re.compile(r"(?:list|show)"),
-        "submodule": re.compile(r"(?:status|summary)"),
-        "tag": re.compile(r"(?:-l|--list|-n\d*|--contains|--points-at|--sort.*)"),
-        "worktree": re.compile(r"list"),
+        "branch": later(r"(?:-[avlr]+|--(?:list|all|remotes|show-current|contains|merged|no-merged|format|sort).*)"),
+        "config": later(r"(?:-l|--list|--get.*)"),
+        "notes": later(r"(?:list|show)"),
+        "reflog": later(r"(?:show|-.*)"),
+        "remote": later(r"(?:-v|--verbose|show|get-url)"),
+        "stash": later(r"(?:list|show)"),
+        "submodule": later(r"(?:status|summary)"),
+        "tag": later(r"(?:-l|--list|-n\d*|--contains|--points-at|--sort.*)"),
+        "worktree": later(r"list"),
     },
     "brew": dict.fromkeys(("info", "list", "search")),
     "cargo": dict.fromkeys(("tree", "metadata", "search", "version")),
@@ -70,7 +69,7 @@ _SUBCOMMANDS: dict[str, dict[str, re.Pattern[str] | None]] = {
     "pip3": dict.fromkeys(("freeze", "list", "show", "check")),
     "pnpm": dict.fromkeys(("ls", "list", "view", "why", "outdated")),
     "terraform": dict.fromkeys(("output", "show", "version", "providers")),
-    "uv": {"pip": re.compile(r"(?:list|show|freeze)"), "tree": None},
+    "uv": {"pip": later(r"(?:list|show|freeze)"), "tree": None},
     "yarn": dict.fromkeys(("info", "list", "why")),
 }
 """Subcommands that only read; one with a pattern only if its first word matches, or if no word follows."""
@@ -82,8 +81,8 @@ _TAKES_VALUE = {
 }
 _GH_READING = frozenset({"view", "list", "status", "diff", "checks", "ls", "search"})
 _DATABASES = frozenset({"sqlite3", "psql", "mysql", "mariadb", "duckdb"})
-_QUERY = re.compile(r"\s*(?:select|explain|describe|show|with|\.(?:schema|tables|indexes)|\\d)", re.I)
-_STATEMENT = re.compile(r"\b(?:insert|update|delete|replace|create|drop|alter|truncate|attach|import|vacuum)\b", re.I)
+_QUERY = later(r"\s*(?:select|explain|describe|show|with|\.(?:schema|tables|indexes)|\\d)", re.I)
+_STATEMENT = later(r"\b(?:insert|update|delete|replace|create|drop|alter|truncate|attach|import|vacuum)\b", re.I)
 _TOLD = frozenset({"--version", "--help", "-h", "-V"})
 
 _TESTERS = frozenset(
@@ -95,12 +94,10 @@ _TESTERS = frozenset(
 _GH_TESTS = frozenset({("pr", "view"), ("pr", "checks")})
 _GIT_TESTS = frozenset({"grep", "check-ignore", "check-ref-format"})
 
-LINTER = re.compile(
-    r"\b(?:lint|eslint|biome|ruff|flake8|pylint|mypy|pyright|clippy|golangci-lint|stylelint|typecheck)\b"
-)
+LINTER = later(r"\b(?:lint|eslint|biome|ruff|flake8|pylint|mypy|pyright|clippy|golangci-lint|stylelint|typecheck)\b")
 """The names of linters and type checkers, anywhere in a command."""
 
-_MENDS = re.compile(r"fix|--write\b|--apply\b|\bformat\b")
+_MENDS = later(r"fix|--write\b|--apply\b|\bformat\b")
 _NAMING_WORDS = 3
 """The words of `npm run lint` that name what runs."""
 
@@ -109,29 +106,29 @@ _FOLLOWERS = frozenset({"tail", "journalctl", "stern"})
 _WATCHING = frozenset({"--watch", "--watch=true", "--watchall", "--watch-all"})
 
 _STATES: dict[str, re.Pattern[str]] = {
-    "argocd": re.compile(r"app (?:get|list|wait)\b"),
-    "aws": re.compile(r"\S+ (?:describe-|get-|list-|wait\b)"),
-    "az": re.compile(r"(?:\S+ )+(?:show|list|wait)\b"),
-    "docker": re.compile(r"(?:ps|stats|inspect|logs|container ls|service ps|compose (?:ps|logs|top|ls))\b"),
-    "docker-compose": re.compile(r"(?:ps|logs|top)\b"),
-    "flyctl": re.compile(r"(?:status|logs)\b"),
-    "fly": re.compile(r"(?:status|logs)\b"),
-    "gcloud": re.compile(r"(?:\S+ )+(?:describe|list|log)\b"),
-    "gh": re.compile(r"run(?! (?:rerun|cancel|delete|download)\b)|pr (?:checks|status|view)\b|workflow view\b"),
-    "glab": re.compile(r"(?:ci|pipeline) (?:status|view|list|get|trace)\b"),
-    "helm": re.compile(r"(?:status|list|history)\b"),
-    "heroku": re.compile(r"(?:ps|logs|releases)\b"),
-    "initctl": re.compile(r"status\b"),
-    "kubectl": re.compile(r"(?:get|wait|top|logs|rollout status)\b"),
-    "oc": re.compile(r"(?:get|wait|logs|rollout status|status)\b"),
-    "nc": re.compile(r"-\w*z"),
-    "podman": re.compile(r"(?:ps|stats|inspect|logs)\b"),
-    "pm2": re.compile(r"(?:status|list|ls|show|logs)\b"),
-    "redis-cli": re.compile(r"(?:.* )?ping$", re.I),
-    "service": re.compile(r"\S+ status\b|--status-all"),
-    "supervisorctl": re.compile(r"status\b"),
-    "systemctl": re.compile(r"(?:.* )?(?:status|is-active|is-failed|show|list-units)\b"),
-    "vercel": re.compile(r"(?:inspect|logs|ls|list)\b"),
+    "argocd": later(r"app (?:get|list|wait)\b"),
+    "aws": later(r"\S+ (?:describe-|get-|list-|wait\b)"),
+    "az": later(r"(?:\S+ )+(?:show|list|wait)\b"),
+    "docker": later(r"(?:ps|stats|inspect|logs|container ls|service ps|compose (?:ps|logs|top|ls))\b"),
+    "docker-compose": later(r"(?:ps|logs|top)\b"),
+    "flyctl": later(r"(?:status|logs)\b"),
+    "fly": later(r"(?:status|logs)\b"),
+    "gcloud": later(r"(?:\S+ )+(?:describe|list|log)\b"),
+    "gh": later(r"run(?! (?:rerun|cancel|delete|download)\b)|pr (?:checks|status|view)\b|workflow view\b"),
+    "glab": later(r"(?:ci|pipeline) (?:status|view|list|get|trace)\b"),
+    "helm": later(r"(?:status|list|history)\b"),
+    "heroku": later(r"(?:ps|logs|releases)\b"),
+    "initctl": later(r"status\b"),
+    "kubectl": later(r"(?:get|wait|top|logs|rollout status)\b"),
+    "oc": later(r"(?:get|wait|logs|rollout status|status)\b"),
+    "nc": later(r"-\w*z"),
+    "podman": later(r"(?:ps|stats|inspect|logs)\b"),
+    "pm2": later(r"(?:status|list|ls|show|logs)\b"),
+    "redis-cli": later(r"(?:.* )?ping$", re.I),
+    "service": later(r"\S+ status\b|--status-all"),
+    "supervisorctl": later(r"status\b"),
+    "systemctl": later(r"(?:.* )?(?:status|is-active|is-failed|show|list-units)\b"),
+    "vercel": later(r"(?:inspect|logs|ls|list)\b"),
 }
 """Programs that ask for a state, with the words for it."""
 _STATE_PROGRAMS = frozenset(
@@ -139,11 +136,11 @@ _STATE_PROGRAMS = frozenset(
     bjobs nvidia-smi mysqladmin pg_isready pgrep pidof ping ps qstat sacct squeue jobs lsof netstat ss uptime
     """.split()  # noqa: SIM905
 )
-_HEALTH = re.compile(
+_HEALTH = later(
     r"(?:^|[/_.-])(?:health\w*|ready|readyz|readiness|live|livez|liveness|alive|heartbeat|ping|status|up)(?:$|[/?#.&])",
     re.I,
 )
-_SENDING = re.compile(r"-[a-zA-Z]*[dFTX]$|-X\S+|--(?:data|form|json|upload|request|post)\b.*")
+_SENDING = later(r"-[a-zA-Z]*[dFTX]$|-X\S+|--(?:data|form|json|upload|request|post)\b.*")
 
 
 def reads(part: Part) -> bool:

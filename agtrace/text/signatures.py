@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.text.failing_lines import found as failures_in
@@ -34,7 +35,7 @@ _FILE_NAMES = (
     "c|cc|cfg|cpp|cs|css|csv|env|exs?|go|h|hpp|html|ini|java|js|json|jsx|kt|lock|log|md|mjs|php|py|rb|rs|scala|scss|sh|sql"
     "|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml"
 )
-_VARIES = re.compile(
+_VARIES = later(
     r"(?P<quoted>(?<!\w)'[^'\n]*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|[“„«][^“”»\n]*[“”»]|(?<!\w)‘[^‘’\n]*’)"
     r"|(?P<time>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?"
     r"|\b\d\d?:\d\d:\d\d(?:[.,]\d+)?)"
@@ -46,8 +47,8 @@ _VARIES = re.compile(
 )
 _STANDS_FOR = {"quoted": "'...'", "time": "", "path": "<path>", "id": "#"}
 
-_WORD = re.compile(r"[^\W\d_][\w]+")
-_PLACEHOLDER = re.compile(r"'\.\.\.'|<path>|#")
+_WORD = later(r"[^\W\d_][\w]+")
+_PLACEHOLDER = later(r"'\.\.\.'|<path>|#")
 _SAYS_NOTHING = frozenset(
     """
     assert assertion assertionerror build code command compilation could due err error errors exception exit exited
@@ -57,10 +58,10 @@ _SAYS_NOTHING = frozenset(
 )
 """Words that are common to all kinds of failures."""
 
-_PREFIX = re.compile(
+_PREFIX = later(
     r"(?:E {2,}|<tool_use_error>|(?:Output|Stdout|Stderr): (?!$)|\[?(?:ERROR|FATAL)\]?:? (?=\S*(?:Error|Exception)\b))"
 )
-_GENERIC = re.compile(
+_GENERIC = later(
     r"(?:Error: )?Exit code:? -?\d+$|Command: |Directory: |Wall time: |Chunk ID: |Original token count: "
     r"|(?:Output|Error|Stdout|Stderr|Exit Code|Signal): \(?(?:none|empty)\)?$"
     r"|Total output lines: |Process exited with code|Output:$|Process Group PGID: |Background PIDs: |Signal: "
@@ -78,21 +79,21 @@ _GENERIC = re.compile(
 )
 """Lines that say that something failed, but not what: they are skipped."""
 
-_LABEL = re.compile(
+_LABEL = later(
     r"\[[^\]\n]{1,80}\](?: {1,4}\| | {1,4}(?=[❌🏁]))"
     r"|^[^\t\n]{1,80}\t[^\t\n]{1,80}\t\ufeff?\d{4}-\d\d-\d\dT[\d:.]{8,18}Z "
 )
 """What a program that runs or shows several jobs writes before each line of one (`act`, `gh run view --log`)."""
 
-_FRAME = re.compile(r"\s+at \S|\s*File \"|\s*\d+ \||\s*\| |\s*--> |\s*\^|\s*~|goroutine \d|\s+from \S+:\d+:in ")
+_FRAME = later(r"\s+at \S|\s*File \"|\s*\d+ \||\s*\| |\s*--> |\s*\^|\s*~|goroutine \d|\s+from \S+:\d+:in ")
 """Positions in code, which vary between occurrences of the same error."""
 
-_GO_DETAIL = re.compile(r"\s+\w+_test\.go:\d+: \S")
+_GO_DETAIL = later(r"\s+\w+_test\.go:\d+: \S")
 """What Go prints below a failed test; also what a test that passes logs."""
 
-_NAMED = re.compile(r"[A-Za-z](?:Error|Exception|Failure)\b")
+_NAMED = later(r"[A-Za-z](?:Error|Exception|Failure)\b")
 
-_SPEAKS_OF_ERRORS = re.compile(
+_SPEAKS_OF_ERRORS = later(
     r"\b(?:error|errno|exception|fatal|failed|failure|cannot|can't|couldn't|could not|unable to|not found|no such"
     r"|denied|forbidden|unauthorized|invalid|illegal|missing|unexpected|unknown|unsupported|unrecognized|undefined|refused"
     r"|timed out|timeout|expired|must be|not allowed|not permitted|not exist|not supported|already exists|conflict)\b",

@@ -7,7 +7,6 @@ values and the nearest valid one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Annotated, Any, TypeVar
@@ -16,6 +15,7 @@ from agtrace_indexer.providers.registry import AGENTS, named
 from agtrace_schema.events import Provider
 from agtrace_schema.fields import Field, Unfit, fields
 from agtrace_schema.model import Record
+from agtrace_schema.patterns import later
 from msgspec import Meta
 
 from agtrace.problems import InvalidParameter, UnknownArgument
@@ -38,7 +38,7 @@ Cursor = str | None
 AnotherId = Annotated[str, Meta(min_length=1, max_length=200)]
 """The id of a session, or its beginning, where other tools have described that."""
 SessionId = Annotated[AnotherId, Meta(description="ID or prefix.")]
-_HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
+_HEXADECIMAL = later("[0-9A-Fa-f]+")
 
 
 ANY = "any"
@@ -65,9 +65,7 @@ def _as_pull_request(given: str) -> str:
     return found["number"] or found["address"]
 
 
-_PULL_REQUEST = re.compile(
-    r"#?(?P<number>\d{1,9})|(?P<address>https?://\S+?/(?:pull|merge_requests)/\d{1,9})(?:[/?#]\S*)?"
-)
+_PULL_REQUEST = later(r"#?(?P<number>\d{1,9})|(?P<address>https?://\S+?/(?:pull|merge_requests)/\d{1,9})(?:[/?#]\S*)?")
 
 Hash = Annotated[str, Meta(min_length=3, max_length=200, extra={"check": _as_hash})]
 """The hash of a commit, or its beginning."""

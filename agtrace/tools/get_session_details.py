@@ -19,8 +19,9 @@ from agtrace_schema.model import Model, dump, dump_all
 from msgspec.structs import replace
 
 from agtrace.sessions import long_texts, parts, steps, transcript, turns
+from agtrace.sessions.focused_quotes import FocusedQuotes
 from agtrace.sessions.known_failures import failures_known
-from agtrace.sessions.quotes import FocusedQuotes, Quotes
+from agtrace.sessions.quotes import Quotes
 from agtrace.shaping.projection import meant, projection
 from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting
 from agtrace.text.next_call import NextCall, call

@@ -11,6 +11,7 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
+from agtrace_schema.patterns import later
 from msgspec.structs import replace
 
 from agtrace.problems import Problem, SearchTimeout
@@ -51,7 +52,7 @@ _PREVIEW_BYTES = 600
 """The approximate size of a match in an answer."""
 
 _AROUND = 300
-_PART_OF_ID = re.compile(r"(?:agent-)?[0-9a-f][0-9a-f-]{7,}", re.IGNORECASE)
+_PART_OF_ID = later(r"(?:agent-)?[0-9a-f][0-9a-f-]{7,}", re.IGNORECASE)
 
 
 # -- where something was found ---------------------------------------------------------------------

@@ -7,13 +7,13 @@ Only JSON lines are looked at, only by their beginning, and only names of fields
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from agtrace_indexer.providers.registry import AGENTS, recognize
+from agtrace_schema.patterns import later
 
 from agtrace.upkeep.unrecognized import TYPED_BY, looks, records_of
 
@@ -28,7 +28,7 @@ _OPENED = 3
 _HEAD = 32_768
 _SUFFIXES = (".jsonl", ".ndjson")
 
-_WORDS = re.compile(r"[a-z]+")
+_WORDS = later(r"[a-z]+")
 _HUMAN = frozenset({"user", "human", "prompt", "request", "ask"})
 _MODEL = frozenset({"assistant", "model", "agent", "ai", "bot", "reply", "answer", "response", "tool", "function"})
 

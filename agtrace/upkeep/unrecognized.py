@@ -6,13 +6,13 @@ Only names of fields and short names of types are told, never a text.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from agtrace_indexer.logs.decoding import completed, decode
 from agtrace_indexer.logs.discovery import found_at
 from agtrace_indexer.logs.files import head_of
+from agtrace_schema.patterns import later
 
 _HEAD = 65_536
 _RECORDS = 20
@@ -20,7 +20,7 @@ _FIELDS, _TYPES = 12, 8
 _FILES = 500
 """Files that are opened, at most; those of one folder mostly look the same."""
 
-_NAME = re.compile(r"[A-Za-z_$][\w.$-]{0,39}")
+_NAME = later(r"[A-Za-z_$][\w.$-]{0,39}")
 TYPED_BY = ("type", "role", "kind", "event")
 """Fields by whose value agents tell kinds of records apart, the most telling first."""
 

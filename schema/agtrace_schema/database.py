@@ -6,7 +6,7 @@ The index is an archive: agents delete their logs, so what an answer needs is st
 
 from __future__ import annotations
 
-VERSION = 7
+VERSION = 8
 """Kept in the file as `user_version`. Earlier versions were made before the first release."""
 
 TABLES = """
@@ -49,6 +49,7 @@ CREATE TABLE file (
   state BLOB                     -- the parser's state between two runs (JSON, zstd)
 );
 CREATE INDEX file_gone ON file (id) WHERE gone;
+CREATE INDEX file_seen ON file (path, stamp, status, gone); -- what a run compares, without the states in between
 
 -- Types of records in a log that agtrace doesn't know (status 'unknown') or leaves out ('skipped').
 CREATE TABLE record_type (

@@ -6,7 +6,6 @@ engine answers. It only reads, and it sees what PostgreSQL lets the person see w
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ import psycopg
 from agtrace_indexer.index.questions import matches, ranking
 from agtrace_indexer.texts.candidates import Narrowed
 from agtrace_schema.database import VERSION
+from agtrace_schema.patterns import later
 from psycopg import ClientCursor, errors
 from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict
@@ -33,7 +33,7 @@ _PATH = "team, pg_catalog"
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FEWEST_AHEAD, _MOST_AHEAD = 4, 32
 _LOOPBACK = frozenset({"", "localhost", "::1"})
-_OF_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")
+_OF_LOOPBACK = later(r"127(?:\.[0-9]{1,3}){3}")
 _PLAIN = "a team's database on another machine is reached by TLS only: sslmode=verify-full, verify-ca or require"
 _OLDER = "an older agtrace made the team's tables: its owner has to run `agtrace team migrate`"
 _LOOK_EVERY = 0.05

@@ -10,20 +10,22 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_LITERAL_OR_NAME = re.compile(r"'(?:[^']|'')*'|(?<!:):(\w+)|\?|%")
-_ORDER = re.compile(r"\bORDER BY\b")
-_NEVER_NULL = re.compile(
+from agtrace_schema.patterns import later
+
+_LITERAL_OR_NAME = later(r"'(?:[^']|'')*'|(?<!:):(\w+)|\?|%")
+_ORDER = later(r"\bORDER BY\b")
+_NEVER_NULL = later(
     r"\s*(?:\w+\.)?(?:id|t0|t1|ts|event_index|step_index|number|uid|first_index|path)(?: DESC| ASC)?\s*$|\s*coalesce\("
 )
 """Terms of an order that are never null: for them nothing is said about nulls, so that indexes serve them."""
 
 _RESPELLED: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b(?:INDEXED BY \w+|NOT INDEXED)\b"), ""),
-    (re.compile(r"\bCROSS JOIN\b"), "JOIN"),
-    (re.compile(r"\btext IN \(SELECT value FROM json_each\("), "text IN (SELECT value FROM json_texts("),
-    (re.compile(r"\bchar\((\d+)\)"), r"chr(\1)"),
-    (re.compile(r"\bIS NOT (?!NULL\b|DISTINCT\b)"), "IS DISTINCT FROM "),
-    (re.compile(r"\bIS (?!NOT\b|NULL\b|DISTINCT\b)"), "IS NOT DISTINCT FROM "),
+    (later(r"\b(?:INDEXED BY \w+|NOT INDEXED)\b"), ""),
+    (later(r"\bCROSS JOIN\b"), "JOIN"),
+    (later(r"\btext IN \(SELECT value FROM json_each\("), "text IN (SELECT value FROM json_texts("),
+    (later(r"\bchar\((\d+)\)"), r"chr(\1)"),
+    (later(r"\bIS NOT (?!NULL\b|DISTINCT\b)"), "IS DISTINCT FROM "),
+    (later(r"\bIS (?!NOT\b|NULL\b|DISTINCT\b)"), "IS NOT DISTINCT FROM "),
 )
 
 

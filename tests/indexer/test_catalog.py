@@ -17,6 +17,7 @@ from tests.conftest import SAMPLES
 from tests.contents import contents
 
 LATER_COLUMNS = {
+    7: {},
     6: {},
     5: {},
     4: {"event": {"program_id"}},
@@ -25,6 +26,7 @@ LATER_COLUMNS = {
     1: {"session": {"pending", "compared_to", "copied_events", "own_title"}, "event": {"identity", "copy_of"}},
 }
 LATER_TABLES = {
+    7: (),
     6: ("sum_so_far",),
     5: ("clue", "repository", "repository_folder", "repository_name"),
     4: ("landmark",),
@@ -103,3 +105,9 @@ def test_what_cannot_be_taken_out_of_the_oldest_ones_stays_in_their_file(version
     with closing(sqlite3.connect(kept)) as connection:
         assert connection.execute("SELECT count(*) FROM file WHERE gone").fetchone() == (1,)
     assert agtrace("sessions").code == 0 and agtrace("doctor").code == 0
+
+
+def test_comparing_files_reads_an_index_of_four_columns_and_no_states(database: Path) -> None:
+    with closing(open_database(database)) as connection:
+        plan = connection.execute("EXPLAIN QUERY PLAN SELECT path, stamp, status, gone FROM file").fetchall()
+    assert [row[-1] for row in plan] == ["SCAN file USING COVERING INDEX file_seen"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from agtrace_schema.events import UserKind
+from agtrace_schema.patterns import later
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,9 +16,9 @@ from agtrace.health.history import Call, History, Message, Notice, Said, Usage
 
 _MID_TASK_WARNING = 2
 
-_HELD = re.compile(r'"preTokens":\s*([0-9]{1,12})')
-_TRIGGER = re.compile(r'"trigger": ?"(auto|manual)"')
-_ASKED_FOR = re.compile(r"(?:\s*<command-(?:name|message)>)?\s*/?(?:compact|compress|summarize)\b")
+_HELD = later(r'"preTokens":\s*([0-9]{1,12})')
+_TRIGGER = later(r'"trigger": ?"(auto|manual)"')
+_ASKED_FOR = later(r"(?:\s*<command-(?:name|message)>)?\s*/?(?:compact|compress|summarize)\b")
 
 
 class Compaction(Struct, frozen=True):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agtrace_schema.events import Provider
+from agtrace_schema.patterns import later
 
 from agtrace.health.detectors.context import compactions
 from agtrace.health.facts.actions import is_human
@@ -16,7 +17,7 @@ from agtrace.health.history import Call, Entry, History, Message, Notice, Said
 
 _FEWEST, _CRITICAL = 2, 3
 
-_CONTEXT_EXCEEDED = re.compile(
+_CONTEXT_EXCEEDED = later(
     r"""
       \b(?:prompt|input|conversation|request)\ (?:is\ )?too\ long\b
     | \bcontext[ _](?:length|window|size)[ _]exceeded | \bexceed_context_size

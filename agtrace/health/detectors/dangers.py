@@ -10,6 +10,7 @@ from agtrace_indexer.events.shell import parts
 from agtrace_indexer.landmarks.wrappers import unwrapped
 from agtrace_schema.analysis import Severity
 from agtrace_schema.events import Outcome, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of
 from agtrace.health.facts.labels import quoted
@@ -37,7 +38,7 @@ _CACHES = r"\.cache|\.npm|\.gradle|\.m2|\.cargo|go/pkg|Library/Caches|Library/De
 _HOME = rf"(?:~|\$HOME|\$\{{HOME\}})(?!/(?:{_CACHES})(?:[/ ]|$))(?:[/ ]|$)"
 _ELSEWHERE = rf"(?:/(?!tmp/|var/folders/|private/tmp/|dev/shm/)|{_HOME}|\.\.?/?$|\*$)"
 """What a project doesn't own; folders of caches and of temporary files are made anew."""
-_OF_A_USER = re.compile(r"^(?:/Users/[^/]+|/home/[^/]+|/root)(?=/)")
+_OF_A_USER = later(r"^(?:/Users/[^/]+|/home/[^/]+|/root)(?=/)")
 """The home directory that a path begins with."""
 _FORCED = r"(?:-f|--force)(?: |$)"
 _DANGERS = (

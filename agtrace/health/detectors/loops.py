@@ -5,12 +5,12 @@ Attempts that are passed over are ignored; polls, and calls that only read, aren
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from agtrace_schema.analysis import Severity
 from agtrace_schema.events import Outcome
+from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import Attempt, command_of, counted_attempts, is_poll, only_reads
 from agtrace.health.facts.cost import cost
@@ -21,7 +21,7 @@ from agtrace.health.history import Call, History
 _SAME_OBSERVATION, _SAME_OBSERVATION_CRITICAL = 4, 8
 _SAME_ERROR, _SAME_ERROR_CRITICAL = 3, 5
 _ALTERNATION, _ALTERNATION_CRITICAL = 6, 10
-_ERRORS = re.compile(r"\b(\d{1,5}) (?:errors?|failed|failures?|failing|problems?|issues?)\b")
+_ERRORS = later(r"\b(\d{1,5}) (?:errors?|failed|failures?|failing|problems?|issues?)\b")
 _WITHOUT_SUCCESS, _WITHOUT_SUCCESS_CRITICAL = 3, 7
 
 # -- rows of attempts ------------------------------------------------------------------------------

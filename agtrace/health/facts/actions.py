@@ -13,6 +13,7 @@ from agtrace_indexer.events.commands import command_in
 from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import Outcome, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace.health.facts import tool_names
 from agtrace.health.facts.tool_names import ASKING, SHELLS, own_name
@@ -25,15 +26,13 @@ _COMMANDS = (*TOOLS.commands, "source")
 _ABOUT = frozenset({"description", "justification"})
 """Arguments of a shell that only say what the command is for."""
 
-_CLAUDE_EXIT_CODE = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
-_COMPLAINT = re.compile(
-    r"^(?:[\w./-]*/)?([\w.+-]+)(?:\[\d+\])?(?::\d+)*: (?!(?:line \d+: )?(?:type|hash): )", re.MULTILINE
-)
+_CLAUDE_EXIT_CODE = later(r"(?:Error: )?Exit code (-?\d{1,9})\b")
+_COMPLAINT = later(r"^(?:[\w./-]*/)?([\w.+-]+)(?:\[\d+\])?(?::\d+)*: (?!(?:line \d+: )?(?:type|hash): )", re.MULTILINE)
 _SHELL_NAMES = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fatal", "usage"})
 
-_POLLING = re.compile(r"\btools\.(?:write_stdin|wait)\b|\bwrite_stdin\(")
-_RUNNING = re.compile(r"\bexec_command\b|\bapply_patch\b|\bshell(?:_command)?\b")
-_GOES_ON = re.compile(r"^(?:Process running with session|Script running with cell) ID ", re.M)
+_POLLING = later(r"\btools\.(?:write_stdin|wait)\b|\bwrite_stdin\(")
+_RUNNING = later(r"\bexec_command\b|\bapply_patch\b|\bshell(?:_command)?\b")
+_GOES_ON = later(r"^(?:Process running with session|Script running with cell) ID ", re.M)
 _LOOKED_AT = 500
 
 _HUMAN = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INTERRUPTION})

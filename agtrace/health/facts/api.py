@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Provider, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace.health.facts.labels import quoted
 from agtrace.health.history import Entry, Notice, Said
 
 _SHOWN = 120
 _RETRIED = frozenset[str]().union(*(agent.notices.retried_errors for agent in AGENTS.values()))
-_IN_JSON = re.compile(r'"message": ?"((?:[^"\\]|\\.)+)"')
-_STATUS = re.compile(r'"status": ?(\d{3})\b')
+_IN_JSON = later(r'"message": ?"((?:[^"\\]|\\.)+)"')
+_STATUS = later(r'"status": ?(\d{3})\b')
 
 
 def is_api_error(entry: Entry, provider: Provider) -> bool:

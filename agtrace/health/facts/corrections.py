@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agtrace_schema.events import Outcome, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import asks_human, command_of, only_reads
 from agtrace.health.facts.api import is_interruption
@@ -27,16 +28,14 @@ _STRONG, _WEAK, _ADMITTED, _REFUSED, _INTERRUPTED, _WORKED, _UNDONE, _GIT = 2, 1
 
 _LONGEST = 1_500
 """Characters of a request; a longer one is a task, or a text that somebody else wrote."""
-_QUOTED = re.compile(r'(```|""").*?(?:\1|\Z)', re.DOTALL)
+_QUOTED = later(r'(```|""").*?(?:\1|\Z)', re.DOTALL)
 """What the human quotes, such as an error."""
 
 _LOOKED_AT = 600
 _ADMISSION = 200
 
-_BY_A_PROGRAM = re.compile(
-    r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)"
-)
-_TAKING_BACK = re.compile(
+_BY_A_PROGRAM = later(r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)")
+_TAKING_BACK = later(
     r"\bgit (?:-C \S+ )?(?:checkout (?:-- |\S+ -- )|restore\b|reset --hard|revert\b|stash drop)", re.IGNORECASE
 )
 

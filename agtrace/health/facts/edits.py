@@ -9,13 +9,14 @@ from typing import Any
 import orjson
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import Json
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.health.facts.tool_names import SHELLS, own_name
 
-_PATCH = re.compile(r"\*\*\* Begin Patch\n.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
-_PATCH_IN_SCRIPT = re.compile(r'(?<!\\)"\*\*\* Begin Patch\\n(?:[^"\\]|\\.)*+"')
-_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
+_PATCH = later(r"\*\*\* Begin Patch\n.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
+_PATCH_IN_SCRIPT = later(r'(?<!\\)"\*\*\* Begin Patch\\n(?:[^"\\]|\\.)*+"')
+_FILE = later(r"\*\*\* (Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
 _OF_DIFF = ("+++ ", "--- ", "\\ No newline")
 _EVERYWHERE = ("replace_all", "replaceAll", "allow_multiple")
 _TIMES = ("expected_replacements",)

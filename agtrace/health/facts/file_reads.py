@@ -7,16 +7,17 @@ from functools import lru_cache
 
 from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.providers.registry import TOOLS
+from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of
 from agtrace.health.history import Call
 from agtrace.text.shell_programs import reads
 
-_READER = re.compile(r"read|view|open|cat\b", re.I)
+_READER = later(r"read|view|open|cat\b", re.I)
 _SHOWING = frozenset({"bat", "batcat", "cat", "get-content", "head", "less", "more", "nl", "sed", "tail", "type"})
 _ASIDE = frozenset({"", "cd", "echo", "printf", "true"})
-_MAY_SHOW = re.compile(rf"\b(?:{'|'.join(sorted(_SHOWING))})\b", re.I)
-_FILE = re.compile(r"(?=.*[A-Za-z])[\w.@+~/\\:-]*[\w~]")
+_MAY_SHOW = later(rf"\b(?:{'|'.join(sorted(_SHOWING))})\b", re.I)
+_FILE = later(r"(?=.*[A-Za-z])[\w.@+~/\\:-]*[\w~]")
 
 
 def files_read(call: Call) -> tuple[str, ...]:

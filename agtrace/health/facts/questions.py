@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agtrace_schema.patterns import later
+
 _MOST_PIECES = 60
 """The most sentences examined, from the last one back."""
 
@@ -19,11 +21,11 @@ def _any_of(*phrases: str) -> str:
     return "(?:" + "|".join(phrases) + ")"
 
 
-_NOT_SAID = re.compile(
+_NOT_SAID = later(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|<!--.*?(?:-->|\Z)|^[ \t]*>[^\n]*$|\bhttps?://[^\s)>\]]+",
     re.DOTALL | re.MULTILINE,
 )
-_QUOTED = re.compile(
+_QUOTED = later(
     _any_of(
         r"\"[^\"\n]{1,400}\"",
         r"“[^”\n]{1,400}”",
@@ -35,13 +37,13 @@ _QUOTED = re.compile(
         r"(?<!\w)‘[^’\n]{1,400}’(?!\w)",
     )
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?…:])[*_)\"'’”]*\s+(?=\S)|(?<=[。！？；])(?=\S)|(?<=؟)\s*(?=\S)")
-_LISTED = re.compile(
+_SENTENCE_END = later(r"(?<=[.!?…:])[*_)\"'’”]*\s+(?=\S)|(?<=[。！？；])(?=\S)|(?<=؟)\s*(?=\S)")
+_LISTED = later(
     r"\s*(?:[-*•+–] |\(?(?:\d{1,2}|[A-Za-z])[.):] |\||\*\*|#|(?:option|variante?|opción) \w+\b)|\s{2,}\S", re.I
 )
 
-_ASKED = re.compile(r"[?？؟](?:\s*[(\[（][^)\]）\n]{1,100}[)\]）])?[^\w?？؟]*$")
-_ASKED_WITHOUT_MARK = re.compile(
+_ASKED = later(r"[?？؟](?:\s*[(\[（][^)\]）\n]{1,100}[)\]）])?[^\w?？؟]*$")
+_ASKED_WITHOUT_MARK = later(
     r"(?:ますか|ですか|でしょうか|ませんか|ましょうか|いいか|よいか|吗|么|呢|할까요|까요|나요|습니까)\W*$"
 )
 
@@ -54,7 +56,7 @@ _TO_DO = _any_of(
     "send me", "share", "paste", "tell me",
 )  # fmt: skip
 _ANSWER = "(?:answer|confirm|decision|decide|approv|go-ahead|reply|choice|input|ok\\b)"
-_REQUEST = re.compile(
+_REQUEST = later(
     _any_of(
         rf"(?:please |just |so |then |and |could you |can you )*(?:tell|let) me (?:know )?{_WHICH}\b",
         rf".{{0,80}}\bplease {_TO_DO}\b",
@@ -75,7 +77,7 @@ _REQUEST = re.compile(
 )
 """Sentences without a question mark that need an answer."""
 
-_OFFER = re.compile(
+_OFFER = later(
     _any_of(
         r"(?:anything|something) else|anything (?:more|further)|any (?:other )?(?:questions|thoughts|feedback)",
         r"how (?:can|may|else can) i (?:help|assist)|(?:can|may|could) i help|need (?:any )?help\b|(?:happy|glad) to\b",
@@ -99,7 +101,7 @@ _OFFER = re.compile(
 )
 """Sentences that only offer more, or only ask whether all is well."""
 
-_LEAVE = re.compile(
+_LEAVE = later(
     _any_of(
         r"\b(?:should|shall|can|may|could) i\b",
         r"\bsoll(?:en)? (?:ich|wir)\b|\b(?:kann|darf) ich\b",
@@ -111,7 +113,7 @@ _LEAVE = re.compile(
 )
 """Asking for permission: an offer only if it is about something additional."""
 
-_PROPOSAL = re.compile(
+_PROPOSAL = later(
     _any_of(
         r"\b(?:would you like|(?:do|did) you want|want|would you prefer) me to\b|\bwould it help\b",
         r"\b(?:möchtest du|willst du|möchten sie|wollen sie), dass ich\b",
@@ -123,7 +125,7 @@ _PROPOSAL = re.compile(
 )
 """Proposing to do something: also an offer if the work is finished."""
 
-_IN_ADDITION = re.compile(
+_IN_ADDITION = later(
     _any_of(
         r"\b(?:also|as well|additionally|in addition|while i'm at it|another|further)\b|\bmore\b(?! (?:than|or less))",
         r"\btoo\b(?! (?:large|big|long|many|much|old|slow))",
@@ -136,7 +138,7 @@ _IN_ADDITION = re.compile(
     re.I,
 )
 
-_TO_GO_ON = re.compile(
+_TO_GO_ON = later(
     _any_of(
         r"\b(?:proceed|continue|go ahead|go on|move forward|apply|start|begin|implement|which)\b",
         r"\b(?:delete|drop|overwrite|force|revert|roll back)\b",
@@ -155,7 +157,7 @@ _DID = _any_of(
     "added", "fixed", "updated", "implemented", "created", "renamed", "removed", "written", "refactored", "migrated",
     "moved", "changed", "replaced", "cleaned", "merged", "pushed", "deployed", "documented",
 )  # fmt: skip
-_FINISHED = re.compile(
+_FINISHED = later(
     _any_of(
         r"\b(?:done|all set|finished|completed?|successfully|changes made|works now)\b",
         rf"\b(?:is|are) (?:now )?{_DONE}\b",
@@ -170,7 +172,7 @@ _FINISHED = re.compile(
     re.I,
 )
 
-_RHETORICAL = re.compile(
+_RHETORICAL = later(
     _any_of(
         r"\bwho knows\W*$|\bwho would have (?:thought|guessed)\W*$|\bwhat could (?:possibly )?go wrong\W*$",
         r"\bwhat(?:'s| is) not to like\W*$|\bhow (?:cool|neat|nice|hard|great)\b",
@@ -182,7 +184,7 @@ _RHETORICAL = re.compile(
     re.I,
 )
 
-_GOES_WITH = re.compile(
+_GOES_WITH = later(
     r"\W*"
     + _any_of(
         r"(?:please|just|either way|otherwise|until then|as soon as|after that|waiting|thanks|thank you|yes|no|or)\b",

@@ -5,13 +5,13 @@ The agents' own tools are known by name; those of MCP servers are judged by the 
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from agtrace_indexer.providers.registry import TOOLS
+from agtrace_schema.patterns import later
 
-_NAMESPACE = re.compile(r"__|[.:/]")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NAMESPACE = later(r"__|[.:/]")
+_CAMEL = later(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @lru_cache(maxsize=1_024)

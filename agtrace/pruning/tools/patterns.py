@@ -12,19 +12,21 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from agtrace_schema.patterns import later
+
 _MOST_REPETITIONS = 1_000
 _DEEPEST = 100
 _META = frozenset("\\.+*?()|[]{}^$#&-~")
 _NO_TEXT = r"\uDC80-\uDCFF"
 """How the built-in search sees bytes that aren't UTF-8; no part of a pattern matches them."""
 
-_GROUP = re.compile(r"\?(?::|P?<[A-Za-z_]\w*>)")
-_GROUP_WITH_FLAGS = re.compile(r"\?([ims]*)(?:-([ims]+))?:")
-_FLAGS = re.compile(r"\?([ims]+)\)")
-_TIMES = re.compile(r"(\d+)(?:(,)(\d*))?\}|,(\d+)\}")
-_CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\}")
-_PROPERTY = re.compile(r"[pP](?:[A-Z]|\{[A-Za-z][A-Za-z_ ]*(?:=[A-Za-z_ ]+)?\})")
-_POSIX = re.compile(r"\[:(\w+):\]")
+_GROUP = later(r"\?(?::|P?<[A-Za-z_]\w*>)")
+_GROUP_WITH_FLAGS = later(r"\?([ims]*)(?:-([ims]+))?:")
+_FLAGS = later(r"\?([ims]+)\)")
+_TIMES = later(r"(\d+)(?:(,)(\d*))?\}|,(\d+)\}")
+_CODE = later(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\}")
+_PROPERTY = later(r"[pP](?:[A-Z]|\{[A-Za-z][A-Za-z_ ]*(?:=[A-Za-z_ ]+)?\})")
+_POSIX = later(r"\[:(\w+):\]")
 
 _POSIX_CLASSES: Mapping[str, str] = {
     "alnum": "0-9A-Za-z",

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.settings.environment import for_git
@@ -25,7 +26,7 @@ _SAFELY = (
 )  # fmt: skip
 _SECONDS = 10
 _LARGEST = 50_000_000
-_COMMIT = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)(?: (\d+))?")
+_COMMIT = later(r"([0-9a-f]{40,64}) \d+ (\d+)(?: (\d+))?")
 _RENAME = re.compile(rb"R\d+\0([^\0]+)\0([^\0]+)\0")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
 from agtrace_schema.events import EventType
+from agtrace_schema.patterns import later
 
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.report.conversation.telling import Part, placed_in
@@ -18,7 +18,7 @@ from agtrace.sessions.events import token_usage
 from agtrace.text.lines import UNSEEN
 from agtrace.times import iso
 
-_UNSEEN = re.compile(f"[{UNSEEN}\u2028\u2029\ud800-\udfff]")
+_UNSEEN = later(f"[{UNSEEN}\u2028\u2029\ud800-\udfff]")
 
 
 def lines(connection: sqlite3.Connection, session: Session, part: Part, cleaner: Cleaner) -> Iterator[str]:

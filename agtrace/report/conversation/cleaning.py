@@ -9,12 +9,13 @@ from typing import Any
 
 from agtrace_indexer.redact import redact, redact_json
 from agtrace_indexer.redact.rules import kinds
+from agtrace_schema.patterns import later
 
 from agtrace.text.lines import one_line, without_controls
 from agtrace.text.numbers import counted
 
-_MASK = re.compile(r"\[redacted: ([^\[\]\n]{1,60})\]")
-_HOME = re.compile(r"(?:/home|/Users)/[^/\\\s:]+|/root(?=/|$)|[A-Za-z]:[\\/]Users[\\/][^\\/]+")
+_MASK = later(r"\[redacted: ([^\[\]\n]{1,60})\]")
+_HOME = later(r"(?:/home|/Users)/[^/\\\s:]+|/root(?=/|$)|[A-Za-z]:[\\/]Users[\\/][^\\/]+")
 _NOT_HOMES = frozenset({"", "/"})
 _LONGEST_LINE = 4_000
 """The characters of a text that are looked at for one line of it, far beyond any cut."""

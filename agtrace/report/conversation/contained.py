@@ -7,24 +7,24 @@ begins and ends is decided as CommonMark does; where that isn't plain, nothing c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
-_FENCE = re.compile(r"(?P<indent> *)(?P<marks>`{3,}(?=[^`|]*$)|~{3,}(?=[^|]*$))")
+_FENCE = later(r"(?P<indent> *)(?P<marks>`{3,}(?=[^`|]*$)|~{3,}(?=[^|]*$))")
 """The beginning of a block of code; a line with | may be the head of a table instead."""
 
-_LIKE_A_FENCE = re.compile(r"[\s>*+\-\d.)]*(?:`{3,}|~{3,})")
-_TICKS = re.compile("`+")
-_ENTITY = re.compile(
+_LIKE_A_FENCE = later(r"[\s>*+\-\d.)]*(?:`{3,}|~{3,})")
+_TICKS = later("`+")
+_ENTITY = later(
     r"<(?=[A-Za-z/!?])"  # HTML, and links in angle brackets
     r"|(?<=!)\["  # images
     r"|(?<=\])\((?!https?://|mailto:|#|[\w./#~%?=+-]+[)\s])"  # links to scripts and programs
     r"|(?<=\]):"  # what defines links and footnotes
 )
 _ENTITIES = {"<": "&lt;", "[": "&#91;", "(": "&#40;", ":": "&#58;"}
-_ESCAPED = re.compile(r"([\\`*_{}\[\]<>&~!|#$^@])")
+_ESCAPED = later(r"([\\`*_{}\[\]<>&~!|#$^@])")
 
 
 def quoted(text: str) -> str:

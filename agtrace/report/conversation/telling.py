@@ -6,7 +6,6 @@ Each item is made when it is asked for, so that a long session takes no more mem
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterator
 from itertools import chain
@@ -19,6 +18,7 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_reader
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType, Outcome, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.sessions.query import last_event_of, short_id
@@ -32,10 +32,10 @@ _ARGUMENT, _ERROR, _MARK = 120, 240, 200
 _LOOKED_AT = 2_000
 """The first lines of a result, and as many of its last, in which the line that tells of a failure is sought."""
 
-_CODE_ALONE = re.compile(r"(?i)\s*(?:exit code:?|exited with code) -?\d+\s*|traceback \(most recent call last\):")
+_CODE_ALONE = later(r"(?i)\s*(?:exit code:?|exited with code) -?\d+\s*|traceback \(most recent call last\):")
 """Lines that tell of a failure but not of why."""
 
-_TYPED = re.compile(r"<command-(?:name|args)>([^<]*)</command-(?:name|args)>")
+_TYPED = later(r"<command-(?:name|args)>([^<]*)</command-(?:name|args)>")
 """What the user typed, in the text that an agent makes of a command."""
 
 _REQUESTS = {UserKind.HUMAN: "Request", UserKind.TASK: "Task", UserKind.COMMAND: "Command"}

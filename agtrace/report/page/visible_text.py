@@ -6,10 +6,11 @@ import re
 
 from agtrace_indexer.redact import redact_json
 from agtrace_schema.events import Json
+from agtrace_schema.patterns import later
 
 from agtrace.text.lines import UNSEEN
 
-_UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}\u2028\u2029\ud800-\udfff]")
+_UNSEEN = later(f"[\x00-\x08\x0b-\x1f{UNSEEN}\u2028\u2029\ud800-\udfff]")
 """Control characters except newline and tab, changes of the writing direction, and invisible characters of no width."""
 
 

@@ -4,7 +4,6 @@ its result.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.patterns import later
 from markupsafe import Markup, escape
 
 from agtrace.health.facts.edits import patch_in
@@ -41,7 +41,7 @@ _LONG_LINE = 3 * SHORT
 _MARKED = 800
 """The most lines of a result in which those that report failures are marked."""
 
-_A_DIFF = re.compile(r"(?m)\A(?:diff --git |--- \S.*\n\+\+\+ )")
+_A_DIFF = later(r"(?m)\A(?:diff --git |--- \S.*\n\+\+\+ )")
 
 
 class Block(NamedTuple):

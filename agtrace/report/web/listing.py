@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple, get_args
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.answers import ProjectItem, SessionItem
 from agtrace_schema.model import dump
+from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
 
 from agtrace.report.costs import OVER_TIME, costs
@@ -33,7 +33,7 @@ SORTS: dict[str, str] = {
 
 GROUPS: tuple[CostBy, ...] = get_args(CostBy)
 _PROJECTS = 500
-_BEHIND = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18}){3}")
+_BEHIND = later(r"-?[0-9]{1,18}(?:\.[0-9]{1,18}){3}")
 
 
 class Behind(NamedTuple):

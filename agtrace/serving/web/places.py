@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from urllib.parse import quote
+
+from agtrace_schema.patterns import later
 
 from agtrace.answers.desk import Answers
 from agtrace.sessions.query import find_event, find_session, short_id
 from agtrace.tools.tool import Context
 
-_EVENT = re.compile(r"(?P<session>.+):(?P<event>[0-9]{1,15})")
+_EVENT = later(r"(?P<session>.+):(?P<event>[0-9]{1,15})")
 _SECONDS = 10
 """Seconds that changed logs are indexed before a session is looked for."""
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.text.focus.layout import BLANK, TRACEBACK, Layout
@@ -22,18 +23,18 @@ SHARE = 0.12
 
 _DEEPEST = 8
 _LONGEST_SIGNATURE = 12
-_CONTINUES = re.compile(
+_CONTINUES = later(
     r"\d+ +\||[\s\d:|→-]*"
     r"(?:[)\]}]|Caused by: |\.{3} \d+ more|"
     r"end\b|else\b|elif\b|except\b|catch\b|finally\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b|<\/)"
 )
-_CLOSED = re.compile(r"[\s\d:|→-]*[)\]}]+[,;]*\s*$")
-_OPENS = re.compile(r"[\s\d:|→-]*[\[{(]+\s*$")
-_QUOTES = re.compile(r"[\s\d:|→-]*[rRuUbB]{0,2}(\"\"\"|\'\'\')")
-_NAMES = re.compile(r"[\s\d:|→-]*[\"\']?(?:name|id|key|title|path|file|type|kind|ref|uri|url|code)\b", re.IGNORECASE)
+_CLOSED = later(r"[\s\d:|→-]*[)\]}]+[,;]*\s*$")
+_OPENS = later(r"[\s\d:|→-]*[\[{(]+\s*$")
+_QUOTES = later(r"[\s\d:|→-]*[rRuUbB]{0,2}(\"\"\"|\'\'\')")
+_NAMES = later(r"[\s\d:|→-]*[\"\']?(?:name|id|key|title|path|file|type|kind|ref|uri|url|code)\b", re.IGNORECASE)
 _LONGEST_COMMENT = 12
 _MOST_VALUES = 8
-_CLOSES_SIGNATURE = re.compile(r"[\s\d:|→-]*[)\]]")
+_CLOSES_SIGNATURE = later(r"[\s\d:|→-]*[)\]]")
 
 
 class Block(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from agtrace_schema.patterns import later
 
 from agtrace.text.scan import readable, tester
 
@@ -14,7 +14,7 @@ _PATTERN = (
     r"|\*{15}$"
     r"|\d+(?:,\d+)?[acd]\d+(?:,\d+)?\n[<>] )"
 )
-_DIFF, _may_be = re.compile(_PATTERN), tester(_PATTERN)
+_DIFF, _may_be = later(_PATTERN), tester(_PATTERN)
 
 
 def is_diff(text: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 BLANK = -1
@@ -18,21 +19,21 @@ _BELOW_HEADINGS = 10
 _SAMPLE = 400
 _MOST = 0.7
 
-_NUMBERED = re.compile(r" *(\d+)(?:\t|→| ?[:|│] ?|-)")
-_STAMPED = re.compile(  # a line of a log of several jobs, with the time, or with both
+_NUMBERED = later(r" *(\d+)(?:\t|→| ?[:|│] ?|-)")
+_STAMPED = later(  # a line of a log of several jobs, with the time, or with both
     r"(?:[^\t]{1,80}\t[^\t]{1,80}\t|\[[^\]]{1,80}\] +\| ?|[\w.-]{1,40} +\| )?"
     r"(?:[\[(]?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,Z+:-]*[\])]? ?|\[?\d\d:\d\d:\d\d[\d.,]*\]? |#\d+ \d+\.\d+ )?"
 )
-_FOUND = re.compile(r"(?!\W*\d+[:/-])((?:[A-Za-z]:)?[^\s:]+?)[:-](\d+)[:-](?:\d+:)?")  # a time is no path
-_HEADING = re.compile(r"(#{1,6}) \S")
-_BANNER = re.compile(r"([=_*-])\1{2,} .*\w.* \1{3,}$")
+_FOUND = later(r"(?!\W*\d+[:/-])((?:[A-Za-z]:)?[^\s:]+?)[:-](\d+)[:-](?:\d+:)?")  # a time is no path
+_HEADING = later(r"(#{1,6}) \S")
+_BANNER = later(r"([=_*-])\1{2,} .*\w.* \1{3,}$")
 _BANNERS = {"=": 1, "*": 1, "_": 2, "-": 3}
 _SECTIONS = ("##[group]", "::group::", "[INFO] --- ", "> Task :", "---- ", "FAIL ", "PASS ", "RUN ", "● ")
 _SECTION = 4
 _LONGEST_PREFIX = 400
 TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_TRACEBACK = 1000
-_GO_FRAME = re.compile(r"\s+\S+\.(?:go|s):\d+")
+_GO_FRAME = later(r"\s+\S+\.(?:go|s):\d+")
 
 
 class Layout(Struct, frozen=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.text.failing_lines import Failing
@@ -20,17 +20,17 @@ FIRST_FRAMES, LAST_FRAMES = 7, 14
 
 MOST_VERDICTS = 12
 
-_TRACEBACK = re.compile(r"\W*Traceback \(most recent call last\):")
+_TRACEBACK = later(r"\W*Traceback \(most recent call last\):")
 _LONGEST_TRACEBACK = 1000
-_BELONGS = re.compile(r"\s+(?:at |-->|\||\d+ +\||\^|\.{3} \d+ more|File \")|\tat |E  |> |\s*\^|Caused by: |\s+raise ")
-_VERDICT = re.compile(
+_BELONGS = later(r"\s+(?:at |-->|\||\d+ +\||\^|\.{3} \d+ more|File \")|\tat |E  |> |\s*\^|Caused by: |\s+raise ")
+_VERDICT = later(
     r"[=\s]*\d+ (?:passed|passing|tests? passed)\b|test result: |Tests?:? +\d+ passed|BUILD SUCCESS|Ran \d+ tests? in"
     r"|Found 0 errors|Success: no issues|All checks passed|\s*OK$|ok +\t|Finished `?\w+|\[INFO\] BUILD|PASS$"
     r"|Successfully |exit code:? \d|Process exited"
 )
 
 
-_LOGGED = re.compile(
+_LOGGED = later(
     r"\W*(?:\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR)\b|time=|\w{3} [ \d]\d \d\d:)"
 )
 _SAMPLE = 200

@@ -6,12 +6,12 @@ identifier counts as a whole as well.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.text.focus.thesaurus import ALIKE, SAME
@@ -61,13 +61,13 @@ _WEAK_WORDS = frozenset(
     """)
 )
 
-_IDENTIFIER = re.compile(r"\w+")
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_ENDING = re.compile(
+_IDENTIFIER = later(r"\w+")
+_PARTS = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_ENDING = later(
     r"(?:ications?|i[sz](?:e[sdr]?|ing|ations?)|at(?:e[sd]?|ing|ions?|ors?)|ments?|ings?|ions?|ers?|ors?|ly|ies|ied|y|e[sd]?|"
     r"(?<![su])s)$"
 )
-_LONG_ENDING = re.compile(r"(?:[ae]n(?:ces?|cy|t(?:ly|s)?)|[ai](?:ble|bly|bility)|ive(?:ly|s)?|al(?:ly)?|ness|ity)$")
+_LONG_ENDING = later(r"(?:[ae]n(?:ces?|cy|t(?:ly|s)?)|[ai](?:ble|bly|bility)|ive(?:ly|s)?|al(?:ly)?|ness|ity)$")
 _SHORTEST_STEM, _SHORTEST_BEFORE_LONG = 3, 5
 _SHORTEST_BEGINNING, _SHORTEST_END = 4, 5
 
@@ -94,16 +94,15 @@ def parts(identifier: str) -> list[str]:
     return [part for part in identifier.split("_") if part]
 
 
-def _groups(table: Iterable[str]) -> dict[str, frozenset[str]]:
+@cache
+def _groups(table: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
+    """Return the stems that stand together in a table of the thesaurus, by each of them."""
     found: dict[str, set[str]] = {}
     for words in table:
         stems = {stem(word) for word in words.split()}
         for one in stems:
             found.setdefault(one, set()).update(stems)
     return {one: frozenset(stems) for one, stems in found.items()}
-
-
-_SAME, _ALIKE = _groups(SAME), _groups(ALIKE)
 
 
 class Term(Struct, frozen=True):
@@ -147,8 +146,8 @@ def _term(word: str) -> Term | None:
     if word in _STOP_WORDS or len(word) < 2:
         return None
     one = stem(word)
-    forms = _SAME.get(one, frozenset()) | {one}
-    like = frozenset[str]().union(*(_ALIKE.get(form, ()) for form in forms)) - forms
+    forms = _groups(SAME).get(one, frozenset()) | {one}
+    like = frozenset[str]().union(*(_groups(ALIKE).get(form, ()) for form in forms)) - forms
     return Term(forms, WEAK if word in _WEAK_WORDS else 1.0, like)
 
 

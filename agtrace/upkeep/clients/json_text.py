@@ -18,12 +18,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agtrace_schema.patterns import later
+
 from agtrace.upkeep.clients.entries import is_remote
 from agtrace.upkeep.clients.jsonc import Member, Value, parse
 from agtrace.upkeep.clients.refusal import refused_at
 
-_COMMENTS = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_SAME_LINE = re.compile(r"(?:[ \t]*/\*(?:(?!\*/)[^\r\n])*\*/)*(?:[ \t]*//[^\r\n]*)?")
+_COMMENTS = later(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_SAME_LINE = later(r"(?:[ \t]*/\*(?:(?!\*/)[^\r\n])*\*/)*(?:[ \t]*//[^\r\n]*)?")
 
 
 def servers(text: str, path: Sequence[str]) -> Mapping[str, Any]:

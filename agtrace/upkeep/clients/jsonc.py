@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.upkeep.clients.refusal import Refused, refused_at
@@ -18,10 +19,10 @@ from agtrace.upkeep.clients.refusal import Refused, refused_at
 DEEPEST = 100
 """More levels of lists and objects than any settings have; deeper ones are refused."""
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
-_WORD = re.compile(r"(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.+-])")
+_SPACE = later(r"[ \t\r\n]*")
+_COMMENT = later(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_STRING = later(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+_WORD = later(r"(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.+-])")
 _BYTE_ORDER_MARK = "\ufeff"
 _NO_VALUE = {'"': "this string doesn't end, or has a character that must be escaped", "": "the file ends too early"}
 

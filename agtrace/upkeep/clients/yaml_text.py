@@ -8,18 +8,18 @@ but empty; one over several lines, alone in its mapping, was put in together wit
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
+from agtrace_schema.patterns import later
 
 from agtrace.upkeep.clients.entries import merged
 from agtrace.upkeep.clients.refusal import Refused, refused_at
 
-_NEWLINE = re.compile(r"\r\n|\n|\r")
-_AFTER_A_MEMBER = re.compile(r"\s*,\s*")
+_NEWLINE = later(r"\r\n|\n|\r")
+_AFTER_A_MEMBER = later(r"\s*,\s*")
 
 
 def servers(text: str, path: Sequence[str]) -> Mapping[str, Any]:

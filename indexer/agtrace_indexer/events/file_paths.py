@@ -13,17 +13,18 @@ from itertools import islice
 from typing import Any
 
 from agtrace_schema.events import ToolCall
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.strings import masked
 from agtrace_indexer.events.tools import Tools
 
 _MOST_PATHS = 200
 _LONGEST_PATH = 1000
-_WRITERS = re.compile(r"write|edit|patch|replace|create|update|delete|remove|move|rename|insert|save", re.I)
+_WRITERS = later(r"write|edit|patch|replace|create|update|delete|remove|move|rename|insert|save", re.I)
 _OF_PATCHES = frozenset({"input", "patch", "patchText"})
 """Arguments that contain a patch; without one of these, the names of arguments may be the changed files."""
 
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.M)
+_PATCHED = later(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.M)
 
 
 def touched(call: ToolCall, tools: Tools) -> dict[str, str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from agtrace_schema.events import ToolCall
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import LONGEST_COMMAND, Part, programs
 from agtrace_indexer.events.strings import masked
 from agtrace_indexer.events.tools import Tools
 
-_NAME = re.compile(r"[\w.+@~-]{1,60}|\[{1,2}")
+_NAME = later(r"[\w.+@~-]{1,60}|\[{1,2}")
 """What can be the name of a program. Other texts in its place may be a piece of a secret, cut out of what tells it."""
 
 _ON_THE_WAY = frozenset({"cd", "pushd", "set-location"})

@@ -9,12 +9,13 @@ from itertools import product
 
 from agtrace_schema.events import Json, ToolCall
 from agtrace_schema.own_tools import TOOLS
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 
 _WORD = r"""(?:"[^"\n]*+"|'[^'\n]*+'|[^\s"';&|]++)"""
 
-_ASKS_AGTRACE = re.compile(
+_ASKS_AGTRACE = later(
     rf"""
     \s*+
     (?:cd\s++{_WORD}[^\S\n]*+(?:&&|;|\n)\s*+)*+     # where it runs

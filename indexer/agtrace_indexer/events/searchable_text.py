@@ -22,11 +22,12 @@ from agtrace_schema.events import (
     ToolResult,
     User,
 )
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.json_values import compact_json
 from agtrace_indexer.redact import names_secret, redact, redact_json, suspicious
 
-_INLINE_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]{64,})")
+_INLINE_DATA = later(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]{64,})")
 _TYPED_IN_AN_IDE = "## My request for Codex:"
 MOST_LEVELS = 64
 """Levels of nesting that are kept as JSON in arguments; a hostile log can have a thousand."""

@@ -10,13 +10,15 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.json_values import digest, first_text
 from agtrace_indexer.redact import redact
 
 _REMEMBERED = 16_384
 _LONGEST_REMEMBERED = 256
 _LONGEST_ID = 256
-_SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SESSION_ID = later(r"[A-Za-z0-9._-]{1,64}")
 _is_usual = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|srvtoolu|msg|prt|ses|req|call|fc|ctc|rs|resp)_[0-9A-Za-z]{1,64}"
 ).fullmatch

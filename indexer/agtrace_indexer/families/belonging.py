@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index import lineage
 from agtrace_indexer.index.lineage import Logged
@@ -17,8 +19,8 @@ from agtrace_indexer.providers.registry import AGENTS
 STARTED = ("subagent", "warmup")
 """The kinds of sessions that were started by another one and go with it; a fork is a session of its own."""
 
-_TOLD_BY_NAME = re.compile(rf"{UUID}|agent-.+", re.DOTALL)
-_ADDED = re.compile(r"(\.zst)?(#replaced-[0-9]+)?$")
+_TOLD_BY_NAME = later(rf"{UUID}|agent-.+", re.DOTALL)
+_ADDED = later(r"(\.zst)?(#replaced-[0-9]+)?$")
 """Suffixes added to a path when its log is compressed or replaced."""
 
 

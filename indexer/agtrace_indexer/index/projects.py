@@ -13,11 +13,13 @@ import stat
 from functools import lru_cache
 from pathlib import Path
 
-_CLAUDE_WORKTREE = re.compile(r"^(.+?)[/\\]\.claude[/\\]worktrees[/\\].+$")
-_GITDIR_OF_WORKTREE = re.compile(r"^gitdir: (.+)[/\\]\.git[/\\]worktrees[/\\][^/\\]+\s*$")
-_HASH = re.compile(r"[0-9A-Fa-f]{64}")
+from agtrace_schema.patterns import later
+
+_CLAUDE_WORKTREE = later(r"^(.+?)[/\\]\.claude[/\\]worktrees[/\\].+$")
+_GITDIR_OF_WORKTREE = later(r"^gitdir: (.+)[/\\]\.git[/\\]worktrees[/\\][^/\\]+\s*$")
+_HASH = later(r"[0-9A-Fa-f]{64}")
 _LARGEST_GIT_FILE = 4096
-_ELSEWHERE = re.compile(
+_ELSEWHERE = later(
     r"""
       [/\\]{2} | [/\\]\?\?[/\\]         # UNC and device paths of Windows
     | .*[/\\]\.\.?(?:[/\\]|$)          # . and .., which no agent writes

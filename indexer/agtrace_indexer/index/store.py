@@ -6,7 +6,6 @@ skips any.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterable
 from itertools import count
@@ -14,6 +13,7 @@ from typing import Any
 
 import orjson
 from agtrace_schema.landmarks import Landmark
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import Ending, Event, Supersession, Thread
 from agtrace_indexer.events.clues import Clue
@@ -294,4 +294,4 @@ def _masked_where_due(value: Any) -> Any:
     return {masked(key): _masked_where_due(item) for key, item in value.items()}
 
 
-_KEY_ENDS = re.compile(r'(?<!\\)":')
+_KEY_ENDS = later(r'(?<!\\)":')

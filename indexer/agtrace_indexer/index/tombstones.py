@@ -9,18 +9,19 @@ run `agtrace index`.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.index.lock import reach_disk
 
 FORGOTTEN = "forgotten"
 AGED = "aged"
 
-_LINE = re.compile(rf"({FORGOTTEN}|{AGED}) ([0-9a-f]{{64}}) (\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d)Z")
+_LINE = later(rf"({FORGOTTEN}|{AGED}) ([0-9a-f]{{64}}) (\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d)Z")
 _LONGEST = 256
 """In bytes; longer than any line."""
 

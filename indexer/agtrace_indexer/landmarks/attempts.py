@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace_indexer.events.clues import FORGES
@@ -24,11 +25,11 @@ _LONGEST = 60_000
 
 _SHORT = 500
 
-_WORD = re.compile(r"[\w.+-]+")
-_MESSAGE = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[^\S\n]*\2\s*\)", re.DOTALL)
-_VALUE = re.compile(r"(?<==)\$\((?:pwd|date|mktemp|realpath|dirname|git rev-parse)\b[^()\n]*\)")
+_WORD = later(r"[\w.+-]+")
+_MESSAGE = later(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[^\S\n]*\2\s*\)", re.DOTALL)
+_VALUE = later(r"(?<==)\$\((?:pwd|date|mktemp|realpath|dirname|git rev-parse)\b[^()\n]*\)")
 """What an assignment before a program is given; it does nothing of the kind."""
-_QUOTING = re.compile(r"""["'`$\\();&|<>]""")
+_QUOTING = later(r"""["'`$\\();&|<>]""")
 
 _HARMLESS = frozenset(
     """
@@ -39,8 +40,8 @@ _HARMLESS = frozenset(
 """Programs that hardly ever fail: where one of them stands before a test with `&&`, the test is what failed."""
 _HARMLESS_OF_GIT = frozenset({"add", "branch", "diff", "fetch", "log", "rev-parse", "show", "status"})
 
-_LEFT_BEHIND = re.compile(r"[^&]&\s*\Z")
-_SHOWN_STATUS = re.compile(r"([^$\n]{0,60})\$\{?\?\}?")
+_LEFT_BEHIND = later(r"[^&]&\s*\Z")
+_SHOWN_STATUS = later(r"([^$\n]{0,60})\$\{?\?\}?")
 
 
 class Place(NamedTuple):

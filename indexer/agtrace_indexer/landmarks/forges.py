@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Set
 
 from agtrace_schema.landmarks import Landmark, LandmarkKind, Verdict
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.landmarks.wrappers import behind_options
@@ -36,19 +37,17 @@ _TAKES_VALUE = tuple(
 )
 
 _ADDRESS = {
-    LandmarkKind.PULL_REQUEST: re.compile(r"^[^\S\n]*(https?://[^\s/]+/\S+?/(?:pull|merge_requests)/(\d+))\s*$", re.M),
-    LandmarkKind.ISSUE: re.compile(r"^[^\S\n]*(https?://[^\s/]+/\S+?/issues/(\d+))\s*$", re.M),
-    LandmarkKind.RELEASE: re.compile(r"^[^\S\n]*(https?://[^\s/]+/\S+?/releases/(?:tag/)?([^\s/]+))\s*$", re.M),
+    LandmarkKind.PULL_REQUEST: later(r"^[^\S\n]*(https?://[^\s/]+/\S+?/(?:pull|merge_requests)/(\d+))\s*$", re.M),
+    LandmarkKind.ISSUE: later(r"^[^\S\n]*(https?://[^\s/]+/\S+?/issues/(\d+))\s*$", re.M),
+    LandmarkKind.RELEASE: later(r"^[^\S\n]*(https?://[^\s/]+/\S+?/releases/(?:tag/)?([^\s/]+))\s*$", re.M),
 }
-_NUMBERED = re.compile(r"(?:.*/(?:pull|merge_requests|issues)/|#)?(\d+)(?:[/#?].*)?")
+_NUMBERED = later(r"(?:.*/(?:pull|merge_requests|issues)/|#)?(\d+)(?:[/#?].*)?")
 _SAID = {
-    Verdict.MERGED: re.compile(
-        r"^[^\w\n]*(?:(?:Squashed|Rebased) and m|M)erged(?: pull request)?\W[^\n#]*#(\d+)", re.M
-    ),
-    Verdict.CLOSED: re.compile(r"^[^\w\n]*Closed (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
-    Verdict.REOPENED: re.compile(r"^[^\w\n]*Reopened (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
+    Verdict.MERGED: later(r"^[^\w\n]*(?:(?:Squashed|Rebased) and m|M)erged(?: pull request)?\W[^\n#]*#(\d+)", re.M),
+    Verdict.CLOSED: later(r"^[^\w\n]*Closed (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
+    Verdict.REOPENED: later(r"^[^\w\n]*Reopened (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
 }
-_NOT_NEW = re.compile(r"already exists")
+_NOT_NEW = later(r"already exists")
 
 
 def is_meant(words: Set[str]) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Set
 
 from agtrace_schema.landmarks import Landmark, LandmarkKind, Verdict
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.landmarks.wrappers import behind_options
 
@@ -26,14 +27,14 @@ _NEW_BRANCH = {
 _ACTING = frozenset({*_COMMITTING, PUSH, *_NEW_BRANCH, "branch"})
 _BRANCH_OPTIONS = frozenset({"-f", "--force", "-t", "--track", "--no-track", "-q", "--quiet"})
 
-_MADE = re.compile(r"^\[(?:[^\[\]\n]{1,250} )([0-9a-f]{7,40})\] ?([^\n]*)", re.MULTILINE)
+_MADE = later(r"^\[(?:[^\[\]\n]{1,250} )([0-9a-f]{7,40})\] ?([^\n]*)", re.MULTILINE)
 """`[main 3fa9c21] Subject`, `[main (root-commit) 3fa9c21] Subject`, `[detached HEAD 3fa9c21] Subject`."""
-_MERGED = re.compile(r"^Merge made by ", re.MULTILINE)
-_PUSHED = re.compile(r"^ [ +*] ?[^\S\n]*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
-_LISTED = re.compile(r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: ([^\n]*))?$", re.MULTILINE)
-_SWITCHED = re.compile(r"(?:Switched to a new branch|\(new branch) '([^'\n]+)'")
-_TAGGED = re.compile(r"^ \* \[new tag\]\s+(\S+)\s+->", re.MULTILINE)
-_REF = re.compile(r"[^\s$~^:?*\[\\`(){}]{1,250}")
+_MERGED = later(r"^Merge made by ", re.MULTILINE)
+_PUSHED = later(r"^ [ +*] ?[^\S\n]*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
+_LISTED = later(r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: ([^\n]*))?$", re.MULTILINE)
+_SWITCHED = later(r"(?:Switched to a new branch|\(new branch) '([^'\n]+)'")
+_TAGGED = later(r"^ \* \[new tag\]\s+(\S+)\s+->", re.MULTILINE)
+_REF = later(r"[^\s$~^:?*\[\\`(){}]{1,250}")
 
 
 def is_meant(words: Set[str]) -> bool:

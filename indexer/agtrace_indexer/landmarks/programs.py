@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 from typing import NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.landmarks.wrappers import behind_options
 
@@ -139,17 +139,17 @@ _TASKS = frozenset({"gmake", "invoke", "inv", "just", "make", "poe", "rake", "ta
 _LIFECYCLES = frozenset({"gradle", "gradlew", "gradlew.bat", "mvn", "mvnw", "xcodebuild"})
 """Programs that take several tasks with fixed names."""
 
-_TEST_TASK = re.compile(
+_TEST_TASK = later(
     r"(?:(?:unit|e2e|integration|int|smoke|acceptance|ci|run)[-_:.]?)?(?:tests?|specs?)(?:[-_:.][\w:.-]*)?"
     r"|[\w:.-]*[:_-]tests?|e2e(?:[-_:.][\w-]+)?"
 )
-_NO_TEST_TASK = re.compile(r"lint|type|watch|build|setup|clean|fixture|seed|format|fmt|report|install|update|dev|ui\b")
-_BUILD_TASK = re.compile(
+_NO_TEST_TASK = later(r"lint|type|watch|build|setup|clean|fixture|seed|format|fmt|report|install|update|dev|ui\b")
+_BUILD_TASK = later(
     r"(?:build|compile|bundle|typecheck|type-check|check[-:]types|tsc)(?:[-_:.][\w:.-]*)?|[\w:.-]*[:_-](?:build|compile)"
 )
-_NO_BUILD_TASK = re.compile(r"clean|watch|lint|serve|info|scan")
-_LIFECYCLE_TEST = re.compile(r"(?:[\w-]*:)*(?:\w*[tT]est(?:\w*UnitTest)?|check|surefire:test|test-without-building)")
-_LIFECYCLE_BUILD = re.compile(
+_NO_BUILD_TASK = later(r"clean|watch|lint|serve|info|scan")
+_LIFECYCLE_TEST = later(r"(?:[\w-]*:)*(?:\w*[tT]est(?:\w*UnitTest)?|check|surefire:test|test-without-building)")
+_LIFECYCLE_BUILD = later(
     r"(?:[\w-]*:)*(?:build|assemble\w*|compile\w*|package|install|verify|bootJar|shadowJar|archive|build-for-testing)"
 )
 
@@ -159,7 +159,7 @@ _ODD = ("cmake", "goreleaser", "manage.py", "node", "php")
 """Programs that say what they do in a way of their own."""
 _WITH_WORDS = frozenset({*_SUBCOMMANDS, *_SCRIPTED, *_TASKS, *_LIFECYCLES, *_ODD})
 _WITHOUT = frozenset({*_ALONE, *_WITHOUT_WORDS})
-_ACTING = re.compile(
+_ACTING = later(
     r"test|spec|e2e|build|compile|bundle|type-?check|check|tsc|publish|install|package|verify|assemble|[jJ]ar\b|archive"
     r"|upload|push|pack|develop|release|\b(?:b|t|tst)\b"
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import orjson
 from agtrace_schema.events import Json, Outcome
 from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
+from agtrace_schema.patterns import later
 
-_PAIR = re.compile(r'"="((?:[^"\\]|\\.)*+)"')
+_PAIR = later(r'"="((?:[^"\\]|\\.)*+)"')
 _LONGEST_JSON = 100_000
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from agtrace_schema.events import Outcome
 from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.landmarks import forges, git, verdicts
 from agtrace_indexer.landmarks.attempts import Attempt
 from agtrace_indexer.landmarks.several import RUNS, Said, said_of_each
 
-_EXIT_CODES = re.compile(r"\bexit_code\\?\"?: ?(-?\d{1,9})\b")
-_PUBLISHED = re.compile(
+_EXIT_CODES = later(r"\bexit_code\\?\"?: ?(-?\d{1,9})\b")
+_PUBLISHED = later(
     r"^\+ (?P<npm>(?:@[\w.-]+/)?[\w.-]+@\d[\w.+-]*)$"
     r"|^[^\S\n]*(?:Published|Uploaded) (?P<cargo>[\w-]+ v\d[\w.+-]*)"
     r"|^View at:\s*https?://\S+/project/(?P<twine>[\w.-]+/[\w.+-]+)/"

@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 
 from agtrace_schema.landmarks import LandmarkKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.shell import parts
 
@@ -30,10 +31,10 @@ _STOPPED = _line(
 )
 """What runners of tasks print when one of these fails, whichever."""
 
-_CHECK = re.compile(
+_CHECK = later(
     r"\b(?:lint|eslint|biome|ruff|flake8|pylint|mypy|pyright|clippy|golangci-lint|stylelint|typecheck|check)\b"
 )
-_FILTERED = re.compile(r"\|&?\s*(?:tail|head|e?grep|rg|sed|awk|tee|cat|less|sort|uniq|cut)\b[^|;&\n]*\Z")
+_FILTERED = later(r"\|&?\s*(?:tail|head|e?grep|rg|sed|awk|tee|cat|less|sort|uniq|cut)\b[^|;&\n]*\Z")
 _SHOWING = frozenset({"cat", "echo", "find", "git", "grep", "head", "less", "ls", "rg", "sed", "tail"})
 """Programs that may print what a check printed before."""
 
@@ -166,7 +167,7 @@ _COUNTS = _line(
 )
 _LONGEST_COUNTS = 100
 
-_NOT_RUN = re.compile(
+_NOT_RUN = later(
     r"command not found|is not recognized as|[Mm]issing script|unrecognized subcommand|No rule to make target"
     r"|\bNo module named ['\"]?(?:pytest|tox|nox|unittest|build)\b|\bno such (?:sub)?command|\b[Uu]nknown command"
     r"|\bno such file or directory: |: No such file or directory$|could not determine executable to run"
@@ -180,7 +181,7 @@ _SILENT = frozenset({"cargo check", "clang", "gcc", "go build", "go install", "g
 """Programs that say nothing if all is well."""
 
 
-_LINE = re.compile(r"^([^\n]{400})[^\n]+", re.MULTILINE)
+_LINE = later(r"^([^\n]{400})[^\n]+", re.MULTILINE)
 _LAST = 10_000
 
 

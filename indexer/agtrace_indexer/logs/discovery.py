@@ -7,7 +7,9 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 from operator import attrgetter, itemgetter
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 NEVER_ENTERED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".tox"})
 """Names of folders that contain no logs but may contain very many files."""
@@ -24,7 +26,7 @@ REPEATS = "the same log as {}, which is read"
 """The oddity of a file that only repeats the log at another path."""
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True, gc=False):
     """A file as listed in its directory."""
 
     path: str
@@ -47,8 +49,8 @@ class Forms(Protocol):
     """An agent's rules for logs that it temporarily keeps in several files (`providers/provider.py`)."""
 
     @property
-    def beginning(self) -> str:
-        """The beginning of these files' names."""
+    def hint(self) -> str:
+        """A part of the path of every such file."""
 
     @property
     def log_of(self) -> Callable[[str, str], tuple[str, str] | None]:
@@ -87,12 +89,7 @@ def preferred(found: Iterable[Found], forms: Sequence[Forms]) -> dict[str, str]:
     `forms` determine which files are one log, and which of them is preferred (indexer/README.md). An empty file is the
     last choice.
     """
-    beginnings = tuple(form.beginning for form in forms)
-    listed: list[tuple[tuple[str, str], tuple[bool, ...], str]] = []
-    for file in found:
-        name = file.path[file.path.rfind(os.sep) + 1 :]
-        if file.oddity is None and name.startswith(beginnings):
-            listed += _as_form(file, forms)
+    listed = [form for file in found if file.oddity is None for form in _as_form(file, forms)]
     chosen: dict[tuple[str, str], str] = {}
     instead: dict[str, str] = {}
     for log, _, path in sorted(listed, key=itemgetter(1, 2)):
@@ -105,14 +102,13 @@ def preferred(found: Iterable[Found], forms: Sequence[Forms]) -> dict[str, str]:
 def has_forms(path: str, forms: Iterable[Forms]) -> bool:
     """Whether other files may repeat the log at a path."""
     folder, name = os.path.split(path)
-    return any(name.startswith(form.beginning) and form.log_of(folder, name) is not None for form in forms)
+    return any(form.hint in path and form.log_of(folder, name) is not None for form in forms)
 
 
 def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, str], tuple[bool, ...], str]]:
     """Yield the log that a file is a form of, the file's rank among its forms, and its path."""
-    folder, name = os.path.split(file.path)
     for form in forms:
-        log = form.log_of(folder, name) if name.startswith(form.beginning) else None
+        log = form.log_of(*os.path.split(file.path)) if form.hint in file.path else None
         if log is not None:
             yield log, (file.size == 0 and not file.container, *form.rank(file.path)), file.path
             return
@@ -147,12 +143,13 @@ def _walk_folder(root: str) -> Iterator[Found]:
 def _files_of(entries: list[os.DirEntry[str]], deeper: list[str], below: int) -> Iterator[Found]:
     """Yield the files of a folder; add the folders in it that are to be entered to `deeper`."""
     for entry in entries:
+        name = entry.name
         try:
-            if not _is_text(entry.name):
+            if not (name.isascii() or _is_text(name)):
                 yield Found(_as_text(entry.path), "", 0, 0, "its name is not UTF-8: rename it to have it indexed")
             elif not entry.is_dir(follow_symlinks=False):
                 yield _found(entry.path, entry.stat(follow_symlinks=False), below)
-            elif entry.name not in NEVER_ENTERED:
+            elif name not in NEVER_ENTERED:
                 deeper.append(entry.path)
         except OSError:
             continue  # vanished between listing and stat
@@ -169,7 +166,7 @@ def found_at(path: str, root: str) -> Found | None:
 
 def _is_text(name: str) -> bool:
     """Whether a file name is valid text: undecodable bytes become lone surrogates."""
-    return name.isascii() or _as_text(name) == name
+    return _as_text(name) == name
 
 
 def _as_text(name: str) -> str:
@@ -178,5 +175,6 @@ def _as_text(name: str) -> str:
 
 def _found(path: str, status: os.stat_result, below: int) -> Found:
     size, changed = status.st_size, status.st_mtime_ns
-    oddity = None if stat.S_ISREG(status.st_mode) else _NOT_A_FILE.get(stat.S_IFMT(status.st_mode))
+    kind = stat.S_IFMT(status.st_mode)
+    oddity = None if kind == stat.S_IFREG else _NOT_A_FILE.get(kind)
     return Found(path, f"{size}/{changed}/{status.st_ctime_ns}/{status.st_ino}", size, changed, oddity, below)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from agtrace_indexer.logs.discovery import Found, found_at
 
 Endings: TypeAlias = Sequence[tuple[str, str]]
@@ -36,7 +38,7 @@ def is_sidecar(path: str, endings: Endings) -> bool:
 
 def _described(file: Found, endings: Endings, stamps: dict[str, str]) -> Found:
     beside = next((stamps[path] for path in _beside(file.path, endings) if path in stamps), None)
-    return file if beside is None else file._replace(stamp=f"{beside}+{file.stamp}")
+    return file if beside is None else replace(file, stamp=f"{beside}+{file.stamp}")
 
 
 def _beside(path: str, endings: Endings) -> list[str]:

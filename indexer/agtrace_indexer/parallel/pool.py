@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
 from agtrace_indexer import redact
@@ -116,7 +117,7 @@ def cores() -> int:
 
 def _read_by(process: subprocess.Popen[bytes], files: list[Found]) -> _Read:
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(orjson.dumps([tuple(found) for found in files]) + b"\n")
+    process.stdin.write(msgspec.json.encode(files) + b"\n")
     process.stdin.flush()
     said = orjson.loads(process.stdout.readline())
     rows = process.stdout.read(said["size"])

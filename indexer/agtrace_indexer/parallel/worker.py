@@ -1,6 +1,6 @@
 """A process that reads new logs into small indexes, for another process to merge.
 
-`python -m agtrace_indexer.parallel.worker INDEX` answers each line of its input (a JSON array of files, with the
+`python -m agtrace_indexer.parallel.worker INDEX` answers each line of its input (a JSON array of objects with the
 fields of `Found`) with a line of JSON (the size of the index, and the progress) and the bytes of a small index made in
 memory. It ends when its input does. Sessions with tombstones next to INDEX aren't read.
 """
@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import orjson
 from msgspec.structs import asdict
 
@@ -36,7 +37,7 @@ def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
     forgotten = Tombstones.of(database)
     for line in asked:
         try:
-            index, progress = read([Found(*found) for found in orjson.loads(line)], forgotten)
+            index, progress = read(msgspec.json.decode(line, type=list[Found]), forgotten)
         except _TooMuch:
             index, progress = b"", Progress()
         answers.write(orjson.dumps({"size": len(index), "progress": asdict(progress)}) + b"\n")

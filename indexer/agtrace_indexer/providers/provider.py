@@ -133,8 +133,8 @@ class Fork(Struct, frozen=True):
 class Forms(Struct, frozen=True):
     """The files in which an agent temporarily keeps the same log: the first of them is read, the others repeat it."""
 
-    beginning: str
-    """The beginning of the names of these files."""
+    hint: str
+    """A part of the path of every such file: others are told by it at once."""
     log_of: Callable[[str, str], tuple[str, str] | None]
     """Returns, for the folder and the name of a file, what all files of its log have in common; None if there can't be
     others."""
@@ -189,7 +189,7 @@ class Containers(Struct, frozen=True):
     `(.*/nest\\.db)(?:-wal|-shm|-journal)?`."""
     source: Callable[[], Source]
     """Loads the reader."""
-    hint: str = ""
+    hint: str
     """A part of every such path: other paths are told by it in a hundredth of the time that the pattern takes."""
 
     def of(self, path: str) -> str | None:

@@ -46,7 +46,7 @@ AGENTS: dict[str, Agent] = {agent.name: agent for agent in _AGENTS}
 TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
 """The tools that logs may name, by purpose."""
 
-FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not None)
+FORMS = tuple({agent.forms: None for agent in AGENTS.values() if agent.forms is not None})
 """The files in which agents keep the same log."""
 
 HOMES = tuple(home for agent in AGENTS.values() for home in (agent.home, *agent.elsewhere))
@@ -57,6 +57,8 @@ SIDECARS = tuple(dict.fromkeys(agent.sidecar[:2] for agent in AGENTS.values() if
 
 CONTAINERS = tuple((agent.name, containers) for agent in AGENTS.values() for containers in agent.containers)
 """The containers in which agents keep logs that aren't files."""
+
+_HINTS = tuple((kept.hint, kept) for _, kept in CONTAINERS)
 
 TELLING = frozenset(kind for agent in AGENTS.values() for kind in agent.notices.telling)
 """The kinds of notifications that say what a session was about."""
@@ -102,7 +104,10 @@ def parser_of(provider: str) -> Parser:
 
 def container_of(path: str) -> str | None:
     """Return the path of the container that a file belongs to; None for any other file."""
-    return next((found for _, kept in CONTAINERS if (found := kept.of(path)) is not None), None)
+    for hint, kept in _HINTS:
+        if hint in path and (found := kept.of(path)) is not None:
+            return found
+    return None
 
 
 def source_of(container: str) -> tuple[Provider, Source]:

@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from agtrace_schema.patterns import later
+
 _MOST_BYTES = 1_000_000
-_COMMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_COMMAND = re.compile(r"\bagtrace\b")
+_COMMENTS = later(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMAND = later(r"\bagtrace\b")
 
 
 def settings_in(path: Path) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec.structs import replace
+
 from agtrace_indexer.index.catalog import Known
 from agtrace_indexer.logs.containers import Container, grouped
 from agtrace_indexer.logs.discovery import Found
@@ -44,7 +46,7 @@ def _looked_into(container: Container, before: Known | None) -> tuple[Found, lis
         return itself, list(_logs_of(container, changed))
     except OSError as error:
         why = f"can't be read: {error.strerror or error}"
-        return itself._replace(stamp="", oddity=why, status="unreadable"), None
+        return replace(itself, stamp="", oddity=why, status="unreadable"), None
 
 
 def _logs_of(container: Container, changed: int) -> Iterator[Found]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
@@ -91,7 +92,7 @@ def _plan_of_all(catalog: Catalog, roots: list[str], rebuild: bool, again: froze
     for file in found:
         before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
         if file.path in instead:
-            file = file._replace(oddity=REPEATS.format(instead[file.path]), status="duplicate")
+            file = replace(file, oddity=REPEATS.format(instead[file.path]), status="duplicate")
         same = before is not None and not before.gone and before.status not in again and _unchanged(file, before)
         if same and not rebuild and not (file.status == "unreadable" and _for_another_reason(catalog, file)):
             continue

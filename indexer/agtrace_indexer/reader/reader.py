@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from agtrace_schema.events import Provider
+from msgspec.structs import replace
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.families.belonging import lies_beside
@@ -93,7 +94,7 @@ class Reader:
                     self._read_open(found, known, CountedFile(file, self.progress), archived)
         except OSError as error:
             why = f"can't be read: {error.strerror or error}"
-            self.set_aside(found if error.errno in _LASTING else found._replace(stamp=""), known, "unreadable", why)
+            self.set_aside(found if error.errno in _LASTING else replace(found, stamp=""), known, "unreadable", why)
         except KeptOut as why:
             self._hide(found, why)
         self.progress.files_done += 1
@@ -373,4 +374,4 @@ def _line_of(row: Row) -> Line:
 def _stop(log: Log, error: OSError) -> None:
     """Note why reading a log stopped; without a stamp, the next run tries again."""
     log.reason = f"reading stopped: {error.strerror or error}"
-    log.found = log.found._replace(stamp="")
+    log.found = replace(log.found, stamp="")

@@ -6,7 +6,6 @@ detected, as SQLite has no checksums of its pages; texts and the word index have
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ import orjson
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.database import VERSION
 from agtrace_schema.events import EventType
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.index import checksum
 from agtrace_indexer.index.catalog import make_tables
@@ -34,7 +34,7 @@ _MOST_TOLD = 20
 _DERIVED = frozenset({*of_role(Role.DERIVED, Role.JOINED), "sqlite_stat1", "sqlite_stat4"})
 """Tables derived from others, as are the tables of the word index."""
 
-_OF_WORDS = re.compile(rf"(?:{'|'.join(of_role(Role.WORDS))})(?:_(?:config|content|data|docsize|idx))?")
+_OF_WORDS = later(rf"(?:{'|'.join(of_role(Role.WORDS))})(?:_(?:config|content|data|docsize|idx))?")
 """Tables of the word index, and the tables in which FTS5 stores them."""
 
 _WHOLE_NUMBERS = ("session_id", "event_index", "type", "ts", "line", "offset", "length")

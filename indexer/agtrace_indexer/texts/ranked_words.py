@@ -5,10 +5,11 @@ More of an output makes ranking worse, not better: what a file or a listing cont
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from itertools import filterfalse
 from typing import NamedTuple
+
+from agtrace_schema.patterns import later
 
 
 class Voice(IntEnum):
@@ -46,11 +47,11 @@ _LONGEST = 40
 _CHARACTERS_OF_A_WORD = 12
 """So many of a text are looked at for each word that is wanted: long words, and what stands between them."""
 
-_WORD = re.compile(r"[^\W_]+")
-_RUN = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")
+_WORD = later(r"[^\W_]+")
+_RUN = later(r"[^\x00-/:-@\[-`{-\x7f]+")
 """A word, or several with what is no ASCII between them, which FTS5 splits: takes two thirds of the time."""
 
-_PARTS_OF_A_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PARTS_OF_A_NAME = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def ranked_words(voice: Voice, text: str) -> tuple[set[str], int]:

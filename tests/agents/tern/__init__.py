@@ -46,8 +46,8 @@ TERN = Agent(
     parser=_parser,
     home=Home("TERN_NEST", "the home of Tern's logs; default ~/.tern", ".tern", ("flights",)),
     containers=(
-        Containers(re.compile(r"(.*/nest\.db)(?:-wal|-shm|-journal)?"), _rows),
-        Containers(re.compile(r"(.*/feathers)(?:/[^/]+/[0-9]+\.json)?"), _feathers),
+        Containers(re.compile(r"(.*/nest\.db)(?:-wal|-shm|-journal)?"), _rows, "nest.db"),
+        Containers(re.compile(r"(.*/feathers)(?:/[^/]+/[0-9]+\.json)?"), _feathers, "feathers"),
     ),
     tools=Tools(
         shells=frozenset({"dive"}),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Forms, Home, Notices, Parser
 
 _FULL, _CUT = "transcript_full.jsonl", "transcript.jsonl"
-_IN_LOGS = re.compile(r"[/\\]\.system_generated[/\\]logs\Z")
+_IN_LOGS = later(r"[/\\]\.system_generated[/\\]logs\Z")
 
 
 def _parser() -> Parser:
@@ -45,7 +45,7 @@ ANTIGRAVITY = Agent(
         contents=("CodeContent",),
     ),
     notices=Notices(retried_errors=frozenset({"error_message"})),
-    output_header=re.compile(
+    output_header=later(
         r"Created At: [^\n]{1,40}\nCompleted At: [^\n]{1,40}\s{1,40}"
         r"(?:The command (?:completed successfully\.|failed with exit code: -?[0-9]{1,9})\s{1,40}"
         r"(?:Output:|Stdout:)\s{0,40})?"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from urllib.parse import unquote
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.json_values import text
 
 _HEAD = 2_000
-_WORKSPACE = re.compile(r'"workspaceUris":\s{0,9}\[\s{0,99}"file://([^"\n]{1,1000})"')
-_OWN = re.compile(r"[/\\]\.gemini[/\\]antigravity[^/\\]*[/\\]")
+_WORKSPACE = later(r'"workspaceUris":\s{0,9}\[\s{0,99}"file://([^"\n]{1,1000})"')
+_OWN = later(r"[/\\]\.gemini[/\\]antigravity[^/\\]*[/\\]")
 """A folder of Antigravity's own, in which it runs commands if no folder is open."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import milliseconds
@@ -14,10 +15,10 @@ from agtrace_indexer.providers.notes import readable_json
 _HEAD = 2_000
 """Characters in which the harness's own lines are searched for."""
 
-_TIMES = re.compile(r"Created At: (\S{1,40})\s+Completed At: (\S{1,40})")
-_FAILED = re.compile(r"\s*The command failed with exit code: (-?[0-9]{1,9})")
-_SUCCEEDED = re.compile(r"\s*The command completed successfully\.")
-_AGENT = re.compile(r'"conversationId":\s{0,9}"([A-Za-z0-9-]{1,64})"')
+_TIMES = later(r"Created At: (\S{1,40})\s+Completed At: (\S{1,40})")
+_FAILED = later(r"\s*The command failed with exit code: (-?[0-9]{1,9})")
+_SUCCEEDED = later(r"\s*The command completed successfully\.")
+_AGENT = later(r'"conversationId":\s{0,9}"([A-Za-z0-9-]{1,64})"')
 
 _BY_STATUS = {
     "DONE": Outcome.OK,

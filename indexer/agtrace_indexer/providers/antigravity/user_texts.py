@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from agtrace_schema.events import User, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState
 
 _BEGINNING, _END = "<USER_REQUEST>", "</USER_REQUEST>"
-_MODEL = re.compile(r"`Model Selection` from .{1,200}? to (.{1,200}?)\.(?:\s|\Z)")
+_MODEL = later(r"`Model Selection` from .{1,200}? to (.{1,200}?)\.(?:\s|\Z)")
 
 
 def user_texts(said: str, kind: UserKind) -> list[User]:

@@ -8,11 +8,11 @@ asks about it (`BashOutput`, `TaskOutput`; the time of the end is then unknown) 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from agtrace_schema.events import Outcome, Payload, ToolResult, User, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState, Settlement
 from agtrace_indexer.events.json_values import fields, text
@@ -21,18 +21,18 @@ from agtrace_indexer.providers.notes import remember
 
 _TASKS_REMEMBERED = 64
 
-_STARTED = re.compile(
+_STARTED = later(
     r"(?:Command running in background with ID: |Async agent launched successfully\.\s+agentId: |"
     r"Workflow launched in background\. Task ID: |Monitor started \(task )([A-Za-z0-9_-]{1,64})"
 )
-_STOPPED = re.compile(r"Successfully (?:killed shell|stopped task): ([A-Za-z0-9_-]{1,64})")
+_STOPPED = later(r"Successfully (?:killed shell|stopped task): ([A-Za-z0-9_-]{1,64})")
 
 _OF_STARTS = frozenset({"status", "taskId", "backgroundTaskId"})
 _OF_ENDS = frozenset({"message", "task", "shellId", "task_id"})
 """The keys of a result's structure that report a start or an end: nearly all structures have none of them."""
 
 _NOTICE = "<task-notification>"
-_TAG = re.compile(r"<(task-id|tool-use-id|status)>\s*([^<\s]{1,128})\s*</")
+_TAG = later(r"<(task-id|tool-use-id|status)>\s*([^<\s]{1,128})\s*</")
 _ENDS: dict[str | None, Outcome] = {
     "completed": Outcome.OK,
     "failed": Outcome.FAILED,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, listed, text
 
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{256,}={0,2}")
+_BASE64 = later(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{256,}={0,2}")
 _BASE64_MARKS = ('"base64"', '"data":"', '"blob"')
 
 

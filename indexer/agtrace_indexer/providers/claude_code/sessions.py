@@ -5,11 +5,11 @@ indexer/README.md describes the three eras of sub-agents.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import PurePath
 
 from agtrace_schema.events import ToolCall, User, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
 from agtrace_indexer.events.json_values import text
@@ -19,7 +19,7 @@ from agtrace_indexer.providers.claude_code.short_texts import shown
 from agtrace_indexer.providers.claude_code.sidecars import description_beside
 from agtrace_indexer.providers.claude_code.sidechains import begun_by, chain_of
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID = later(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 _OF_AGENTS = ("subagent", "warmup")

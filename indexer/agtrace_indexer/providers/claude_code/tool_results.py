@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from agtrace_schema.events import Notification, Outcome, OutcomeSource, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.json_values import count, fields, text
 from agtrace_indexer.events.strings import identifier
@@ -27,16 +28,16 @@ _REJECTIONS = (
 )
 """The beginnings of error texts if the user or the permission rules did not allow an execution."""
 
-_BLOCKED = re.compile(r"[^\n]{1,500} was blocked\. For security, Claude Code ")
+_BLOCKED = later(r"[^\n]{1,500} was blocked\. For security, Claude Code ")
 
-_INTERRUPTION = re.compile(r"(?:Exit code -?[0-9]{1,9}\s*)?\[Request interrupted by user")
-_CANCELLED = re.compile(
+_INTERRUPTION = later(r"(?:Exit code -?[0-9]{1,9}\s*)?\[Request interrupted by user")
+_CANCELLED = later(
     r"(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call .{0,200} errored)", re.DOTALL
 )
 """What a call of the same response failed; this one was never run."""
 _LONGEST_START = 300
-_EXIT_CODE = re.compile(r"Exit code (-?[0-9]{1,9})\b")
-_AGENT_ID = re.compile(r"(?:Async agent launched successfully\.\s+)?agentId: ([A-Za-z0-9_-]+)")
+_EXIT_CODE = later(r"Exit code (-?[0-9]{1,9})\b")
+_AGENT_ID = later(r"(?:Async agent launched successfully\.\s+)?agentId: ([A-Za-z0-9_-]+)")
 
 _Ending = tuple[Outcome, OutcomeSource]
 _OK = (Outcome.OK, OutcomeSource.STRUCTURE)

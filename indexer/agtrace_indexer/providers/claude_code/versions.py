@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
+from agtrace_schema.patterns import later
+
+_VERSION = later(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
 
 
 @lru_cache(maxsize=256)

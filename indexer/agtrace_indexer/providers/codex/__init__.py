@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
@@ -12,8 +14,8 @@ if TYPE_CHECKING:
     from agtrace_indexer.providers.provider import ReadPhase
     from agtrace_indexer.providers.setup import Setup
 
-_ROLLOUT = re.compile(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
-_PLACE = re.compile(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
+_ROLLOUT = later(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
+_PLACE = later(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
 
 
 def _parser() -> Parser:
@@ -71,7 +73,7 @@ CODEX = Agent(
         compactions=(Sign("compacted"),),
     ),
     hidden_reasoning="encrypted or empty",
-    output_header=re.compile(
+    output_header=later(
         r"\A(?:Command: (?:.*\n){1,200}?(?=Chunk ID: ))?"
         r"(?:(?:Chunk ID: |Exit code: |Wall time: |Process exited with code |Original token count: ).*\n|Output:\n)+"
     ),

@@ -18,13 +18,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.drafts import LogState, Record
 from agtrace_indexer.events.json_values import count, fields, first_text, milliseconds
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.steps import leave_steps
 
 _CLUSTER_MS = 1000
-_UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID7 = later(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _TURN_STARTS = ("task_started", "turn_started")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import Outcome, OutcomeSource
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.json_values import count, fields, items
 from agtrace_indexer.events.strings import identifier
@@ -35,8 +36,8 @@ class Reading(NamedTuple):
 SESSION, CELL = "session", "cell"
 """What can continue after an output: a process of the shell, a script of code mode."""
 
-_SHELL = re.compile(r"Exit code: (?P<exit>-?\d{1,10})\nWall time: (?P<seconds>\d+(?:\.\d+)?) seconds")
-_EXEC = re.compile(
+_SHELL = later(r"Exit code: (?P<exit>-?\d{1,10})\nWall time: (?P<seconds>\d+(?:\.\d+)?) seconds")
+_EXEC = later(
     # exec_command and write_stdin since 0.105; 0.118 writes the command, of several lines, before the chunk.
     r"(?:Command: .*?\n(?=Chunk ID: ))?(?:Chunk ID: [^\n]*\n)?Wall time: (?P<seconds>\d+(?:\.\d+)?) seconds\n"
     r"(?:Process exited with code (?P<exit>-?\d{1,10})(?=\n|\Z)"
@@ -44,22 +45,22 @@ _EXEC = re.compile(
     r"|(?P<aborted>aborted by user))?",
     re.DOTALL,
 )
-_SCRIPT = re.compile(
+_SCRIPT = later(
     r"Script (?P<end>completed|failed|terminated|running with cell ID)(?: (?P<cell>\S+))?[^\n]*"
     r"(?:\nWall time:? (?P<seconds>[\d.]+) seconds)?"
 )
-_PRINTED_CODE = re.compile(r"(?<![^\s{,])\"exit_code\": ?(-?\d{1,9})\b")
+_PRINTED_CODE = later(r"(?<![^\s{,])\"exit_code\": ?(-?\d{1,9})\b")
 """The exit code of a command in the result that a script printed; in a text within that result, quotes are escaped."""
 
-_REJECTED = re.compile(
+_REJECTED = later(
     r"(?:exec command|exec_command|patch|apply_patch|command)? ?(?:was )?rejected by user"
     r"|user (?:rejected|cancelled|denied) "
     r"|exec_command failed for `.*`: CreateProcess \{ message: \"Rejected\("
     r"|(?:exec command|patch|command) rejected: ",
     re.DOTALL,
 )
-_INTERRUPTED = re.compile(r"aborted by user after |aborted by user$|aborted$")
-_FAILED = re.compile(
+_INTERRUPTED = later(r"aborted by user after |aborted by user$|aborted$")
+_FAILED = later(
     r"apply_patch verification failed"
     r"|execution error"
     r"|(?:command )?failed in sandbox"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from agtrace_schema.events import Notification, User, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record
 from agtrace_indexer.events.json_values import fields, items, text
@@ -42,8 +41,8 @@ _KINDS: list[tuple[str, UserKind]] = [
 ]
 """The beginnings of texts that Codex itself writes in the user's role, with their kinds (indexer/README.md)."""
 
-_IMAGE_TAG = re.compile(r"\s*</?image\b[^>]*>\s*")
-_CWD = re.compile(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
+_IMAGE_TAG = later(r"\s*</?image\b[^>]*>\s*")
+_CWD = later(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
 
 
 def _kind_of(said: str) -> UserKind:

@@ -7,10 +7,10 @@ shells start again when the session is resumed: the newest command has the id.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState, Record, Settlement
 from agtrace_indexer.events.json_values import fields, text
@@ -21,14 +21,14 @@ from agtrace_indexer.providers.notes import remember
 
 _REMEMBERED = 64
 
-_RUNNING = re.compile(
+_RUNNING = later(
     r"<command (?:with shellId: (\S{1,64}) is still running|"
     r"started in (?:detached )?background with shellId: (\S{1,64}))"
 )
 _LOOKED_AT = 400
 """Characters at the beginning and at the end of a result in which the CLI says that the command goes on."""
 
-_STOPPED = re.compile(r"<command with (?:id|shellId): \S{1,64} stopped>")
+_STOPPED = later(r"<command with (?:id|shellId): \S{1,64} stopped>")
 _ENDS: dict[str | None, Outcome] = {
     "completed": Outcome.OK,
     "failed": Outcome.FAILED,

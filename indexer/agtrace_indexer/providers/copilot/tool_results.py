@@ -6,10 +6,10 @@ result, or on its last line, which the CLI writes. The last one only counts for 
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import fields, image_placeholder, items, text
@@ -23,7 +23,7 @@ from agtrace_indexer.providers.notes import remember, skip
 
 _DECISIONS_REMEMBERED = 256
 _REFUSED = frozenset({"denied", "rejected"})
-_LAST_LINE = re.compile(r"<(?:shellId: \S{1,64} completed with exit code|exited with exit code) (-?\d{1,10})>\s*\Z")
+_LAST_LINE = later(r"<(?:shellId: \S{1,64} completed with exit code|exited with exit code) (-?\d{1,10})>\s*\Z")
 _TRAILER = 200  # more than the longest last line
 
 

@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from agtrace_schema.events import User, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.json_values import fields, milliseconds, text
 
-_QUERY = re.compile(r"<user_query>\n?(.*?)\n?(?:</user_query>|\Z)", re.DOTALL)
+_QUERY = later(r"<user_query>\n?(.*?)\n?(?:</user_query>|\Z)", re.DOTALL)
 _TAGGED = "<user_query>"
-_TIME = re.compile(r"<timestamp>([^<]{1,64})</timestamp>")
-_FOLDER = re.compile(r"(?m)^Workspace Path: (\S[^\n]{0,4000})$")
+_TIME = later(r"<timestamp>([^<]{1,64})</timestamp>")
+_FOLDER = later(r"(?m)^Workspace Path: (\S[^\n]{0,4000})$")
 
 
 def user_texts(said: str, state: LogState) -> list[User]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.providers.provider import ReadPhase, ReadRetention
     from agtrace_indexer.providers.setup import Setup
 
-_SESSION = re.compile(r"(session-.+)\.jsonl?$", re.DOTALL)
+_SESSION = later(r"(session-.+)\.jsonl?$", re.DOTALL)
 
 
 def _parser() -> Parser:

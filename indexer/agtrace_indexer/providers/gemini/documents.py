@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import fields, items, text
@@ -14,7 +15,7 @@ from agtrace_indexer.providers.gemini.messages import MODEL_TYPES
 REWRITTEN = "$rewritten"
 """Marks the patch of a rewritten document: its earlier contents can't be read any more, so they mustn't count."""
 
-_MADE_UP = re.compile(r"(?:message|history)-[0-9]+")
+_MADE_UP = later(r"(?:message|history)-[0-9]+")
 
 
 def message_id(told: str) -> str:

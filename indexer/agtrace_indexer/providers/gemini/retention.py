@@ -6,10 +6,11 @@ switched on. The version isn't known here, so without the setting neither is cer
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.providers.gemini import GEMINI
 from agtrace_indexer.providers.provider import Retention
@@ -17,7 +18,7 @@ from agtrace_indexer.providers.retention import runs_agtrace, settings_in
 
 _SETTING, _DAYS = "general.sessionRetention", 30.0
 _TO_KEEP = f"set {_SETTING}.enabled to false"
-_AGE = re.compile(r"([0-9]{1,6})([hdwm])")
+_AGE = later(r"([0-9]{1,6})([hdwm])")
 _UNITS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 """Days; the CLI counts a month as 30."""
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import compact_json, fields, listed
@@ -57,7 +58,7 @@ def history_result(response: Record) -> ToolResult:
     return ToolResult(identifier(response.get("id")), said, outcome, source, exit_code)
 
 
-_BY_USER = re.compile(
+_BY_USER = later(
     r"user (?:cancel|decline|denied|reject|did not allow)|(?:cancell?ed|declined|rejected) by (?:the )?user", re.I
 )
 _SHELL_STOPPED = ("Command was cancelled by user", "Command was automatically cancelled")
@@ -79,7 +80,7 @@ def outcome_of(status: Any, said: str, exit_code: int | None, shell: bool) -> tu
 
 
 _LINE = r"(?:\n|\\n)"  # one published fixture has its line ends escaped twice
-_EXIT_CODE = re.compile(
+_EXIT_CODE = later(
     rf"{_LINE}Exit Code: (-?\d{{1,10}})"
     rf"(?:{_LINE}Signal: [^\n\\]{{0,40}})?(?:{_LINE}Background PIDs: [^\n\\]{{0,400}})?"
     rf"(?:{_LINE}Process Group PGID: [^\n\\]{{0,20}})?\s*\Z"

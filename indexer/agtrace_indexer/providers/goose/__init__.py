@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import (
     Agent,
@@ -52,8 +54,8 @@ GOOSE = Agent(
     home=Home("GOOSE_PATH_ROOT", "the folder to which all of Goose's files are moved", None, ("data/sessions",)),
     elsewhere=(of_user_data("goose/sessions"),),
     rewrites=True,  # before 1.10 the whole file at each message, as its first line counts them
-    forms=Forms("", _log_of, _rank),
-    containers=(Containers(re.compile(r"(.*[/\\]sessions\.db)(?:-wal|-shm|-journal)?", re.DOTALL), _database),),
+    forms=Forms(_FOLDER, _log_of, _rank),
+    containers=(Containers(later(r"(.*[/\\]sessions\.db)(?:-wal|-shm|-journal)?", re.DOTALL), _database, _DATABASE),),
     tools=Tools(
         shells=frozenset({"developer__shell", "shell"}),
         reading=frozenset({"analyze", "developer__analyze", "load", "load_skill", "tree"}),

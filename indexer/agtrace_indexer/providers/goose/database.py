@@ -11,11 +11,11 @@ their own. If one comes before its message, or after it, it still counts once.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
+from agtrace_schema.patterns import later
 from msgspec import Struct, field
 
 from agtrace_indexer.events.drafts import Record
@@ -50,7 +50,7 @@ _FIGURES = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_t
 
 _MOST = 64 * 1024 * 1024
 _PENDING = 64
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = later(r"[A-Za-z0-9_-]{1,64}")
 
 Columns: TypeAlias = dict[str, set[str]]
 """The columns of each table."""

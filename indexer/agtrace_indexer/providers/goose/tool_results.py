@@ -6,13 +6,14 @@ import re
 from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, items
 from agtrace_indexer.events.strings import identifier
 
 _DECLINED = "The user has declined to run this tool"
-_INTERRUPTED = re.compile(r"\binterrupted by the user\b", re.IGNORECASE)
+_INTERRUPTED = later(r"\binterrupted by the user\b", re.IGNORECASE)
 _LONGEST_NOTE = 1_000
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import (
     Agent,
@@ -53,7 +55,9 @@ KIRO = Agent(
     home=Home("KIRO_HOME", "the home of Kiro CLI's logs; default ~/.kiro", ".kiro", ("sessions/cli",)),
     elsewhere=(of_user_data(*_DATABASES), Home("", "", "Library/Application Support", _DATABASES)),
     sidecar=Sidecar(".jsonl", ".json", _refresh),
-    containers=(Containers(re.compile(r"(.*[/\\]data\.sqlite3)(?:-wal|-shm|-journal)?", re.DOTALL), _database),),
+    containers=(
+        Containers(later(r"(.*[/\\]data\.sqlite3)(?:-wal|-shm|-journal)?", re.DOTALL), _database, "data.sqlite3"),
+    ),
     tools=Tools(
         shells=frozenset({"shell", "execute_bash", "execute_cmd"}),
         editing=frozenset({"fs_write", "write"}),

@@ -8,10 +8,11 @@ seen.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import compact_json, digest
@@ -28,7 +29,7 @@ _SEVERAL = "SELECT key, conversation_id, updated_at, length(value) FROM conversa
 _ONE_OF_SEVERAL = "SELECT value FROM conversations_v2 WHERE key IS ? AND conversation_id IS ?"
 
 _LARGEST = 256 * 1024 * 1024
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = later(r"[A-Za-z0-9_-]{1,64}")
 
 
 class _Kept(NamedTuple):

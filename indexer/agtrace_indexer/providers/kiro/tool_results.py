@@ -5,10 +5,10 @@ A command that fails is a `success` whose `exit_status` isn't 0.
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, items
@@ -17,7 +17,7 @@ from agtrace_indexer.events.strings import identifier
 _CANCELLED = "Tool use was cancelled by the user"
 """What the agent writes as the results of calls that the user didn't let run."""
 
-_EXIT = re.compile(r"(?:exit (?:status|code): )?(-?[0-9]{1,10})")
+_EXIT = later(r"(?:exit (?:status|code): )?(-?[0-9]{1,10})")
 _STOPPED = "signal: 2 (SIGINT)"
 _OF_A_COMMAND = ("stdout", "stderr")
 

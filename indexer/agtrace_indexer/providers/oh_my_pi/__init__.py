@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.pi import NOTICES, phase_reader
@@ -20,7 +20,7 @@ OH_MY_PI = Agent(
     title="oh-my-pi",
     parser=_parser,
     home=Home("OMP_CODING_AGENT_DIR", "the home of oh-my-pi's logs; default ~/.omp/agent", ".omp/agent", ("sessions",)),
-    fork=Fork("pi", re.compile(r"[/\\]\.omp[/\\]")),
+    fork=Fork("pi", later(r"[/\\]\.omp[/\\]")),
     rewrites=True,  # its first line is the title
     tools=Tools(
         shells=frozenset({"bash"}),

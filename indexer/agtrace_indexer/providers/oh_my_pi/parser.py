@@ -7,10 +7,11 @@ or, if that is a sub-agent as well, in the first lines of that log.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Sequence
 from pathlib import PurePath
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import text
@@ -22,7 +23,7 @@ from agtrace_indexer.providers.pi.sessions import session_named
 
 __all__ = ["as_patch", "begin", "drafts", "recognizes", "unroll"]
 
-_OF_A_LOG = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}-?[0-9]*Z?_.+")
+_OF_A_LOG = later(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}-?[0-9]*Z?_.+")
 """The name of a main session's log, `<time>_<id>`."""
 
 _HEAD = 4096

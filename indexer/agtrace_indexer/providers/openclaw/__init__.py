@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.pi import NOTICES, phase_reader
 from agtrace_indexer.providers.provider import Agent, Fork, Home, Parser
@@ -23,7 +25,7 @@ OPENCLAW = Agent(
     elsewhere=(Home("", "", ".clawdbot", ("agents",)), Home("", "", ".moltbot", ("agents",))),
     fork=Fork(
         "pi",
-        re.compile(
+        later(
             r"(?!.*[/\\]\.(?:pi|omp)[/\\])"
             r".*[/\\](?:agents[/\\][^/\\]+[/\\]sessions|\.?(?:openclaw|clawdbot|moltbot))[/\\]",
             re.DOTALL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from agtrace_schema.events import User, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.providers.pi.user_texts import request_kind
@@ -12,7 +13,7 @@ from agtrace_indexer.providers.pi.user_texts import request_kind
 _INJECTED = ("[cron:", "Read HEARTBEAT.md", "A new session was started via /new or /reset")
 """The beginnings of texts that nobody typed."""
 
-_ENVELOPE = re.compile(
+_ENVELOPE = later(
     r"\s*(?:System: \[[^\n]{0,2000}(?:\n|\Z)"
     r"|[A-Z][A-Za-z ]{0,60} \(untrusted[^)\n]{0,60}\):\s{0,9}```(?:json)?\n.{0,20000}?\n```\s{0,9})",
     re.DOTALL,

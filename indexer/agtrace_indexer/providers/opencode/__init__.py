@@ -9,6 +9,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import (
     Agent,
@@ -34,6 +36,9 @@ _NAMED = r"(?:[^/]*[-_.])?{}(?:[-_.][^/]*)?\.(?:db|sqlite3?)"
 _SMALL_FILE = r"(?:session/[^/]+/ses_[^/]+|message/[^/]+/msg_[^/]+|part/(?:[^/]+/)?[^/]+)\.json"
 """The files of a tree that say something of sessions: not `session_diff`, whose files repeat whole changes."""
 
+
+_SESSION = "ses_"
+"""The beginning of a session's id."""
 
 _TOOLS = Tools(
     shells=frozenset({"bash"}),
@@ -74,11 +79,11 @@ def agent(
                 variable, f"the database of {title}; default {folder}.db in its data", folder, f"{folder}.db"
             ),
         ),
-        forms=Forms("ses_", _log_of, _rank),
+        forms=Forms(_SESSION, _log_of, _rank),
         containers=(
-            Containers(re.compile(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL), _rows, folder),
+            Containers(later(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL), _rows, folder),
             Containers(
-                re.compile(rf"({tree}/storage(?:_[^/]*)?)(?:/{_SMALL_FILE})?", re.DOTALL),
+                later(rf"({tree}/storage(?:_[^/]*)?)(?:/{_SMALL_FILE})?", re.DOTALL),
                 _small_files,
                 "/storage",
             ),
@@ -114,7 +119,8 @@ def _small_files() -> Source:
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
     """Return the same for a session in the database and in the tree next to it, which 1.2 imported and left."""
     above, _, container = folder.rpartition(os.sep)
-    return (above, name) if container.endswith(".db") or container == "storage" else None
+    is_session = name.startswith(_SESSION) and (container.endswith(".db") or container == "storage")
+    return (above, name) if is_session else None
 
 
 def _rank(path: str) -> tuple[bool, ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.logs.decoding import crowded, decode
@@ -20,7 +20,7 @@ LONGEST_MESSAGE = 24 * 1024 * 1024
 
 HEAD = 64 * 1024
 _LONGEST_WORD = 4096
-_WORD = re.compile(r"[^\s\"',;]+\Z")
+_WORD = later(r"[^\s\"',;]+\Z")
 
 
 def value_of(data: bytes, length: int | None = None, **own: Any) -> Record:

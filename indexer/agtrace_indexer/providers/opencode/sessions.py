@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.drafts import Record, SessionFacts
 from agtrace_indexer.events.json_values import text
 from agtrace_indexer.events.strings import identifier
 
-_UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
+_UNTITLED = later(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
 """The beginning of the title that a session has until the model found one."""
 
-_SUB_AGENT = re.compile(r"(.*?)\s*\(@([^()\s]{1,80}) subagent\)\s*\Z", re.S)
-_FORK = re.compile(r"\(fork #\d+\)\s*\Z")
+_SUB_AGENT = later(r"(.*?)\s*\(@([^()\s]{1,80}) subagent\)\s*\Z", re.S)
+_FORK = later(r"\(fork #\d+\)\s*\Z")
 _LONGEST_TITLE = 2_000
 _RANK = 3
 """Of a title that the log itself gives its session."""

@@ -6,18 +6,17 @@ import re
 from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolCall, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import compact_json, fields, first_text, milliseconds, text
 from agtrace_indexer.events.strings import identifier
 
 _ENDED = ("completed", "success")  # the second in a published fixture
-_REJECTED = re.compile(
-    r"The user (?:rejected permission|dismissed this question|has specified a rule which prevents)", re.I
-)
-_STARTED = re.compile(r"(?:task_id: |<task id=\")(ses_[0-9A-Za-z]{1,60})")
+_REJECTED = later(r"The user (?:rejected permission|dismissed this question|has specified a rule which prevents)", re.I)
+_STARTED = later(r"(?:task_id: |<task id=\")(ses_[0-9A-Za-z]{1,60})")
 _ABORTED = "User aborted the command"
-_NOTE = re.compile(r"<(?:bash|shell)_metadata>(.*?)(?:</(?:bash|shell)_metadata>|\Z)", re.S)
+_NOTE = later(r"<(?:bash|shell)_metadata>(.*?)(?:</(?:bash|shell)_metadata>|\Z)", re.S)
 _NOTE_LOOKED_FOR = 4_000
 """Characters at the end of an output, among which is what the harness says about a command."""
 _SHELL = "bash"

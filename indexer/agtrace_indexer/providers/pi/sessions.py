@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
+
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record
 from agtrace_indexer.events.json_values import milliseconds, text
 from agtrace_indexer.events.strings import identifier
 
-_SEPARATORS = re.compile(r"[/\\]")
+_SEPARATORS = later(r"[/\\]")
 _NAME_RANK = 3
 """Above 2, the rank of a title from another log."""
 

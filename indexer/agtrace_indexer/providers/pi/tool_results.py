@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.strings import identifier
@@ -13,9 +12,9 @@ from agtrace_indexer.providers.pi.content import joined_text
 COMMAND_RAN = "Command exited with code {}"
 """The last line of what a failed command printed, written by Pi."""
 
-_ENDED = re.compile(r"(?:\A|\n)Command exited with code (-?[0-9]{1,9})\s*\Z")
-_STOPPED = re.compile(r"(?:\A|\n)(?:Command|Operation) aborted\s*\Z|\ASkipped due to queued user message\.")
-_BLOCKED = re.compile(r"\ATool execution was blocked")
+_ENDED = later(r"(?:\A|\n)Command exited with code (-?[0-9]{1,9})\s*\Z")
+_STOPPED = later(r"(?:\A|\n)(?:Command|Operation) aborted\s*\Z|\ASkipped due to queued user message\.")
+_BLOCKED = later(r"\ATool execution was blocked")
 _TAIL = 200
 """Characters in which the last line is searched for."""
 
