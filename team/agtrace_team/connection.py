@@ -184,8 +184,16 @@ class TeamConnection:
 
     def only(self, login: str | None) -> None:
         """Answer from what this person pushed, or from all there is. Raises `sqlite3.Error` for nobody of the team."""
-        if login is not None and not self.run("SELECT 1 FROM team.person WHERE login = %s", (login,)).fetchone():
+        if login is not None and not self.knows(login):
             raise NobodyOfTheTeam(login)
+        self.narrow(login)
+
+    def knows(self, login: str) -> bool:
+        """Whether somebody of the team has this login."""
+        return self.run("SELECT 1 FROM team.person WHERE login = %s", (login,)).fetchone() is not None
+
+    def narrow(self, login: str | None) -> None:
+        """Answer from what somebody with this login pushed, or from all there is."""
         self.run("SELECT set_config('agtrace.only', %s, false)", (login or "",))
 
     def people_of(self, sessions: Sequence[int]) -> dict[int, str]:

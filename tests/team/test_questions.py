@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from agtrace_indexer.index.questions import engine, events, matches, sessions, turns
+from agtrace_indexer.index.questions import engine, events, matches, projects, sessions, turns
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.sessions import SessionFilters
@@ -25,7 +25,7 @@ TOPICS = tuple(
     name.lower() for name, kind in vars(engine).items()
     if getattr(kind, "_is_protocol", False) and kind.__module__ == engine.__name__
 )  # fmt: skip
-BIG = 1 << 60
+BIG = events.NOW.newest_row
 OTHERWISE = {
     "upkeep.roots": "nothing is kept fresh from a team's index",
     "upkeep.logs": "only logs with sessions are pushed",
@@ -60,15 +60,14 @@ def connections(server: Server, samples: Path) -> Iterator[tuple[sqlite3.Connect
 
 def _values(connection: sqlite3.Connection) -> dict[str, Any]:
     """An argument for each parameter, of the longest session."""
-    uid = connection.execute("SELECT uid FROM session ORDER BY event_count DESC, uid LIMIT 1").fetchone()[0]
-    session = sessions.with_id(connection, uid)
-    assert session is not None
+    session = min(sessions.of_provider(connection, None), key=lambda one: (-one.event_count, one.uid))
+    uid = session.uid
     row, span = session.id, matches.Span(0, BIG)
     of_session = matches.blocks_of_session(connection, row)
     all_turns = turns.several(connection, row, range(3))
     of_turn = turns.Span(0, all_turns[0].first_event, all_turns[0].last_event)
     step = turns.steps(connection, row, of_turn, -1)[0]
-    folder = connection.execute("SELECT id FROM project ORDER BY hash LIMIT 1").fetchone()[0]
+    folder = min(projects.folders(connection), key=lambda one: one.hash).id
     return {
         "after": 0, "among": Among("all", sessions=(row,)), "api_errors": ["api_error"], "before": 99,
         "beginning": False,
@@ -86,7 +85,7 @@ def _values(connection: sqlite3.Connection) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _asked(question: str, connection: sqlite3.Connection) -> Any:
+def asked(question: str, connection: sqlite3.Connection) -> Any:
     values, function = _values(connection), QUESTIONS[question]
     given = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -115,7 +114,7 @@ def _asked(question: str, connection: sqlite3.Connection) -> Any:
 def test_a_question_has_as_many_rows_in_both(
     question: str, connections: tuple[sqlite3.Connection, sqlite3.Connection]
 ) -> None:
-    own, team = (_asked(question, connection) for connection in connections)
+    own, team = (asked(question, connection) for connection in connections)
     if question in OTHERWISE:
         return
     assert type(own) is type(team)

@@ -191,7 +191,7 @@ def test_commands_agree(both: Both, everything: Path, command: tuple[str, ...]) 
     own = agtrace_here(*command, "--json", AGTRACE_DATA_DIR=str(everything.parent))
     team = agtrace_here("--index", both.team.url("ann"), *command, "--json", AGTRACE_DATA_DIR=str(everything.parent))
     assert (own.code, own.err) == (team.code, team.err) == (0, "")
-    assert _without_moments(team.json()) == _without_moments(own.json())
+    assert without_moments(team.json()) == without_moments(own.json())
 
 
 @pytest.mark.parametrize("command", TEXTS, ids=" ".join)
@@ -201,12 +201,12 @@ def test_conversations_agree(both: Both, everything: Path, command: tuple[str, .
     assert own.code == 0 and team._replace(out=_NAMED.sub("", team.out)) == own
 
 
-def _without_moments(value: Any) -> Any:
+def without_moments(value: Any) -> Any:
     """What commands say, without the moments at which they were asked."""
     value = _without_differences(value)
     if isinstance(value, dict):
-        return {name: _without_moments(one) for name, one in value.items() if name not in _MOMENTS}
-    return [_without_moments(one) for one in value] if isinstance(value, list) else value
+        return {name: without_moments(one) for name, one in value.items() if name not in _MOMENTS}
+    return [without_moments(one) for one in value] if isinstance(value, list) else value
 
 
 DAMAGED, ASKED = (120, 150) if THOROUGH else (60, 75)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from agtrace_indexer.texts.candidates import Narrowed
@@ -23,3 +23,11 @@ class OfPeople(Protocol):
 
     def people_of(self, sessions: Sequence[int]) -> dict[int, str]:
         """Return session -> who pushed it."""
+
+
+class Several:
+    """What stands for the connections to several databases that are asked together."""
+
+    def asked(self, question: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """Ask each of them a question with these arguments, and return what all of them answer, put together."""
+        raise NotImplementedError

@@ -10,7 +10,7 @@ from agtrace_schema.events import Outcome
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import only, rows, value
+from agtrace_indexer.index.questions.queries import only, question, rows, value
 
 _OWN = f"e.session_id = :session AND {COUNTED}"
 
@@ -112,16 +112,19 @@ class Failure(NamedTuple):
 # -- a session as it is ----------------------------------------------------------------------------
 
 
+@question
 def tools(connection: sqlite3.Connection, session_row: int) -> list[ToolTotals]:
     """Return the tools that a session called, in no particular order."""
     return list(rows(connection, ToolTotals, _TOOLS, {**CODES, "session": session_row}))
 
 
+@question
 def ill_ended(connection: sqlite3.Connection, session_row: int) -> IllEnded:
     """Return how many calls of a session did not end well."""
     return only(connection, IllEnded, _ENDS, {**CODES, "session": session_row})
 
 
+@question
 def worst(connection: sqlite3.Connection, session_row: int, most: int) -> list[Worst]:
     """Return the calls of a session that did not end well, failed ones first, at most `most`."""
     return list(rows(connection, _worst, _WORST, {**CODES, "session": session_row, "most": most}))
@@ -134,6 +137,7 @@ def _worst(shown: int, outcome: int, tool: str | None) -> Worst:
 # -- a snapshot ------------------------------------------------------------------------------------
 
 
+@question
 def tools_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
 ) -> list[RankedTool]:
@@ -143,6 +147,7 @@ def tools_then(
     return list(rows(connection, RankedTool, _TOOLS_THEN, named))
 
 
+@question
 def failures_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: int, most: int
 ) -> list[Failure]:
@@ -151,6 +156,7 @@ def failures_then(
     return list(rows(connection, _failure, _FAILURES_THEN, named))
 
 
+@question
 def count_failures_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
     """Return the number of calls that had not ended well."""
     return int(value(connection, f"SELECT count(*) FROM event e WHERE {_ILL_ENDED_THEN}", _named(session_row, then)))

@@ -10,7 +10,7 @@ import orjson
 from agtrace_indexer.index import checksum, vocabulary
 from agtrace_indexer.index.engines import Narrowing
 from agtrace_indexer.index.opening import Reading, is_damage
-from agtrace_indexer.index.questions.queries import value, values
+from agtrace_indexer.index.questions.queries import question, value, values
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.candidates import Cut, Narrowed, Places, places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
@@ -34,6 +34,7 @@ _MATCHING = "FROM words WHERE words MATCH ?"
 _NOTHING_KNOWN = Narrowed(None, final=True)
 
 
+@question
 def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
     """Return the blocks that may contain the folded query; None if words don't narrow them down.
 
@@ -69,6 +70,7 @@ def _candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool)
     return Narrowed({**named, **dict.fromkeys(uncovered)}, thorough or not cut)
 
 
+@question
 def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], *, thorough: bool) -> Narrowed:
     """Return the blocks that may contain all of some folded queries, with the first one's places.
 

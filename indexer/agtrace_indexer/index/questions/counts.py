@@ -15,7 +15,7 @@ from agtrace_schema.requests import GroupBy
 from agtrace_indexer.index.engines import OfPeople
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, REPOSITORY
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
-from agtrace_indexer.index.questions.queries import rows
+from agtrace_indexer.index.questions.queries import question, rows
 from agtrace_indexer.index.turn_sums import TOTAL
 
 # The model of the response that made a call; if the log doesn't tell, the session's.
@@ -110,6 +110,7 @@ class TokenGroup(NamedTuple):
     sessions: int
 
 
+@question
 def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[CallGroup]:
     """Return the calls that pass the filters, by group; `kind` as in `SessionFilters`.
 
@@ -121,11 +122,13 @@ def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, ki
     return list(rows(connection, CallGroup, *_asked(_CALLS, filters, kind, more=runs, **parts)))
 
 
+@question
 def files(connection: sqlite3.Connection, filters: EventFilters, kind: str | None) -> Iterator[FileUses]:
     """Yield the files that such calls name, by session."""
     return rows(connection, FileUses, *_asked(_FILES, filters, kind, joins="JOIN path p ON p.id = t.path_id"))
 
 
+@question
 def tokens(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[TokenGroup]:
     """Return the tokens of the responses that pass the filters, by group; none but calls have tools and programs."""
     key = "u.model" if by == "model" else _key(connection, by)

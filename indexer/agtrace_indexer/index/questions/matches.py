@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.filters import EventFilters, all_of, of_blocks, of_events
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, question, rows, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
 BLOCK = "SELECT b.id, b.session_id, b.first_index, b.event_count, b.t0, b.t1 FROM block b"
@@ -74,6 +74,7 @@ class FoundEvent(NamedTuple):
     """1 for a call to agtrace itself, and for its result."""
 
 
+@question
 def blocks(
     connection: sqlite3.Connection,
     filters: EventFilters,
@@ -103,16 +104,19 @@ def _way(filters: EventFilters, *, newest_first: bool) -> str:
     return "INDEXED BY block_newest" if newest_first else "NOT INDEXED"
 
 
+@question
 def blocks_of_session(connection: sqlite3.Connection, session_row: int) -> list[Block]:
     """Return all blocks of a session, in file order."""
     return list(rows(connection, Block, _OF_SESSION, (session_row,)))
 
 
+@question
 def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[int]:
     """Return the sessions that these blocks belong to; a block may be gone."""
     return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {GIVEN}", (as_json(blocks),)))
 
 
+@question
 def events(
     connection: sqlite3.Connection,
     filters: EventFilters,
@@ -140,6 +144,7 @@ def events(
     return [FoundEvent._make(row) for row in found if numbers is None or row[0] - begin in numbers]
 
 
+@question
 def text(connection: sqlite3.Connection, block: int) -> BlockText:
     """Return the texts of a block. Raise `sqlite3.DatabaseError` if it has none: that is damage."""
     found = first(connection, BlockText.of, TEXT, (block,))
@@ -148,6 +153,7 @@ def text(connection: sqlite3.Connection, block: int) -> BlockText:
     return found
 
 
+@question
 def newest_event(connection: sqlite3.Connection) -> int:
     """Return the row id of the newest event, which marks the present state of the index; 0 if it is empty."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM event"))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from itertools import starmap
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
+
+from agtrace_indexer.index.engines import Several
 
 Row = TypeVar("Row")
+Question = TypeVar("Question", bound=Callable[..., Any])
 
 Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
 """Arguments by position or by name."""
@@ -15,6 +19,18 @@ Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
 GIVEN = "(SELECT value FROM json_each(?))"
 FILES = "(SELECT value FROM json_each(:files))"
 """The ids that a query is about, passed as `as_json`."""
+
+
+def question(function: Question) -> Question:
+    """Mark a question: what stands for several databases asks each of them, and puts their answers together."""
+
+    @wraps(function)
+    def asked(connection: sqlite3.Connection, *given: Any, **named: Any) -> Any:
+        if isinstance(connection, Several):
+            return connection.asked(function, *given, **named)
+        return function(connection, *given, **named)
+
+    return cast(Question, asked)
 
 
 def rows(

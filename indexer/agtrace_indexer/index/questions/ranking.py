@@ -14,7 +14,7 @@ from msgspec import Struct
 from agtrace_indexer.index import ranking
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.matches import Span
-from agtrace_indexer.index.questions.queries import as_json, pairs, rows, value, values
+from agtrace_indexer.index.questions.queries import as_json, pairs, question, rows, value, values
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
 IS_RANKED = "SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'"
@@ -68,6 +68,7 @@ class RankedEvent(Struct, frozen=True):
     """How many of its words count."""
 
 
+@question
 def size(connection: sqlite3.Connection) -> Size:
     """Return how much is ranked: nothing where there is no ranking index."""
     if not values(connection, IS_RANKED):
@@ -76,17 +77,20 @@ def size(connection: sqlite3.Connection) -> Size:
     return Size(events, words / events if events else 0)
 
 
+@question
 def count(connection: sqlite3.Connection, word: str) -> int:
     """Return how many events hold a word in any of its forms; some may be gone."""
     return int(value(connection, COUNT, (f'"{word}"',)))
 
 
+@question
 def holding(connection: sqlite3.Connection, word: str, *, beginning: bool = False) -> list[int]:
     """Return the ids of the events that hold a word in any of its forms, or one that begins so; some may be gone."""
     found: list[int] = orjson.loads(value(connection, HOLDING, (f'"{word}"*' if beginning else f'"{word}"',)))
     return found
 
 
+@question
 def events(
     connection: sqlite3.Connection, ids: Collection[int], filters: EventFilters, snapshot: int, span: Span
 ) -> Iterator[RankedEvent]:
@@ -96,6 +100,7 @@ def events(
     return rows(connection, RankedEvent, _EVENTS.format(conditions=conditions), arguments)
 
 
+@question
 def asking(connection: sqlite3.Connection, turns: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
     """Return those of some turns, as (session, turn), that called agtrace, with the last event that is about asking.
 
@@ -111,6 +116,7 @@ def _until(session: int, turn: int, event_index: int) -> tuple[tuple[int, int], 
     return (session, turn), event_index
 
 
+@question
 def titled(connection: sqlite3.Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, int]:
     """Return which of some words stand, in any form, in the titles of sessions, as masks: bit n is the n-th word."""
     titles = pairs(connection, _TITLES, (as_json(sessions),))

@@ -11,7 +11,7 @@ from agtrace_schema.events import UserKind
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, question, rows, value, values
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.turn_sums import TOTAL
 
@@ -154,30 +154,35 @@ def _turn(*columns: Any) -> Turn:
 # -- turns -----------------------------------------------------------------------------------------
 
 
+@question
 def page(connection: sqlite3.Connection, session_row: int, *, from_turn: int, last_event: int, most: int) -> list[Turn]:
     """Return the turns of a session from one on, at most `most`, that began no later than an event."""
     sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index >= ? AND t.first_event <= ? ORDER BY t.turn_index LIMIT ?"
     return list(rows(connection, _turn, sql, (session_row, from_turn, last_event, most)))
 
 
+@question
 def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Turn]:
     """Return those of these turns that the session has, in order."""
     sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN {GIVEN} ORDER BY t.turn_index"
     return list(rows(connection, _turn, sql, (session_row, as_json(indices))))
 
 
+@question
 def exists(connection: sqlite3.Connection, session_row: int, turn_index: int | None) -> bool:
     """Whether a session has a turn, or still has it."""
     sql = "SELECT 1 FROM turn WHERE session_id = ? AND turn_index = ?"
     return value(connection, sql, (session_row, turn_index)) is not None
 
 
+@question
 def last(connection: sqlite3.Connection, session_row: int) -> int | None:
     """Return the last turn of a session."""
     found: int | None = value(connection, "SELECT max(turn_index) FROM turn WHERE session_id = ?", (session_row,))
     return found
 
 
+@question
 def behind(connection: sqlite3.Connection, session_row: int, turn_index: int | None, last_event: int) -> int | None:
     """Return the turn after a given one, or the first one, if it began no later than an event."""
     sql = "SELECT min(turn_index) FROM turn WHERE session_id = ? AND turn_index > ? AND first_event <= ?"
@@ -185,12 +190,14 @@ def behind(connection: sqlite3.Connection, session_row: int, turn_index: int | N
     return found
 
 
+@question
 def count(connection: sqlite3.Connection, session_row: int, last_event: int) -> int:
     """Return the number of turns of a session that began no later than an event."""
     sql = "SELECT count(*) FROM turn WHERE session_id = ? AND first_event <= ?"
     return int(value(connection, sql, (session_row, last_event)))
 
 
+@question
 def failing(connection: sqlite3.Connection, session_row: int, last_event: int) -> list[int]:
     """Return the turns with failed tool calls that began no later than an event, without copied ones."""
     sql = (
@@ -200,6 +207,7 @@ def failing(connection: sqlite3.Connection, session_row: int, last_event: int) -
     return values(connection, sql, (session_row, last_event))
 
 
+@question
 def endings(
     connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn], *, api_errors: Collection[str]
 ) -> dict[int | None, Ending]:
@@ -210,6 +218,7 @@ def endings(
     return {ending.turn_index: ending for ending in rows(connection, Ending, _ENDINGS, named)}
 
 
+@question
 def tools(connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn]) -> Iterator[ToolUse]:
     """Return the tools called in these turns of a session, by turn and in the order of their first calls."""
     return rows(connection, ToolUse, _TOOLS, _span(session_row, turns))
@@ -221,12 +230,14 @@ def _span(session_row: int, turns: Sequence[Turn]) -> dict[str, Any]:
     return {**CODES, "session": session_row, "first": first_event, "last": last_event}
 
 
+@question
 def size(connection: sqlite3.Connection, session_row: int, turn_index: int) -> Size:
     """Return the size of a turn that the session has."""
     sql = "SELECT step_count, last_event - first_event + 1 FROM turn WHERE session_id = ? AND turn_index = ?"
     return only(connection, Size, sql, (session_row, turn_index))
 
 
+@question
 def tokens(connection: sqlite3.Connection, session_row: int) -> int:
     """Return all tokens of all turns of a session."""
     sql = f"SELECT coalesce(sum({TOTAL}), 0) FROM turn u WHERE u.session_id = ?"
@@ -236,6 +247,7 @@ def tokens(connection: sqlite3.Connection, session_row: int) -> int:
 # -- steps -----------------------------------------------------------------------------------------
 
 
+@question
 def spans(
     connection: sqlite3.Connection, session_row: int, *, from_turn: int, turn_index: int | None, last_event: int
 ) -> Iterator[Span]:
@@ -244,6 +256,7 @@ def spans(
     return rows(connection, Span, _SPANS, named)
 
 
+@question
 def steps(connection: sqlite3.Connection, session_row: int, span: Span, behind: int) -> list[Step]:
     """Return the steps after a given one that have events in a span of a turn."""
     named = {
@@ -253,6 +266,7 @@ def steps(connection: sqlite3.Connection, session_row: int, span: Span, behind: 
     return list(rows(connection, Step, _STEPS, named))
 
 
+@question
 def count_steps(connection: sqlite3.Connection, session_row: int) -> int:
     """Return the number of steps of a session, without copied ones."""
     return int(value(connection, _COUNTED_STEPS, (session_row,)))

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import COUNTED, LIVE, OF_PROJECTS, OF_STEP, OWN_THEN, REPOSITORY
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
+from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, question, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
 from agtrace_indexer.index.turn_sums import CONTEXT_CLASS, MODEL_USAGE, WHOLE_INPUT
@@ -88,12 +88,14 @@ def _with_counts(form: Callable[..., Row], *columns: Any) -> Row:
     return form(*columns[:-_KINDS], TokenCounts(*columns[-_KINDS:]))
 
 
+@question
 def figures(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Figures]:
     """Return the token figures in these events of a session, in file order."""
     sql = f"SELECT {_FIGURES} FROM token_usage u WHERE session_id = ? AND event_index IN {GIVEN} ORDER BY 1"
     return list(rows(connection, partial(_with_counts, Figures), sql, (session_row, as_json(indices))))
 
 
+@question
 def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> list[Figures]:
     """Return the token figures of a step, in file order."""
     sql = (
@@ -111,11 +113,13 @@ class LargestRequest(NamedTuple):
     """The model's context window, according to the log."""
 
 
+@question
 def largest_request(connection: sqlite3.Connection, session_row: int) -> LargestRequest:
     """Return the largest request of a session, without copies."""
     return only(connection, LargestRequest, _LARGEST_REQUEST, (session_row,))
 
 
+@question
 def models_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> dict[str, int]:
     """Return model -> event of its first figures, for the models that a session had used, in that order.
 
@@ -163,6 +167,7 @@ class ModelSums(Struct, frozen=True):
     tokens: TokenCounts
 
 
+@question
 def by_model(connection: sqlite3.Connection, among: Among) -> Iterator[ModelSums]:
     """Yield the usage of sessions by key and by everything that affects the price, the most used first."""
     return rows(connection, partial(_with_counts, ModelSums), *_asked(_BY_MODEL, among))
@@ -181,6 +186,7 @@ def _day_sums(day: int | None, *columns: Any) -> DaySums:
     return DaySums(day, _with_counts(ModelSums, *columns))
 
 
+@question
 def by_day(
     connection: sqlite3.Connection, sessions: Iterable[int], *, since: int | None, until: int | None
 ) -> Iterator[DaySums]:
@@ -192,11 +198,13 @@ def by_day(
     return rows(connection, _day_sums, _BY_DAY, {"sessions": as_json(sessions), "since": since, "until": until})
 
 
+@question
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """Return, by key, the number of sessions in which a model answered but whose log has no figures at all."""
     return pairs(connection, *_asked(_WITHOUT_FIGURES, among))
 
 
+@question
 def counted_twice(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """Return, by key, the number of vanished logs' sessions that share events with existing logs, counted twice."""
     return pairs(connection, *_asked(_COUNTED_TWICE, among))
