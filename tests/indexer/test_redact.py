@@ -269,8 +269,26 @@ def test_a_secret_is_masked_between_emphasis_and_other_quotes_and_after_other_bl
 
 @pytest.mark.parametrize("between", ["\\\n", "\\\n    ", "\\ ", "\n"])
 def test_a_token_that_is_wrapped_is_masked_with_its_rest(between: str) -> None:
-    assert redact(f"{TOKEN}{between}Qz7mKx91LpRt5Wn8Vb2s\nnext line") == f"{HIDDEN}\nnext line"
-    assert redact(f"{TOKEN}\nrequirements-of-the-project.txt\n") == f"{HIDDEN}\nrequirements-of-the-project.txt\n"
+    wide = f"{'the token that the deployment uses is':<40}"
+    assert redact(f"{wide}{TOKEN}{between}Qz7mKx91LpRt5Wn8Vb2s\nnext line") == f"{wide}{HIDDEN}\nnext line"
+    assert redact(f"{wide}{TOKEN}\nrequirements-of-the-project.txt\n") == (
+        f"{wide}{HIDDEN}\nrequirements-of-the-project.txt\n"
+    )
+
+
+@pytest.mark.parametrize("wide", [0, 40])
+@pytest.mark.parametrize(
+    "following",
+    ["FEATURE=enable-New-checkout-2026", "COMMIT=3fa9c21B7d0e4f5a6b7c8d9e0f1a2b3c", "- BuildNumber20261128release", ""],
+)
+def test_a_setting_on_the_line_after_a_token_stays(following: str, wide: int) -> None:
+    text = f"{'':>{wide}}OPENAI_API_KEY={{}}\n{following}\nrest"
+    assert redact(text.format(TOKEN)) == text.format(HIDDEN)
+
+
+def test_a_line_after_a_token_stays_where_no_terminal_wrapped() -> None:
+    text = "KEY={}\nBuildNumber20261128releaseCandidate\nrest"
+    assert redact(text.format(TOKEN)) == text.format(HIDDEN)
 
 
 @pytest.mark.parametrize("before", ["", "x", "xy"])

@@ -140,22 +140,55 @@ def _decoded(found: re.Match[str]) -> str:
 
 # --- tokens over several lines
 
-_WRAPPED = 16
+_CUT = 16
 """The least length of a secret that may continue on the next line."""
-_CONTINUED = later(
-    r"(?:(?:\\(?:\r?\n| )|(?:\\{3}|\\{6}|\\{12})n)[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
-    r"|(?:\r?\n[+>-]?[ \t]{0,20}|[ \t]{2,20})(?=[^\s]{0,200}[0-9])"
-    r"(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/=-]{16,}+"
+_WIDTH, _LEAD = 60, 200
+"""The least length of a line that a terminal may have wrapped, and the most characters looked at before a secret."""
+_REST = later(
+    r"(?=[^\s]{0,200}[0-9])(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/-]{16,}+={0,2}+"
     r"(?:\.[A-Za-z0-9_-]{16,}+)*+(?=[ \t]*(?:\r?\n|\Z))"
+)
+"""The rest of a token, on a line of nothing else: no `NAME=value`."""
+_JOINED = later(
+    r"(?:(?:\\(?:\r?\n| )|(?:\\{3}|\\{6}|\\{12})n)[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
     r"|(?P<quote>\\{0,15}[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
 )
-"""The rest of a token that was wrapped by a terminal, or is joined by a backslash or a plus."""
+"""The rest of a token that is joined by a backslash or a plus."""
+_GAP = later(r"[ \t]{2,20}")
+_NEXT_LINE = later(r"\r?\n(?P<mark>[+>-]?)(?P<indent>[ \t]{0,20})")
 
 
 def end_of(text: str, start: int, end: int) -> int:
-    """Return the end of a secret that may continue on the next line."""
-    more = _CONTINUED.match(text, end) if end - start >= _WRAPPED else None
-    return more.end() if more else end
+    """Return the end of a secret that may continue: joined to more of it, or on the next line."""
+    if end - start < _CUT:
+        return end
+    looked_at = max(0, start - _LEAD)
+    line = max(text.rfind("\n", looked_at, start) + 1, looked_at)
+    lead = text[line:start]
+    wide = end - line >= _WIDTH
+    while True:
+        joined = _JOINED.match(text, end)
+        at = _where_it_goes_on(text, end, lead, wide=wide) if joined is None else None
+        rest = joined if at is None else _REST.match(text, at)
+        if rest is None:
+            return end
+        end = rest.end()
+
+
+def _where_it_goes_on(text: str, end: int, lead: str, *, wide: bool) -> int | None:
+    """Return where the rest of a token would begin that a terminal has wrapped, or that is folded as in YAML.
+
+    A wide line may have been wrapped. A folded text has nothing but blanks before each of its lines, and all the same.
+    """
+    if gap := _GAP.match(text, end):
+        return gap.end()
+    following = _NEXT_LINE.match(text, end)
+    if following is None:
+        return None
+    mark = lead[:1] if lead[:1] in "+>-" else ""  # of a difference, or a quotation
+    indent = lead[len(mark) :]
+    folded = indent.isspace() and following["indent"] == indent
+    return following.end() if following["mark"] == mark and (wide or folded) else None
 
 
 # --- base64
