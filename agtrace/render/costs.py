@@ -43,7 +43,7 @@ def _headline(found: Costs) -> str:
     if total.cost_usd is not None:
         said.append(f"{'at least ' if total.cost_made == 'partial' else ''}{dollars(total.cost_usd)}")
     sessions = counted(total.sessions, "session")
-    return ", ".join([*said, f"{sessions} with token figures" if found.sessions_without_figures else sessions])
+    return ", ".join([*said, sessions])
 
 
 def _table(found: Costs) -> Table:
@@ -87,6 +87,11 @@ def _notes(found: Costs) -> Iterator[str]:
         yield f"{_AT_LEAST} at least so much"
     for model in found.unpriced or ():
         yield f"no price for {short(model.tokens)} tokens of {plain_line(model.model)}"
+    for faster in found.faster or ():
+        yield (
+            f"no price for the faster (fast, priority) processing of {short(faster.tokens)} tokens of "
+            f"{plain_line(faster.model)}: counted at the standard price, so at least so much"
+        )
     if found.incomplete_responses:
         yield f"incomplete token figures in the logs: {counted(found.incomplete_responses, 'response')}"
     if found.sessions_without_figures:

@@ -17,7 +17,7 @@ from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, Row, age, aligned, fills, footer, nothing, plain_line, summary, when
 from agtrace.sessions.describing import Described
 from agtrace.text.next_call import NextCall
-from agtrace.text.numbers import dollars, duration, short
+from agtrace.text.numbers import dollars, duration, short, spent
 
 _WIDEST_COLUMNS = (
     "session", "started", "last", "agent", "project", "lasted", "turns", "tools", "failed", "tokens", "cost", "request",
@@ -103,7 +103,7 @@ def projects(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
             "sessions": f"{item['session_count']:,}",
             "failed": Text(_failed(item), style="red"),
             "tokens": short(item.get("total_tokens")),
-            "cost": dollars(item.get("cost_usd")),
+            "cost": _cost(item),
         }
         for item in answer["data"].get("projects", [])
     ]
@@ -136,7 +136,7 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "tools": str(item["tool_calls"]),
         "failed": Text(_failed(item), style="red"),
         "tokens": short(item.get("total_tokens")),
-        "cost": _at_least(item),
+        "cost": _cost(item),
         "run": str(item.get("failure_run", "")),
         "output": short(item.get("output_tokens")),
         "seconds": str(item.get("duration_seconds", "")),
@@ -147,10 +147,8 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
     }
 
 
-def _at_least(item: dict[str, Any]) -> str:
-    """Return the cost of a session, with a sign if it is at least so much."""
-    cost = dollars(item.get("cost_usd"))
-    return f"{cost}+" if cost and item.get("cost_made") == "partial" else cost
+def _cost(item: dict[str, Any]) -> str:
+    return spent(item.get("cost_usd"), item.get("cost_made"))
 
 
 def _failed(item: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ from agtrace.render.terminal import (
 )
 from agtrace.sessions.describing import Described
 from agtrace.text.next_call import NextCall
-from agtrace.text.numbers import counted, dollars, duration
+from agtrace.text.numbers import counted, duration, spent
 
 _WITH_AGENT, _WITH_PROJECT, _WITH_COST = 60, 70, 110
 """The terminal's width from which a session's line has room for these, and for how long it lasted."""
@@ -105,7 +105,7 @@ class _Sessions:
                 (_WITH_AGENT, known.provider.removesuffix("_code")),
                 (_WITH_PROJECT, plain_line(" · ".join(filter(None, (known.user, known.project))))),
                 (_WITH_COST, duration(lasted) if lasted > 0 else ""),
-                (_WITH_COST, dollars(known.cost_usd)),
+                (_WITH_COST, spent(known.cost_usd, known.cost_made)),
             )
             for least, fact in facts:
                 text.append(f"  {fact}" if fact and width >= least else "", style="not bold dim")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from agtrace.render.session import SessionView, print_stats
 from agtrace.render.terminal import OUT, STYLES, Row, figure, fills, heading, nothing, plain, print_table, summary, when
-from agtrace.text.numbers import dollars, short
+from agtrace.text.numbers import short, spent
 
 FACTS = frozenset({"session", "stats"})
 """Sections that aren't lists."""
@@ -86,7 +86,7 @@ def _model(item: dict[str, Any]) -> Row:
     return {
         "responses": figure(item["responses"]),
         "tokens": short(item.get("total_tokens")),
-        "cost": dollars(item.get("cost_usd")),
+        "cost": spent(item.get("cost_usd"), item.get("cost_made")),
         "model": Text(plain(item["model"])),
     }
 

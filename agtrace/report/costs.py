@@ -15,7 +15,7 @@ from typing import TypeAlias
 from agtrace_indexer.index.questions import usage
 from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.usage import Among, ModelSums
-from agtrace_schema.costs import Costs, Spent, UnpricedModel
+from agtrace_schema.costs import Costs, FasterModel, Spent, UnpricedModel
 from agtrace_schema.requests import CostBy
 from msgspec import Struct, field
 
@@ -72,6 +72,7 @@ def costs(
         groups=sorted(shown, key=_in_time if by in OVER_TIME else _most_first),
         total=_spent("total", total, dollars=dollars),
         unpriced=(_unpriced(total.used.models) or None) if dollars else None,
+        faster=(_faster(total.used.models) or None) if dollars else None,
         incomplete_responses=total.used.incomplete,
         sessions_without_figures=total.used.untold,
         sessions_counted_twice=total.used.shared,
@@ -147,6 +148,11 @@ def _spent(name: str, group: _Group, *, dollars: bool) -> Spent:
 def _unpriced(models: Mapping[str, Usage]) -> list[UnpricedModel]:
     without = {name: one.unpriced for name, one in models.items() if one.unpriced}
     found = [UnpricedModel(model=one_line(name, LABEL), tokens=tokens) for name, tokens in without.items()]
+    return sorted(found, key=lambda one: (-one.tokens, one.model))
+
+
+def _faster(models: Mapping[str, Usage]) -> list[FasterModel]:
+    found = [FasterModel(model=one_line(name, LABEL), tokens=one.faster) for name, one in models.items() if one.faster]
     return sorted(found, key=lambda one: (-one.tokens, one.model))
 
 

@@ -34,6 +34,8 @@ class Described(Struct, frozen=True):
     """Milliseconds since 1970 UTC, as the next one."""
     ended_at: int | None
     cost_usd: float | None
+    cost_made: str | None
+    """How it was made (`usage.Usage.cost_made`)."""
 
 
 def described(connection: sqlite3.Connection, prices: PriceTable, ids: Iterable[str]) -> dict[str, Described]:
@@ -57,6 +59,7 @@ def described(connection: sqlite3.Connection, prices: PriceTable, ids: Iterable[
             started_at=session.started_at,
             ended_at=session.ended_at,
             cost_usd=used.get(session.id, Usage()).cost,
+            cost_made=used.get(session.id, Usage()).cost_made,
         )
         for id, session in rows.items()
     }

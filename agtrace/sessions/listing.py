@@ -49,6 +49,8 @@ class SessionPage(Struct, frozen=True):
     more: bool
     measured: float | None
     """The measure of the whole list (`sorting.SortedPage.total`)."""
+    at_least: bool
+    """Whether it is a lower bound."""
 
 
 def list_sessions(
@@ -86,7 +88,7 @@ def list_sessions(
         more |= {shown_only: page.measured.get(session.id)} if shown_only else {}
         item = session_item(connection, session, used.get(session.id, Usage()), names.get(session.project_id or 0))
         items.append(replace(item, **more))
-    return SessionPage(items, page.places, total, failures, page.more, page.total)
+    return SessionPage(items, page.places, total, failures, page.more, page.total, page.at_least)
 
 
 def session_item(connection: sqlite3.Connection, session: Session, usage: Usage, project: str | None) -> SessionItem:

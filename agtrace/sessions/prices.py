@@ -32,7 +32,7 @@ class ModelUsage(Struct, frozen=True):
 
     model: str | None
     speed: str | None
-    """None or "standard", or "fast" for Anthropic's fast mode."""
+    """None or "standard", or "fast" for faster processing (Anthropic's fast mode, OpenAI's priority)."""
     context_class: int
     """The number of `CONTEXT_CLASSES`, 0 to 3, exceeded by each request's whole input: uncached, cached and written."""
     responses: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from agtrace_indexer.index.questions import matches, measures, sessions
@@ -15,7 +15,7 @@ from agtrace_schema.requests import Sort
 from msgspec import Struct
 
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.usage import usage_by
+from agtrace.sessions.usage import Usage, usage_by
 
 FIELDS: dict[str, str] = {
     **{name: name for name in MEASURES},
@@ -63,6 +63,8 @@ class SortedPage(Struct, frozen=True):
     """The measure by row id, costs in parts of a dollar; empty if the list is sorted by start."""
     total: float | None = None
     """The sum over the whole list, in dollars for a cost; for failure_run the longest. None if nothing is known."""
+    at_least: bool = False
+    """Whether the sum is a lower bound, as some sessions have no price for some of their tokens."""
 
 
 class _Measured(Struct, frozen=True):
@@ -113,7 +115,8 @@ def _by_measure(
     prices: PriceTable,
 ) -> SortedPage:
     starts = sessions.starts(connection, filters, newest=snapshot.session)
-    measured = _measured(connection, starts, sort, snapshot, prices)
+    used = _used(connection, starts, snapshot, prices) if sort == "cost" else {}
+    measured = _costs(used) if sort == "cost" else _measured(connection, starts, sort, snapshot)
     keys = ((row, measured.get(row)) for row in starts)
     ranked = [_Measured(-1 if key is None else key, starts[row], row) for row, key in keys]
     if behind is not None:
@@ -124,21 +127,29 @@ def _by_measure(
     found = {session.id: session for session in sessions.in_rows(connection, (one.row for one in page))}
     places = [Place(one.key, one.row) for one in page]
     more = len(ranked) > limit
-    return SortedPage([found[one.row] for one in page], places, more, measured, _total(measured, sort))
+    at_least = any(usage.cost_made in ("partial", "unknown") for usage in used.values())
+    return SortedPage([found[one.row] for one in page], places, more, measured, _total(measured, sort), at_least)
+
+
+def _used(
+    connection: sqlite3.Connection, rows: Collection[int], snapshot: Snapshot, prices: PriceTable
+) -> dict[int, Usage]:
+    return usage_by(connection, prices, Among("session", sessions=tuple(rows), newest_event=snapshot.event))
+
+
+def _costs(used: Mapping[int, Usage]) -> dict[int, int | None]:
+    costs = {row: usage.cost for row, usage in used.items()}
+    return {row: None if cost is None else round(cost * _PARTS_OF_DOLLAR) for row, cost in costs.items()}
 
 
 def _measured(
-    connection: sqlite3.Connection, rows: Collection[int], sort: Order, snapshot: Snapshot, prices: PriceTable
+    connection: sqlite3.Connection, rows: Collection[int], sort: Order, snapshot: Snapshot
 ) -> dict[int, int | None]:
     if sort == "active":
         return {**sessions.ends(connection, rows)}
     if sort == "user":
         return _places_of_people(people_of(connection, tuple(rows)))
-    if sort != "cost":
-        return measures.of_sessions(connection, rows, sort, newest_event=snapshot.event)
-    used = usage_by(connection, prices, Among("session", sessions=tuple(rows), newest_event=snapshot.event))
-    costs = {row: usage.cost for row, usage in used.items()}
-    return {row: None if cost is None else round(cost * _PARTS_OF_DOLLAR) for row, cost in costs.items()}
+    return measures.of_sessions(connection, rows, sort, newest_event=snapshot.event)
 
 
 def _places_of_people(people: dict[int, str]) -> dict[int, int | None]:

@@ -17,6 +17,7 @@ from agtrace_indexer.index.questions.tokens import TokenCounts
 from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.answers import Made, ModelTotals
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agtrace.sessions.prices import ModelUsage, PriceTable
 from agtrace.text.lines import LABEL, one_line
@@ -40,6 +41,8 @@ class Usage(Struct):
     """Responses that have a cost."""
     unpriced: int = 0
     """Tokens whose price isn't known."""
+    faster: int = 0
+    """Tokens of faster processing whose price isn't known: they are in the dollars at the standard one, the least."""
     told: int = 0
     """Responses whose cost is recorded in the log."""
     untold: int = 0
@@ -70,12 +73,12 @@ class Usage(Struct):
     @property
     def cost(self) -> float | None:
         """US dollars; None if no response has a price."""
-        return round(self.dollars, 4) if self.priced else None
+        return round(self.dollars, 4) if self.priced or self.faster else None
 
     @property
     def cost_made(self) -> Made | None:
         """How the cost was made; None if no model answered."""
-        if not self.priced:
+        if self.cost is None:
             return "unknown" if self.responses or self.untold else None
         if self.priced < self.responses or self.incomplete or self.untold:
             return "partial"
@@ -98,7 +101,7 @@ class Usage(Struct):
 
     def include(self, other: Usage) -> None:
         """Add the usage of another session."""
-        for name in ("responses", "incomplete", "dollars", "priced", "unpriced", "told", "untold", "shared"):
+        for name in ("responses", "incomplete", "dollars", "priced", "unpriced", "faster", "told", "untold", "shared"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, tokens in other.tokens.items():
             self.tokens[kind] = self.tokens.get(kind, 0) + tokens
@@ -116,14 +119,16 @@ class Usage(Struct):
         if all(tokens is None for tokens in added):
             return
         figures = [tokens or 0 for tokens in added]
-        cost = prices.cost(
-            ModelUsage(used.model or None, used.speed or None, used.context_class, used.responses, *figures)
-        )
-        if cost is None:
-            self.unpriced += sum(figures)
-        else:
+        usage = ModelUsage(used.model or None, used.speed or None, used.context_class, used.responses, *figures)
+        cost = prices.cost(usage)
+        if cost is not None:
             self.dollars += cost
             self.priced += used.responses
+        elif used.speed == "fast" and (least := prices.cost(replace(usage, speed=None))) is not None:
+            self.dollars += least
+            self.faster += sum(figures)
+        else:
+            self.unpriced += sum(figures)
 
 
 def model_totals(name: str, usage: Usage) -> ModelTotals:

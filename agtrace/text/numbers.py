@@ -31,6 +31,11 @@ def dollars(cost: float | None) -> str:
     return "" if cost is None else f"${cost:,.2f}"
 
 
+def spent(cost: float | None, made: str | None) -> str:
+    """Return US dollars, with a sign if it is at least so much; nothing if they are unknown."""
+    return dollars(cost) + ("+" if cost is not None and made == "partial" else "")
+
+
 def percent(share: float) -> str:
     """Return a share of 1: `0%`, `4.3%`, `41%`."""
     return f"{100 * share:.0f}%" if share >= 0.1 or not share else f"{100 * share:.1f}%"

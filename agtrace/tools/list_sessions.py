@@ -115,7 +115,7 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
         return context.cursors.make(TOOL.name, query, (*page.places[count - 1], *snapshot, moment))
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
-    measured = _measured(wanted.sort, page.measured)
+    measured = _measured(wanted.sort, page.measured, at_least=page.at_least)
     summary = (
         f"Found {counted(page.total, 'session')}{failures}{_in_folders(context, filters.projects or ())}{measured}"
     )
@@ -167,11 +167,15 @@ def _in_folders(context: Context, projects: Collection[int]) -> str:
     return f"{of} in the folders {', '.join(named[:_FOLDERS])}{more}"
 
 
-def _measured(sort: Sort | None, total: float | None) -> str:
+def _measured(sort: Sort | None, total: float | None, *, at_least: bool) -> str:
     """Return what all sessions of a sorted list come to, as the end of a summary."""
     if sort is None or total is None:
         return ""
-    return f", longest failure_run {total}" if sort == "failure_run" else f", {total} {FIELDS[sort]}"
+    return (
+        f", longest failure_run {total}"
+        if sort == "failure_run"
+        else f", {'at least ' if at_least else ''}{total} {FIELDS[sort]}"
+    )
 
 
 def _opening(context: Context, item: SessionItem) -> NextCall:

@@ -42,6 +42,14 @@ class UnpricedModel(Model):
     """Those without a price."""
 
 
+class FasterModel(Model):
+    """A model that was asked for faster processing, of which only the standard price is known."""
+
+    model: str
+    tokens: int
+    """Those that are in the dollars at the standard price: they cost at least that."""
+
+
 class Costs(Model):
     """What was spent, by group: days, weeks and months in time order, others by cost."""
 
@@ -53,6 +61,8 @@ class Costs(Model):
     """The sum of the groups, but each session counts once."""
     unpriced: list[UnpricedModel] | None = None
     """Those with the most tokens first; absent if there are none."""
+    faster: list[FasterModel] | None = None
+    """As above."""
     incomplete_responses: int
     """Responses whose log has no token figures, or only placeholders."""
     sessions_without_figures: int

@@ -78,6 +78,8 @@ def scanned(asker: Asker) -> list[tuple[str, str, str, Counter[str], float]]:
         whole = sum((new, short, long, read))
         level = sum(whole > bound for bound in (128_000, 200_000, 272_000))
         price = prices.cost(ModelUsage(model, speed, level, 1, new, short, long, read, output))
+        if price is None and speed == "fast":
+            price = prices.cost(ModelUsage(model, None, level, 1, new, short, long, read, output))
         kinds = Counter(dict(zip(KINDS, (new, short + long, read, output), strict=True)))
         found.append((day, model or "unknown", agent, kinds, told if told is not None else price or 0.0))
     return found
@@ -214,6 +216,33 @@ def test_a_model_without_a_price_is_named_and_the_total_is_at_least_the_rest(tmp
     assert said.startswith("8.0M tokens, at least $6.00, 1 session\n")
     assert re.search(r"claude-opus-4-5 .* \$6\.00 *\n", said) and re.search(r"nobodys-model-9 .* \? *\n", said)
     assert "no price for 7.0M tokens of nobodys-model-9" in said and "dollars are estimates (list prices" in said
+
+
+def test_faster_processing_without_a_price_of_its_own_counts_as_standard_and_is_at_least_that(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("q")
+    respond(log, "claude-sonnet-4-6", input_tokens=1_000_000, output_tokens=0)
+    respond(log, "claude-sonnet-4-6", input_tokens=2_000_000, output_tokens=0, speed="fast")
+    index_here(tmp_path / "logs")
+    found = cost("model")
+    standard = load(None).cost(ModelUsage("claude-sonnet-4-6", None, 3, 1, 1_000_000, 0, 0, 0, 0))
+    assert standard is not None
+    assert (found["total"]["cost_usd"], found["total"]["cost_made"]) == (pytest.approx(3 * standard), "partial")
+    assert found["faster"] == [{"model": "claude-sonnet-4-6", "tokens": 2_000_000}] and "unpriced" not in found
+    said = agtrace_here("cost", "--by", "model", COLUMNS="200").out
+    assert "no price for the faster (fast, priority) processing of 2.0M tokens of claude-sonnet-4-6" in said
+
+
+def test_a_cost_that_is_a_lower_bound_says_so_wherever_it_stands(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("find the tide")
+    respond(log, input_tokens=1_000_000, output_tokens=40_000)
+    respond(log, "nobodys-model-9", input_tokens=7_000_000, output_tokens=10)
+    index_here(tmp_path / "logs")
+    commands = (["sessions"], ["projects"], ["search", "tide"], ["show", ONE, "--sections", "models"])
+    for command in commands:
+        assert "$6.00" in agtrace_here(*command).out, command
+    for command in commands[:3]:
+        assert "$6.00+" in agtrace_here(*command).out, command
+    assert "at least $6.00 in all" in agtrace_here("sessions", "--sort", "cost").out
 
 
 def test_a_log_without_figures_makes_the_tokens_a_lower_bound(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from agtrace.render.terminal import plain, plain_line, when
 from agtrace.report.conversation.telling import Execution, Item, Mark, Request, Said, Turn
 from agtrace.sessions.running import Recent, Running, RunningSession
-from agtrace.text.numbers import counted, dollars, duration, short
+from agtrace.text.numbers import counted, duration, short, spent
 
 _STATES = {
     "thinking": ("thinking", "cyan"),
@@ -132,7 +132,7 @@ def _figures(session: RunningSession, idle: int) -> Text:
         full = (session.context_percent or 0) >= _FULL
         text.append(f"{_round(session.context_tokens)}{window}{share}  ", style="red" if full else "")
     if session.cost_usd is not None:
-        text.append(f"{dollars(session.cost_usd)}  ")
+        text.append(f"{spent(session.cost_usd, session.cost_made)}  ")
     if session.failed_calls:
         text.append(f"{session.failed_calls} failed  ", style="red")
     return text.append(duration(1000 * idle), style="dim")
