@@ -20,16 +20,22 @@ if TYPE_CHECKING:
 Kept = TypeVar("Kept")
 
 
+def check_installed() -> None:
+    """Raise `SettingError` if what a team's index takes isn't installed."""
+    if find_spec("psycopg") is None:
+        raise SettingError(
+            "the index of a team needs psycopg, which isn't installed: pip install 'agtrace[team]' (with pipx: "
+            "pipx inject agtrace 'psycopg[binary]')"
+        )
+
+
 def connection_to(urls: str, only: str | None = None) -> sqlite3.Connection:
     """Return a connection to a team's index: it offers what questions use of SQLite's. Raises `sqlite3.Error`.
 
     Several databases, separated by spaces, are asked together, as many of them as can be reached. `only` is the login
     of the person whose sessions are asked; None for all people.
     """
-    if find_spec("psycopg") is None:
-        raise SettingError(
-            "the setting index names a team's database, and psycopg isn't installed: pip install 'agtrace[team]'"
-        )
+    check_installed()
     from agtrace_team.connecting import connected
 
     connection = connected(urls.split())
@@ -101,7 +107,11 @@ class TeamIndex:
     """The index at a URL. Safe to use from several threads: each question has a connection of its own."""
 
     def __init__(self, url: str, user: str | None = None) -> None:
-        """Ask the index at a URL, or in it only the sessions that one person, by login, pushed."""
+        """Ask the index at a URL, or in it only the sessions that one person, by login, pushed.
+
+        Raises `SettingError` if what that takes isn't installed.
+        """
+        check_installed()
         self._url, self._user = url, user
         self.soundness = _TeamSoundness()
         self._readers: list[TeamReader] = []

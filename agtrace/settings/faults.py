@@ -95,11 +95,17 @@ def _number(schema: Mapping[str, Any]) -> str:
     return f"{what}, {least} or more" if most >= UNBOUNDED else f"{what} from {least} to {most}"
 
 
+_FORMATS = {
+    "path": "a path",
+    "endpoint": "builtin, none or a URL that begins with http:// or https://",
+    "team": "postgresql://LOGIN@HOST/DATABASE",
+    "index": "`team`, or postgresql://LOGIN@HOST/DATABASE (several are separated by spaces)",
+}
+
+
 def _text(schema: Mapping[str, Any]) -> str:
-    if schema.get("format") == "path":
-        return "a path"
-    if schema.get("format") == "endpoint":
-        return "builtin, none or a URL that begins with http:// or https://"
+    if schema.get("format") in _FORMATS:
+        return _FORMATS[schema["format"]]
     fewest, most = schema.get("minLength"), schema.get("maxLength")
     if most is None:
         return f"{fewest} or more visible ASCII characters" if fewest else "a text"

@@ -75,8 +75,10 @@ Origin = Annotated[
 Token = Annotated[str, Meta(extra={"check": _token, "schema": {"minLength": SHORTEST_TOKEN, "pattern": "^[!-~]*$"}})]
 
 _TEAM = r"postgres(ql)?://\S*"
-TeamUrl = Annotated[str, Meta(pattern=f"^{_TEAM}$", max_length=2_000)]
-IndexUrl = Annotated[str, Meta(pattern=f"^(team|{_TEAM}( {_TEAM})*)$", max_length=2_000)]
+TeamUrl = Annotated[str, Meta(pattern=f"^{_TEAM}$", max_length=2_000, extra={"schema": {"format": "team"}})]
+IndexUrl = Annotated[
+    str, Meta(pattern=f"^(team|{_TEAM}( {_TEAM})*)$", max_length=2_000, extra={"schema": {"format": "index"}})
+]
 
 _RESTART = {"restart": True}
 """Marks what a running server can't change."""

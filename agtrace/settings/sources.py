@@ -43,6 +43,8 @@ from agtrace.settings.model import (
 )
 
 _ON_COMMAND_LINE = "--set"
+_OPTIONS = ("index", "user")
+"""The settings that have an option of their own."""
 _DEFAULT = "default"
 _PREFIX = "AGTRACE_"
 _SIMILAR = 0.8
@@ -365,6 +367,8 @@ def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
 def _fault(name: str, one: _Given, value: Any, place: int | None) -> Fault:
     """Return the fault of a value, or of the item of a list at a place."""
     key = _key(name)
+    if one.origin == _ON_COMMAND_LINE and name in _OPTIONS:
+        return unfit(f"--{name}", "", "something else", expected(key))
     if key.secret:
         return unfit(one.origin, name, "something else", expected(key))
     if place is not None:

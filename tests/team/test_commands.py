@@ -188,3 +188,25 @@ def test_a_trial_is_started_and_stopped_in_a_folder(server: Server) -> None:
         assert agtrace("team", "status", "--url", owner).out.startswith("0 sessions")
         assert "stopped" in agtrace("team", "trial", place, "--stop").out
         assert "can't be reached" in agtrace("team", "status", "--url", owner).err
+
+
+NOT_INSTALLED = """
+from importlib import util
+
+find = util.find_spec
+util.find_spec = lambda name, *more: None if name == "psycopg" else find(name, *more)
+"""
+"""Python runs it first: it hides what the extra installs."""
+
+
+def test_what_is_not_installed_is_named_and_how_to_install_it(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(NOT_INSTALLED)
+    for command in (["sessions"], ["show", "last"], ["cost"], ["mcp", "--http", "127.0.0.1:0"]):
+        said = agtrace("--index", "postgresql://localhost/none", *command, PYTHONPATH=str(tmp_path))
+        assert (said.code, said.out) == (2, ""), command
+        assert said.err.startswith("agtrace: the index of a team needs psycopg, which isn't installed: pip install")
+
+
+def test_an_index_that_is_no_url_is_refused_by_the_name_of_the_option() -> None:
+    said = agtrace("--index", "/tmp/index.sqlite3", "sessions")
+    assert said.code == 2 and said.err.startswith("agtrace: --index: expected `team`, or postgresql://LOGIN@HOST/")
