@@ -13,7 +13,7 @@ from agtrace_schema.events import Outcome
 from agtrace_schema.patterns import later
 from msgspec.structs import replace
 
-from agtrace.search.course import with_course
+from agtrace.search.course import with_course, with_ending
 from agtrace.search.ranking import FAINT
 from agtrace.search.scoring import Ranked, RankedHit
 from agtrace.sessions.aftermath import aftermath
@@ -77,8 +77,8 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
         )
         for one, hits in zip(best, (1,) * len(best) if doubted else _HITS[len(best)], strict=True)
     ]
-    if not doubted:
-        shown[0] = with_course(connection, rows[best[0].session_row], shown[0])
+    completed = with_ending if doubted else with_course
+    shown[0] = completed(connection, rows[best[0].session_row], shown[0])
     return BestMatches(
         worked=_worked(connection, [(rows[one.session_row], told) for one, told in zip(best, shown, strict=True)]),
         sessions=shown,

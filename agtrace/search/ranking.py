@@ -149,9 +149,9 @@ class Ranking(Struct, frozen=True):
 
     def _word(self, text: str, events: int) -> Word:
         """A word, or as much of its beginning as some event holds."""
-        holding = ranking.holding(self.connection, text)
-        if holding:
-            return Word(text, weight(events, len(holding)), frozenset(holding), 0)
+        for spelled in (text, *_spelled_otherwise(text)):
+            if holding := ranking.holding(self.connection, spelled):
+                return Word(text, weight(events, len(holding)), frozenset(holding), 0)
         missing = weight(events, 0)
         for length in range(len(text), min(len(text), _LEAST_PREFIX) - 1, -1):
             holding = ranking.holding(self.connection, text[:length], beginning=True)
@@ -181,6 +181,26 @@ class Ranking(Struct, frozen=True):
         )
         asked = {event.id for event in spoken if event.event_index <= asking.get((event.session, event.turn or 0), -1)}
         return [event for event in events if event.id not in asked]
+
+
+_SPELLINGS = (
+    ("our", "or"),
+    ("ise", "ize"),
+    ("isa", "iza"),
+    ("isi", "izi"),
+    ("yse", "yze"),
+    ("logue", "log"),
+    ("lled", "led"),
+)
+"""Parts of words as they are written in Britain and in America."""
+
+
+def _spelled_otherwise(word: str) -> Iterator[str]:
+    """Yield the other spellings of a word that is found nowhere."""
+    for british, american in _SPELLINGS:
+        for one, other in ((british, american), (american, british)):
+            if one in word[1:]:
+                yield word[0] + word[1:].replace(one, other)
 
 
 def _one_of_many(words: Sequence[Word], missing: Sequence[Word]) -> bool:

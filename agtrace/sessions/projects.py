@@ -30,6 +30,7 @@ _FOLDERS_SHOWN = 5
 _NAMED = 5
 """Projects that an error names."""
 
+_SHORTEST_PART = 3
 _SHORTEST_HASH = 4
 """The fewest characters of a hash that name a project."""
 
@@ -128,17 +129,20 @@ def resolved(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
     """Return the row ids of all folders of the repository that somebody names.
 
     Understood are the path of a folder or of one inside it, a name, an owner and a name, the address of a remote, the
-    end of a path, and the beginning of a hash. Raises `UnknownProject` if none is named, or several are.
+    end of a path, the beginning of a hash, the path of another clone, and a part of a name that no other has. Raises
+    `UnknownProject` if none is named, or several are.
     """
     folders = projects.folders(connection)
     found = _by_path(folders, given) or {one.id for one in projects.called(connection, _plain(given))}
-    found = found or _by_end(folders, given) or _by_hash(folders, given)
+    found = found or _by_end(folders, given) or _by_hash(folders, given) or _by_remote(connection, given)
+    called = "are called" if found else "have in a name"
+    found = found or _by_part(connection, given)
     if len(found) == 1:
         return tuple(folder.id for folder in folders if folder.repository in found)
     names = labels(connection)
     if found:
         among = _apart(connection, found, [names[id] for id in sorted(found)])
-        raise UnknownProject(f"{len(found)} projects are called {repeated(given, 100)!r}", among)
+        raise UnknownProject(f"{len(found)} projects {called} {repeated(given, 100)!r}", among)
     trouble = f"no project matches {repeated(given, 100)!r} (the index has {len(set(names.values())) or 'none'})"
     raise UnknownProject(trouble, _like(given, set(names.values())))
 
@@ -231,6 +235,22 @@ def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
         if any(path == root or (path.startswith(f"{root}/") and not folder.is_scratch) for path in paths)
     ]
     return {max(above)[1]} if above else set()
+
+
+def _by_remote(connection: sqlite3.Connection, given: str) -> set[int]:
+    """The repository of which a folder of this machine is a clone that no session has worked in."""
+    if not _is_path(given):
+        return set()
+    from agtrace.sessions.clones import remote_at  # only if needed
+
+    remote = remote_at(given)
+    return {one.id for one in projects.called(connection, remote)} if remote else set()
+
+
+def _by_part(connection: sqlite3.Connection, given: str) -> set[int]:
+    """The repositories with a text in one of their names."""
+    part = given.strip().lower()
+    return {id for id, name in projects.names(connection) if len(part) >= _SHORTEST_PART and part in name}
 
 
 def _is_path(given: str) -> bool:

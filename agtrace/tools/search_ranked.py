@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from agtrace_indexer.index.questions import turns
 from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.ranked_words import query_words
+from agtrace_schema.answers import BestSession
 from agtrace_schema.model import dump
 from msgspec.structs import replace
 
@@ -23,9 +25,11 @@ from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.search_arguments import SearchEventPreviews, sessions_searched
 from agtrace.tools.search_hints import session_named
-from agtrace.tools.tool import Context, event_kilobytes, list_budget
+from agtrace.tools.tool import Context, event_kilobytes, list_budget, turn_kilobytes
 
 _END_OF_TIME = 1 << 62
+_CUT = "..."
+_FEW_STEPS = 10
 _SECONDS = 0.5
 """The limit for making sure that words stand nowhere."""
 
@@ -72,12 +76,21 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
         summary=summary[0].upper() + summary[1:],
         data=data | {"best": dump(found)},
         budget=list_budget(wanted.limit),
-        hint=session_named(context, wanted.query) or _opening(context, best, found.sessions[0].session_id),
+        hint=session_named(context, wanted.query) or _opening(context, best, found.sessions[0]),
         untrusted=True,
     )
 
 
-def _opening(context: Context, best: RankedSession, session_id: str) -> NextCall:
-    event = best.hits[0].event
-    opened = call("get_event_details", session_id=session_id, event_index=event.event_index)
+def _opening(context: Context, best: RankedSession, shown: BestSession) -> NextCall:
+    """Return the call that opens the best event; where all of that is shown already, what was done in a short turn."""
+    event, (_, _, text) = best.hits[0].event, shown.hits[0]
+    if event.turn is not None and _CUT not in text and _is_short(context, event.session, event.turn):
+        done = call("get_session_details", session_id=shown.session_id, detail_level="turns", turn_index=event.turn)
+        size = turn_kilobytes(context.connection, event.session, event.turn, "turns")
+        return done.saying("shows what was done in its turn", size)
+    opened = call("get_event_details", session_id=shown.session_id, event_index=event.event_index)
     return opened.saying("opens the best event", event_kilobytes(context.connection, event.session, event.event_index))
+
+
+def _is_short(context: Context, session_row: int, turn: int) -> bool:
+    return turns.size(context.connection, session_row, turn).steps <= _FEW_STEPS

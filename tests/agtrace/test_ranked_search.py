@@ -167,11 +167,30 @@ def test_a_query_of_which_a_single_word_is_spelled_differently_is_answered(tmp_p
     for number in range(20):
         claude_log(tmp_path / "logs", f"{number:08}-0000-4000-8000-000000000001").prompt("Hello").say("Hello!")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
-    value = asker.ask("search_event_previews", query="colour palette pelican charts")
-    assert value["summary"].startswith("Best matches by words") and value["summary"].endswith("; nowhere: colour")
+    value = asker.ask("search_event_previews", query="kolor palette pelican charts")
+    assert value["summary"].startswith("Best matches by words") and value["summary"].endswith("; nowhere: kolor")
     assert ONE.startswith(value["data"]["best"]["sessions"][0]["session_id"])
-    for fewer in ("colour palette charts", "colour gradient pelican charts"):
+    for fewer in ("kolor palette charts", "kolor gradient pelican charts"):
         assert asker.ask("search_event_previews", query=fewer)["summary"].startswith("Only weak matches")
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [("color", "colour"), ("behaviour", "behavior"), ("normalize", "normalise"), ("catalog", "catalogue")],
+)
+def test_words_are_found_as_they_are_spelled_on_the_other_side_of_the_atlantic(
+    tmp_path: Path, written: str, asked: str
+) -> None:
+    claude_log(tmp_path / "logs", ONE).prompt(f"Mend the {written} of the charts.").say("Mended.")
+    for number in range(20):
+        claude_log(tmp_path / "logs", f"{number:08}-0000-4000-8000-000000000001").prompt("Mend the charts").say(
+            "Hello!"
+        )
+    value = Asker(tmp_path / "data", tmp_path / "logs").ask(
+        "search_event_previews", query=f"mend the {asked} of charts"
+    )
+    assert value["summary"].startswith("Best matches by words") and "nowhere" not in value["summary"]
+    assert ONE.startswith(value["data"]["best"]["sessions"][0]["session_id"])
 
 
 def test_a_word_in_the_middle_of_a_long_output_is_not_said_to_stand_nowhere(tmp_path: Path) -> None:

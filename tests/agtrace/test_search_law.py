@@ -415,7 +415,11 @@ def some_filters(stored: list[Stored], chance: random.Random) -> Iterator[tuple[
     yield EventFilters(projects=(*others,)), [e for e in stored if e.project in others]
     yield EventFilters(event_type=event.type), [e for e in stored if e.type == event.type]
     yield EventFilters(kind="thought"), [e for e in stored if e.type == EventType.REASONING]
-    errors = [e for e in stored if e.type == EventType.TOOL_RESULT and e.outcome == Outcome.FAILED]
+    errors = [
+        e for e in stored
+        if (e.type == EventType.TOOL_RESULT and e.outcome == Outcome.FAILED)
+        or (e.type == EventType.NOTIFICATION and "error" in (e.name or "").lower())
+    ]  # fmt: skip
     yield EventFilters(kind="error"), errors
     yield EventFilters(kind="human"), [e for e in stored if e.type == EventType.USER and e.name in ("human", "command")]
     yield EventFilters(tool=tool.upper()), has_tool

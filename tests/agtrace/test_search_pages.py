@@ -31,6 +31,7 @@ class Row(NamedTuple):
     row: int
     type: EventType
     tool: str | None
+    """Or the kind of a notification."""
     outcome: Outcome | None
     provider: str
     project_hash: str | None
@@ -159,7 +160,13 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[Row], bool]]] = {
     "thought": ({"kind": "thought"}, lambda row: row.type == "Reasoning"),
     "call": ({"kind": "call"}, lambda row: row.type == "ToolCall"),
     "output": ({"kind": "output"}, lambda row: row.type == "ToolResult"),
-    "error": ({"kind": "error"}, lambda row: row.type == "ToolResult" and row.outcome == Outcome.FAILED),
+    "error": (
+        {"kind": "error"},
+        lambda row: (
+            (row.type == "ToolResult" and row.outcome == Outcome.FAILED)
+            or (row.type == "Notification" and "error" in (row.tool or "").lower())
+        ),
+    ),
     "notification": ({"kind": "notification"}, lambda row: row.type == "Notification"),
     "tool": (
         {"tool": "bash"},

@@ -62,7 +62,9 @@ def test_calls_stand_with_what_they_gave_and_refusals_with_the_human_s_words(ask
 def test_the_best_session_comes_with_what_it_did_and_came_to(asker: Asker) -> None:
     (best,) = asker.ask("search_event_previews", query="tide table northern harbour")["data"]["best"]["sessions"]
     assert "commit" in [row[1] for row in best["landmarks"]] and best["last_message"][1] == "The gauge is installed."
-    assert [line[1:] for line in best["course"]][-1] == ["human", "Install the gauge."]
+    assert [line[1:] for line in best["course"]][-2:] == [
+        ["human", "Install the gauge."], ["human", "refused: command: npm install gauge -> use pnpm"],
+    ]  # fmt: skip
 
 
 def test_the_best_session_says_how_it_went_on_and_what_was_asked_last(tmp_path: Path) -> None:

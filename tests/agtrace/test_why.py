@@ -364,6 +364,32 @@ def test_an_edit_in_another_worktree_of_the_repository_is_found(tmp_path: Path) 
     assert (part["sure"], part["session"]["session_id"]) == ("edit matches", ONE)
 
 
+def test_another_clone_is_known_by_its_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = tmp_path / "elsewhere" / "tidepool"
+    (clone / "src").mkdir(parents=True)
+    git(clone, "init", "-q")
+    git(clone, "remote", "add", "fork", "https://example.org/nobody/tidepool.git")
+    git(clone, "remote", "add", "origin", "git@github.com:mira/tidepool.git")
+    (clone / "src" / "a.py").write_text("first = 1\nsecond = 2\n")
+    log = claude_log(tmp_path / "home", ONE, cwd="/srv/mira/tidepool").prompt("Add a second.")
+    log.call("Bash", {"command": "git remote -v"}, "origin\tgit@github.com:mira/tidepool.git (fetch)")
+    log.call(
+        "Edit",
+        {"file_path": "/srv/mira/tidepool/src/a.py", "old_string": "first = 1", "new_string": "first = 1\nsecond = 2"},
+    )
+    claude_log(tmp_path / "home", TWO, cwd="/srv/mira/harbour").prompt("Something else.")
+    index_here(tmp_path / "home")
+    (part,) = asked(f"{clone / 'src' / 'a.py'}:2")["lines"]
+    assert (part["sure"], part["session"]["session_id"]) == ("edit matches", ONE)
+    monkeypatch.chdir(clone / "src")
+    assert [one["id"] for one in agtrace_here("sessions", "--project", ".", "--json").json()["data"]["sessions"]] == [
+        ONE[:8]
+    ]
+    (clone / ".git" / "config").unlink()
+    os.mkfifo(clone / ".git" / "config")
+    assert agtrace_here("sessions", "--project", ".").code != 0
+
+
 def test_a_hostile_repository_starts_nothing(tmp_path: Path) -> None:
     folder, mark = tmp_path / "tidepool", tmp_path / "started"
     folder.mkdir()

@@ -18,7 +18,7 @@ from agtrace_schema.patterns import later
 _CLAUDE_WORKTREE = later(r"^(.+?)[/\\]\.claude[/\\]worktrees[/\\].+$")
 _GITDIR_OF_WORKTREE = later(r"^gitdir: (.+)[/\\]\.git[/\\]worktrees[/\\][^/\\]+\s*$")
 _HASH = later(r"[0-9A-Fa-f]{64}")
-_LARGEST_GIT_FILE = 4096
+_LARGEST_GIT_FILE = 65_536
 _ELSEWHERE = later(
     r"""
       [/\\]{2} | [/\\]\?\?[/\\]         # UNC and device paths of Windows
@@ -65,15 +65,25 @@ def project_root(cwd: str) -> str:
     return cwd
 
 
+def is_of_this_machine(path: str) -> bool:
+    """Whether a path can't lead to another machine, so that looking there opens no connection."""
+    return os.path.isabs(path) and _ELSEWHERE.match(path) is None
+
+
+def small_file(path: Path) -> str:
+    """Return the beginning of a file of git's, which may have been put there by anybody. Raises `OSError`."""
+    descriptor = os.open(path, _HOW)  # a log names the folder: it may contain a pipe, which must not block us
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "not a regular file")
+        return os.read(descriptor, _LARGEST_GIT_FILE).decode("utf-8", "replace")
+    finally:
+        os.close(descriptor)
+
+
 def _main_repository(git_file: Path) -> str | None:
     try:
-        descriptor = os.open(git_file, _HOW)  # a log names the folder: it may contain a pipe, which must not block us
-        try:
-            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            content = os.read(descriptor, _LARGEST_GIT_FILE) if regular else b""
-        finally:
-            os.close(descriptor)
+        found = _GITDIR_OF_WORKTREE.match(small_file(git_file))
     except OSError:
         return None
-    found = _GITDIR_OF_WORKTREE.match(content.decode("utf-8", "replace"))
     return os.path.normpath(git_file.parent / found[1]) if found else None

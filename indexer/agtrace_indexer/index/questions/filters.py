@@ -38,18 +38,24 @@ _WRITES = (
 )
 _TYPED = f"('{UserKind.HUMAN}', '{UserKind.COMMAND}')"
 """A slash command is typed as well, often with a request behind it."""
-_KINDS: dict[EventKind, tuple[EventType, str]] = {
-    "human": (EventType.USER, f"e.name_id IN (SELECT id FROM name WHERE text IN {_TYPED})"),
-    "message": (EventType.MESSAGE, "true"),
-    "thought": (EventType.REASONING, "true"),
-    "call": (EventType.TOOL_CALL, "true"),
-    "command": (EventType.TOOL_CALL, "e.program_id IS NOT NULL"),
-    "edit": (EventType.TOOL_CALL, _WRITES),
-    "output": (EventType.TOOL_RESULT, "true"),
-    "error": (EventType.TOOL_RESULT, _FAILED),
-    "notification": (EventType.NOTIFICATION, "true"),
+_TELLS_OF_AN_ERROR = "e.name_id IN (SELECT id FROM name WHERE instr(lower(text), 'error'))"
+"""A notification by its kind: of the model's API, or of the agent itself."""
+_NOTIFICATION = TYPE_CODE[EventType.NOTIFICATION]
+_KINDS: dict[EventKind, tuple[tuple[EventType, ...], str]] = {
+    "human": ((EventType.USER,), f"e.name_id IN (SELECT id FROM name WHERE text IN {_TYPED})"),
+    "message": ((EventType.MESSAGE,), "true"),
+    "thought": ((EventType.REASONING,), "true"),
+    "call": ((EventType.TOOL_CALL,), "true"),
+    "command": ((EventType.TOOL_CALL,), "e.program_id IS NOT NULL"),
+    "edit": ((EventType.TOOL_CALL,), _WRITES),
+    "output": ((EventType.TOOL_RESULT,), "true"),
+    "error": (
+        (EventType.TOOL_RESULT, EventType.NOTIFICATION),
+        f"CASE e.type WHEN {_NOTIFICATION} THEN {_TELLS_OF_AN_ERROR} ELSE {_FAILED} END",
+    ),
+    "notification": ((EventType.NOTIFICATION,), "true"),
 }
-"""The type of the events of a kind, and what else they fulfil."""
+"""The types of the events of a kind, and what else they fulfil."""
 
 
 class EventFilters(Struct, frozen=True):
@@ -93,7 +99,7 @@ def of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     conditions, arguments = _of_sessions(filters)
     more, others = _given(
         (filters.event_type, "b.types & :type != 0", {"type": 1 << _type(filters.event_type)}),
-        (filters.kind, "b.types & :type_of_kind != 0", {"type_of_kind": 1 << _of_kind(filters)[0]}),
+        (filters.kind, "b.types & :types_of_kind != 0", {"types_of_kind": sum(1 << code for code in _codes(filters))}),
         (filters.tool, _HAS_TOOL, {"tool": filters.tool}),
         (filters.failed or None, _HAS_FAILED, {}),
         (filters.path, _TOUCHES, {"path": filters.path}),
@@ -108,7 +114,7 @@ def of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     """
     return _given(
         (filters.event_type, "e.type = :type", {"type": _type(filters.event_type)}),
-        (filters.kind, "e.type = :type_of_kind AND " + _of_kind(filters)[1], {"type_of_kind": _of_kind(filters)[0]}),
+        (filters.kind, _is_of_kind(filters), {}),
         (filters.tool, _IS_OF_TOOL, {"tool": filters.tool}),
         (filters.failed, _FAILED if filters.failed else _NOT_FAILED, {}),
         (filters.path, _IS_TOUCHING, {"path": filters.path}),
@@ -129,12 +135,15 @@ def _type(wanted: EventType | None) -> int:
     return 0 if wanted is None else TYPE_CODE[wanted]
 
 
-def _of_kind(filters: EventFilters) -> tuple[int, str]:
-    """Return the type of the events of a kind, as stored, and what else they fulfil, as SQL."""
-    if filters.kind is None:
-        return 0, "true"
-    of_type, condition = _KINDS[filters.kind]
-    return _type(of_type), condition
+def _codes(filters: EventFilters) -> list[int]:
+    """Return the types of the events of a kind, as stored."""
+    return [] if filters.kind is None else [TYPE_CODE[type] for type in _KINDS[filters.kind][0]]
+
+
+def _is_of_kind(filters: EventFilters) -> str:
+    """Return what the events of a kind fulfil, as SQL."""
+    condition = "true" if filters.kind is None else _KINDS[filters.kind][1]
+    return f"e.type IN ({', '.join(map(str, _codes(filters)))}) AND {condition}"
 
 
 def _given(*wanted: tuple[Any, str, dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:

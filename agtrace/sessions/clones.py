@@ -1,0 +1,38 @@
+"""Of which repository a folder of this machine is a clone, as its git configuration says: no program is run for it."""
+
+from __future__ import annotations
+
+import configparser
+import os
+from pathlib import Path
+
+from agtrace_indexer.events.remotes import repository_at
+from agtrace_indexer.index.projects import is_of_this_machine, project_root, small_file
+
+_ORIGIN = 'remote "origin"'
+
+
+def remote_at(path: str) -> str | None:
+    """Return the remote of the repository around a path, as `host/owner/name`; None without one.
+
+    Of several remotes that is `origin`, or the first one.
+    """
+    root = project_root(os.path.abspath(os.path.expanduser(path)))
+    if not is_of_this_machine(root):
+        return None
+    config = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        config.read_string(small_file(_folder(Path(root, ".git")) / "config"))
+    except (OSError, ValueError, configparser.Error):
+        return None
+    remotes = {one: config.get(one, "url", fallback=None) for one in config.sections() if one.startswith("remote ")}
+    address = remotes.get(_ORIGIN) or next(filter(None, remotes.values()), None)
+    return repository_at(address) if address else None
+
+
+def _folder(git: Path) -> Path:
+    """Return the folder that `.git` is, or that it names as in a submodule. Raises `OSError`."""
+    if git.is_dir():
+        return git
+    named = git.parent / small_file(git).removeprefix("gitdir:").strip()
+    return named if is_of_this_machine(str(named)) else git
