@@ -51,7 +51,7 @@ def share(project: str | None, audience: Any, as_json: bool) -> None:
     found = sharing.load(settings.data_dir)
     with closing(open_read_only(settings.database)) as index:
         if project is not None:
-            found = found.with_project(project, audience, hashes_of(index, resolved(index, project)))
+            found = found.with_project(project, audience, hashes_of(index, resolved(index, project, roughly=False)))
             sharing.save(settings.data_dir, found)
         folders = {name: paths_of(index, with_hashes(index, hashes)) for name, hashes in found.folders.items()}
     told = {"projects": dict(found.projects), "folders": folders}

@@ -59,8 +59,13 @@ def why(place: str, as_json: bool) -> None:
 
 def parted(place: str) -> tuple[Path, tuple[int, int] | None]:
     """Part FILE:LINE or FILE:FIRST-LAST; a file whose name looks like this is meant itself if it is there."""
-    found = None if Path(place).exists() else _PLACE.fullmatch(place)
+    if Path(place).exists():
+        return Path(place), None
+    found = _PLACE.fullmatch(place)
     if found is None:
+        file, colon, line = place.rpartition(":")
+        if colon and Path(file).is_file():
+            fail(f"expected FILE:10 or FILE:10-20, got {line!r} in place of the line", USAGE)
         return Path(place), None
     first, last = int(found["first"]), int(found["last"] or found["first"])
     if first < 1 or last < first:

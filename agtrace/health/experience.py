@@ -7,7 +7,7 @@ into the file first. Failures of the product's own tests are no experience: they
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from agtrace_indexer.events.shell import Part, parts
@@ -65,13 +65,16 @@ class Experience(NamedTuple):
     """The command that worked, or what was done before."""
     milliseconds: int
     tokens: int
+    times: int = 1
+    """How often it failed so before it worked, or before this was given up."""
 
 
-def experiences(history: History) -> Iterator[Experience]:
-    """Yield what a session experienced, in file order; of the same error again and again only the first."""
+def experiences(history: History) -> list[Experience]:
+    """Return what a session experienced, in file order; the same error again and again is one experience."""
     calls = history.calls
     usages = [usage for usage in history.usages if usage.total]
-    told: dict[tuple[str, str], int] = {}
+    told: dict[tuple[str, str], tuple[int, int]] = {}
+    found: list[Experience] = []
     for place, call in enumerate(calls):
         if not call.failed or is_passed_over(call) or is_poll(call) or _only_looks(call):
             continue
@@ -80,11 +83,14 @@ def experiences(history: History) -> Iterator[Experience]:
         if signature is None or what is None or _is_the_work_itself(call):
             continue
         key = what, signature.key
-        if told.get(key, -1) >= place:
+        until, number = told.get(key, (-1, 0))
+        if until >= place:
+            found[number] = found[number]._replace(times=found[number].times + 1)
             continue
         solved = _solved(calls, place)
-        told[key] = place + _AHEAD if solved is None else solved
-        yield _experience(calls, usages, place, solved, key, signature.line)
+        told[key] = (place + _AHEAD if solved is None else solved), len(found)
+        found.append(_experience(calls, usages, place, solved, key, signature.line))
+    return found
 
 
 def _only_looks(call: Call) -> bool:

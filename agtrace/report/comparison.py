@@ -4,7 +4,8 @@ Sessions differ from each other far more than one week differs from the next. So
 only if it is larger than chance would make it, more than twice its standard error, and not trivial. Every measure is a
 ratio of two sums over sessions, such as points per scored session or failed calls per call. Failures within a session
 often share a cause and aren't independent, so the error is estimated from how much the sessions of both periods
-together vary (quasi-likelihood: McCullagh and Nelder, Generalized Linear Models, chapter 9).
+together vary (quasi-likelihood: McCullagh and Nelder, Generalized Linear Models, chapter 9). Of shares of sessions,
+such as those below a score, Fisher's exact test says how likely chance makes such a difference, also of few sessions.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ ENOUGH = 5
 
 _ERRORS = 2.0
 """The number of standard errors above which a difference isn't put down to chance."""
+
+_RARE = 0.05
+"""The probability of as large a difference by chance at which a difference of shares isn't put down to it."""
 
 Unit = Literal["points", "share"]
 
@@ -133,9 +137,26 @@ class _Parts(NamedTuple):
 
 def _verdict(measure: _Measure, before: _Parts, now: _Parts) -> Literal["better", "worse", "same"]:
     difference = now.ratio - before.ratio
-    if abs(difference) < measure.trifle or abs(difference) <= _ERRORS * _standard_error(before, now):
+    if abs(difference) < measure.trifle or _may_be_chance(before, now):
         return "same"
     return "better" if (difference > 0) == measure.more_is_better else "worse"
+
+
+def _may_be_chance(before: _Parts, now: _Parts) -> bool:
+    """Whether chance alone makes such a difference often enough: exactly, for shares of sessions."""
+    each = (*before.each, *now.each)
+    if all(above in (0, 1) and below == 1 for above, below in each):
+        return _probability(int(before.above), int(before.below), int(now.above), int(now.below)) > _RARE
+    return abs(now.ratio - before.ratio) <= _ERRORS * _standard_error(before, now)
+
+
+def _probability(some: int, of: int, others: int, of_others: int) -> float:
+    """Return how likely two shares differ at least as much by chance: Fisher's exact test, two-sided."""
+    together, all_of = some + others, of + of_others
+    least, most = max(0, together - of_others), min(of, together)
+    ways = [math.comb(of, one) * math.comb(of_others, together - one) for one in range(least, most + 1)]
+    seen = math.comb(of, some) * math.comb(of_others, others)
+    return sum(way for way in ways if way <= seen) / math.comb(all_of, together)
 
 
 def _standard_error(before: _Parts, now: _Parts) -> float:

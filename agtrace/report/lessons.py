@@ -85,7 +85,7 @@ def _unsolved(connection: sqlite3.Connection, cases: Sequence[Case]) -> Unsolved
     return Unsolved(
         what=newest.told.what,
         error=newest.told.line,
-        times=len(cases),
+        times=_times(cases),
         sessions=len(_sessions(cases)),
         failed=_reference(connection, newest.session, newest.told.failed_event),
     )
@@ -93,6 +93,10 @@ def _unsolved(connection: sqlite3.Connection, cases: Sequence[Case]) -> Unsolved
 
 def _is_enough(cases: Sequence[Case]) -> bool:
     return len(_sessions(cases)) >= FEWEST_SESSIONS or len(cases) >= FEWEST_TIMES
+
+
+def _times(cases: Iterable[Case]) -> int:
+    return sum(case.told.times for case in cases)
 
 
 def _sessions(cases: Iterable[Case]) -> set[int]:
@@ -110,7 +114,7 @@ def _lesson(connection: sqlite3.Connection, cases: Sequence[Case]) -> Lesson | N
     return Lesson(
         what=told.what,
         error=told.line,
-        times=len(cases),
+        times=_times(cases),
         sessions=len(_sessions(cases)),
         overcome=sum(case.told.worked_event is not None for case in cases),
         last=iso(newest or None),

@@ -125,18 +125,18 @@ def _label(folder: Folder, known: Repository | None, taken: Counter[str]) -> str
     return shown_path(folder.root_path) if folder.root_path else folder.hash[:SHORT_HASH]
 
 
-def resolved(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
+def resolved(connection: sqlite3.Connection, given: str, *, roughly: bool = True) -> tuple[int, ...]:
     """Return the row ids of all folders of the repository that somebody names.
 
     Understood are the path of a folder or of one inside it, a name, an owner and a name, the address of a remote, the
-    end of a path, the beginning of a hash, the path of another clone, and a part of a name that no other has. Raises
-    `UnknownProject` if none is named, or several are.
+    end of a path, the beginning of a hash, the path of another clone, and, if `roughly` will do, a part of a name that
+    no other has. Raises `UnknownProject` if none is named, or several are.
     """
     folders = projects.folders(connection)
     found = _by_path(folders, given) or {one.id for one in projects.called(connection, _plain(given))}
     found = found or _by_end(folders, given) or _by_hash(folders, given) or _by_remote(connection, given)
     called = "are called" if found else "have in a name"
-    found = found or _by_part(connection, given)
+    found = found or (_by_part(connection, given) if roughly else set())
     if len(found) == 1:
         return tuple(folder.id for folder in folders if folder.repository in found)
     names = labels(connection)
@@ -190,7 +190,7 @@ def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, .
         named = [] if projects.called(connection, _plain(given)) else _with_hash(folders, given)
     if len(named) == 1:
         return (*named,)
-    ids = set() if _is_path(given) else set(resolved(connection, given))
+    ids = set() if _is_path(given) else set(resolved(connection, given, roughly=False))
     if len(named) > 1 or not ids:
         known = [one.root_path or one.hash[:SHORT_HASH] for one in named or folders]
         raise UnknownProject(f"{len(named) or 'no'} folders match {repeated(given, 100)!r}", known[:_NAMED])

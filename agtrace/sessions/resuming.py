@@ -35,7 +35,11 @@ class Resuming(Struct, frozen=True):
     def line(self) -> str:
         """The command as it is pasted into a shell, after a change to the folder; empty if there is none."""
         typed = shlex.join(self.command)
-        return typed if self.folder is None or not typed else f"cd {shlex.quote(self.folder)} && {typed}"
+        return (
+            typed
+            if self.folder is None or not typed
+            else f"cd {'-- ' * self.folder.startswith('-')}{shlex.quote(self.folder)} && {typed}"
+        )
 
 
 def resuming(connection: sqlite3.Connection, asked: Session) -> Resuming:

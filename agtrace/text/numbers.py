@@ -26,9 +26,14 @@ def size(number: int) -> str:
     return f"{number / 1e6:,.1f} MB" if number >= 100_000 else f"{number:,} bytes"
 
 
+_HALF_A_CENT = 0.005
+
+
 def dollars(cost: float | None) -> str:
-    """Return US dollars to the cent; nothing if they are unknown."""
-    return "" if cost is None else f"${cost:,.2f}"
+    """Return US dollars to the cent, less than half a cent as such; nothing if they are unknown."""
+    if cost is None:
+        return ""
+    return "<$0.01" if 0 < cost < _HALF_A_CENT else f"${cost:,.2f}"
 
 
 def spent(cost: float | None, made: str | None) -> str:

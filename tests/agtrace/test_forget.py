@@ -145,6 +145,7 @@ def test_a_name_means_all_folders_of_a_project_and_a_path_or_a_hash_only_one(dat
     assert "in 2 folders of one project" in agtrace_here("forget", "--project", "harbour", "--dry-run").out
     for given in ("/srv/otto/boats/inside", "/srv", "."):
         assert "no folders match" in agtrace_here("forget", "--project", given, "--yes").err
+    assert agtrace_here("forget", "--project", "harbou", "--yes").code == 2, "what is forgotten is named exactly"
     assert agtrace_here("forget", "--project", "harbour", "--yes").code == 0
     assert [row["id"][:8] for row in agtrace_here("sessions", "--json").json()["data"]["sessions"]] == ["2badc0de"]
 

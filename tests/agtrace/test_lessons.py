@@ -37,6 +37,16 @@ def test_what_worked_after_another_command_is_told_with_both_events(tmp_path: Pa
         assert agtrace_here("read", str(reference)).out
 
 
+def test_every_failure_counts_also_those_of_one_stretch(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = session(tmp_path, number)
+        for _ in range(number + 1):
+            log.call("Bash", {"command": "npm test"}, MISSING, failed=True)
+        log.call("Bash", {"command": "npm ci"}, "added 3 packages").call("Bash", {"command": "npm test"}, "ok")
+    (lesson,) = learned(tmp_path)
+    assert (lesson["times"], lesson["sessions"]) == (5, 2)
+
+
 def test_another_command_of_the_same_program_is_what_works_instead(tmp_path: Path) -> None:
     wrong, right = "terraform apply -var-file prod", "terraform apply -var-file=prod.tfvars"
     for number in (1, 2):

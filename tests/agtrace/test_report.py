@@ -18,9 +18,11 @@ from msgspec import convert
 from rich.cells import cell_len
 
 from agtrace.render.report import report as print_report
-from agtrace.report.comparison import periods
+from agtrace.report.comparison import changes, periods
+from agtrace.report.figures import Tally
 from agtrace.report.selection import Selection
 from agtrace.report.wording import ENDED, ENDINGS
+from agtrace.sessions.usage import Usage
 from tests.agtrace import health_reports
 from tests.agtrace.asking import ClaudeLog, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
@@ -155,8 +157,9 @@ def test_a_project_is_named_by_its_path_the_end_of_it_or_its_hash(indexed: Path)
     head = agtrace_here("show", tidepool[0], "--sections", "session", "--json").json()["data"]
     assert tidepool == ids(reported("--project", head["project_hash"].upper()))
     assert {item.get("project") for item in listed} == {"tidepool", "lanternfish", "kelpbed", "workspace", None}
-    unknown = agtrace_here("report", "--project", "pool")
-    assert unknown.code == 2 and "tidepool" in unknown.err, "the end of a name is no name"
+    assert tidepool == ids(reported("--project", "idepoo")), "a part that no other name has"
+    unknown = agtrace_here("report", "--project", "tidepole")
+    assert unknown.code == 2 and "tidepool" in unknown.err
 
 
 def test_the_worst_session_stands_first_and_those_without_a_score_last(tmp_path: Path) -> None:
@@ -220,6 +223,16 @@ def test_what_chance_would_change_as_well_is_the_same(tmp_path: Path) -> None:
     report = reported()
     (rate,) = (change for change in report["changes"] if change["what"] == "failed tool calls")
     assert rate["now"] == pytest.approx(2 * rate["before"], abs=0.001) and rate["verdict"] == "same"
+
+
+@pytest.mark.parametrize(("then", "now", "verdict"), [((0, 33), (1, 8), "same"), ((0, 33), (3, 8), "worse")])
+def test_few_sessions_of_a_kind_may_be_chance(then: tuple[int, int], now: tuple[int, int], verdict: str) -> None:
+    """1 of 8 sessions has a loop, and none of 33 had one: that happens in 8 of 41 cases if nothing has changed."""
+    before, later = (
+        [Tally(1, 90, "finished", 10, 0, 0, number < some, Usage()) for number in range(of)] for some, of in (then, now)
+    )
+    (loops,) = (change for change in changes(before, later) if change.what == "sessions with loops")
+    assert loops.verdict == verdict
 
 
 def test_few_sessions_are_no_reason_for_a_verdict(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ def test_from_an_empty_database_to_a_colleague_s_answer(team: Team, home: Path) 
     assert _as(team, "postgres", "team", "add", "eve", "--read-only").out == "eve may read\n"
 
     assert "nothing is shared" in _as(team, "ann", "team", "share").out
+    assert _as(team, "ann", "team", "share", "tidepoo").code != 0, "what is shared is named exactly"
+    assert "nothing is shared" in _as(team, "ann", "team", "share").out
     shared = _as(team, "ann", "team", "share", "tidepool", "--with", "team").out
     assert shared == "tidepool  team (seen by everybody of the team)\n  /home/mira/projects/tidepool\n"
     dry = _as(team, "ann", "push", "--dry-run")

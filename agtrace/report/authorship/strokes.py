@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
 import posixpath
 import sqlite3
@@ -66,6 +67,11 @@ def uses_of(connection: sqlite3.Connection, names: Iterable[str]) -> Uses:
     return Uses([stroke for place in ordered for stroke in strokes[place]], [(found[place][:2]) for place in ordered])
 
 
+def _name_of(path: str) -> str:
+    """Return the name of a file, also of one on Windows."""
+    return ntpath.basename(path) if ntpath.splitdrive(path)[0] else posixpath.basename(path)
+
+
 class _Target:
     """A path, with what finds the same file in other checkouts of its repository."""
 
@@ -90,7 +96,7 @@ class _Target:
 
     def uses(self) -> Iterator[tuple[Session, Use, bool]]:
         """Yield the calls that named the file and didn't fail, with whether it was this very one."""
-        found = list(files.uses(self._connection, posixpath.basename(self._path)))
+        found = list(files.uses(self._connection, _name_of(self._path)))
         rows = {use.session_row for use in found}
         known = {session.id: session for session in sessions.in_rows(self._connection, rows)}
         for use in found:

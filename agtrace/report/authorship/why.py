@@ -13,6 +13,7 @@ from pathlib import Path
 from agtrace_indexer.index.questions import events, landmarks, sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.redact import redact
+from agtrace_schema.patterns import later
 from agtrace_schema.why import Sure, Why, WhyCommit, WhyFileSession, WhyLines, WhySession
 from msgspec import Struct, field
 
@@ -61,6 +62,10 @@ class _Known(Struct):
     """Projects by row id."""
 
 
+_OF_WINDOWS = later(r"[A-Za-z]:[\\/]")
+"""A path as sessions on Windows name it, which is none of this machine's unless that is one."""
+
+
 def why(connection: sqlite3.Connection, file: Path, lines: tuple[int, int] | None, *, named_only: bool = False) -> Why:
     """Return who wrote some lines of a file, counted from 1, or which sessions wrote it.
 
@@ -69,7 +74,7 @@ def why(connection: sqlite3.Connection, file: Path, lines: tuple[int, int] | Non
 
     Raises `InvalidParameter` for what isn't a file with lines, and `InvalidRange` for lines that it doesn't have.
     """
-    path = os.path.abspath(file)
+    path = str(file) if os.name != "nt" and _OF_WINDOWS.match(str(file)) else os.path.abspath(file)
     uses = uses_of(connection, [path])
     if named_only and not uses.touched:
         return Why(path=path, note="No session in the index named this file.")
