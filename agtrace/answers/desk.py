@@ -297,4 +297,6 @@ class Answers:
         if self._key is None:
             with suppress(OSError):
                 self._key = load_key(self._settings.key_file)
-        return Cursors(self._key or self._spare_key, limits().settings.cursor_ttl_seconds, self._now, user)
+        asked = self._settings.asked
+        of = user if asked is None else f"{user or ''}@{asked}"
+        return Cursors(self._key or self._spare_key, limits().settings.cursor_ttl_seconds, self._now, of)

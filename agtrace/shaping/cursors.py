@@ -47,7 +47,7 @@ class Cursors(Struct, frozen=True):
     ttl_seconds: int
     now: Callable[[], float] = time.time
     of: str | None = None
-    """Whose sessions are asked, which is part of the query; None for all people's."""
+    """Which databases of a team are asked, and whose sessions, which is part of the query; None for one's own index."""
 
     def make(self, tool: str, arguments: Mapping[str, Any], position: tuple[int, ...]) -> str:
         """Return the cursor that continues this query after `position`."""

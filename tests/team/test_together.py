@@ -238,6 +238,18 @@ def test_a_database_that_is_down_is_named_and_the_others_answer(teams: tuple[Tea
     assert "1 of 2 databases are missing" in found.err and found.err.strip().endswith("the answer lacks what is there")
 
 
+def test_a_cursor_goes_on_only_in_the_databases_that_it_was_made_for(teams: tuple[Team, list[Team]]) -> None:
+    first, second = (team.url("ann") for team in teams[1])
+    settings = {"AGTRACE_DATA_DIR": tempfile.mkdtemp(prefix="agtrace-nowhere-")}
+    one, two = (
+        Answers(load({**settings, "AGTRACE_INDEX": url}), log=lambda _record: None)
+        for url in (f"{first} {second}", f"{second} {first}")
+    )
+    cursor = one.ask("list_sessions", {"limit": 2}).value["pagination"]["next_cursor"]
+    assert one.ask("list_sessions", {"limit": 2, "cursor": cursor}).value["success"]
+    assert two.ask("list_sessions", {"limit": 2, "cursor": cursor}).value["error"]["code"] == "invalid_cursor"
+
+
 def test_if_none_can_be_reached_that_is_an_error(tmp_path: Path) -> None:
     url = f"postgresql:///team?host={tmp_path}&user=ann"
     answer = Together(f"{url} {url}").ask("ann", "list_sessions", {})

@@ -215,6 +215,20 @@ def test_windows_are_disjoint_and_complete_and_every_event_has_a_place(site: Sit
     assert events(site.page(f"/s/{LARGE}/window/{windows}")) == []
 
 
+def test_what_the_program_added_again_and_again_is_one_entry_in_which_each_has_its_place(
+    own_home: Path, compiled_rules: Path
+) -> None:
+    log = claude_log(own_home / ".claude" / "projects", "5f2d1c1e-0000-4000-8000-000000000001")
+    log.prompt("Mend the tide.").say("Mended.")
+    before = [{"type": "summary", "summary": f"Tide table number {number}", "leafUuid": "l"} for number in range(5)]
+    log.path.write_text("".join(json.dumps(one) + "\n" for one in before) + log.path.read_text())
+    with opened(own_home, compiled_rules) as site:
+        page = until(lambda: "Mended." in (found := site.page("/s/5f2d1c1e")) and found)
+    assert page.count("Added by the program") == 1 and "summary, 5 times" in page
+    assert all(f"Tide table number {number}" in page for number in range(5))
+    assert events(page) == sorted(events(page)) and {0, 1, 2, 3, 4} <= set(events(page))
+
+
 def test_a_conversation_says_what_an_export_says(site: Site) -> None:
     """Requests, calls with their outcomes, and the lines that tell of failures."""
     page = "".join(site.page(f"/s/{LARGE}/window/{number}") for number in range(20))

@@ -7,8 +7,9 @@ tokens, are there too, folded or as places to link to, so that every event can b
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from agtrace_indexer.index.questions import events, turns
@@ -29,6 +30,8 @@ from agtrace.text.lines import LABEL
 WINDOW = 100
 """The events of a window."""
 
+_MANY_ADDED = 3
+"""From so many on, texts of one kind that the program added one after the other are one entry."""
 _ADDED = 4_000
 """Characters that a window shows of what the agent's program added; a page of its own has all of it."""
 
@@ -78,7 +81,7 @@ class Words(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """An event that has figures of tokens only: a place to link to."""
+    """An event that has figures of tokens only, or is a part of the entry before: a place to link to."""
 
     event_index: int
     time: int
@@ -121,7 +124,24 @@ def window(connection: sqlite3.Connection, session: Session, number: int, cleane
     making = _Making(connection, session, cleaner)
     with colouring_for(_COLOURING):
         entries = [entry for one in placed for entry in making.entries(one, begins.get(one.event.event_index))]
-    return Window(number, last, entries)
+    return Window(number, last, list(_gathered(entries)))
+
+
+def _gathered(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Make one entry of several that the program added one after the other, of the same kind and not cut."""
+    for label, group in groupby(entries, _added):
+        run = list(group)
+        if label is None or len(run) < _MANY_ADDED:
+            yield from run
+            continue
+        first, *others = (entry for entry in run if isinstance(entry, Words))
+        shown = Markup("\n\n").join(entry.shown for entry in (first, *others))
+        yield first._replace(label=f"{label}, {len(run)} times", shown=shown)
+        yield from (Figures(entry.event_index, entry.time) for entry in others)
+
+
+def _added(entry: Entry) -> str | None:
+    return entry.label if isinstance(entry, Words) and entry.kind == "added" and entry.chars is None else None
 
 
 def _beginnings(
