@@ -62,6 +62,17 @@ def open_index() -> sqlite3.Connection:
     return opened(found if found.asked else with_index())
 
 
+def known_project(root: str) -> str:
+    """Return how the index that is asked, as it is, knows the project of a folder: by its path, or by its remote."""
+    from contextlib import closing, suppress
+
+    from agtrace.sessions.clones import known_as
+
+    with suppress(NoIndex), closing(open_index()) as connection:
+        return known_as(connection, root)
+    return root
+
+
 def refreshed(settings: Settings, seconds: float) -> None:
     """Bring one's own index up to date for at most so many seconds; say what it lacks then."""
     from agtrace.index.reader import Index

@@ -215,7 +215,9 @@ def _here(given: str | None) -> str | None:
         return given
     from agtrace_indexer.index.projects import project_root
 
-    return project_root(os.path.abspath(given))
+    from agtrace.commands.asking import known_project
+
+    return known_project(project_root(os.path.abspath(given)))
 
 
 def list_options(command: Command) -> Command:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import configparser
 import os
+import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from agtrace_indexer.events.remotes import repository_at
 from agtrace_indexer.index.projects import is_of_this_machine, project_root, small_file
+from agtrace_indexer.index.questions import projects
+
+from agtrace.problems import UnknownProject
+from agtrace.sessions.projects import resolved
 
 _ORIGIN = 'remote "origin"'
 
@@ -22,7 +28,7 @@ def remote_at(path: str) -> str | None:
         return None
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
-        config.read_string(small_file(_folder(Path(root, ".git")) / "config"))
+        config.read_string(_config(Path(root, ".git")))
     except (OSError, ValueError, configparser.Error):
         return None
     remotes = {one: config.get(one, "url", fallback=None) for one in config.sections() if one.startswith("remote ")}
@@ -30,9 +36,29 @@ def remote_at(path: str) -> str | None:
     return repository_at(address) if address else None
 
 
+def known_as(connection: sqlite3.Connection, path: str) -> str:
+    """Return how the index knows the project of a folder of this machine: by its path, or as a clone by its remote.
+
+    Only for what a person at this machine names: what a client asks for is never looked up on the disk.
+    """
+    with suppress(UnknownProject):
+        resolved(connection, path, roughly=False)
+        return path
+    remote = remote_at(path)
+    return remote if remote and projects.called(connection, remote) else path
+
+
+def _config(git: Path) -> str:
+    """Return the configuration of a repository. Raises `OSError`."""
+    file = _folder(git) / "config"
+    if not file.is_file():
+        raise FileNotFoundError(file)
+    return small_file(file)
+
+
 def _folder(git: Path) -> Path:
     """Return the folder that `.git` is, or that it names as in a submodule. Raises `OSError`."""
-    if git.is_dir():
+    if not git.is_file():
         return git
     named = git.parent / small_file(git).removeprefix("gitdir:").strip()
     return named if is_of_this_machine(str(named)) else git

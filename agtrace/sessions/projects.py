@@ -129,12 +129,12 @@ def resolved(connection: sqlite3.Connection, given: str, *, roughly: bool = True
     """Return the row ids of all folders of the repository that somebody names.
 
     Understood are the path of a folder or of one inside it, a name, an owner and a name, the address of a remote, the
-    end of a path, the beginning of a hash, the path of another clone, and, if `roughly` will do, a part of a name that
-    no other has. Raises `UnknownProject` if none is named, or several are.
+    end of a path, the beginning of a hash, and, if `roughly` will do, a part of a name that no other has. Raises
+    `UnknownProject` if none is named, or several are.
     """
     folders = projects.folders(connection)
     found = _by_path(folders, given) or {one.id for one in projects.called(connection, _plain(given))}
-    found = found or _by_end(folders, given) or _by_hash(folders, given) or _by_remote(connection, given)
+    found = found or _by_end(folders, given) or _by_hash(folders, given)
     called = "are called" if found else "have in a name"
     found = found or (_by_part(connection, given) if roughly else set())
     if len(found) == 1:
@@ -235,16 +235,6 @@ def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
         if any(path == root or (path.startswith(f"{root}/") and not folder.is_scratch) for path in paths)
     ]
     return {max(above)[1]} if above else set()
-
-
-def _by_remote(connection: sqlite3.Connection, given: str) -> set[int]:
-    """The repository of which a folder of this machine is a clone that no session has worked in."""
-    if not _is_path(given):
-        return set()
-    from agtrace.sessions.clones import remote_at  # only if needed
-
-    remote = remote_at(given)
-    return {one.id for one in projects.called(connection, remote)} if remote else set()
 
 
 def _by_part(connection: sqlite3.Connection, given: str) -> set[int]:

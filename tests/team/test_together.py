@@ -62,14 +62,16 @@ MONTH = 30 * 24 * 3600 * 1000
 def _whose(database: Path) -> dict[str, str]:
     """Whose each session is: those that belong together, and those that began in the same month, are one person's.
 
+    All that belong to one whose beginning isn't known are the first one's.
     What happened at the same moment is listed by row ids, and these aren't the same in one database as in two.
     """
     sql = """
     WITH RECURSIVE above (id, top) AS (
       SELECT id, id FROM session WHERE parent_session IS NULL
       UNION SELECT s.id, a.top FROM above a JOIN session s ON s.parent_session = a.id)
-    SELECT s.uid, coalesce(t.started_at, 0) FROM session s LEFT JOIN above a ON a.id = s.id
-    LEFT JOIN session t ON t.id = a.top
+    SELECT s.uid, coalesce(min(o.started_at), 0) * (count(*) = count(nullif(o.started_at, 0)))
+    FROM session s LEFT JOIN above a ON a.id = s.id LEFT JOIN above b ON b.top = a.top
+    LEFT JOIN session o ON o.id = b.id GROUP BY s.id
     """
     with closing(sqlite3.connect(database)) as index:
         return {uid: PEOPLE[started // MONTH % 2] for uid, started in index.execute(sql)}

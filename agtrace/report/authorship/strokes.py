@@ -17,6 +17,7 @@ from agtrace_indexer.index.questions.texts import text_reader
 
 from agtrace.health.facts.edits import Edit, edits
 from agtrace.problems import UnknownProject
+from agtrace.sessions.clones import known_as
 from agtrace.sessions.files import checkout_of, file_key
 from agtrace.sessions.projects import resolved
 
@@ -44,14 +45,17 @@ class Uses(NamedTuple):
     """Every use, oldest first: also those of which it isn't known what they wrote, and reading."""
 
 
-def uses_of(connection: sqlite3.Connection, names: Iterable[str]) -> Uses:
-    """Return what sessions did with a file, given its absolute path, and those that it had before."""
+def uses_of(connection: sqlite3.Connection, names: Iterable[str], *, in_clones: bool) -> Uses:
+    """Return what sessions did with a file, given its absolute path, and those that it had before.
+
+    With `in_clones`, the git configuration around it is read to know other clones of its repository.
+    """
     paths = list(dict.fromkeys(names))
     found: dict[tuple[int, int], tuple[Session, Use, bool]] = {}
     strokes: dict[tuple[int, int], list[Stroke]] = {}
     seen = 0
     while seen < min(len(paths), _MOST_NAMES):
-        target = _Target(connection, paths[seen])
+        target = _Target(connection, paths[seen], in_clones=in_clones)
         seen += 1
         for session, use, here in target.uses():
             place = session.id, use.event_index
@@ -75,13 +79,13 @@ def _name_of(path: str) -> str:
 class _Target:
     """A path, with what finds the same file in other checkouts of its repository."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: str, *, in_clones: bool) -> None:
         self._connection, self._path = connection, path
         self._alike = {path, os.path.realpath(path)}
         root = project_root(posixpath.dirname(path))
         self._below = file_key(path, None, root) if root else path
         try:
-            self._folders = set(resolved(connection, root))
+            self._folders = set(resolved(connection, known_as(connection, root) if in_clones else root, roughly=False))
         except UnknownProject:
             self._folders = set()
 

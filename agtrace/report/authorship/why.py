@@ -75,7 +75,7 @@ def why(connection: sqlite3.Connection, file: Path, lines: tuple[int, int] | Non
     Raises `InvalidParameter` for what isn't a file with lines, and `InvalidRange` for lines that it doesn't have.
     """
     path = str(file) if os.name != "nt" and _OF_WINDOWS.match(str(file)) else os.path.abspath(file)
-    uses = uses_of(connection, [path])
+    uses = uses_of(connection, [path], in_clones=not named_only)
     if named_only and not uses.touched:
         return Why(path=path, note="No session in the index named this file.")
     content = _content(path, asked=lines is not None)
@@ -142,7 +142,7 @@ def _known(
     if missing and found.tracked is not None:
         former = [os.path.join(found.tracked.root, name) for name in git.former_names(found.tracked)]
         if former:
-            found.uses = uses_of(connection, [path, *former])
+            found.uses = uses_of(connection, [path, *former], in_clones=True)
             found.authors = _authors(content, found.uses.strokes)
     return found
 
