@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain, count
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import psycopg
@@ -356,9 +357,21 @@ class Push:
         return project if found is None else found[0]
 
     def _free_uid(self, uid: str) -> str:
-        """Return the id by which the team knows a session: its own, unless another person has pushed one of that id."""
-        row = self._team.execute("SELECT uid_is_taken(%s)", (uid,)).fetchone()
-        return f"{uid}~{self._person}" if row and row[0] else uid
+        """Return the id by which the team knows a session: its own, unless another session there has that id.
+
+        The ids of an index may end like those that are made here, if two of its logs share an id.
+        """
+        named = f"{uid}~{self._person}"
+        return next(one for one in chain([uid, named], (f"{named}~{n}" for n in count(2))) if self._is_free(one, uid))
+
+    def _is_free(self, one: str, uid: str) -> bool:
+        """Whether no other session has an id: neither another person's, nor another one of this person's."""
+        sql = """
+        SELECT uid_is_taken(%(one)s) OR EXISTS (
+          SELECT 1 FROM session WHERE uid = %(one)s AND person_id = %(person)s AND pushed_uid != %(uid)s)
+        """
+        row = self._team.execute(sql, {"one": one, "person": self._person, "uid": uid}).fetchone()
+        return row is not None and not row[0]
 
     def _join(self, projects: set[int | None]) -> None:
         """Tell the server which of the pushed folders are one repository."""

@@ -90,6 +90,22 @@ def test_one_session_of_two_people_is_two_sessions(team: Team, tmp_path: Path) -
     assert sorted(uid.partition("~")[0] for uid in team.sessions("ann")) == [ANNS, ANNS]
 
 
+def test_ids_that_look_like_those_of_other_people_are_kept_apart(team: Team, tmp_path: Path) -> None:
+    """Two logs of an index that share an id are told apart by `~2`, which is how another person's session is marked."""
+    team.add("ann", "ben")
+    for number in range(3):
+        claude_log(tmp_path / f"logs {number}", "5f2d1c1e-0000-4000-8000-000000000001").prompt(f"Hello {number}")
+    database = index_of(tmp_path, *(tmp_path / f"logs {number}" for number in range(3)))
+    for _ in range(2):
+        for login in ("ann", "ben", "ann"):
+            team.push(database, login)
+    with team.owner() as connection:
+        sql = "SELECT p.login, s.pushed_uid, s.uid FROM session s JOIN person p ON p.id = s.person_id"
+        rows = connection.execute(sql).fetchall()
+    assert len({uid for *_, uid in rows}) == len({(login, own) for login, own, _ in rows}) == len(rows) == 6
+    assert all(uid == own for login, own, uid in rows if login == "ann")
+
+
 def test_what_was_forgotten_goes_from_the_server_with_every_row_of_it(team: Team, tmp_path: Path) -> None:
     team.add("ann")
     nothing = _counts(team)
