@@ -161,6 +161,23 @@ def test_words_that_stand_nowhere_are_named_and_the_answer_is_short(samples: Ask
     assert re.search(r"nowhere in \d+ sessions: terraform", value["summary"])
 
 
+def test_failures_of_the_model_s_api_are_ranked(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Mend the tide.")
+    log.write(
+        "system",
+        "Quota exceeded for cormorant models",
+        subtype="api_error",
+        level="error",
+        retryAttempt=1,
+        maxRetries=2,
+    )
+    claude_log(tmp_path / "logs", TWO).prompt("Mend the charts.").say("Mended.")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    value = asker.ask("search_event_previews", query="cormorant quota exceeded yesterday", kind="error")
+    assert ONE.startswith(value["data"]["best"]["sessions"][0]["session_id"])
+    assert "cormorant" in value["data"]["best"]["sessions"][0]["hits"][0][2]
+
+
 def test_a_query_of_which_a_single_word_is_spelled_differently_is_answered(tmp_path: Path) -> None:
     claude_log(tmp_path / "logs", ONE).prompt("Which color palette do the pelican charts use?").say("Viridis.")
     claude_log(tmp_path / "logs", TWO).prompt("Mend the palette of the charts.").say("Mended.")

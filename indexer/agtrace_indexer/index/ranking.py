@@ -24,7 +24,7 @@ from agtrace_schema.events import EventType, Outcome, UserKind
 
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.index import meta
-from agtrace_indexer.providers.registry import TELLING
+from agtrace_indexer.providers.registry import ERRORS, TELLING
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
@@ -260,6 +260,6 @@ def voice_of(kind: EventType, name: str | None, outcome: int | None) -> Voice | 
         case EventType.TOOL_RESULT:
             return Voice.ERROR if outcome == _FAILED else Voice.OUTPUT
         case EventType.NOTIFICATION:
-            return Voice.NOTICE if name in TELLING else None
+            return Voice.NOTICE if name in TELLING else Voice.ERROR if name in ERRORS else None
         case _:
             return None

@@ -63,6 +63,11 @@ _HINTS = tuple((kept.hint, kept) for _, kept in CONTAINERS)
 TELLING = frozenset(kind for agent in AGENTS.values() for kind in agent.notices.telling)
 """The kinds of notifications that say what a session was about."""
 
+ERRORS = frozenset(
+    kind for agent in AGENTS.values() for kind in (*agent.notices.api_errors, *agent.notices.retried_errors)
+)
+"""The kinds of notifications that say that the model's API failed."""
+
 _TITLED = 3
 
 TITLES = ", ".join(agent.title for agent in [*AGENTS.values()][:_TITLED]) + " and others"
