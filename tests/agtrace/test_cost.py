@@ -20,6 +20,7 @@ from rich.cells import cell_len
 
 from agtrace.report.costs import calendar
 from agtrace.sessions.prices import ModelUsage, load
+from agtrace.text.numbers import dollars
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
 from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 from tests.agtrace.test_usage import respond
@@ -243,6 +244,13 @@ def test_a_cost_that_is_a_lower_bound_says_so_wherever_it_stands(tmp_path: Path)
     for command in commands[:3]:
         assert "$6.00+" in agtrace_here(*command).out, command
     assert "at least $6.00 in all" in agtrace_here("sessions", "--sort", "cost").out
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"), [(None, ""), (0.0, "$0.00"), (0.0027, "<$0.01"), (0.005, "$0.01"), (1234.5, "$1,234.50")]
+)
+def test_dollars_are_shown_to_the_cent_and_less_is_not_nothing(cost: float | None, shown: str) -> None:
+    assert dollars(cost) == shown
 
 
 def test_a_log_without_figures_makes_the_tokens_a_lower_bound(tmp_path: Path) -> None:

@@ -31,6 +31,12 @@ def test_the_command_can_be_pasted_and_names_the_folder_and_the_whole_id(tmp_pat
     assert told == {"command": ["claude", "--resume", ONE], "folder": str(folder), "log_gone": False}
 
 
+def test_a_folder_that_looks_like_an_option_is_none(tmp_path: Path) -> None:
+    claude_log(tmp_path / "home", ONE, cwd="-tide").prompt("Draw the tide.").say("Done.")
+    index_here(tmp_path / "home")
+    assert agtrace_here("resume", ONE[:8]).out == f"cd -- -tide && claude --resume {ONE}\n"
+
+
 def test_a_session_whose_log_is_gone_or_whose_folder_is_elsewhere_says_so(tmp_path: Path) -> None:
     folder = indexed(tmp_path)
     next((tmp_path / "home").rglob("*.jsonl")).unlink()

@@ -364,6 +364,20 @@ def test_an_edit_in_another_worktree_of_the_repository_is_found(tmp_path: Path) 
     assert (part["sure"], part["session"]["session_id"]) == ("edit matches", ONE)
 
 
+def test_a_file_of_a_session_on_windows_is_found_by_its_path(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", ONE, cwd="D:\\tidepool").prompt("Write the table.")
+    log.call("Write", {"file_path": "D:\\tidepool\\src\\tides.py", "content": "first = 1\n"}, "ok")
+    index_here(tmp_path / "home")
+    found = asked("D:\\tidepool\\src\\tides.py")
+    assert [written["session"]["session_id"] for written in found["sessions"]] == [ONE]
+
+
+def test_a_line_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("first = 1\n")
+    said = agtrace_here("why", f"{tmp_path / 'a.py'}:x")
+    assert said.code == 2 and "expected FILE:10 or FILE:10-20, got 'x'" in said.err
+
+
 def test_another_clone_is_known_by_its_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = tmp_path / "elsewhere" / "tidepool"
     (clone / "src").mkdir(parents=True)
