@@ -62,17 +62,6 @@ def open_index() -> sqlite3.Connection:
     return opened(found if found.asked else with_index())
 
 
-def known_project(root: str) -> str:
-    """Return how the index that is asked, as it is, knows the project of a folder: by its path, or by its remote."""
-    from contextlib import closing, suppress
-
-    from agtrace.sessions.clones import known_as
-
-    with suppress(NoIndex), closing(open_index()) as connection:
-        return known_as(connection, root)
-    return root
-
-
 def refreshed(settings: Settings, seconds: float) -> None:
     """Bring one's own index up to date for at most so many seconds; say what it lacks then."""
     from agtrace.index.reader import Index
@@ -99,7 +88,10 @@ def answers() -> Answers:
 
 def ask(tool: str, arguments: dict[str, Any]) -> Answer:
     """Return a tool's answer, as the MCP server would give it; an error ends the process with its message."""
-    answer = answers().ask(tool, {name: value for name, value in arguments.items() if value is not None})
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if "project" in given:
+        given["project"] = _known_project(given["project"])
+    answer = answers().ask(tool, given)
     if answer.is_error:
         error = answer.value["error"]
         found = explanation_of(error["code"], error["message"], answer.value.get("hint"), error["details"])
@@ -108,6 +100,17 @@ def ask(tool: str, arguments: dict[str, Any]) -> Answer:
         state = answer.value["index"]
         tell(behind(state["state"], state.get("files_behind"), state.get("problem")))
     return answer
+
+
+def _known_project(given: str) -> str:
+    """Return how the index, as it is, knows a project that a person names: as named, or a clone by its remote."""
+    from contextlib import closing, suppress
+
+    from agtrace.sessions.clones import known_as
+
+    with suppress(NoIndex), closing(open_index()) as connection:
+        return known_as(connection, given)
+    return given
 
 
 def listed(

@@ -215,9 +215,7 @@ def _here(given: str | None) -> str | None:
         return given
     from agtrace_indexer.index.projects import project_root
 
-    from agtrace.commands.asking import known_project
-
-    return known_project(project_root(os.path.abspath(given)))
+    return project_root(os.path.abspath(given))
 
 
 def list_options(command: Command) -> Command:

@@ -50,6 +50,7 @@ def selected(filters: Filters) -> Iterator[Selected]:
 
     from agtrace.index.chosen import index_of
     from agtrace.report.selection import Selection
+    from agtrace.sessions.clones import known_as
     from agtrace.sessions.prices import load as load_prices
     from agtrace.sessions.projects import resolved
     from agtrace.times import moment
@@ -63,10 +64,11 @@ def selected(filters: Filters) -> Iterator[Selected]:
     index.note("report")
     lacking = None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
     with index.reader() as reader, one_moment(reader.connection):
+        project = None if filters.project is None else known_as(reader.connection, filters.project)
         selection = Selection(
             provider=filters.provider,
-            project=filters.project,
-            projects=None if filters.project is None else resolved(reader.connection, filters.project),
+            project=project,
+            projects=None if project is None else resolved(reader.connection, project),
             since=None if filters.since is None else moment("since", filters.since, today),
             until=None if filters.until is None else moment("until", filters.until, today, end=True),
         )

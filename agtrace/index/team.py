@@ -15,7 +15,7 @@ from agtrace.problems import IndexUnavailable, SettingError
 
 if TYPE_CHECKING:
     from agtrace_team.connection import TeamConnection
-    from agtrace_team.several import SeveralConnections as Connected
+    from agtrace_team.several import SeveralConnections
 
 Kept = TypeVar("Kept")
 
@@ -65,10 +65,10 @@ class TeamReader:
 
         What is lost connects anew, at once; what couldn't be reached is tried again once in a while.
         """
-        several = cast("Connected", self.connection)
+        several = cast("SeveralConnections", self.connection)
         if not several.is_whole(time.monotonic()):
             self.close()
-            several = cast("Connected", self.connection)
+            several = cast("SeveralConnections", self.connection)
         return several.lacking
 
     def narrow(self, only: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Of which repository a folder of this machine is a clone, as its git configuration says: no program is run for it."""
+"""Clones on this machine that no session has worked in: which repository they are, as their git configuration says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agtrace_indexer.index.projects import is_of_this_machine, project_root, sma
 from agtrace_indexer.index.questions import projects
 
 from agtrace.problems import UnknownProject
-from agtrace.sessions.projects import resolved
+from agtrace.sessions.projects import is_path, resolved
 
 _ORIGIN = 'remote "origin"'
 
@@ -21,7 +21,7 @@ _ORIGIN = 'remote "origin"'
 def remote_at(path: str) -> str | None:
     """Return the remote of the repository around a path, as `host/owner/name`; None without one.
 
-    Of several remotes that is `origin`, or the first one.
+    Of several remotes that is `origin`, or the first one. No program is run for it.
     """
     root = project_root(os.path.abspath(os.path.expanduser(path)))
     if not is_of_this_machine(root):
@@ -36,16 +36,18 @@ def remote_at(path: str) -> str | None:
     return repository_at(address) if address else None
 
 
-def known_as(connection: sqlite3.Connection, path: str) -> str:
-    """Return how the index knows the project of a folder of this machine: by its path, or as a clone by its remote.
+def known_as(connection: sqlite3.Connection, given: str) -> str:
+    """Return how the index knows a project that somebody names: as it was named, or the path of a clone by its remote.
 
     Only for what a person at this machine names: what a client asks for is never looked up on the disk.
     """
+    if not is_path(given):
+        return given
     with suppress(UnknownProject):
-        resolved(connection, path, roughly=False)
-        return path
-    remote = remote_at(path)
-    return remote if remote and projects.called(connection, remote) else path
+        resolved(connection, given, roughly=False)
+        return given
+    remote = remote_at(given)
+    return remote if remote and projects.called(connection, remote) else given
 
 
 def _config(git: Path) -> str:

@@ -183,14 +183,14 @@ def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, .
     Raises `UnknownProject` as `resolved` does, and for a path that is none of a folder.
     """
     folders = projects.folders(connection)
-    if _is_path(given):
+    if is_path(given):
         paths = _paths(given)
         named = [one for one in folders if one.root_path and _slashes(one.root_path) in paths]
     else:
         named = [] if projects.called(connection, _plain(given)) else _with_hash(folders, given)
     if len(named) == 1:
         return (*named,)
-    ids = set() if _is_path(given) else set(resolved(connection, given, roughly=False))
+    ids = set() if is_path(given) else set(resolved(connection, given, roughly=False))
     if len(named) > 1 or not ids:
         known = [one.root_path or one.hash[:SHORT_HASH] for one in named or folders]
         raise UnknownProject(f"{len(named) or 'no'} folders match {repeated(given, 100)!r}", known[:_NAMED])
@@ -225,7 +225,7 @@ def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
 
     What lies below a home directory or a scratch folder is no part of it.
     """
-    if not _is_path(given):
+    if not is_path(given):
         return set()
     paths = _paths(given)
     above = [
@@ -243,7 +243,8 @@ def _by_part(connection: sqlite3.Connection, given: str) -> set[int]:
     return {id for id, name in projects.names(connection) if len(part) >= _SHORTEST_PART and part in name}
 
 
-def _is_path(given: str) -> bool:
+def is_path(given: str) -> bool:
+    """Whether somebody names a project by a path."""
     return given.startswith(("/", "~", ".")) or PurePath(given).is_absolute() or given[1:3] in (":\\", ":/")
 
 

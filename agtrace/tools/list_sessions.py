@@ -218,7 +218,7 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
 def _of_project(context: Context, name: str, snapshot: int) -> NextCall | None:
     """Return the call that lists a project's sessions, if what was looked for is the name of one."""
     try:
-        found = resolved(context.connection, name)
+        found = resolved(context.connection, name, roughly=False)
     except UnknownProject:
         return None
     total = sessions.count(context.connection, SessionFilters(projects=found), newest=snapshot).sessions

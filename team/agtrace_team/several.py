@@ -43,8 +43,8 @@ _MARK_BITS = 48
 _TRIED_AGAIN = 30
 """Seconds after which databases that couldn't be reached are tried again."""
 
-_NO_ROW = 1 << 60
-"""Numbers from here on stand for the end of all rows."""
+_NOW = events.NOW.newest_row
+"""Stands for the end of all rows, in whichever database."""
 
 _OF_ONE = ("session_row", "row", "session", "block", "file_row", "file", "project", "one")
 """The arguments that a question to one database has one of."""
@@ -68,14 +68,12 @@ _ROWS: dict[type, tuple[str, ...]] = {
     landmarks.Committer: ("session_row",),
     landmarks.KindOfSession: ("session",),
     live.Active: ("id",),
-    projects.Folder: ("id", "repository"),
-    projects.Project: ("id",),
-    projects.Repository: ("id",),
     reports.Project: ("id",),
     reports.Relative: ("id", "parent"),
     reports.ToolCalls: ("session",),
 }
-"""The fields that are row ids, or have such fields themselves."""
+"""The fields that are row ids, or have such fields themselves. Repositories have ids of their own among all databases
+(`SeveralConnections.repository`)."""
 
 _GIVEN: dict[type, tuple[str, ...]] = {
     sessions.SessionFilters: ("projects",),
@@ -83,6 +81,16 @@ _GIVEN: dict[type, tuple[str, ...]] = {
     usage.Among: ("sessions", "projects"),
 }
 """The same of what questions are given: each database is asked for its own rows of these."""
+
+
+class _State(msgspec.Struct, frozen=True):
+    """The answer to a statement: a number that changes with any of the databases."""
+
+    number: int
+
+    def fetchone(self) -> tuple[int]:
+        """Return it as a row."""
+        return (self.number,)
 
 
 class SeveralConnections(Several):
@@ -97,7 +105,6 @@ class SeveralConnections(Several):
         """
         self.parts, self.number, self._since, self._why = parts, number, now, why
         self._joined: dict[int, int] | None = None
-        self._state = 0
 
     def asked(self, question: Callable[..., Any], *given: Any, **named: Any) -> Any:
         """Ask the databases that can answer, and return what all of them answer."""
@@ -115,20 +122,14 @@ class SeveralConnections(Several):
 
     # -- what else a connection is asked for -------------------------------------------------------
 
-    def execute(self, sql: str) -> SeveralConnections:
+    def execute(self, sql: str) -> _State:
         """Begin what each of them sees as one moment, or ask for the state of all of them: questions go other ways."""
         if sql not in (_BEGIN, _STATE):
             raise sqlite3.NotSupportedError("several databases are asked questions, not statements")
-        found = [part.execute(sql) for part in self.parts.values()]
         if sql == _BEGIN:
             self._joined = None
-        else:
-            self._state = hash(tuple(cursor.fetchone() for cursor in found))
-        return self
-
-    def fetchone(self) -> tuple[int]:
-        """Return the state that was asked for, as a row."""
-        return (self._state,)
+        found = [part.execute(sql) for part in self.parts.values()]
+        return _State(hash(tuple(cursor.fetchone() for cursor in found if sql == _STATE)))
 
     def rollback(self) -> None:
         """End that moment."""
@@ -182,11 +183,11 @@ class SeveralConnections(Several):
 
     def up(self, row: int, place: int) -> int:
         """Return the id of a database's row among all of them."""
-        return row if row >= _NO_ROW else row * self.number + place
+        return row if row == _NOW else row * self.number + place
 
     def down(self, row: int) -> int:
         """Return the id that a row has in its database."""
-        return row if row >= _NO_ROW else row // self.number
+        return row if row == _NOW else row // self.number
 
     def those_of(self, rows: Collection[int], place: int) -> list[int]:
         """Return the ids that those of some rows have which are in one database."""
@@ -336,7 +337,7 @@ def mark_of(marks: Mapping[int, int]) -> int:
 
 def mark_in(mark: int, place: int) -> int:
     """Return the mark of one database."""
-    return mark if mark == events.NOW.newest_row else mark >> place * _MARK_BITS & (1 << _MARK_BITS) - 1
+    return mark if mark == _NOW else mark >> place * _MARK_BITS & (1 << _MARK_BITS) - 1
 
 
 @cache

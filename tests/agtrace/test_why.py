@@ -378,6 +378,22 @@ def test_a_line_that_is_no_number_is_refused(tmp_path: Path) -> None:
     assert said.code == 2 and "expected FILE:10 or FILE:10-20, got 'x'" in said.err
 
 
+def test_a_clone_is_known_by_what_was_logged_since_the_last_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path / "elsewhere" / "tidepool"
+    clone.mkdir(parents=True)
+    git(clone, "init", "-q")
+    git(clone, "remote", "add", "origin", "git@github.com:mira/tidepool.git")
+    claude_log(tmp_path / "home", TWO, cwd="/srv/mira/harbour").prompt("Something else.")
+    index_here(tmp_path / "home")
+    log = claude_log(tmp_path / "home", ONE, cwd="/srv/mira/tidepool").prompt("Add a second.")
+    log.call("Bash", {"command": "git remote -v"}, "origin\tgit@github.com:mira/tidepool.git (fetch)")
+    monkeypatch.chdir(clone)
+    reported = agtrace_here("report", "--project", ".", "--json").json()
+    assert [one["project"] for one in reported["sessions"]] == ["tidepool"]
+
+
 def test_another_clone_is_known_by_its_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = tmp_path / "elsewhere" / "tidepool"
     (clone / "src").mkdir(parents=True)

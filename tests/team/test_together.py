@@ -11,6 +11,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
+from urllib.parse import quote
 
 import pytest
 from agtrace_schema.requests import Section
@@ -143,6 +144,8 @@ def test_what_is_said_of_single_sessions_agrees(both: Both) -> None:
         both.agree("get_session_details", {"session_id": id})
         both.agree("analyze_session", {"session_id": id})
         both.agree("get_event_details", {"session_id": id, "event_index": number % 7}, succeeds=None)
+        both.agree("read_artifact", {"ref": f"ax://session/{id}"})
+        both.agree("read_artifact", {"ref": f"ax://session/{id}/event/{number % 7}"}, succeeds=None)
         if number % 3 == 0:
             both.agree(
                 "get_session_details", {"session_id": id, "detail_level": "steps", "turn_index": 0}, succeeds=None
@@ -151,6 +154,11 @@ def test_what_is_said_of_single_sessions_agrees(both: Both) -> None:
                 both.agree("get_session_details", {"session_id": id, "sections": [section]})
             both.agree("get_reasoning_chain", {"session_id": id})
             both.agree("compare_sessions", {"id1": id, "id2": next(one for one in both.ids if one != id)})
+
+
+@pytest.mark.parametrize("subject", ("py", "test_", "no such subject"))
+def test_lessons_agree(both: Both, subject: str) -> None:
+    both.agree("read_artifact", {"ref": f"ax://lessons/{quote(subject)}"}, succeeds=None)
 
 
 @pytest.mark.parametrize("command", (*COMMANDS, *TEXTS), ids=" ".join)

@@ -81,7 +81,7 @@ def why(connection: sqlite3.Connection, file: Path, lines: tuple[int, int] | Non
     content = _content(path, asked=lines is not None)
     if lines is not None:
         _check(path, content, lines)
-    known = _known(connection, path, uses, content, lines)
+    known = _known(connection, path, uses, content, lines, in_clones=not named_only)
     total = None if content.lines is None else len(content.lines)
     if lines is not None:
         return Why(path=path, total_lines=total, lines=_described(known, *lines))
@@ -129,7 +129,13 @@ def _check(path: str, content: _Content, lines: tuple[int, int]) -> None:
 
 
 def _known(
-    connection: sqlite3.Connection, path: str, uses: Uses, content: _Content, lines: tuple[int, int] | None
+    connection: sqlite3.Connection,
+    path: str,
+    uses: Uses,
+    content: _Content,
+    lines: tuple[int, int] | None,
+    *,
+    in_clones: bool,
 ) -> _Known:
     """Find the authors of a file's lines, also under the names that it had before if it was renamed in git."""
     found = _Known(connection, uses, content, _authors(content, uses.strokes), names=labels(connection))
@@ -142,7 +148,7 @@ def _known(
     if missing and found.tracked is not None:
         former = [os.path.join(found.tracked.root, name) for name in git.former_names(found.tracked)]
         if former:
-            found.uses = uses_of(connection, [path, *former], in_clones=True)
+            found.uses = uses_of(connection, [path, *former], in_clones=in_clones)
             found.authors = _authors(content, found.uses.strokes)
     return found
 
