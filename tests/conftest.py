@@ -16,15 +16,21 @@ from agtrace_indexer.parallel.pool import cores
 from hypothesis import HealthCheck, settings
 
 from agtrace.settings import variables
+from tests.depth import examples
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # else what the tests start would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for ignored in (signal.SIGHUP, signal.SIGQUIT):  # `nohup make test` and a shell's `&`
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.SIG_DFL)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # code that is started hundreds of times is compiled once
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it if it matters
 for name in (*variables(), "XDG_DATA_HOME", *(name for name in os.environ if name.startswith("OTEL_"))):
     os.environ.pop(name, None)  # what a developer has set mustn't change what the tests see
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # laws, not speed
+settings.register_profile(  # laws, not speed
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
+)
 settings.load_profile("patient")
 
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"

@@ -33,8 +33,8 @@ _HITS = {1: (4,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
 _ALIKE = 0.6
 """A hit with this share of its words in one that is shown already only says it again."""
 
-_FIRST = 2 * TEXT
-"""Characters of the best hit of all."""
+_LONG = (490, 350, 260, 260)
+"""Characters of the best hits of the best session: what was asked for often stands in the next sentence."""
 
 _OTHERS = 4
 _OTHER = 0.4
@@ -72,7 +72,7 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     users = people_of(connection, [one.session_row for one in best])
     shown = [
         replace(
-            _session(connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT),
+            _session(connection, rows[one.session_row], names, one.hits, hits, _LONG if one is best[0] else ()),
             user=users.get(one.session_row),
         )
         for one, hits in zip(best, (1,) * len(best) if doubted else _HITS[len(best)], strict=True)
@@ -94,16 +94,16 @@ def _session(
     names: Mapping[int, str],
     hits: Sequence[RankedHit],
     most: int,
-    first: int,
+    long: Sequence[int],
 ) -> BestSession:
-    """Show a session with at most so many hits, and so many characters of the first one."""
+    """Show a session with at most so many hits, and so many characters of the first ones."""
     return BestSession(
         session_id=short_id(connection, row.uid),
         provider=row.provider,
         project=names.get(row.project_id or 0),
         date=_day(row),
         title=_title(row),
-        hits=_shown(connection, row.provider, hits, most, first),
+        hits=_shown(connection, row.provider, hits, most, long),
     )
 
 
@@ -146,18 +146,19 @@ def _title(row: Session) -> str:
 
 
 def _shown(
-    connection: sqlite3.Connection, provider: str, hits: Sequence[RankedHit], most: int, first: int
+    connection: sqlite3.Connection, provider: str, hits: Sequence[RankedHit], most: int, long: Sequence[int]
 ) -> list[tuple[int, str, str]]:
     """Up to so many hits that differ: a call and its result are one, what was said is not shown again."""
     shown: list[tuple[int, str, str]] = []
     seen: set[int] = set()
     told: list[frozenset[str]] = []
+    wanted = list(dict.fromkeys(word for hit in hits for word in hit.words))  # the ranking index lacks parts of texts
     for hit in hits:
         if hit.score < _WEAK * hits[0].score:
             break
         event = opened(connection, hit.event.session, hit.event.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
-        who, text = said(connection, provider, event, hit.words, TEXT if shown else first)
+        who, text = said(connection, provider, event, wanted, long[len(shown)] if len(shown) < len(long) else TEXT)
         words = frozenset(_WORD.findall(text.lower()) or [text])
         if not text or pair & seen or any(_says_again(words, other) for other in told):
             continue

@@ -18,76 +18,106 @@ from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.query import last_event_of
 from agtrace.sessions.said import Line, human_words, last_message, open_call, opened, said
 
-_LANDMARKS, _LAST, _SHORT = 4, 320, 160
+_LANDMARKS, _LAST, _SHORT = 6, 320, 160
 """The most landmarks, and the characters of the last message: of a session that is hardly what was wanted, fewer."""
+
+_ABOVE = "(the hit above)"
+"""Stands for the text of a last message that is among the hits."""
 
 _TURNS = 3
 """The turn of the best hit, and the next ones."""
 
-_LINES, _LINE = 5, 150
-"""So many of their requests, refusals and answers are shown, with so many characters."""
+_LINES, _LINE = 6, 150
+"""So many of their requests, refusals, failures and answers are shown, with so many characters."""
 
-_REFUSALS = 20
-"""So many calls that didn't end well are looked at for refusals with words."""
+_ILL_ENDED, _FAILURES = 20, 2
+"""So many calls that didn't end well are looked at; of failures in the turn of the best hit so many, if there is room.
+"""
 
 
 def with_ending(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
     """Return a session with the beginning of its last message."""
-    last = last_message(connection, row, last_event_of(connection, row), _SHORT)
-    return replace(shown, last_message=None if last is None or last[0] in {hit[0] for hit in shown.hits} else last)
+    return replace(shown, last_message=_last(connection, row, last_event_of(connection, row), shown, _SHORT))
 
 
 def with_course(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
     """Return a session with its landmarks, how it went on after the best hit, and how it ended."""
     last_event, known = last_event_of(connection, row), {hit[0] for hit in shown.hits}
-    last, left_open = last_message(connection, row, last_event, _LAST), open_call(connection, row, last_event)
-    landmarks = telling_landmarks(connection, row.id, last_event).items[-_LANDMARKS:]
+    last, left_open = _last(connection, row, last_event, shown, _LAST), open_call(connection, row, last_event)
+    landmarks = telling_landmarks(connection, row.id, last_event, brief=True)
     course = _course(connection, row, shown.hits[0][0], last_event, {*known, last[0] if last else -1})
     told: dict[str, Any] = {
-        "landmarks": landmarks or None,
+        "landmarks": landmarks.items[-_LANDMARKS:] or None,
         "course": course or None,
-        "last_message": None if last is None or last[0] in known else last,
-        "open_call": None if left_open is None or left_open[0] in known else left_open,
+        "last_message": last,
+        "open_call": left_open,
     }
     return replace(shown, **told)
+
+
+def _last(
+    connection: sqlite3.Connection, row: Session, last_event: int, shown: BestSession, most: int
+) -> tuple[int, str] | None:
+    """Return the last message of a session, without its text if that is shown already."""
+    last = last_message(connection, row, last_event, most)
+    return last if last is None or last[0] not in {hit[0] for hit in shown.hits} else (last[0], _ABOVE)
 
 
 def _course(
     connection: sqlite3.Connection, row: Session, hit: int, last_event: int, known: Collection[int]
 ) -> list[Line]:
-    """What was asked, refused and answered in the turn of a hit and the next ones, and the last request.
+    """What was asked, refused and answered in the turn of a hit and the next ones, what failed in it, the last request.
 
     What is known already is left out.
     """
     turn = opened(connection, row.id, hit).row.turn_index or 0
     found = turns.page(connection, row.id, from_turn=turn, last_event=last_event, most=_TURNS)
-    endings = turns.endings(connection, row.id, found, api_errors=AGENTS[row.provider].notices.api_errors)
-    said_last = {ending.last_message for ending in endings.values()}
-    asked = {turn.request_event for turn in (*found, *_last_turn(connection, row, last_event))}
-    refused = [event for event in _refusals(connection, row, found, last_event) if event not in known]
-    wanted = sorted({event for event in asked | said_last if event is not None and event not in known} | {*refused})
+    shown = [*found, *(one for one in _last_turn(connection, row, last_event) if one not in found)]
+    endings = turns.endings(connection, row.id, shown, api_errors=AGENTS[row.provider].notices.api_errors)
+    asked = {one.request_event: endings.get(one.turn_index) for one in shown if one.request_event is not None}
+    said_last = {endings[one.turn_index].last_message for one in found if one.turn_index in endings}
+    ill_ended = {event: kind for event, kind in _ill_ended(connection, row, found, last_event) if event not in known}
+    refused = {event for event, kind in ill_ended.items() if kind is Outcome.REJECTED}
+    wanted = sorted({event for event in (*asked, *said_last, *refused) if event is not None and event not in known})
     some = [*wanted[: _LINES - 1], *wanted[_LINES - 1 :][-1:]]
+    some += sorted(ill_ended.keys() - refused)[: min(_FAILURES, _LINES - len(some))]
     texts = with_texts(connection, events.several(connection, row.id, some))
-    return [_line(connection, row.provider, event, refused=event.event_index in refused) for event in texts]
+    return [
+        _line(connection, row.provider, event, ill_ended.get(event.event_index), asked.get(event.event_index))
+        for event in texts
+    ]
 
 
-def _line(connection: sqlite3.Connection, provider: str, event: StoredEvent, *, refused: bool) -> Line:
+def _line(
+    connection: sqlite3.Connection, provider: str, event: StoredEvent, ill: Outcome | None, ending: turns.Ending | None
+) -> Line:
     who, text = said(connection, provider, event, (), _LINE)
-    return (event.event_index, "human", f"refused: {text}") if refused else (event.event_index, who, text)
+    if ill is Outcome.REJECTED:
+        return event.event_index, "human", f"refused: {text}"
+    return event.event_index, who, f"{text}{_unanswered(ending) if ending else ''}"
 
 
-def _refusals(
+def _unanswered(ending: turns.Ending) -> str:
+    """Say of a request that its turn came to nothing; nothing of one that was answered."""
+    if ending.last_message is not None:
+        return ""
+    return " -> (interrupted)" if ending.stopped else "" if ending.responses else " -> (no answer)"
+
+
+def _ill_ended(
     connection: sqlite3.Connection, row: Session, found: Sequence[turns.Turn], last_event: int
-) -> Iterator[int]:
-    """Yield the calls in some turns that the human refused, saying why."""
+) -> Iterator[tuple[int, Outcome]]:
+    """Yield the calls in some turns that the human refused, saying why, and those that failed in the first one."""
     if not found:
         return
     meant, then = {turn.turn_index for turn in found}, events.Snapshot(last_event, events.NOW.newest_row)
-    ended = calls.failures_then(connection, row.id, then, behind=found[0].first_event - 1, most=_REFUSALS)
+    ended = calls.failures_then(connection, row.id, then, behind=found[0].first_event - 1, most=_ILL_ENDED)
     for one in ended:
-        refused = one.outcome is Outcome.REJECTED and one.turn_index in meant
-        if refused and human_words(opened(connection, row.id, one.shown).text):
-            yield one.call_event
+        if one.outcome is Outcome.REJECTED and one.turn_index in meant:
+            if human_words(opened(connection, row.id, one.shown).text):
+                yield one.call_event, Outcome.REJECTED
+        elif one.outcome is Outcome.FAILED and one.turn_index == found[0].turn_index:
+            yield one.call_event, Outcome.FAILED
 
 
 def _last_turn(connection: sqlite3.Connection, row: Session, last_event: int) -> list[turns.Turn]:

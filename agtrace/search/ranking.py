@@ -7,7 +7,7 @@ the filters are scored (`agtrace.search.scoring`).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
 
@@ -15,7 +15,9 @@ from agtrace_indexer.index.questions import projects, ranking, sessions
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.index.questions.ranking import RankedEvent
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.texts.ranked_words import Voice, query_words
+from agtrace_schema.events import Provider
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -33,7 +35,10 @@ _OF_CUT = 0.5
 """How much a word weighs of which only the beginning was found."""
 
 _OF_NAMED = 1.5
-"""How much more a session counts whose project the query names."""
+"""How much more a session counts whose project or agent the query names."""
+
+_OF_MANY_AGENTS = frozenset({"cli", "code"})
+"""Words of agents' names that name none."""
 
 _COMMON_NAME = 20
 """A name of one word that stands in more than one part in this many of the events, such as `test`, says nothing."""
@@ -50,8 +55,8 @@ _TITLED = 100
 _MOST_WORDS = 32
 """Of a query with more words, those that fewest events hold, and those that none holds."""
 
-SURE, FAINT = 0.6, 0.25
-"""At least this share of a query must be found for an answer, and less than the second counts as nothing."""
+SURE, PARTLY, FAINT = 0.6, 0.45, 0.25
+"""At least this share of a query must be found for an answer, or for a part of one; less than the last is nothing."""
 
 _MANY, _ALL_BUT_ONE = 4, 0.9
 """If only one word, of at least so many, is found nowhere, this share of the others is an answer, too."""
@@ -88,6 +93,8 @@ class Ranking(Struct, frozen=True):
             return Ranked([])
         asked = query_words(query)
         named, names = self._named(asked, size.events)
+        agents, agents_names = self._agents(asked, size.events)
+        names |= agents_names
         words = self._words(asked, size.events)
         words = [word for word in words if not (word.missing and word.text in names)] or words
         total = sum(word.weight + word.missing for word in words)
@@ -112,6 +119,7 @@ class Ranking(Struct, frozen=True):
             else one
             for one in found
         )
+        named |= self._sessions_of(agents, found[:_TITLED])
         best = _best_first(
             replace(one, score=one.score * _OF_NAMED) if one.session_row in named else one for one in titled
         )
@@ -135,6 +143,22 @@ class Ranking(Struct, frozen=True):
         }
         used = {word for words in named.values() for word in words}
         return sessions.of_repositories(self.connection, named) if named else set(), used
+
+    def _agents(self, texts: Sequence[str], events: int) -> tuple[set[Provider], set[str]]:
+        """The agents whose names stand in a query, and the words of these names; not those that many events hold."""
+        named = {
+            provider: words
+            for provider, agent in AGENTS.items()
+            if (words := set(query_words(agent.title)) - _OF_MANY_AGENTS)
+            and words <= {*texts}
+            and all(ranking.count(self.connection, word) <= events / _COMMON_NAME for word in words)
+        }
+        return {*named}, set().union(*named.values())
+
+    def _sessions_of(self, agents: Collection[Provider], found: Sequence[RankedSession]) -> set[int]:
+        """Those of these sessions that some agents wrote."""
+        rows = sessions.in_rows(self.connection, (one.session_row for one in found)) if agents else []
+        return {row.id for row in rows if row.provider in agents}
 
     def _words(self, texts: Sequence[str], events: int) -> list[Word]:
         """The words of a query that tell events apart."""

@@ -33,8 +33,16 @@ _MADE = (LandmarkKind.COMMIT, LandmarkKind.BRANCH, LandmarkKind.RELEASE)
 """The kinds that are there only if they were created."""
 
 _TELLING = frozenset(
-    {LandmarkKind.COMMIT, LandmarkKind.PULL_REQUEST, LandmarkKind.ISSUE, LandmarkKind.RELEASE, LandmarkKind.COMPACTION}
+    {
+        LandmarkKind.COMMIT,
+        LandmarkKind.PUSH,
+        LandmarkKind.PULL_REQUEST,
+        LandmarkKind.ISSUE,
+        LandmarkKind.RELEASE,
+        LandmarkKind.COMPACTION,
+    }
 )
+_OF_COURSE = frozenset({(LandmarkKind.COMPACTION, None), (LandmarkKind.BUILD, Verdict.PASSED)})
 _ENDINGS = frozenset({LandmarkKind.TEST_RUN, LandmarkKind.BUILD})
 _SHOWN, _ALL = 6, 1 << 62
 
@@ -137,10 +145,13 @@ def _title(tool: str, arguments: Json) -> str | None:
     return None
 
 
-def telling_landmarks(connection: sqlite3.Connection, session_row: int, last_event: int) -> Telling:
+def telling_landmarks(
+    connection: sqlite3.Connection, session_row: int, last_event: int, *, brief: bool = False
+) -> Telling:
     """Return what an overview shows of a session's landmarks: the last ones of those that tell how it went.
 
     Of test runs and builds that is the last one, and the last one that failed. Compactions come without their figures.
+    If it is to be brief, compactions and builds that passed are left out.
     """
     then = events.snapshot(connection, session_row, last_event)
     found = landmarks.landmarks_then(connection, session_row, then, behind=None, most=_ALL)
@@ -148,6 +159,7 @@ def telling_landmarks(connection: sqlite3.Connection, session_row: int, last_eve
     last = {one.kind: one for one in checks}, {one.kind: one for one in checks if one.verdict is Verdict.FAILED}
     ending = {id(one) for some in last for one in some.values()}
     shown = [one for one in found if one.kind in _TELLING or id(one) in ending]
+    shown = [one for one in shown if not brief or (one.kind, one.verdict) not in _OF_COURSE]
     items = _with_outputs(connection, session_row, list(map(landmark_item, shown[-_SHOWN:])))
     return Telling(items, len(found))
 

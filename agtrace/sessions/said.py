@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from agtrace_indexer.index.questions import events
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_indexer.redact import redact
 from agtrace_schema.events import EventType, Outcome
 from agtrace_schema.patterns import later
 
-from agtrace.text.lines import LABEL, one_line, without_controls
+from agtrace.text.excerpts import LONGEST, LOOKED_AT, excerpt, stems_in
+from agtrace.text.lines import LABEL, one_line
 from agtrace.text.signatures import from_telling_line, telling_failure
 
 Line = tuple[int, str, str]
@@ -27,28 +26,28 @@ TEXT = 210
 LAST = 480
 """Characters of the last message of a session: what it came to is often what was asked for."""
 
+_EXECUTION = 385
+"""Characters of a call with its output in a line: each of the two may be a little longer than its part."""
+
+_OPENED = 2_000
+"""Characters of the event around which others are listed."""
+
 _WHY = 160
 """Characters of the error of a call."""
-
-_LONGEST = 500
-"""The most characters of a text in an answer that wasn't asked for as such (R-008)."""
 
 _NOTE = 60
 """Characters of what the agent notes for itself: hooks, attachments, settings."""
 
-_LITTLE = 1.25
-"""A text that is longer only by so much is shown whole: what is cut off is often the point."""
-
 _RESULT = 90
 """Characters of a line of an output that stands with its call."""
+
+UNANSWERED = " -> (the log ends here, without a result)"
+"""Stands behind the call on which a log ends."""
 
 _SPEAKING = (EventType.USER, EventType.MESSAGE)
 
 _SAID = later(r"(?:the user said|The user provided the following reason for the rejection):\s*(.+)", re.DOTALL)
 """How Claude Code hands on what the human said."""
-
-_LOOKED_AT = 40_000
-"""Characters of a text in which the best part is looked for."""
 
 
 def opened(connection: sqlite3.Connection, session_row: int, event_index: int) -> StoredEvent:
@@ -58,7 +57,7 @@ def opened(connection: sqlite3.Connection, session_row: int, event_index: int) -
 
 
 def around(connection: sqlite3.Connection, session: Session, event_index: int, most: int) -> list[Line]:
-    """Return a line for each event of a session that is at most so many before or after one.
+    """Return a line for each event of a session that is at most so many before or after one, which has more room.
 
     A result stands in the line of its call if that is among them; usage of tokens and what has no text are left out.
     """
@@ -70,13 +69,16 @@ def around(connection: sqlite3.Connection, session: Session, event_index: int, m
         if event.type != EventType.TOKEN_USAGE and not (event.type == EventType.TOOL_RESULT and event.link in there)
     ]
     lines = [
-        (event.event_index, *said(connection, session.provider, event, (), _most(event)))
+        (event.event_index, *said(connection, session.provider, event, (), _most(event, event_index)))
         for event in with_texts(connection, shown)
     ]
     return [line for line in lines if line[2] or line[0] == event_index]
 
 
-def _most(event: StoredEvent) -> int:
+def _most(event: StoredEvent, asked: int) -> int:
+    """Return the most characters of the line of an event: of the one that was asked for, or of another near it."""
+    if asked in (event.event_index, event.row.link if event.type == EventType.TOOL_CALL else None):
+        return _OPENED
     return _NOTE if event.type == EventType.NOTIFICATION else TEXT
 
 
@@ -85,7 +87,7 @@ def last_message(
 ) -> tuple[int, str] | None:
     """Return the last message of a model in a session, up to an event, as [event_index, its beginning]."""
     index = events.last_of_type(connection, session.id, EventType.MESSAGE, last_event)
-    return None if index is None else (index, _part(opened(connection, session.id, index).text, (), most))
+    return None if index is None else (index, excerpt(opened(connection, session.id, index).text, (), most))
 
 
 def open_call(connection: sqlite3.Connection, session: Session, last_event: int) -> Line | None:
@@ -99,13 +101,16 @@ def open_call(connection: sqlite3.Connection, session: Session, last_event: int)
     if call.row.link is not None or call.outcome not in (None, Outcome.UNKNOWN, Outcome.RUNNING):
         return None
     later = max(events.last_of_type(connection, session.id, kind, last_event) or 0 for kind in _SPEAKING)
-    return None if later > index else (index, *said(connection, session.provider, call, (), _WHY))
+    if later > index:
+        return None
+    who, text = said(connection, session.provider, call, (), _WHY)
+    return index, who, f"{text}{UNANSWERED}"
 
 
 def beginnings(connection: sqlite3.Connection, session: Session, indexes: Iterable[int], most: int) -> dict[int, str]:
     """Return the beginnings of the texts of these events of a session, with at most so many characters, by index."""
     found = with_texts(connection, events.several(connection, session.id, indexes))
-    return {event.event_index: _part(event.text, (), most) for event in found}
+    return {event.event_index: excerpt(event.text, (), most) for event in found}
 
 
 def said(
@@ -117,24 +122,25 @@ def said(
     """
     match event.type:
         case EventType.USER:
-            return one_line(event.row.name or "human", LABEL), _part(event.text, words, most)
+            return one_line(event.row.name or "human", LABEL), excerpt(event.text, words, most)
         case EventType.MESSAGE:
-            return "message", _part(event.text, words, most)
+            return "message", excerpt(event.text, words, most)
         case EventType.REASONING:
-            return "thought", _part(event.text, words, most)
+            return "thought", excerpt(event.text, words, most)
         case EventType.TOOL_CALL | EventType.TOOL_RESULT:
             return one_line(event.row.name or "tool", LABEL), _execution(connection, provider, event, words, most)
         case _:
-            return one_line(event.row.name or "notification", LABEL), _part(event.text, words, most)
+            return one_line(event.row.name or "notification", LABEL), excerpt(event.text, words, most)
 
 
 def _execution(
     connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str], most: int
 ) -> str:
     """A call, an arrow, and its output: where it has the words, or else the error, or else its beginning."""
+    most = min(most, _EXECUTION) if most <= LONGEST else most
     other = None if event.row.link is None else opened(connection, event.row.session_row, event.row.link)
     call, result = (event, other) if event.type == EventType.TOOL_CALL else (other, event)
-    asked = "" if call is None else _part(call.text.partition("\n")[2], words, most * 3 // 7 if result else most)
+    asked = "" if call is None else excerpt(call.text.partition("\n")[2], words, most * 3 // 7 if result else most)
     if result is None:
         return asked
     failed = "failed: " if result.outcome == Outcome.FAILED else ""
@@ -142,15 +148,15 @@ def _execution(
     if failed:
         error = from_telling_line(output)
         output = error if _holds(error, words) or not _holds(output, words) else output
-    return f"{asked} -> {failed}{_part(output, words, most - len(asked))}"
+    return f"{asked} -> {failed}{excerpt(output, words, most - len(asked))}"
 
 
 def _output(provider: str, result: StoredEvent) -> str:
     """The beginning of an output, without what the agent writes before it; of a refusal, the human's own words."""
-    if result.outcome == Outcome.REJECTED and (words := human_words(result.text[:_LOOKED_AT])):
+    if result.outcome == Outcome.REJECTED and (words := human_words(result.text[:LOOKED_AT])):
         return words
     header = AGENTS[provider].output_header
-    return (result.text if header is None else header.sub("", result.text, count=1))[:_LOOKED_AT]
+    return (result.text if header is None else header.sub("", result.text, count=1))[:LOOKED_AT]
 
 
 def error_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
@@ -158,7 +164,7 @@ def error_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -
     if call.outcome != Outcome.FAILED or call.row.link is None:
         return None
     output = _output(provider, opened(connection, call.row.session_row, call.row.link))
-    return _part(telling_failure(output), (), _WHY) or None
+    return excerpt(telling_failure(output), (), _WHY) or None
 
 
 def result_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
@@ -167,11 +173,11 @@ def result_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) 
         return None
     output = _output(provider, opened(connection, call.row.session_row, call.row.link))
     if call.outcome == Outcome.REJECTED:
-        return _part(output, (), LAST) or None
+        return excerpt(output, (), LAST) or None
     if len(output) <= TEXT:
-        return _part(output, (), TEXT) or None
+        return excerpt(output, (), TEXT) or None
     lines = [line for line in output.splitlines() if line.strip()]
-    return " ... ".join(_part(line, (), _RESULT) for line in (*lines[:1], *lines[1:][-1:])) or None
+    return " ... ".join(excerpt(line, (), _RESULT) for line in (*lines[:1], *lines[1:][-1:])) or None
 
 
 def gist_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
@@ -191,40 +197,4 @@ def human_words(refusal: str) -> str | None:
 
 
 def _holds(text: str, words: Sequence[str]) -> bool:
-    return any(True for _ in _found(text, words))
-
-
-def _part(text: str, words: Sequence[str], most: int) -> str:
-    """At most so many characters on one line, where most of the words stand, cut between words."""
-    seen = " ".join(without_controls(redact(text[:_LOOKED_AT])).split())
-    if len(seen) <= min(most * _LITTLE, _LONGEST):
-        return seen
-    start = max(_best_place(seen, words, most) - most // 5, 0)
-    start = 0 if start == 0 else seen.find(" ", start) + 1
-    end = seen.rfind(" ", start, start + most)
-    end = start + most if end <= start + most // 2 else end
-    return f"{'...' if start else ''}{seen[start:end]}{'...' if end < len(seen) else ''}"
-
-
-def _best_place(text: str, words: Sequence[str], most: int) -> int:
-    """Where a part of this length begins that holds the most different words; 0 where none stands."""
-    within: deque[tuple[int, str]] = deque()
-    held = Counter[str]()
-    best, place = 0, 0
-    for match in _found(text, words):  # `within` is what the part that ends here can hold
-        within.append((match.start(), match[0].casefold()))
-        held[within[-1][1]] += 1
-        while within[0][0] <= match.start() - most * 4 // 5:
-            _, gone = within.popleft()
-            held[gone] -= 1
-            if not held[gone]:
-                del held[gone]
-        if len(held) > best:
-            best, place = len(held), within[0][0]
-    return place
-
-
-def _found(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
-    """Where the stems of words stand in a text."""
-    stems = "|".join(re.escape(word[: max(len(word) - 2, 3)]) for word in words)
-    return re.finditer(stems, text, re.IGNORECASE) if stems else iter(())
+    return any(True for _ in stems_in(text, words))

@@ -17,7 +17,7 @@ from agtrace.search.best import best_matches
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains
 from agtrace.search.question import Question
-from agtrace.search.ranking import Ranking
+from agtrace.search.ranking import PARTLY, Ranking
 from agtrace.search.scoring import Ranked, RankedSession
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import SUMMARY, cut, repeated
@@ -65,11 +65,12 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
     """
     found = best_matches(context.connection, ranked, wanted.limit)
     best = ranked.sessions[0]
-    how = "best matches by words" if ranked.sure else "only weak matches by words"
-    summary = f"{'' if wanted.ranks else 'not found literally; '}{how} for {repeated(wanted.query, 40)!r}"
+    summary = f"{'' if wanted.ranks else 'not found literally; '}{_how(ranked)} for {repeated(wanted.query, 40)!r}"
     if ranked.nowhere:
         among = f" in {counted(sessions_searched(context, wanted), 'session')}" if not ranked.sure else ""
         summary = cut(f"{summary}; nowhere{among}: {', '.join(ranked.nowhere)}", SUMMARY)
+    elif ranked.lacking:
+        summary = cut(f"{summary}; not in the best session: {', '.join(ranked.lacking)}", SUMMARY)
     data: dict[str, Any] = {} if wanted.ranks else {"sessions" if wanted.group_by else "matches": []}
     data |= {"own_left_out": left_out} if left_out else {}
     return Reply(
@@ -78,6 +79,17 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
         budget=list_budget(wanted.limit),
         hint=session_named(context, wanted.query) or _opening(context, best, found.sessions[0]),
         untrusted=True,
+    )
+
+
+def _how(ranked: Ranked) -> str:
+    """Say how well the best session holds the query."""
+    if ranked.sure:
+        return "best matches by words"
+    return (
+        "only weak matches by words"
+        if ranked.nowhere or ranked.sessions[0].share < PARTLY
+        else "partial matches by words"
     )
 
 

@@ -11,6 +11,7 @@ class LandmarkKind(StrEnum):
 
     COMMIT = "commit"
     BRANCH = "branch"
+    PUSH = "push"
     PULL_REQUEST = "pull_request"
     ISSUE = "issue"
     TEST_RUN = "test_run"
@@ -53,10 +54,11 @@ class Landmark(NamedTuple):
 
     kind: LandmarkKind
     name: str | None
-    """The hash of a commit, the number of a pull request or issue, the name of a branch, the program of a test run or
-    build, what was released, or what was asked; None where nothing tells."""
+    """The hash of a commit, the number of a pull request or issue, the branch that was created or pushed to, the
+    program of a test run or build, what was released, or what was asked; None where nothing tells."""
     detail: str | None = None
-    """The subject of a commit, the address of a pull request, the counts of a test run, the answer to a question."""
+    """The subject of a commit, the commits that a push brought (`1a2b3c4..5d6e7f8`, `new branch`), the address of a
+    pull request, the counts of a test run, the answer to a question."""
     verdict: Verdict | None = None
     evidence: Evidence = Evidence.OUTPUT
     """For a test run or build: what decided its verdict."""

@@ -154,7 +154,7 @@ def check_shape(name: str, given: Answer) -> None:
 
 
 _FLAT = ("list_sessions", "get_project_info", "analyze_session", "search_event_previews")
-_VERBATIM = ("payload", "text", "chain.text")
+_VERBATIM = ("payload", "text", "chain.text", "around")
 LONGEST_STRING = 500
 
 

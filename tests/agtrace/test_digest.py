@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agtrace.shaping.digest import Digest, Gathered, Mode, cut_line, gather, of_mode
 from agtrace.text.chunking import escaped_size
 from agtrace.text.failing_lines import read
+from tests.depth import examples
 
 MODES: list[Mode] = ["minimal", "standard", "verbose"]
 BUDGET = 102_400
@@ -55,7 +56,7 @@ def run(cases: int, failures: int, noise: int) -> list[str]:
     return [*lines, f"\t Executed {cases} tests, with {failures} failures (0 unexpected) in 12.3 (12.9) seconds"]
 
 
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=examples(35), deadline=None)
 @given(TEXTS, st.sampled_from(MODES), st.sampled_from([900, 2_500, 9_000, 40_000, BUDGET]))
 @example([], "minimal", 900)
 @example(["x" * 1_000_000], "standard", 9_000)
@@ -72,7 +73,7 @@ def test_a_digest_keeps_every_limit(lines: list[str], mode: Mode, room: int) -> 
         assert digest.text == "\n".join(lines)
 
 
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=examples(35), deadline=None)
 @given(TEXTS, st.sampled_from(MODES), st.sampled_from([900, 9_000, BUDGET]))
 @example(["tide"] * 9_000 + ["error: here"] + ["tide"] * 999, "minimal", 9_000)
 @example([f"FAILED tests/test_tide.py::test_{n} - {'x' * 150}" for n in range(90)], "minimal", 9_000)
@@ -98,7 +99,7 @@ def test_a_digest_has_every_failing_line_that_fits_with_its_number(lines: list[s
         assert f"{digest.omitted_failures:,} of {len(expected):,} failing lines left out" in digest.text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(TEXTS, st.sampled_from(MODES))
 def test_a_digest_counts_what_it_leaves_out_and_says_where_it_is(lines: list[str], mode: Mode) -> None:
     digest = gathered(lines, mode).digest(9_000)
@@ -191,7 +192,7 @@ def test_what_is_told_of_failures_has_no_terminal_escapes() -> None:
     assert told["lines"] == [{"line": 1, "text": "error: the gauge is gone"}]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(TEXTS, st.integers(300, 25_000))
 def test_what_is_told_of_failures_fits_and_counts_the_rest(lines: list[str], most: int) -> None:
     """The counts are exact; names and lines that don't fit are counted."""

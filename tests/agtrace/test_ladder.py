@@ -17,6 +17,7 @@ from agtrace.shaping.ladder import OPTIONAL, RUNGS, down
 from agtrace.shaping.replies import Reply
 from agtrace.shaping.shape import answer
 from tests.agtrace.asking import check
+from tests.depth import examples
 
 READY = Freshness("ready")
 VALUES = st.recursive(
@@ -34,7 +35,7 @@ def rungs(value: Any, budget: int = 4_096) -> list[tuple[Any, dict[str, Any] | N
     return list(down(value, budget))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=8), st.integers(2_048, 20_000))
 def test_any_payload_fits_any_budget_as_valid_json(data: dict[str, Any], budget: int) -> None:
     """JSON is never cut."""
@@ -46,7 +47,7 @@ def test_any_payload_fits_any_budget_as_valid_json(data: dict[str, Any], budget:
         assert given_answer.asked_bytes > budget
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=6))
 def test_what_is_left_out_is_told(data: dict[str, Any]) -> None:
     known = _untabled(data)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agtrace.upkeep.clients import json_text, yaml_text
 from agtrace.upkeep.clients.jsonc import parse
 from agtrace.upkeep.clients.refusal import Refused
+from tests.depth import examples
 
 ENTRY = {"type": "stdio", "command": "/opt/bin/agtrace", "args": ["mcp"], "env": {"A": 'b "c" 潮'}}
 LESS = {"type": "stdio", "command": "/opt/agtrace", "args": []}
@@ -137,7 +138,7 @@ def _below(value: Any, path: tuple[str, ...]) -> Any:
     return value
 
 
-@within(max_examples=50, deadline=None)
+@within(max_examples=examples(50), deadline=None)
 @given(settings(), st.text(max_size=20))
 def test_whatever_a_file_holds_is_read_or_refused(drawn: Written, junk: str) -> None:
     cut = drawn.text[: len(junk)] + junk + drawn.text[len(junk) + 1 :]

@@ -19,6 +19,7 @@ from agtrace.shaping.shape import Answer, answer, error_answer, estimated_tokens
 from agtrace.text.chunking import chunk_end, escaped_size
 from agtrace.text.lines import cut, one_line, without_controls
 from tests.agtrace.asking import check
+from tests.depth import examples
 
 READY = Freshness("ready")
 BEHIND = Freshness("catching_up", 12, 1_234_567)
@@ -68,7 +69,7 @@ def joined(values: list[dict[str, Any]]) -> str:
 # -- chunks --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(TEXTS, BUDGETS)
 @example("", 2_048)
 @example("\n" * 1_000, 2_048)
@@ -84,7 +85,7 @@ def test_the_chunks_of_any_text_join_to_the_text(text: str, budget: int) -> None
         assert "chunk" not in value or value["data"]["payload"]["text"].count("\n") <= limits().chunk_lines
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(TEXTS.filter(bool), BUDGETS)
 def test_a_chunk_says_which_lines_it_holds(text: str, budget: int) -> None:
     """Start_line, end_line and total_lines count the lines of the whole text, from 1."""
@@ -212,7 +213,7 @@ def streamed(bodies: list[str], outcome: str = "ok") -> str:
     return "".join(f"## event {2 * number} · {outcome}\n{redact(body)}\n" for number, body in enumerate(bodies))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(BODIES, BUDGETS, st.integers(1, 12))
 @example([], 2_048, 1)
 @example(["x" * 9_000, "", "\n" * 900, "🌊" * 900], 2_048, 1)
@@ -235,7 +236,7 @@ def test_the_chunks_of_any_stream_join_to_it(bodies: list[str], budget: int, at_
         assert "total_lines" not in chunk
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(BODIES, st.integers(1, 12))
 def test_a_heading_that_changes_meanwhile_changes_nothing_of_the_texts(bodies: list[str], at_hand: int) -> None:
     """A call that was running has an outcome at the next chunk: its text goes on where it was cut."""
@@ -294,7 +295,7 @@ ITEMS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ITEMS, BUDGETS, st.integers(1, 50))
 def test_pages_are_disjoint_and_complete(items: list[dict[str, Any]], budget: int, limit: int) -> None:
     """Following the cursors gives every item once, in order, whatever fits a page."""
@@ -352,7 +353,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=8), TEXTS, BUDGETS, st.sampled_from([READY, BEHIND]))
 def test_any_payload_fits_any_budget_as_valid_json(
     data: dict[str, Any], text: str, budget: int, freshness: Freshness
@@ -375,7 +376,7 @@ def test_counts_stay_where_nothing_else_fits() -> None:
     assert value["artifact_ref"] == "ax://analysis/x"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(TEXTS, BUDGETS)
 def test_the_same_reply_gives_the_same_answer(text: str, budget: int) -> None:
     assert answer(body_reply(text, budget), READY) == answer(body_reply(text, budget), READY)

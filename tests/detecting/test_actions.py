@@ -20,6 +20,7 @@ from agtrace.health.facts.actions import (
     is_probe,
     only_reads,
 )
+from tests.depth import examples
 from tests.detecting.histories import Telling, only_call
 
 POLLS = [
@@ -229,7 +230,7 @@ def test_a_reminder_of_the_harness_is_no_human() -> None:
     assert [attempt.after_human for attempt in attempts(told.history)] == [False, False]
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(st.text(st.sampled_from("ab \"'\\$(){}<>|&;\n#`=-!"), max_size=60))
 def test_no_command_is_an_error(command: str) -> None:
     call = only_call("Bash", {"command": command}, outcome=Outcome.FAILED, exit_code=1)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.text.signatures import signature_of, telling_failure, telling_text
+from tests.depth import examples
 
 _TRACEBACK = 'Traceback (most recent call last):\n  File "{file}", line {line}, in run\n    step()\n{error}'
 
@@ -99,7 +100,7 @@ def test_a_signature_names_the_line_as_it_was_printed() -> None:
     assert told and told.line == "error[E0308]: mismatched types in `a`"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**12), st.integers(0, 10**6), st.text("0123456789abcdef", min_size=8, max_size=16))
 def test_numbers_and_ids_never_matter(first: int, second: int, digits: str) -> None:
     plain = signature_of("TimeoutError: request 1 to host a1b2c3d4 took 2 ms")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agtrace.health.detectors.waiting import find_slow_model, time_spent
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought
+from tests.depth import examples
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 START = 1_790_000_000_000
@@ -107,7 +108,7 @@ def _entries(draw: st.DrawFn) -> list[Entry]:
     return entries
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(_entries())
 def test_the_parts_add_up_to_the_span(entries: list[Entry]) -> None:
     times = [entry.at for entry in entries if entry.at]

@@ -28,7 +28,7 @@ FROM landmark l JOIN event e USING (session_id, event_index) JOIN session s ON s
 JOIN file f ON f.id = s.file_id
 WHERE e.superseded_by IS NULL AND e.copy_of IS NULL ORDER BY f.path, e.line, l.number
 """
-_NAMED = ("commit", "branch", "pull_request", "issue", "release")
+_NAMED = ("commit", "branch", "push", "pull_request", "issue", "release")
 _JUDGED = ("test_run", "build")
 
 

@@ -31,6 +31,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import LOGS
+from tests.depth import examples
 from tests.indexer.reading import check_stops, expected_rows, is_claimed, log_files, needs_logs, records_of, stored
 from tests.indexer.strange import any_json, damage
 from tests.reference import codex_errors
@@ -763,7 +764,7 @@ odd_records = st.fixed_dictionaries(
 ) | st.dictionaries(keys, odd, max_size=6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(odd_records, max_size=6))
 def test_no_record_however_strange_raises(records: list[Record]) -> None:
     state = LogState()
@@ -778,7 +779,7 @@ REAL = [record for path in ROLLOUTS if path.stat().st_size < 200_000 for record 
 
 
 @needs_logs
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_no_mutated_real_record_raises(data: st.DataObject) -> None:
     state = LogState()

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contents import contents
+from tests.depth import examples
 from tests.indexer.reading import check_stops, records_of
 
 T0 = 1_780_000_000_000
@@ -571,7 +572,7 @@ steps = st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1.2)), min_size=1, ma
 
 
 @settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     derandomize=True,
     database=None,

@@ -35,6 +35,7 @@ from hypothesis import strategies as st
 from tests.conftest import LOGS, SAMPLES
 from tests.conftest import MORE_LOGS as MORE
 from tests.contents import texts
+from tests.depth import examples
 from tests.indexer.reading import check_stops, records_of
 from tests.indexer.test_crash import killed_after
 from tests.reference import copilot
@@ -391,7 +392,7 @@ _records = st.fixed_dictionaries(
 )
 
 
-@settings(relaxed, max_examples=400)
+@settings(relaxed, max_examples=examples(400))
 @given(records=st.lists(_records | st.dictionaries(st.text(max_size=6), _values, max_size=3), max_size=6))
 def test_no_record_raises_and_every_record_is_told_or_counted(records: list[dict[str, Any]]) -> None:
     state = LogState()
@@ -535,7 +536,7 @@ def again(number: int, lines: list[bytes]) -> list[bytes]:
     return changed
 
 
-@settings(relaxed, max_examples=25)
+@settings(relaxed, max_examples=examples(25))
 @given(steps=st.lists(st.tuples(st.booleans(), st.integers(1, len(LINES))), min_size=1, max_size=5))
 def test_after_any_appends_and_rewinds_what_counts_is_what_a_new_index_has_and_nothing_is_lost(
     steps: list[tuple[bool, int]], tmp_path_factory: pytest.TempPathFactory

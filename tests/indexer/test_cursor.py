@@ -30,6 +30,7 @@ from hypothesis import strategies as st
 from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import LOGS, REAL_LOGS, SAMPLES
 from tests.contents import contents
+from tests.depth import examples
 from tests.indexer.more import counted
 from tests.indexer.reading import check_stops, expected_rows
 from tests.indexer.strange import any_json, damage
@@ -276,7 +277,7 @@ def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     assert LogState.from_json(json.loads(json.dumps(state.to_json()))).to_json() == state.to_json()
 
 
-@settings(relaxed, max_examples=200)
+@settings(relaxed, max_examples=examples(200))
 @given(st.data())
 def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
     state = LogState()

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from tests.agtrace.asking import ClaudeLog, claude_log
 from tests.conftest import LOGS, SAMPLES
 from tests.contents import contents
+from tests.depth import examples
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 TWO = "bbbbbbbb-0000-4000-8000-000000000002"
@@ -318,7 +319,7 @@ steps = st.lists(
 )  # which log, how much of what is left, whether it moves first
 
 
-@settings(relaxed, max_examples=35)
+@settings(relaxed, max_examples=examples(35))
 @given(group=st.sampled_from(families()), schedule=steps)
 def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
     work: Path, group: list[Path], schedule: list[tuple[int, float, bool]]
@@ -338,7 +339,7 @@ def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
     equal(contents(home.database), home.afresh())
 
 
-@settings(relaxed, max_examples=35)
+@settings(relaxed, max_examples=examples(35))
 @given(group=st.sampled_from(families()), schedule=steps)
 def test_what_goes_is_kept_as_it_was_and_the_rest_is_as_if_it_had_never_been_there(
     work: Path, group: list[Path], schedule: list[tuple[int, float, bool]]

@@ -33,6 +33,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import LOGS
+from tests.depth import examples
 from tests.indexer.reading import check_stops, expected_rows, is_claimed, log_files, needs_logs, records_of, stored
 from tests.indexer.strange import any_json, damage
 
@@ -493,7 +494,7 @@ def put(state: list[Record], added: list[Record]) -> list[Record]:
     return state
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(steps())
 def test_the_live_events_are_those_of_the_messages_that_are_left(records: list[Record]) -> None:
     live, _, state = apply(records)
@@ -506,7 +507,7 @@ def without_figures(live: dict[str, Payload]) -> dict[str, Payload]:
     return {key: payload for key, payload in live.items() if not isinstance(payload, TokenUsage)}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(steps(), st.integers(0, 14))
 def test_where_the_reading_stopped_in_between_makes_no_difference(records: list[Record], cut: int) -> None:
     straight = LogState()
@@ -517,7 +518,7 @@ def test_where_the_reading_stopped_in_between_makes_no_difference(records: list[
     assert expected == given_first + [list(gemini.drafts(r, second)) for r in records[cut:]]
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(st.lists(st.dictionaries(KNOWN_KEYS | st.text(max_size=4), JSON, max_size=6), max_size=4))
 def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     apply(records)
@@ -530,7 +531,7 @@ REAL = [record for path in SESSIONS for record in read(path)]
 
 
 @needs_logs
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.data())
 def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
     record = copy.deepcopy(data.draw(st.sampled_from(REAL)))

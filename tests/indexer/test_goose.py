@@ -39,6 +39,7 @@ from hypothesis import strategies as st
 from sample_sessions import make_goose as authored
 from tests.conftest import MORE_LOGS, SAMPLES
 from tests.contents import contents
+from tests.depth import examples
 from tests.indexer.more import counted, expected, needs_more, path_of
 from tests.indexer.reading import check_stops
 from tests.indexer.strange import any_json, damage
@@ -375,7 +376,7 @@ def change(connection: sqlite3.Connection, way: str, number: int, serial: int) -
         connection.execute("UPDATE sessions SET name = ?, updated_at = ?", (f"Name {serial}", str(serial)))
 
 
-@settings(relaxed, max_examples=30)
+@settings(relaxed, max_examples=examples(30))
 @given(CHANGES)
 def test_after_any_sequence_of_changes_the_index_says_what_a_fresh_one_says(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, int]]
@@ -612,7 +613,7 @@ def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     assert LogState.from_json(json.loads(json.dumps(state.to_json()))).to_json() == state.to_json()
 
 
-@settings(relaxed, max_examples=200)
+@settings(relaxed, max_examples=examples(200))
 @given(st.data())
 def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
     state = LogState()

@@ -25,6 +25,7 @@ from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests import hostile
 from tests.contents import contents
+from tests.depth import examples
 from tests.hostile import _claude_lines, _codex_lines
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
@@ -441,7 +442,7 @@ def spoil(value: Any, data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=30, deadline=None, derandomize=True, database=None,
+    max_examples=examples(30), deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 @given(data=st.data())

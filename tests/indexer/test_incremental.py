@@ -26,6 +26,7 @@ from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests.conftest import LOGS, REAL_LOGS, SAMPLES
 from tests.contents import contents
+from tests.depth import examples
 from tests.hostile import _claude_lines
 
 ENDS_LATER = "codex/sessions/2026/10/06/rollout-2026-10-06T13-31-44-01a11132-cb80-755b-8f0b-6f22348b7f75.jsonl"
@@ -96,14 +97,14 @@ relaxed = settings(
 )
 
 
-@settings(relaxed, max_examples=45)
+@settings(relaxed, max_examples=examples(45))
 @given(path=st.sampled_from(log_files()), places=places)
 def test_any_split_into_appends_gives_what_the_whole_file_gives(work: Path, path: Path, places: list[float]) -> None:
     data = path.read_bytes()
     assert grown(work, path.name, cut(data, places)) == at_once(work, path.name, data)
 
 
-@settings(relaxed, max_examples=25)
+@settings(relaxed, max_examples=examples(25))
 @example(path=SAMPLES / ENDS_LATER, begin=0.0, step=1)
 @example(path=SAMPLES / TAKES_BACK, begin=0.0, step=1)
 @given(path=st.sampled_from(log_files()), begin=st.floats(0, 0.8), step=st.integers(1, 9))
@@ -143,7 +144,7 @@ STRANGE = b"".join(
 )
 
 
-@settings(relaxed, max_examples=45)
+@settings(relaxed, max_examples=examples(45))
 @example(places=[n / len(STRANGE) for n in range(0, len(STRANGE), 97)])
 @example(places=[(STRANGE.index(b"\r\n") + 0.5) / len(STRANGE)])
 @given(places=places)

@@ -32,6 +32,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import MORE_LOGS, SAMPLES
 from tests.contents import contents
+from tests.depth import examples
 from tests.indexer.more import counted, expected, needs_more, path_of
 from tests.indexer.reading import check_stops
 from tests.indexer.strange import any_json, damage
@@ -268,7 +269,7 @@ steps = st.lists(
 )
 
 
-@settings(relaxed, max_examples=25)
+@settings(relaxed, max_examples=examples(25))
 @example([(0.5, 1, "UserTurnEnd"), (1.0, 3, "Cancelled")])
 @example([(1.0, 0, "UserTurnEnd"), (1.0, 3, "Odd"), (1.0, 3, "Cancelled"), (1.0, 3, "UserTurnEnd")])
 @given(steps)
@@ -454,7 +455,7 @@ def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     assert LogState.from_json(json.loads(json.dumps(state.to_json()))).to_json() == state.to_json()
 
 
-@settings(relaxed, max_examples=200)
+@settings(relaxed, max_examples=examples(200))
 @given(st.data())
 def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
     state = LogState()
@@ -465,7 +466,7 @@ def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
         list(kiro.drafts(record, state))
 
 
-@settings(relaxed, max_examples=100)
+@settings(relaxed, max_examples=examples(100))
 @given(st.data())
 def test_no_damaged_sidecar_makes_it_raise(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("sidecar")

@@ -67,7 +67,8 @@ COMMIT = ["commit 3fa9c21 created"]
         ("git merge --no-ff side -m 'Merge side'", "Merge made by the 'ort' strategy.\n a | 1 +\n",
          ["commit None created"]),
         ("git pull", "Merge made by the 'ort' strategy.\n", ["commit None created"]),
-        ("git commit -qm x && git push", "To host:sea\n   1111111..3fa9c21  main -> main\n", COMMIT),
+        ("git commit -qm x && git push", "To host:sea\n   1111111..3fa9c21  main -> main\n",
+         [*COMMIT, "push main None"]),
         ("git commit -qm x && git rev-parse HEAD", "3fa9c21" + "0" * 33 + "\n",
          ["commit 3fa9c21" + "0" * 33 + " created"]),
         ("git commit -qm x", "", ["commit None created"]),
@@ -138,6 +139,49 @@ def test_nothing_else_is_a_branch(command: str, output: str, outcome: Outcome) -
 @pytest.mark.parametrize(
     ("command", "output", "expected"),
     [
+        ("git push", "To host:sea\n   1111111..3fa9c21  main -> main\n", [("main", "1111111..3fa9c21")]),
+        ("git push -u origin tide 2>&1",
+         "remote: hi\nTo host:sea\n * [new branch]        tide -> tide\nbranch 'tide' set\n",
+         [("tide", "new branch")]),
+        ("git push -f", "To host\n + 1111111...2222222 tide -> tide (forced update)\n",
+         [("tide", "1111111...2222222 (forced)")]),
+        ("git push origin HEAD:side", "To host\n   1111111..2222222  HEAD -> side\n", [("side", "1111111..2222222")]),
+        ("git push 2>&1 | tail -1", "   1111111..2222222  main -> main\n", [("main", "1111111..2222222")]),
+        ("git push && git push", "To host\n   1111111..2222222  main -> main\nEverything up-to-date\n",
+         [("main", "1111111..2222222")]),
+        ("git pull && git push",
+         "From host\n   1111111..2222222  main       -> origin/main\nTo host\n   2222222..3333333  main -> main\n",
+         [("main", "2222222..3333333")]),
+        ("git push --all", "To host\n   1111111..2222222  a -> a\n * [new branch]      b -> b\n",
+         [("a", "1111111..2222222"), ("b", "new branch")]),
+    ],
+)  # fmt: skip
+def test_a_push_is_one_that_brought_commits_to_a_branch(
+    command: str, output: str, expected: list[tuple[str, str]]
+) -> None:
+    found = landmarks(attempts(command), output, OK)
+    assert [(one.kind, one.name, one.detail) for one in found] == [("push", *told) for told in expected]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "outcome"),
+    [
+        ("git push", "Everything up-to-date\n", OK),
+        ("git push", "To host\n ! [rejected]        main -> main (fetch first)\nerror: failed to push\n", FAILED),
+        ("git push origin -d tide", "To host\n - [deleted]         tide\n", OK),
+        ("git push --dry-run", "To host\n   1111111..2222222  main -> main\n", OK),
+        ("git fetch && git status", "From host\n   1111111..2222222  main       -> origin/main\n", OK),
+        ("cat push.log", "To host\n   1111111..2222222  main -> main\n", OK),
+        ("git push", "To host\n   1111111..2222222  main -> main\n", REJECTED),
+    ],
+)
+def test_nothing_else_is_a_push(command: str, output: str, outcome: Outcome) -> None:
+    assert left(command, output, outcome) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "expected"),
+    [
         ("gh pr create --title 'Fix; test' --body \"$(cat <<'EOF'\n- go test ./... \"passes\"\nEOF\n)\"",
          "Warning: 1 uncommitted change\nhttps://github.com/owner/sea/pull/104\n", ["pull_request 104 created"]),
         ("gh -R owner/sea pr merge 104 --squash --delete-branch", "", ["pull_request 104 merged"]),
@@ -175,7 +219,6 @@ def test_pull_requests_issues_and_releases_are_what_their_programs_say_they_did(
         ("gh pr merge 9", "X Pull request is not mergeable\n", FAILED),
         ("gh pr create --help", "USAGE\n  https://github.com/o/s/pull/9\n", OK),
         ("gh release view v1", "https://github.com/o/s/releases/tag/v1\n", OK),
-        ("git push", "To host\n   1111111..2222222  main -> main\n", OK),
         ("git tag v1", "", OK),
         ("npm publish --dry-run", "+ tide@1.2.0\n", OK),
         ("npm publish", "npm error code E403\n", FAILED),

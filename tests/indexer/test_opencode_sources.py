@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import LOGS
 from tests.contents import contents, texts
+from tests.depth import examples
 from tests.indexer.opencode_stories import (
     START,
     Story,
@@ -231,7 +232,7 @@ DOINGS = st.lists(
 
 @pytest.mark.parametrize("form", ["database", "tree"])
 @settings(
-    deadline=None, derandomize=True, database=None, max_examples=25,
+    deadline=None, derandomize=True, database=None, max_examples=examples(25),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(doings=DOINGS)
@@ -535,7 +536,7 @@ ODD = [
 ]
 
 
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(["message", "part"]), st.integers(0, 20), st.sampled_from(ODD)), max_size=8))
 def test_rows_that_are_not_json_are_kept_and_cost_no_others(work: Path, damages: list[tuple[str, int, str]]) -> None:
     shutil.rmtree(work / "odd", ignore_errors=True)

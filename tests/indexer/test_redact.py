@@ -25,6 +25,7 @@ from agtrace_schema.events import ToolCall
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from tests.secrets.corpus import near_misses, secrets
 
 LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
@@ -501,14 +502,14 @@ SIGNS = ["", " ", "\n", "\\n", '"', "=", ": ", "token=", "password: '", "'", ":/
 GLUE = st.sampled_from(SIGNS) | st.text(max_size=3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(PIECES | GLUE, max_size=6).map("".join))
 def test_a_masked_text_stays_as_it_is(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text())
 def test_a_text_without_the_signs_of_a_secret_stays(text: str) -> None:
     if not re.search(r"(?i)://|passw|passphrase|secret|token|key|bearer", text) and len(text) < 20:
@@ -522,7 +523,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(JSON)
 def test_a_masked_json_value_stays_as_it_is(value: Any) -> None:
     once = redact_json(value)
@@ -575,7 +576,7 @@ def test_what_a_form_or_a_carrier_finds_anywhere_is_masked() -> None:
     assert missed == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(secret=PIECES, before=st.text(max_size=20) | PIECES, after=st.text(max_size=20) | PIECES)
 def test_a_text_that_is_looked_at_closely_is_so_whatever_stands_around_it(secret: str, before: str, after: str) -> None:
     assert suspicious(before + secret + after) >= (redact(secret) != secret)
@@ -597,7 +598,7 @@ CALLS = st.recursive(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(name=st.sampled_from(["Bash", "token", "a\0"]), arguments=CALLS)
 def test_one_look_at_a_whole_call_finds_what_looking_at_every_value_finds(name: str, arguments: Any) -> None:
     kept = redact_json(clean_json(arguments))

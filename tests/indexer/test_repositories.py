@@ -18,6 +18,7 @@ from hypothesis import strategies as some
 
 from tests.agtrace.asking import Asker, claude_log
 from tests.conftest import LOGS
+from tests.depth import examples
 from tests.finding.ranking import indexed
 from tests.finding.repositories import joined
 
@@ -163,7 +164,7 @@ def _made(told: list[tuple[dict[str, int], dict[str, int], set[str], set[str]]])
 
 
 @given(told=some.lists(_TOLD, min_size=2, max_size=len(_ROOTS)), order=some.randoms())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_folders_with_different_recorded_remotes_stay_apart_and_their_order_does_not_matter(
     told: list[tuple[dict[str, int], dict[str, int], set[str], set[str]]], order: object
 ) -> None:

@@ -15,6 +15,7 @@ from agtrace.text import failing_lines
 from agtrace.text.failing_lines import read
 from agtrace.text.focus import LEAST_ROOM, Focused, Unfocused, focus
 from agtrace.text.focus.large import LONG
+from tests.depth import examples
 
 UNHURRIED = 60.0
 QUESTION = "Keep the lines that decide which timeout is used"
@@ -444,7 +445,7 @@ _texts = st.builds(
 _questions = st.lists(st.sampled_from([*_WORDS, "the", "timeouts", "retries", "shop", "note"]), max_size=5).map(
     " ".join
 )
-_laws = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+_laws = settings(deadline=None, max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow])
 
 
 def _parts(found: Focused, lines: list[str], first: int) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.agtrace.asking import ClaudeLog, claude_log
+from tests.depth import examples
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of, own_answers
 from tests.team.test_faults import contents
@@ -38,7 +39,7 @@ def _write(logs: dict[int, ClaudeLog], home: Path, what: str, number: int, text:
         logs[number].call("Bash", {"command": text}, f"{text} failed", failed=len(text) % 2 == 0)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=_STEPS)
 def test_pushing_bit_by_bit_leaves_what_one_push_leaves(server: Server, steps: list[tuple[str, int, str]]) -> None:
     bit_by_bit, at_once = new_team(server), new_team(server)

@@ -31,6 +31,14 @@ _MADE = later(r"^\[(?:[^\[\]\n]{1,250} )([0-9a-f]{7,40})\] ?([^\n]*)", re.MULTIL
 """`[main 3fa9c21] Subject`, `[main (root-commit) 3fa9c21] Subject`, `[detached HEAD 3fa9c21] Subject`."""
 _MERGED = later(r"^Merge made by ", re.MULTILINE)
 _PUSHED = later(r"^ [ +*] ?[^\S\n]*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
+_MOVED = later(
+    r"^ (?P<how>[ +*]) (?:(?P<commits>[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40})|\[new branch\])"
+    r"[^\S\n]+(?P<from>\S+)[^\S\n]+->[^\S\n]+(?P<to>\S+)",
+    re.MULTILINE,
+)
+"""What a push brought: `   1a2b3c4..5d6e7f8  main -> main`, ` * [new branch]      mend -> mend`. What a fetch prints is
+the same, behind `From` and with the name of a remote."""
+_SENT = later(r"^To \S", re.MULTILINE)
 _LISTED = later(r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: ([^\n]*))?$", re.MULTILINE)
 _SWITCHED = later(r"(?:Switched to a new branch|\(new branch) '([^'\n]+)'")
 _TAGGED = later(r"^ \* \[new tag\]\s+(\S+)\s+->", re.MULTILINE)
@@ -56,7 +64,7 @@ def attempted(words: tuple[str, ...]) -> Told | None:
     if name in _COMMITTING:
         return LandmarkKind.COMMIT, name, None, _message(options) if name in ("commit", "merge") else None
     if name == PUSH:
-        return LandmarkKind.RELEASE, PUSH, None, None
+        return LandmarkKind.PUSH, PUSH, None, None
     branch = _new_branch(name, options)
     return None if branch is None else (LandmarkKind.BRANCH, name, branch or None, None)
 
@@ -86,6 +94,15 @@ def branches(told: Told, output: str, *, surely: bool) -> Iterator[Landmark]:
         yield Landmark(LandmarkKind.BRANCH, found[1], verdict=Verdict.CREATED)
     elif surely and name and _REF.fullmatch(name):
         yield Landmark(LandmarkKind.BRANCH, name, verdict=Verdict.CREATED)
+
+
+def pushes(output: str) -> Iterator[Landmark]:
+    """Yield the branches that pushes brought commits to; none that a remote had already, or refused."""
+    sent = _SENT.search(output)
+    for found in _MOVED.finditer(output):
+        if found["from"] == found["to"] or (sent and sent.start() < found.start()):
+            commits = found["commits"] or "new branch"
+            yield Landmark(LandmarkKind.PUSH, found["to"], f"{commits} (forced)" if found["how"] == "+" else commits)
 
 
 def tags(output: str) -> Iterator[Landmark]:

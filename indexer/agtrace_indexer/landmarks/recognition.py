@@ -41,10 +41,13 @@ def landmarks(attempts: Sequence[Attempt], output: str, outcome: Outcome, *, in_
     well = {Outcome.OK: True, Outcome.FAILED: False}.get(outcome)
     committing = [attempt for attempt in attempts if attempt.kind is LandmarkKind.COMMIT]
     found = [*_commits(committing, output, well)] if committing else []
+    pushing = next((attempt for attempt in attempts if attempt.kind is LandmarkKind.PUSH), None)
     for attempt, said in zip(attempts, said_of_each(attempts, output, well=well), strict=True):
         if attempt.kind in RUNS:
             found += _run(attempt, output, said, well)
-        elif attempt.kind is not LandmarkKind.COMMIT:
+        elif attempt is pushing:
+            found += [*git.pushes(output), *git.tags(output)]
+        elif attempt.kind not in (LandmarkKind.COMMIT, LandmarkKind.PUSH):
             found += _of(attempt, output, well)
     return list(map(_short, found))
 
@@ -55,12 +58,10 @@ def _commits(attempts: Sequence[Attempt], output: str, well: bool | None) -> Ite
 
 
 def _of(attempt: Attempt, output: str, well: bool | None) -> Iterator[Landmark]:
-    """Yield what an attempt came to that is no run and no commit: commits are found together."""
+    """Yield what an attempt came to that is no run; commits and pushes are found together."""
     told, surely = attempt[:4], well is True and attempt.place.succeeds
     if attempt.kind is LandmarkKind.BRANCH:
         yield from git.branches(told, output, surely=surely)
-    elif attempt.how == git.PUSH:
-        yield from git.tags(output)
     elif attempt.how:
         yield from forges.landmarks(told, output, surely=surely)
     elif attempt.kind is LandmarkKind.RELEASE:
