@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import BestSession
-from agtrace_schema.events import Outcome
+from agtrace_schema.events import EventType, Outcome
 from msgspec.structs import replace
 
 from agtrace.sessions.landmarks import telling_landmarks
@@ -29,6 +30,15 @@ _TURNS = 3
 
 _LINES, _LINE = 6, 150
 """So many of their requests, refusals, failures and answers are shown, with so many characters."""
+
+_ELEMENT, _FIRST_PART, _LITTLE = r"<[^<>]*>", 2_000, 12
+"""What marks commands and outputs, and how many characters of a text must be more than that."""
+
+_ERROR = 240
+"""Characters of a call that failed, with its error."""
+
+_TELLING = ("failed", "error", "passed")
+"""What is looked for in what the human ran last: it stands behind the last message of the model."""
 
 _ILL_ENDED, _FAILURES = 20, 2
 """So many calls that didn't end well are looked at; of failures in the turn of the best hit so many, if there is room.
@@ -78,23 +88,39 @@ def _course(
     said_last = {endings[one.turn_index].last_message for one in found if one.turn_index in endings}
     ill_ended = {event: kind for event, kind in _ill_ended(connection, row, found, last_event) if event not in known}
     refused = {event for event, kind in ill_ended.items() if kind is Outcome.REJECTED}
-    wanted = sorted({event for event in (*asked, *said_last, *refused) if event is not None and event not in known})
+    behind = _behind(connection, row, last_event)
+    meant = {*asked, *said_last, *refused, behind}
+    wanted = sorted({event for event in meant if event is not None and event not in known})
     some = [*wanted[: _LINES - 1], *wanted[_LINES - 1 :][-1:]]
     some += sorted(ill_ended.keys() - refused)[: min(_FAILURES, _LINES - len(some))]
     texts = with_texts(connection, events.several(connection, row.id, some))
     return [
         _line(connection, row.provider, event, ill_ended.get(event.event_index), asked.get(event.event_index))
         for event in texts
+        if event.event_index != behind or event.event_index in asked or _says_something(event.text)
     ]
 
 
 def _line(
     connection: sqlite3.Connection, provider: str, event: StoredEvent, ill: Outcome | None, ending: turns.Ending | None
 ) -> Line:
-    who, text = said(connection, provider, event, (), _LINE)
+    words = () if ending or event.type != EventType.USER else _TELLING
+    who, text = said(connection, provider, event, words, _ERROR if ill is Outcome.FAILED else _LINE)
     if ill is Outcome.REJECTED:
         return event.event_index, "human", f"refused: {text}"
     return event.event_index, who, f"{text}{_unanswered(ending) if ending else ''}"
+
+
+def _behind(connection: sqlite3.Connection, row: Session, last_event: int) -> int | None:
+    """Return what stands last behind the last message of the model, if the human or a program wrote it."""
+    said_last = events.last_of_type(connection, row.id, EventType.MESSAGE, last_event)
+    written = events.last_of_type(connection, row.id, EventType.USER, last_event)
+    return written if written is not None and written > (-1 if said_last is None else said_last) else None
+
+
+def _says_something(text: str) -> bool:
+    """Whether there is more in a text than elements without contents, or the command that ended the session."""
+    return len(re.sub(_ELEMENT, "", text[:_FIRST_PART]).strip()) >= _LITTLE
 
 
 def _unanswered(ending: turns.Ending) -> str:

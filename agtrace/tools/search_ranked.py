@@ -89,7 +89,7 @@ def _how(ranked: Ranked) -> str:
     return (
         "only weak matches by words"
         if ranked.nowhere or ranked.sessions[0].share < PARTLY
-        else "partial matches by words"
+        else "only partial matches by words"
     )
 
 

@@ -91,7 +91,7 @@ def found(value: dict[str, Any]) -> Iterator[str]:
 def confident(asker: Asker, query: str) -> bool:
     """Whether a search claims to have found what it was asked for."""
     summary = asker.ask("search_event_previews", query=query)["summary"]
-    return not summary.startswith(("Found 0", "Only weak", "Not found literally; only weak"))
+    return not summary.startswith(("Found 0", "Only weak", "Only partial", "Not found literally; only "))
 
 
 def main(arguments: list[str]) -> None:
