@@ -132,8 +132,8 @@ TOOL = Tool(
     "search_event_previews",
     "Search events",
     "Find what was said or done before, in prompts, answers, tool arguments, outputs and errors: the sessions that "
-    "the words of a query are about, best first, each with its best events. With order newest or oldest: every event "
-    "that contains the text. Next: get_event_details.",
+    "the words of a query are about, best first, with their best events and how the best one ended: often the whole "
+    "answer. With order newest or oldest: every event that contains the text. Next: get_event_details.",
     SearchEventPreviews,
     answer,
 )

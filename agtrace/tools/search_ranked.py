@@ -18,7 +18,7 @@ from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains
 from agtrace.search.question import Question
 from agtrace.search.ranking import PARTLY, Ranking
-from agtrace.search.scoring import Ranked, RankedSession
+from agtrace.search.scoring import Ranked
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import SUMMARY, cut, repeated
 from agtrace.text.next_call import NextCall, call
@@ -63,8 +63,7 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
 
     `left_out` is the number of calls to agtrace that contain the query as a text, and of their results.
     """
-    found = best_matches(context.connection, ranked, wanted.limit)
-    best = ranked.sessions[0]
+    found, best = best_matches(context.connection, ranked, wanted.limit), ranked.sessions[0]
     summary = f"{'' if wanted.ranks else 'not found literally; '}{_how(ranked)} for {repeated(wanted.query, 40)!r}"
     if ranked.nowhere:
         among = f" in {counted(sessions_searched(context, wanted), 'session')}" if not ranked.sure else ""
@@ -77,7 +76,8 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
         summary=summary[0].upper() + summary[1:],
         data=data | {"best": dump(found)},
         budget=list_budget(wanted.limit),
-        hint=session_named(context, wanted.query) or _opening(context, best, found.sessions[0]),
+        hint=session_named(context, wanted.query)
+        or _opening(context, best.session_row, best.hits[0].event.turn, found.sessions[0]),
         untrusted=True,
     )
 
@@ -93,15 +93,20 @@ def _how(ranked: Ranked) -> str:
     )
 
 
-def _opening(context: Context, best: RankedSession, shown: BestSession) -> NextCall:
-    """Return the call that opens the best event; where all of that is shown already, what was done in a short turn."""
-    event, (_, _, text) = best.hits[0].event, shown.hits[0]
-    if event.turn is not None and _CUT not in text and _is_short(context, event.session, event.turn):
-        done = call("get_session_details", session_id=shown.session_id, detail_level="turns", turn_index=event.turn)
-        size = turn_kilobytes(context.connection, event.session, event.turn, "turns")
-        return done.saying("shows what was done in its turn", size)
-    opened = call("get_event_details", session_id=shown.session_id, event_index=event.event_index)
-    return opened.saying("opens the best event", event_kilobytes(context.connection, event.session, event.event_index))
+def _opening(context: Context, session_row: int, turn: int | None, shown: BestSession) -> NextCall:
+    """Return the call that opens the best of the events that aren't shown whole.
+
+    If all are, it shows what was done in the turn of the best one, if that is short.
+    """
+    part = next((event_index for event_index, _, text in shown.hits if _CUT in text), None)
+    if part is None and turn is not None and _is_short(context, session_row, turn):
+        done = call("get_session_details", session_id=shown.session_id, detail_level="turns", turn_index=turn)
+        return done.saying(
+            "shows what was done in its turn", turn_kilobytes(context.connection, session_row, turn, "turns")
+        )
+    event_index = shown.hits[0][0] if part is None else part
+    opened = call("get_event_details", session_id=shown.session_id, event_index=event_index)
+    return opened.saying("opens the best event", event_kilobytes(context.connection, session_row, event_index))
 
 
 def _is_short(context: Context, session_row: int, turn: int) -> bool:
