@@ -22,44 +22,31 @@ from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.rules import Form, forms
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 from agtrace_schema.events import ToolCall
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.depth import examples
+from tests.depth import depth, examples
 from tests.secrets.corpus import near_misses, secrets
+from tests.secrets.tokens import tokens_of
 
 LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
 needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the shared logs are not here")
 
 MASK = re.compile(r"\[redacted: ([a-z0-9-]{1,40})\]")
-SECONDS = 10  # for 50,000 characters: a twentieth of it is usual, 2.5 the most; what is not linear takes minutes
+LENGTH = depth(10_000, 50_000)
+SECONDS = depth(4, 10)  # for so many characters: a fortieth of it is usual; what is not linear takes minutes for 50,000
 
 # --- tokens that are known by their forms
 
 FORMS = forms()
-EXAMPLES = 3
+EXAMPLES = depth(3, 20)
 """Tokens that are made for each form, the simplest first."""
 
 
 @cache
 def _made(pattern: str) -> tuple[str, ...]:
     """Tokens of a form, always the same ones."""
-    tokens: list[str] = []
-
-    @settings(
-        max_examples=EXAMPLES,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.from_regex(pattern, fullmatch=True))
-    def collect(token: str) -> None:
-        tokens.append(token)
-
-    collect()
-    return tuple(tokens)
+    return tokens_of(pattern, EXAMPLES)
 
 
 def _tokens() -> list[tuple[Form, str]]:
@@ -677,7 +664,7 @@ def test_no_value_makes_the_search_slow(name: str) -> None:
 
 @pytest.mark.parametrize("seed", ADVERSARIES)
 def test_no_text_makes_the_search_slow(seed: str) -> None:
-    text = seed * (50_000 // len(seed)) + EVERY_LAYER
+    text = seed * (LENGTH // len(seed)) + EVERY_LAYER
     start = time.process_time()
     redact(text)
     assert time.process_time() - start < SECONDS

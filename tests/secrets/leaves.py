@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.depth import depth
+
 _TOGETHER = 4
 """The number of logs over which a kind of record is spread."""
+_PLACES = depth(4, 1)
+"""The number of places that a copy of a log has a token in, but for those that tell what a record is."""
 _TELLING = ("type", "subtype", "operation", "kind")
 _THIRD = re.compile("Qz7[0-9a-f]{9}")
 
@@ -43,14 +47,28 @@ def leaked(text: str, planted: Iterable[Spoiled]) -> set[str]:
 
 
 def spoil(source: Path, home: Path) -> Iterator[Spoiled]:
-    """Write copies of a log below a home, one for each place in it."""
+    """Write copies of a log below a home, so many that there is a token in each place of one of them."""
     text = source.read_text("utf-8")
     records = [json.loads(text)] if source.suffix == ".json" else list(_records(text.splitlines()))
-    for number, place in enumerate(dict.fromkeys(place for record in records for place in _places(record))):
+    places = dict.fromkeys(place for record in records for place in _places(record))
+    for number, together in enumerate(_shared_out(list(places))):
         path = home.joinpath(f"{source.stem} {number}", *source.parts[-3:])
-        token = token_of(f"{source.name} {place}")
-        _write(path, [_with(record, {place: token}) for record in records])
-        yield Spoiled(f"{source.name}: {place}", token, path)
+        tokens = {place: token_of(f"{source.name} {place}") for place in together}
+        _write(path, [_with(record, tokens) for record in records])
+        yield from (Spoiled(f"{source.name}: {place}", token, path) for place, token in tokens.items())
+
+
+def _shared_out(places: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield places that have tokens at once: far from each other, and those that tell what a record is alone."""
+    telling = [place for place in places if _is_telling(place)]
+    others = [place for place in places if not _is_telling(place)]
+    yield from ([place] for place in telling)
+    copies = -(-len(others) // _PLACES)
+    yield from (others[number::copies] for number in range(copies))
+
+
+def _is_telling(place: str) -> bool:
+    return place.strip(".{}").endswith(_TELLING)
 
 
 def spoil_kinds(logs: Iterable[Path], home: Path) -> Iterator[Spoiled]:
@@ -65,7 +83,7 @@ def spoil_kinds(logs: Iterable[Path], home: Path) -> Iterator[Spoiled]:
 
 
 def _spoil_record(kind: str, first: Any, record: Any, folder: Path) -> Iterator[Spoiled]:
-    places = [place for place in dict.fromkeys(_places(record)) if not place.strip(".{}").endswith(_TELLING)]
+    places = [place for place in dict.fromkeys(_places(record)) if not _is_telling(place)]
     for number in range(_TOGETHER):
         tokens = {place: token_of(f"{kind} {place}") for place in places[number::_TOGETHER]}
         path = folder / f"{number}.jsonl"

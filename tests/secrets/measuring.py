@@ -11,7 +11,9 @@ from pathlib import Path
 from agtrace_indexer.run import index
 
 from agtrace.settings import load
+from tests.agtrace.asking import YEAR
 from tests.agtrace.terminal import agtrace
+from tests.depth import depth, part
 from tests.secrets.corpus import Case, near_misses, secrets
 from tests.secrets.planting import Planted, later, plant, plant_thinly
 from tests.secrets.questions import Witness, of_commands, of_prompts
@@ -22,6 +24,9 @@ from tests.secrets.stored import bytes_of, rows_of, texts_of_sessions
 MASK = "[redacted: "
 _PATIENCE = 600
 """The most seconds for a command, as thousands of sessions are indexed again."""
+
+_LONG_AGO = 10 * YEAR
+"""Seconds since the sessions with near-misses, which reports then don't examine."""
 
 
 @dataclass
@@ -55,26 +60,26 @@ def measure(folder: Path, *, whole: bool) -> Score:
     """Plant the corpus below an empty folder, index it in the environment's data folder, and ask.
 
     `whole` plants every case wherever the logs of three agents have texts; otherwise each is planted for one agent in
-    some places, and the questions are divided among the sessions.
+    some places, of the near-misses every second, and the questions are divided among the sessions.
     """
-    score = Score(secrets(), near_misses())
+    score = Score(secrets(), near_misses() if whole else list(part(near_misses(), 0, 2)))
     sieve = Sieve(score.secrets, [case.text for case in score.near_misses])
     planter = plant if whole else plant_thinly
     planted = planter(folder / "secrets", score.secrets)
-    harmless = planter(folder / "near-misses", score.near_misses)
+    harmless = planter(folder / "near-misses", score.near_misses, _LONG_AGO)
     _index_in_pieces(folder, planted)
     settings = load()
     for where, content in bytes_of(settings.data_dir):
         score.note(where, sieve.found_in_bytes(content))
     score.look(sieve, rows_of(settings.database))
     score.look(sieve, of_prompts(planted))
-    score.look(sieve, of_commands(planted[:: 12 if whole else 200], folder / "report.html", whole=whole))
-    score.look(sieve, of_server(planted[:: 100 if whole else 200]))
+    score.look(sieve, of_commands(planted[:: 12 if whole else depth(400, 200)], folder / "report.html", whole=whole))
+    score.look(sieve, of_server(planted[:: 100 if whole else 200], whole=whole))
     score.look(sieve, _index_again(whole=whole))
     _leave_alone(settings.database)
     witness = Witness(settings, planted, every=12 if whole else 400)
     score.look(sieve, witness.everything())
-    for number, each in enumerate(planted[: len(score.secrets) : 1 if whole else 2]):
+    for number, each in enumerate(planted[: len(score.secrets) : 1 if whole else depth(4, 2)]):
         found = next(witness.found_by(each, None if whole else number), None)
         if found is not None:
             score.hits[each.case.id] = found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.depth import depth
 from tests.health import claude_code, codex, gemini
 from tests.health.stories import DAY, PROVIDERS, Ended, Execution, Remark, Response, Spoken, Story
 from tests.health.writing import CWD, NOW, Log
@@ -31,20 +32,24 @@ class Planted:
     path: Path
 
 
-def plant(home: Path, cases: Sequence[Case]) -> list[Planted]:
-    """Write the logs of all cases for all agents, with all scenes."""
-    return [_write(home, case, provider, number, 1) for number, case in enumerate(cases) for provider in PROVIDERS]
+_THINLY = depth(6, 3)
+"""Of so many parts of the scenes, a log that is planted thinly has one."""
 
 
-def plant_thinly(home: Path, cases: Sequence[Case]) -> list[Planted]:
-    """Write one log per case, for the agents in turn, with a third of the scenes, a different one in the next log."""
+def plant(home: Path, cases: Sequence[Case], age: float = DAY) -> list[Planted]:
+    """Write the logs of all cases for all agents, with all scenes; the first of them ended so many seconds ago."""
+    return [_write(home, case, provider, number, 1, age) for number, case in enumerate(cases) for provider in PROVIDERS]
+
+
+def plant_thinly(home: Path, cases: Sequence[Case], age: float = DAY) -> list[Planted]:
+    """Write one log per case, for the agents in turn, with a part of the scenes, a different one in the next log."""
     names = list(PROVIDERS)
-    return [_write(home, case, names[number % 3], number, 3) for number, case in enumerate(cases)]
+    return [_write(home, case, names[number % 3], number, _THINLY, age) for number, case in enumerate(cases)]
 
 
 def later(planted: Planted) -> None:
     """Append what the agent would write later: a request and an output, both with the text."""
-    log = Log(_story(planted.case, planted.provider, f"{planted.case.id} later", 0, _afterwards(planted.case.text)))
+    log = Log(_story(planted.case, planted.provider, f"{planted.case.id} later", DAY, _afterwards(planted.case.text)))
     log.session = planted.session
     _WRITERS[planted.provider](log)
     heads = {"session_meta", None}
@@ -53,11 +58,11 @@ def later(planted: Planted) -> None:
         file.write(_lines(lines))
 
 
-def _write(home: Path, case: Case, provider: str, number: int, share: int) -> Planted:
+def _write(home: Path, case: Case, provider: str, number: int, share: int, age: float) -> Planted:
     """Write a log with the request and one of `share` other scenes."""
     request, *others = _scenes(case.text)
     scenes = [request, *others[number // 3 % share :: share]]
-    log = Log(_story(case, provider, case.id, number, scenes))
+    log = Log(_story(case, provider, case.id, age + 60 * number, scenes))
     path = home / _WRITERS[provider](log)
     _MORE[provider](log, case)
     lines = _lines(log.records) + _unreadable(case.text)
@@ -67,8 +72,8 @@ def _write(home: Path, case: Case, provider: str, number: int, share: int) -> Pl
     return Planted(case, provider, log.session, path)
 
 
-def _story(case: Case, provider: str, name: str, number: int, scenes: list[Remark | Response]) -> Story:
-    story = Story(provider, name, 0, provider=provider, model=PROVIDERS[provider], age=DAY + 60 * number)
+def _story(case: Case, provider: str, name: str, age: float, scenes: list[Remark | Response]) -> Story:
+    story = Story(provider, name, 0, provider=provider, model=PROVIDERS[provider], age=age)
     story.scenes = list(scenes)
     return story
 

@@ -94,7 +94,7 @@ class Witness:
             ("list_sessions", {"limit": 50}),
             ("search_event_previews", {"query": "", "limit": 50, "group_by": "session"}),
             ("get_project_info", {"limit": 50}),
-            ("read_artifact", {"ref": f"ax://report/{_since(whole=self._every < _RARELY)}"}),
+            ("read_artifact", {"ref": f"ax://report/{begun_since(whole=self._every < _RARELY)}"}),
             ("read_artifact", {"ref": "ax://health"}),
         ):
             yield from self._pages(name, arguments, most=50 if self._every < _RARELY else 3)
@@ -200,7 +200,7 @@ def of_commands(planted: Sequence[Planted], page: Path, *, whole: bool) -> Itera
 
     Without `whole` there is only one form of the report, about some sessions, as all would take seconds.
     """
-    since = ["--since", _since(whole=whole)]
+    since = ["--since", begun_since(whole=whole)]
     forms: list[list[str]] = [["report"], ["report", "--json"], ["report", "--markdown"]] if whole else []
     for arguments in (
         ["sessions", "--limit", "50"],
@@ -243,7 +243,7 @@ def _of_session(planted: Planted, other: Planted) -> Iterator[list[str]]:
         yield [*arguments, *(["--"] if arguments[-1] in ("show", "search", "read", "analyze", "setup") else []), told]
 
 
-def _since(*, whole: bool) -> str:
+def begun_since(*, whole: bool) -> str:
     """Return a time since which all sessions began, or the newest of them."""
     return datetime.fromtimestamp(NOW - DAY - (YEAR if whole else HOUR), UTC).isoformat().replace("+00:00", "Z")
 

@@ -14,13 +14,16 @@ from mcp.shared.exceptions import MCPError
 
 from tests.agtrace.terminal import AGTRACE
 from tests.secrets.planting import Planted
-from tests.secrets.questions import recognisable
+from tests.secrets.questions import begun_since, recognisable
 
 _VARIABLES = ("HOME", "AGTRACE_DATA_DIR", "PATH", "PYTHONPATH")
 
 
-def of_server(planted: Sequence[Planted]) -> Iterator[tuple[str, str]]:
-    """Yield (where, text) of a conversation about some sessions over stdio, and of the server's stderr."""
+def of_server(planted: Sequence[Planted], *, whole: bool) -> Iterator[tuple[str, str]]:
+    """Yield (where, text) of a conversation about some sessions over stdio, and of the server's stderr.
+
+    Without `whole` the report, which is asked for once, is about a part of the sessions.
+    """
     variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     server = StdioServerParameters(command=str(AGTRACE), args=["mcp"], env=variables)
     said: list[tuple[str, str]] = []
@@ -28,6 +31,8 @@ def of_server(planted: Sequence[Planted]) -> Iterator[tuple[str, str]]:
     async def talk() -> None:
         with anyio.fail_after(120):
             async with Client(stdio_client(server, errlog=log)) as client:
+                report = f"ax://report/{begun_since(whole=whole)}"
+                said.append(("resource", await _outcome(lambda: client.read_resource(report))))
                 for each in planted:
                     for where, ask in _requests(client, each):
                         said.append((where, await _outcome(ask)))
@@ -41,7 +46,7 @@ def of_server(planted: Sequence[Planted]) -> Iterator[tuple[str, str]]:
 
 def _requests(client: Client, planted: Planted) -> Iterator[tuple[str, Callable[[], Awaitable[Any]]]]:
     session, told = planted.session, recognisable(planted.case)
-    for uri in (f"ax://session/{session}", f"ax://event/{session}/0", f"ax://analysis/{session}", "ax://report/5000d"):
+    for uri in (f"ax://session/{session}", f"ax://event/{session}/0", f"ax://analysis/{session}"):
         yield "resource", lambda uri=uri: client.read_resource(uri)
     yield "resource that isn't there", lambda: client.read_resource(f"ax://session/{told}")
     yield "unknown tool", lambda: client.call_tool(told, {})

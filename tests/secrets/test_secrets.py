@@ -1,4 +1,4 @@
-"""No secret gets out, whatever is asked, and what only looks like one is kept: the whole corpus, once."""
+"""No secret gets out, whatever is asked, and what only looks like one is kept: all secrets once, half of the rest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_of_what_only_looks_like_a_secret_at_most_two_per_cent_are_masked(score:
 
 def test_what_was_told_is_many_times_the_corpus(score: Score) -> None:
     """A question that is refused tells nothing: this test fails where most of them are."""
-    assert score.characters > 9_000_000
+    assert score.characters > 6_000_000
 
 
 def test_the_corpus_has_300_secrets_of_40_kinds_and_300_near_misses_and_holds_60_of_each_out() -> None:
