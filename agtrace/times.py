@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from agtrace_schema.patterns import later
 
@@ -24,6 +25,24 @@ _ALLOWED = (
     "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 2026-11, 30m, 12h, 7d, 2w, 3mo, today, yesterday, monday, july, "
     "this or last week, month or year"
 )
+
+
+class Period(NamedTuple):
+    """From a moment to another, both included, in milliseconds since 1970 UTC; None leaves an end open."""
+
+    since: int | None
+    until: int | None
+
+
+def period(since: str | None, until: str | None, now: datetime) -> Period:
+    """Return the period that `since` and `until` name, as `moment` reads them. Raises `InvalidParameter`, as it does,
+    and if the period ends before it begins."""
+    first = None if since is None else moment("since", since, now)
+    last = None if until is None else moment("until", until, now, end=True)
+    if first is not None and last is not None and first > last:
+        given = f"{repeated(until or '', 40)!r} is before since, {repeated(since or '', 40)!r}"
+        raise InvalidParameter("until", f"until: {given}", "a time not before since")
+    return Period(first, last)
 
 
 def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:

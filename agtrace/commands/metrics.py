@@ -44,7 +44,7 @@ def metrics(
 
     from agtrace.answers.telemetry.store import Wanted
     from agtrace.settings.environment import places
-    from agtrace.times import moment
+    from agtrace.times import period
 
     if ab and by:
         raise click.UsageError("--by can't be combined with --ab, which compares the sides of a comparison")
@@ -52,10 +52,7 @@ def metrics(
     redact.use(settings.data_dir)  # whose rules are compiled already
     if not settings.records:
         tell("nothing is recorded now: the setting telemetry.enabled is off")
-    from_, to = since and moment("since", since, now), until and moment("until", until, now, end=True)
-    if from_ and to and from_ > to:
-        raise click.UsageError(f"--since {since} is later than --until {until}")
-    asked = Wanted(since=from_ or None, until=to or None, by=None if ab else by or "tool", **wanted)
+    asked = Wanted(**period(since, until, now)._asdict(), by=None if ab else by or "tool", **wanted)
     from agtrace_schema.model import dump
 
     from agtrace.answers.telemetry import figures

@@ -53,11 +53,12 @@ def selected(filters: Filters) -> Iterator[Selected]:
     from agtrace.sessions.clones import known_as
     from agtrace.sessions.prices import load as load_prices
     from agtrace.sessions.projects import resolved
-    from agtrace.times import moment
+    from agtrace.times import period
 
     now = time.time()
     today = datetime.fromtimestamp(now, UTC)
     settings = usable()
+    asked = period(filters.since, filters.until, today)
     prices = load_prices(settings.prices)
     index = index_of(settings)
     fresh = index.refresh(_REFRESH_SECONDS)
@@ -69,7 +70,7 @@ def selected(filters: Filters) -> Iterator[Selected]:
             provider=filters.provider,
             project=project,
             projects=None if project is None else resolved(reader.connection, project),
-            since=None if filters.since is None else moment("since", filters.since, today),
-            until=None if filters.until is None else moment("until", filters.until, today, end=True),
+            since=asked.since,
+            until=asked.until,
         )
         yield Selected(reader.connection, selection, now, prices, lacking)

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.people import people_of
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_schema.answers import BestMatches, BestSession, Worked
-from agtrace_schema.events import Outcome
+from agtrace_schema.events import EventType, Outcome
 from agtrace_schema.patterns import later
 from msgspec.structs import replace
 
@@ -24,7 +25,7 @@ from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import LABEL, one_line
 from agtrace.times import iso
 
-_RIVAL = 0.6
+_RIVAL = 0.7
 """Sessions with at least this share of the best score are shown with their hits."""
 
 _HITS = {1: (4,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
@@ -33,8 +34,13 @@ _HITS = {1: (4,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
 _ALIKE = 0.6
 """A hit with this share of its words in one that is shown already only says it again."""
 
-_LONG = (490, 350, 260, 260)
-"""Characters of the best hits of the best session: what was asked for often stands in the next sentence."""
+_ANSWERS = (490, 350, 260)
+"""Characters of the messages among the hits of the best session: often the next sentence is what was asked for."""
+
+_MESSAGE = "message"
+
+_OF_BEST = 260
+"""Characters of other hits of the best session."""
 
 _OTHERS = 4
 _OTHER = 0.4
@@ -72,7 +78,7 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     users = people_of(connection, [one.session_row for one in best])
     shown = [
         replace(
-            _session(connection, rows[one.session_row], names, one.hits, hits, _LONG if one is best[0] else ()),
+            _session(connection, rows[one.session_row], names, one.hits, hits, best=one is best[0]),
             user=users.get(one.session_row),
         )
         for one, hits in zip(best, (1,) * len(best) if doubted else _HITS[len(best)], strict=True)
@@ -94,16 +100,17 @@ def _session(
     names: Mapping[int, str],
     hits: Sequence[RankedHit],
     most: int,
-    long: Sequence[int],
+    *,
+    best: bool,
 ) -> BestSession:
-    """Show a session with at most so many hits, and so many characters of the first ones."""
+    """Show a session with at most so many hits, more of each if it is the best one."""
     return BestSession(
         session_id=short_id(connection, row.uid),
         provider=row.provider,
         project=names.get(row.project_id or 0),
         date=_day(row),
         title=_title(row),
-        hits=_shown(connection, row.provider, hits, most, long),
+        hits=_shown(connection, row.provider, hits, most, best=best),
     )
 
 
@@ -146,7 +153,7 @@ def _title(row: Session) -> str:
 
 
 def _shown(
-    connection: sqlite3.Connection, provider: str, hits: Sequence[RankedHit], most: int, long: Sequence[int]
+    connection: sqlite3.Connection, provider: str, hits: Sequence[RankedHit], most: int, *, best: bool
 ) -> list[tuple[int, str, str]]:
     """Up to so many hits that differ: a call and its result are one, what was said is not shown again."""
     shown: list[tuple[int, str, str]] = []
@@ -158,7 +165,8 @@ def _shown(
             break
         event = opened(connection, hit.event.session, hit.event.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
-        who, text = said(connection, provider, event, wanted, long[len(shown)] if len(shown) < len(long) else TEXT)
+        answers = sum(kind == _MESSAGE for _, kind, _ in shown)
+        who, text = said(connection, provider, event, wanted, _room(event, answers) if best else TEXT)
         words = frozenset(_WORD.findall(text.lower()) or [text])
         if not text or pair & seen or any(_says_again(words, other) for other in told):
             continue
@@ -168,6 +176,11 @@ def _shown(
         if len(shown) == most:
             break
     return shown
+
+
+def _room(event: StoredEvent, answers: int) -> int:
+    """Return the characters of a hit of the best session behind so many messages."""
+    return _ANSWERS[min(answers, len(_ANSWERS) - 1)] if event.type == EventType.MESSAGE else _OF_BEST
 
 
 def _says_again(words: frozenset[str], other: frozenset[str]) -> bool:

@@ -114,13 +114,16 @@ class Ranking(Struct, frozen=True):
         }
         found = _best_first(scoring.session(row, group) for row, group in by_session.items())
         titles = ranking.titled(self.connection, [one.session_row for one in found[:_TITLED]], texts)
+        of_agents = self._sessions_of(agents, found[:_TITLED])
+        called = sum(1 << bit for bit, text in enumerate(texts) if text in agents_names)
+        titles |= {row: titles.get(row, 0) | called for row in of_agents}
         titled = (
             scoring.session(one.session_row, by_session[one.session_row], titles[one.session_row])
             if one.session_row in titles
             else one
             for one in found
         )
-        named |= self._sessions_of(agents, found[:_TITLED])
+        named |= of_agents
         best = _best_first(
             replace(one, score=one.score * _OF_NAMED) if one.session_row in named else one for one in titled
         )

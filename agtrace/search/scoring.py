@@ -17,6 +17,8 @@ from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.texts.ranked_words import Voice
 from msgspec import Struct, field
 
+from agtrace.text.focus.words import STOP_WORDS
+
 _VOICES = {Voice.HUMAN: 3.0, Voice.MODEL: 2.0, Voice.CALL: 1.5, Voice.ERROR: 0.8, Voice.OUTPUT: 0.5, Voice.NOTICE: 2.0}
 _SATURATION, _LENGTH = 1.2, 0.6
 """k1 and b of BM25: how soon more of the same says nothing new, how much long texts are discounted."""
@@ -100,7 +102,9 @@ class Scoring(Struct, frozen=True):
         there = {word for hit in session.hits for word in hit.words}.union(self._texts(title))
         least = _TELLING * max(self.weights)
         return tuple(
-            word for word, one in zip(self.words, self.weights, strict=True) if one >= least and word not in there
+            word
+            for word, one in zip(self.words, self.weights, strict=True)
+            if one >= least and word not in there and word not in STOP_WORDS
         )
 
     def _event(self, event: RankedEvent, held: int, near: int, title: int) -> tuple[RankedHit, float]:

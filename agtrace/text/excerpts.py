@@ -35,7 +35,10 @@ _ENDING = 0.85
 """A part ends with a sentence that ends behind this share of it."""
 
 _SENTENCE = later(r"[.!?:;]['\"`*)]{0,3} |- (?=[A-Z*`\"])")
-"""Where a sentence ends, before the next one."""
+"""Where a sentence or a part of it begins."""
+
+_END = later(r"[.!?]['\"`*)]{0,3} ")
+"""Where a sentence ends."""
 
 
 class _Place(NamedTuple):
@@ -107,7 +110,7 @@ def _bounds(text: str, place: int, most: int) -> tuple[int, int]:
     last = min(start + most, len(text))
     if last == len(text):
         return start, last
-    whole = [found.end() - 1 for found in _SENTENCE.finditer(text, start + round(most * _ENDING), last)]
+    whole = [found.end() - 1 for found in _END.finditer(text, start + round(most * _ENDING), last)]
     between = text.rfind(" ", start + most // 2, last)
     return start, whole[-1] if whole else between if between > 0 else last
 

@@ -83,6 +83,7 @@ def _check(wanted: CountEvents) -> None:
 
 def _filters(context: Context, wanted: CountEvents) -> EventFilters:
     session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
+    period = context.period(wanted.since, wanted.until)
     return EventFilters(
         session_row=session.id if session else None,
         provider=wanted.provider,
@@ -90,8 +91,8 @@ def _filters(context: Context, wanted: CountEvents) -> EventFilters:
         tool=wanted.tool,
         failed=wanted.failed,
         path=wanted.path,
-        since=context.moment("since", wanted.since),
-        until=context.moment("until", wanted.until, end=True),
+        since=period.since,
+        until=period.until,
     )
 
 

@@ -148,12 +148,13 @@ def _always(item: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
 
 def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
     given = told(wanted, only={*_FILTERS} - {"since", "until", "kind", "project"})
+    period = context.period(wanted.since, wanted.until)
     return SessionFilters(
         **given,
         projects=context.projects(wanted.project),
         kind=None if wanted.kind == "all" else wanted.kind,
-        since=context.moment("since", wanted.since),
-        until=context.moment("until", wanted.until, end=True),
+        since=period.since,
+        until=period.until,
     )
 
 

@@ -74,6 +74,7 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
         message = "words: a regular expression can't be searched by words; leave out words or regex"
         raise InvalidParameter("words", message)
     session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
+    period = context.period(wanted.since, wanted.until)
     filters = EventFilters(
         session_row=session.id if session else None,
         provider=wanted.provider,
@@ -82,8 +83,8 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
         kind=wanted.kind,
         tool=wanted.tool,
         failed=wanted.failed,
-        since=context.moment("since", wanted.since),
-        until=context.moment("until", wanted.until, end=True),
+        since=period.since,
+        until=period.until,
         path=wanted.path,
         without_own=not wanted.include_own,
     )
@@ -109,10 +110,11 @@ def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
 
 def sessions_searched(context: Context, wanted: SearchEventPreviews) -> int:
     """Return the number of sessions that were searched: that nothing was found means more if it is known where."""
+    period = context.period(wanted.since, wanted.until)
     among = SessionFilters(
         provider=wanted.provider,
         projects=context.projects(wanted.project),
-        since=context.moment("since", wanted.since),
-        until=context.moment("until", wanted.until, end=True),
+        since=period.since,
+        until=period.until,
     )
     return sessions.count(context.connection, among, newest=snapshot_now(context.connection).session).sessions

@@ -30,6 +30,8 @@ from agtrace.tools.tool import Context, event_kilobytes, list_budget, turn_kilob
 _END_OF_TIME = 1 << 62
 _CUT = "..."
 _FEW_STEPS = 10
+_OPENED_LAST = {"thought": 1, "human": 2, "task": 2}
+"""What is opened only if no other event is better: the rest of a request seldom answers what is asked."""
 _SECONDS = 0.5
 """The limit for making sure that words stand nowhere."""
 
@@ -94,17 +96,17 @@ def _how(ranked: Ranked) -> str:
 
 
 def _opening(context: Context, session_row: int, turn: int | None, shown: BestSession) -> NextCall:
-    """Return the call that opens the best of the events that aren't shown whole.
+    """Return the call that opens the best of the events that aren't shown whole, rather an answer than what was asked.
 
     If all are, it shows what was done in the turn of the best one, if that is short.
     """
-    part = next((event_index for event_index, _, text in shown.hits if _CUT in text), None)
-    if part is None and turn is not None and _is_short(context, session_row, turn):
+    parts = [hit for hit in shown.hits if _CUT in hit[2]]
+    if not parts and turn is not None and _is_short(context, session_row, turn):
         done = call("get_session_details", session_id=shown.session_id, detail_level="turns", turn_index=turn)
         return done.saying(
             "shows what was done in its turn", turn_kilobytes(context.connection, session_row, turn, "turns")
         )
-    event_index = shown.hits[0][0] if part is None else part
+    event_index = min(parts or shown.hits, key=lambda hit: _OPENED_LAST.get(hit[1], 0))[0]
     opened = call("get_event_details", session_id=shown.session_id, event_index=event_index)
     return opened.saying("opens the best event", event_kilobytes(context.connection, session_row, event_index))
 

@@ -22,7 +22,7 @@ from agtrace.sessions.projects import resolved
 from agtrace.settings.limits import limits
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
-from agtrace.times import moment
+from agtrace.times import Period, moment, period
 from agtrace.tools.arguments import Arguments, told
 
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ class Context(Struct, frozen=True):
     def moment(self, field: str, text: str | None, *, end: bool = False) -> int | None:
         """Read a time argument as milliseconds since 1970 UTC; None stays None."""
         return None if text is None else moment(field, text, datetime.fromtimestamp(self.now, UTC), end=end)
+
+    def period(self, since: str | None, until: str | None) -> Period:
+        """Read two time arguments as a period. Raises `InvalidParameter` if it ends before it begins."""
+        return period(since, until, datetime.fromtimestamp(self.now, UTC))
 
 
 class Tool(Struct, frozen=True):

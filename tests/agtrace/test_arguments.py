@@ -9,6 +9,7 @@ import pytest
 from agtrace.problems import InvalidParameter
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import parse
+from tests.agtrace.asking import Asker
 
 OF_AN_EVENT = {"session_id": "3a41", "event_index": 0}
 
@@ -63,3 +64,14 @@ def test_what_a_tool_cannot_take_is_said(tool: str, given: dict[str, Any], said:
 def test_what_can_be_meant_only_one_way_is_taken(tool: str, given: dict[str, Any], meant: dict[str, Any]) -> None:
     found = parse(TOOLS[tool].arguments, given)
     assert {name: getattr(found, name) for name in meant} == meant
+
+
+@pytest.mark.parametrize(
+    ("tool", "more"),
+    [("list_sessions", {}), ("search_event_previews", {"query": "tide"}), ("count_events", {"group_by": "tool"})],
+)
+def test_a_period_that_ends_before_it_begins_is_refused_by_every_list(
+    samples: Asker, tool: str, more: dict[str, str]
+) -> None:
+    error = samples.error(tool, since="2026-08-01", until="2026-07-01", **more)
+    assert error["details"]["field"] == "until" and "is before since" in error["message"]

@@ -203,7 +203,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_can_not_be_asked_is_a_mistake_that_is_named(data: Path) -> None:
     for options, told in (
         (["--tool", "nope"], "'list_sessions'"),
-        (["--since", "1d", "--until", "2d"], "--since 1d is later than --until 2d"),
+        (["--since", "1d", "--until", "2d"], "until: '2d' is before since, '1d'"),
         (["--ab", "--by", "client"], "--by can't be combined with --ab"),
     ):
         said = agtrace_here("metrics", *options)

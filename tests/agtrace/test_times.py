@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agtrace.problems import InvalidParameter
-from agtrace.times import moment
+from agtrace.times import moment, period
 
 NOW = datetime(2026, 11, 21, 13, 45, 30, tzinfo=UTC)
 
@@ -114,3 +114,20 @@ def test_any_text_is_a_time_or_refused(text: str) -> None:
 def test_a_written_time_is_read_to_the_millisecond(time: datetime) -> None:
     read = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=moment("since", time.isoformat(), NOW))
     assert abs(read - time) <= timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [("7d", "today"), ("2026-11-03", "2026-11-03"), (None, "1d"), ("1d", None), ("yesterday", "yesterday")],
+)
+def test_a_period_is_the_two_times_it_is_made_of(since: str | None, until: str | None) -> None:
+    first = None if since is None else moment("since", since, NOW)
+    last = None if until is None else moment("until", until, NOW, end=True)
+    assert period(since, until, NOW) == (first, last)
+
+
+@pytest.mark.parametrize(("since", "until"), [("1d", "7d"), ("2026-11-03", "2026-11-02"), ("today", "yesterday")])
+def test_a_period_that_ends_before_it_begins_is_refused(since: str, until: str) -> None:
+    with pytest.raises(InvalidParameter, match="is before since") as refused:
+        period(since, until, NOW)
+    assert refused.value.details["field"] == "until"

@@ -78,11 +78,12 @@ class Asked(Struct, frozen=True):
     def filters(self, context: Context) -> SessionFilters:
         """Return the filters of a list of sessions. Raises `Problem` for a project or a time that isn't understood."""
         kind = self.kind or "main"
+        period = context.period(self.since or None, self.until or None)
         return SessionFilters(
             provider=self.agent or None,
             projects=context.projects(self.project or None),
-            since=context.moment("since", self.since or None),
-            until=context.moment("until", self.until or None, end=True),
+            since=period.since,
+            until=period.until,
             query=self.query or None,
             kind=None if kind == "all" else kind,
             has_failures=True if self.failures else None,
@@ -90,12 +91,13 @@ class Asked(Struct, frozen=True):
 
     def selection(self, context: Context) -> Selection:
         """Return the sessions and the period whose costs are meant. Raises `Problem` as `filters` does."""
+        period = context.period(self.since or None, self.until or None)
         return Selection(
             provider=self.agent or None,
             project=self.project or None,
             projects=context.projects(self.project or None),
-            since=context.moment("since", self.since or None),
-            until=context.moment("until", self.until or None, end=True),
+            since=period.since,
+            until=period.until,
         )
 
 

@@ -36,7 +36,7 @@ LOOSE = 0.4
 
 _words = str.split
 
-_STOP_WORDS = frozenset(
+STOP_WORDS = frozenset(
     _words("""
     a about above actually after all along also am an and any anything are around as at be because been before being
     below between both but by can cannot could did do does doing done during each either else every everything exactly
@@ -52,6 +52,8 @@ _STOP_WORDS = frozenset(
     implemented implementation exact matter matters mention mentions mentioned belong belongs hit hits
     """)
 )
+"""Words that say nothing of what a question is about."""
+
 _WEAK_WORDS = frozenset(
     _words("""
     function functions method methods class classes file files value values name names get gets set sets call calls
@@ -143,7 +145,7 @@ class Question(Struct, frozen=True):
 
 
 def _term(word: str) -> Term | None:
-    if word in _STOP_WORDS or len(word) < 2:
+    if word in STOP_WORDS or len(word) < 2:
         return None
     one = stem(word)
     forms = _groups(SAME).get(one, frozenset()) | {one}
