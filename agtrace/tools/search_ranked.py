@@ -87,12 +87,9 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
 def _how(ranked: Ranked) -> str:
     """Say how well the best session holds the query."""
     if ranked.sure:
-        return "best matches by words"
-    return (
-        "only weak matches by words"
-        if ranked.nowhere or ranked.sessions[0].share < PARTLY
-        else "only partial matches by words"
-    )
+        return "partial matches by words" if ranked.nowhere else "best matches by words"
+    weak = ranked.nowhere or ranked.sessions[0].share < PARTLY
+    return "only weak matches by words" if weak else "only partial matches by words"
 
 
 def _opening(context: Context, session_row: int, turn: int | None, shown: BestSession) -> NextCall:

@@ -185,7 +185,7 @@ def test_a_query_of_which_a_single_word_is_spelled_differently_is_answered(tmp_p
         claude_log(tmp_path / "logs", f"{number:08}-0000-4000-8000-000000000001").prompt("Hello").say("Hello!")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     value = asker.ask("search_event_previews", query="kolor palette pelican charts")
-    assert value["summary"].startswith("Best matches by words") and value["summary"].endswith("; nowhere: kolor")
+    assert value["summary"].startswith("Partial matches by words") and value["summary"].endswith("; nowhere: kolor")
     assert ONE.startswith(value["data"]["best"]["sessions"][0]["session_id"])
     for fewer in ("kolor palette charts", "kolor gradient pelican charts"):
         assert asker.ask("search_event_previews", query=fewer)["summary"].startswith("Only weak matches")
