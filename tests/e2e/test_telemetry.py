@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -201,8 +202,10 @@ def _deleted(path: Path) -> Iterator[None]:
     yield
 
 
-@pytest.mark.parametrize("trouble", [_locked, _a_folder, _no_database, _deleted])
-def test_answers_are_the_same_whatever_is_wrong_with_the_file(machine: Path, tmp_path: Path, trouble: Any) -> None:
+TROUBLES = (_locked, _a_folder, _no_database, _deleted)
+
+
+def test_answers_are_the_same_whatever_is_wrong_with_the_file(machine: Path, tmp_path: Path) -> None:
     answers: list[list[str]] = []
 
     async def story(client: Client) -> None:
@@ -211,12 +214,17 @@ def test_answers_are_the_same_whatever_is_wrong_with_the_file(machine: Path, tmp
         answers.append([one.content[0].text for one in given])  # type: ignore[union-attr]
 
     over_stdio(story, machine, tmp_path / "data")
-    with trouble(tmp_path / "data" / "telemetry.sqlite3"):
-        over_stdio(story, machine, tmp_path / "data")
     over_stdio(story, machine, tmp_path / "data", AGTRACE_TELEMETRY="0")
+    for trouble in TROUBLES:
+        data = shutil.copytree(tmp_path / "data", tmp_path / trouble.__name__)
+        with trouble(data / "telemetry.sqlite3"):
+            over_stdio(story, machine, data)
     cursors = [[json.loads(text).get("chunk", {}).pop("next_cursor", None) for text in told] for told in answers]
-    assert [[c is None for c in told] for told in cursors] == 3 * [[c is None for c in cursors[0]]]
-    assert _without_cursors(answers[0]) == _without_cursors(answers[1]) == _without_cursors(answers[2])
+    expected, *others = zip(cursors, answers, strict=True)
+    assert len(others) == 1 + len(TROUBLES)
+    for with_cursors, told in others:
+        assert [c is None for c in with_cursors] == [c is None for c in expected[0]]
+        assert _without_cursors(told) == _without_cursors(expected[1])
 
 
 def _without_cursors(texts: list[str]) -> list[Any]:

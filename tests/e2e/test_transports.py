@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import cycle, product, repeat
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,7 @@ FEW = ("empty", "outputs", "emoji")
 """The worlds outside of `make e2e`."""
 
 
-@pytest.fixture(
-    scope="module",
-    params=[world for world in WORLDS if EVERY == 1 or world.name in FEW],
-    ids=lambda world: world.name,
-)
+@pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest) -> World:
     return request.param
 
@@ -93,12 +90,20 @@ async def http(folder: Path, mode: str) -> AsyncIterator[Client]:
             yield client
 
 
-WAYS = [(stdio, "auto"), (http, "auto")]
-if os.environ.get("AGTRACE_E2E"):
-    WAYS += [(stdio, "legacy"), (http, "legacy")]
+def ways() -> Iterator[tuple[World, Any, str]]:
+    """Which worlds are asked over which transport, and in which mode; outside of `make e2e` each over one."""
+    if os.environ.get("AGTRACE_E2E"):
+        yield from product(WORLDS, (stdio, http), ("auto", "legacy"))
+    else:
+        few = (world for world in WORLDS if world.name in FEW)
+        yield from zip(few, cycle((stdio, http)), repeat("auto"), strict=False)
 
 
-@pytest.mark.parametrize(("transport", "mode"), WAYS, ids=lambda way: way if isinstance(way, str) else way.__name__)
+def named(part: Any) -> str:
+    return part if isinstance(part, str) else part.name if isinstance(part, World) else part.__name__
+
+
+@pytest.mark.parametrize(("world", "transport", "mode"), list(ways()), ids=named, indirect=["world"], scope="module")
 def test_both_transports_give_what_was_answered(
     world: World, folder: Path, asker: Asker, transport: Any, mode: str
 ) -> None:

@@ -52,10 +52,12 @@ class Undisturbed:
     data: Path
 
     @classmethod
-    def make(cls, folder: Path) -> Undisturbed:
-        """Index the samples, delete some logs, index again."""
+    def make(cls, folder: Path, *, lines: int | None = None) -> Undisturbed:
+        """Index the samples (of the large one so many lines, if that is given), delete some logs, index again."""
         logs, database = folder / "logs", folder / "data" / "index.sqlite3"
         shutil.copytree(SAMPLES, logs, ignore=shutil.ignore_patterns("*.py", "*.sh", "*.md"))
+        large = next(logs.rglob(f"{LARGE}.jsonl"))
+        large.write_bytes(b"".join(large.read_bytes().splitlines(keepends=True)[:lines]))
         index(database, [str(logs)])
         for name in _DELETED:
             next(logs.rglob(name)).unlink()

@@ -27,6 +27,7 @@ from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import agtrace_here
 from tests.conftest import SAMPLES
 from tests.contents import contents
+from tests.depth import depth
 from tests.faults import damage
 from tests.indexer.test_files import ROLLOUT, claude, codex, write
 
@@ -332,9 +333,15 @@ MISFITS = {
 }
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> damage.Undisturbed:
+    return damage.Undisturbed.make(tmp_path_factory.mktemp("undisturbed"), lines=depth(400, 10_000))
+
+
 @pytest.mark.parametrize("what", MISFITS)
-def test_rows_that_fit_no_others_are_mended_and_the_sessions_named(what: str, tmp_path: Path) -> None:
-    undisturbed = damage.Undisturbed.make(tmp_path)
+def test_rows_that_fit_no_others_are_mended_and_the_sessions_named(
+    what: str, undisturbed: damage.Undisturbed, tmp_path: Path
+) -> None:
     database = undisturbed.copy(tmp_path / "damaged")
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute(MISFITS[what]).rowcount > 0
