@@ -18,7 +18,7 @@ from agtrace_indexer.providers.provider import Phase
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.run import index
 from agtrace_schema.events import EventType
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.answers.running import running
@@ -27,6 +27,7 @@ from agtrace.sessions.prices import load
 from agtrace.sessions.running import Running, RunningSession
 from tests.agtrace.live_logs import Claude, Codex, Copilot, Gemini
 from tests.conftest import SAMPLES
+from tests.depth import examples
 
 
 def look(database: Path, home: Path, *, later: float = 0, within: float = 3600) -> Running:
@@ -356,6 +357,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(st.sampled_from([*PLACES, "toolCalls", "subtype"]), JSON))
 def test_no_record_makes_a_reader_of_phases_fail(record: dict[str, object]) -> None:
     for agent in AGENTS.values():

@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from tests.agtrace.asking import Asker, query
-from tests.conftest import LOGS, SAMPLES
+from tests.conftest import LOGS
+from tests.depth import depth
 
-EVENTS = 100
+EVENTS = depth(40, 100)
 _HEADER = re.compile(r"^## event (\d+) · (?:turn (\d+)(?: step (\d+))? · )?(\w+)", re.M)
 
 
 @pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    roots = [SAMPLES, *([LOGS] if LOGS.is_dir() else [])]
-    return Asker(tmp_path_factory.mktemp("data"), *roots)
+def indexed(request: pytest.FixtureRequest) -> Asker:
+    """Of the samples, and of the real logs where they are."""
+    found: Asker = request.getfixturevalue("everything" if LOGS.is_dir() else "samples")
+    return found
 
 
 def chosen(asker: Asker) -> Iterator[tuple[str, int]]:
@@ -39,7 +41,7 @@ def chosen(asker: Asker) -> Iterator[tuple[str, int]]:
 
 
 def test_the_coordinates_of_an_event_are_the_same_in_previews_levels_and_details(indexed: Asker) -> None:
-    """100 events; session prefix, turn, step and event index."""
+    """Session prefix, turn, step and event index."""
     for uid, index in chosen(indexed):
         event = indexed.ask("get_event_details", session_id=uid, event_index=index)["data"]
         place = (event["event_index"], event.get("turn_index"), event.get("step_index"))

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query, text_of
+from tests.depth import depth
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
-ARRIVING = 1_000
+ARRIVING = depth(300, 1_000)
 
 LISTS: list[tuple[str, str, dict[str, Any]]] = [
     ("list_sessions", "sessions", {"limit": 3}),
@@ -84,7 +85,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walk]:
     ((events,),) = query(asker, "SELECT count(*) FROM event")
     added = claude_log(home, "eeeeeeee-0000-4000-8000-000000000009", cwd="/home/mira/projects/another")
     added.clock += 9 * 3_600
-    for log, turns in ((logs[0], 90), (logs[3], 30), (added, 30)):
+    for log, turns in ((logs[0], depth(25, 90)), (logs[3], depth(10, 30)), (added, depth(10, 30))):
         work(log, turns)
     asker.index(home)
     assert query(asker, "SELECT count(*) FROM event")[0][0] >= events + ARRIVING
@@ -110,7 +111,7 @@ def _events(value: Any) -> Iterator[str]:
 def test_pages_are_disjoint_and_complete_while_events_arrive(
     begun: dict[str, Walk], tool: str, key: str, arguments: dict[str, Any]
 ) -> None:
-    """A thousand events come after the first page."""
+    """Hundreds of events come after the first page."""
     walk = begun[repr((tool, arguments))]
     before = [item for page in walk.before for item in page["data"][key]]
     first = walk.first["data"][key]

@@ -20,6 +20,7 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace.settings.limits import limits
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query, text_of
 from tests.conftest import SAMPLES
+from tests.depth import THOROUGH
 
 SURGE, LARGE, REWOUND = "e97a4b06", "d41f7a52", "338b9da1"
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -56,7 +57,11 @@ def asker_of(log: ClaudeLog) -> Asker:
 
 
 def sessions(asker: Asker, most: int = 6, events: int = 10_000) -> list[str]:
-    """The largest sessions of up to so many events, and those with turns that are copied or were taken back."""
+    """The largest sessions of up to so many events, and those with turns that are copied or were taken back.
+
+    Usually half as many of the largest.
+    """
+    most = most if THOROUGH else -(-most // 2)
     found = query(
         asker, "SELECT uid FROM session WHERE event_count <= ? ORDER BY event_count DESC LIMIT ?", events, most
     )
@@ -247,9 +252,10 @@ def test_both_overviews_agree_on_how_a_turn_ended_and_whose_it_is(each: Asker) -
 
 
 def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: Asker) -> None:
-    for most, count in ((2_048, 3), (10_240, 6)):  # the smallest answers take ten times as many calls
+    smaller = 10_000 if THOROUGH else 4 * MIDDLING  # the smallest answers take ten times as many calls
+    for most, count, longest in ((2_048, 3, smaller), (10_240, 6, 10_000)):
         asker = each.with_most(most)
-        for uid in sessions(each, count):
+        for uid in sessions(each, count, longest):
             events = [event for event in live(each, uid) if event.turn is not None]
             overview = asker.items("get_session_details", "turns", session_id=uid)
             assert [turn["turn_index"] for turn in overview] == sorted({event.turn for event in events})
@@ -289,7 +295,8 @@ def test_the_overview_of_a_session_opens_only_what_the_model_said_last_in_each_t
 @pytest.mark.parametrize("most", [2_048, 32_000, 102_400])
 def test_walking_the_steps_shows_every_event_once_where_it_belongs(each: Asker, most: int) -> None:
     """Pages are disjoint and complete, whatever fits one."""
-    for uid in sessions(each, 6 if most > 2_048 else 3):
+    small = 10_000 if THOROUGH else 4 * MIDDLING
+    for uid in sessions(each, 6) if most > 2_048 else sessions(each, 3, small):
         found = shown(step_turns(each, uid, max_bytes=most))
         expected = live(each, uid)
         assert Counter(event.event_index for event in found) == Counter(event.event_index for event in expected)

@@ -15,6 +15,7 @@ from agtrace.text.next_call import call
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
 from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import SAMPLES
+from tests.depth import depth
 
 FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
@@ -197,7 +198,7 @@ def asked(asker: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
     """Calls whose hints name a size, over the largest and the smallest sessions."""
     yield from (("list_sessions", {}), ("get_project_info", {}), ("list_sessions", {"query": "no such text"}))
     ordered = [uid for (uid,) in query(asker, "SELECT uid FROM session WHERE event_count ORDER BY event_count DESC")]
-    for uid in dict.fromkeys([*ordered[:14], *ordered[-8:]]):
+    for uid in dict.fromkeys([*ordered[: depth(5, 14)], *ordered[-depth(3, 8) :]]):
         for arguments in (
             *({"detail_level": level} for level in ("summary", "turns", "steps", "full")),
             *({"sections": section} for section in ("failures", "children", "tools", "tools,files,failures,turns")),

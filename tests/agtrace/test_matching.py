@@ -29,6 +29,7 @@ from agtrace.search import question, scan
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains, Matches, fold, required_literal
 from agtrace.search.question import EventFilters, Place, snapshot_of
+from tests import depth as depths
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
@@ -290,7 +291,7 @@ def test_what_an_expression_finds_is_what_a_scan_finds(connection: sqlite3.Conne
         "WHERE e.superseded_by IS NULL ORDER BY e.ts DESC, e.id DESC"
     ).fetchall()
     stored = [(Place(ts, event), said[uid, number]) for ts, event, uid, number in rows]
-    patterns = [written_from(chance.choice(stored)[1], chance) for _ in range(25)]
+    patterns = [written_from(chance.choice(stored)[1], chance) for _ in range(depths.depth(10, 25))]
     for pattern in (*patterns, "", "error|fail", r"^\s*def \w+", "(tide|gauge)s?", r"潮.", r"\bno such\b", "zzzzzz"):
         wanted = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
         expected = [place for place, text in stored if wanted.search(text)]

@@ -14,6 +14,7 @@ from agtrace_schema.codes import EVENT_TYPE_CODES
 from agtrace_schema.events import EventType
 
 from agtrace.text.lines import without_controls
+from tests import depth
 from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, check, claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import SAMPLES
@@ -216,17 +217,22 @@ def test_a_session_without_any_thinking_says_so(log: ClaudeLog, tmp_path: Path) 
 # -- pages and sizes -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [1, 3, 10, 50])
+LIMITS = (1, 3, 10, 50)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
 def test_pages_are_disjoint_and_complete_for_every_real_session(everything: Asker, limit: int) -> None:
     """The total is exact, and every thought that a plain scan finds is listed once, in file order."""
-    for uid, found in stored(everything).items():
+    for uid, found in depth.part([*stored(everything).items()], LIMITS.index(limit), 2):
         readable = [index for index, text in sorted(found.items()) if text]
         if not readable:
             continue
+        listed = []
         for page in pages(everything, session_id=uid, limit=limit):
             assert page["data"]["total"] == len(readable)
             assert page.get("pagination", {}).get("total_count", len(readable)) == len(readable)
-        assert [t["event_index"] for t in chain(everything, session_id=uid, limit=limit)] == readable
+            listed += [thought["event_index"] for thought in page["data"]["chain"]]
+        assert listed == readable
 
 
 def test_every_thought_shown_is_the_beginning_of_the_event_that_it_names(everything: Asker) -> None:

@@ -89,21 +89,21 @@ def settings(draw: st.DrawFn, *, comments: bool = True) -> Written:
     return Written(f"{draw(st.sampled_from(['', chr(0xFEFF)]))}{draw(space)}{whole.text}{draw(space)}", whole.value)
 
 
-@within(deadline=None)
+@within(max_examples=examples(100), deadline=None)
 @given(settings())
 def test_settings_in_json_are_read_as_they_are_written(drawn: Written) -> None:
     value = parse(drawn.text)
     assert value is not None and value.content == drawn.value
 
 
-@within(deadline=None)
+@within(max_examples=examples(100), deadline=None)
 @given(settings(comments=False))
 def test_plain_json_is_read_as_python_reads_it_strictly_too(drawn: Written) -> None:
     value = parse(drawn.text, comments=False, commas=False)
     assert value is not None and value.content == json.loads(drawn.text.removeprefix("\ufeff"))
 
 
-@within(deadline=None)
+@within(max_examples=examples(100), deadline=None)
 @given(settings(), st.sampled_from([ENTRY, LESS]), st.sampled_from([("mcpServers",), ("a", "servers")]))
 @example(Written("{}", {}), ENTRY, ("mcpServers",))
 @example(Written('{"mcpServers": {\n}}', {"mcpServers": {}}), ENTRY, ("mcpServers",))
@@ -175,7 +175,7 @@ def yaml_settings(draw: st.DrawFn) -> str:
     return text.replace("\n", draw(st.sampled_from(NEWLINES)))
 
 
-@within(deadline=None)
+@within(max_examples=examples(100), deadline=None)
 @given(yaml_settings())
 @example("extensions:")
 @example("")

@@ -208,23 +208,40 @@ def worked(log: ClaudeLog, turns: int) -> ClaudeLog:
     return log
 
 
-@pytest.mark.parametrize("sort", get_args(Sort))
-def test_pages_of_a_sorted_list_are_what_there_was_when_the_walk_began(tmp_path: Path, sort: str) -> None:
-    """Sessions that go to the top of the order by what they do next stay where they were."""
-    logs = [claude_log(tmp_path / "logs", f"{number:08x}-0000-4000-8000-000000000000") for number in range(12)]
+class Begun(NamedTuple):
+    """A walk over a sorted list that was begun before the sessions grew, and what the whole list was then."""
+
+    asker: Asker
+    whole: list[dict[str, Any]]
+    first: dict[str, Any]
+    rest: Iterator[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Begun]:
+    """A walk in each order, over twelve sessions of which six grow, and one more comes."""
+    folder, walks = tmp_path_factory.mktemp("begun"), {}
+    logs = [claude_log(folder / "logs", f"{number:08x}-0000-4000-8000-000000000000") for number in range(12)]
     for number, log in enumerate(logs):
         log.clock += 1_000 * number
         worked(log, 1 + number % 5)
-    asker = Asker(tmp_path / "index", tmp_path / "logs")
-    whole = asker.items("list_sessions", "sessions", limit=50, sort=sort)
-    walk = asker.pages("list_sessions", limit=4, sort=sort)
-    seen = [next(walk)]
+    asker = Asker(folder / "index", folder / "logs")
+    for sort in get_args(Sort):
+        whole = asker.items("list_sessions", "sessions", limit=50, sort=sort)
+        rest = asker.pages("list_sessions", limit=4, sort=sort)
+        walks[sort] = Begun(asker, whole, next(rest), rest)
     for log in logs[::2]:
         worked(log, 9)
-    worked(claude_log(tmp_path / "logs", "eeeeeeee-0000-4000-8000-000000000000"), 30)
+    worked(claude_log(folder / "logs", "eeeeeeee-0000-4000-8000-000000000000"), 30)
     asker.index()
-    seen += walk
-    ids = [item["id"] for page in seen for item in page["data"]["sessions"]]
+    return walks
+
+
+@pytest.mark.parametrize("sort", get_args(Sort))
+def test_pages_of_a_sorted_list_are_what_there_was_when_the_walk_began(begun: dict[str, Begun], sort: str) -> None:
+    """Sessions that go to the top of the order by what they do next stay where they were."""
+    asker, whole, first, rest = begun[sort]
+    ids = [item["id"] for page in (first, *rest) for item in page["data"]["sessions"]]
     assert ids == [item["id"] for item in whole]
     assert len(asker.items("list_sessions", "sessions", limit=50, sort=sort)) == len(whole) + 1
 

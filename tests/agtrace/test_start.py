@@ -98,14 +98,41 @@ def serving(command: list[str], stderr: IO[str] | int) -> Iterator[Server]:
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], *([name, "--help"] for name in agtrace.commands if name != "config")]
-)
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["search", "--help"]])
 def test_what_only_prints_help_loads_no_server_no_database_and_no_models(arguments: list[str]) -> None:
-    """Except that of `agtrace config`, which lists the settings from their model."""
     ended = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout
-    loaded = loaded_by(ended.stderr)
+    loads_little(loaded_by(ended.stderr))
+
+
+HELP = """
+import sys
+from agtrace.commands.group import agtrace
+
+for name in sys.argv[1:]:
+    try:
+        agtrace.main([name, "--help"], prog_name="agtrace")
+    except SystemExit as ended:
+        assert not ended.code, name
+    print("of", name)
+    print("of", name, *sorted(sys.modules), file=sys.stderr)
+"""
+
+
+def test_the_help_of_a_command_loads_no_server_no_database_and_no_models() -> None:
+    """Except that of `agtrace config`, which lists the settings from their model. All are printed by one process."""
+    names = [name for name in agtrace.commands if name != "config"]
+    ended = subprocess.run([sys.executable, "-c", HELP, *names], capture_output=True, text=True, timeout=60, check=True)
+    *helps, rest = re.split(r"^of .*\n", ended.stdout, flags=re.MULTILINE)
+    assert len(helps) == len(names) and all(helps) and not rest
+    for name, told in zip(names, ended.stderr.splitlines(), strict=True):
+        _, of, *loaded = told.split()
+        assert of == name
+        loads_little(set(loaded))
+
+
+def loads_little(loaded: set[str]) -> None:
+    """Check what a command has loaded that only prints."""
     assert "agtrace.commands.group" in loaded
     assert families(loaded - WORDS) & (HEAVY | SDK) <= {"agtrace_indexer"}
     assert {name for name in loaded if name.startswith("agtrace_indexer.")} <= FACTS_OF_AGENTS

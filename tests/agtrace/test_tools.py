@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from agtrace.index.freshness import Freshness
 from agtrace.settings.model import Settings
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, call_in, claude_log
+from tests.depth import THOROUGH
 
 SURGE, LARGE, WHEEL, LOOP = "e97a4b06", "d41f7a52", "8c0d35f1", "01a0ec9d"
 CODEX_LOCK, CODEX_CHILD, GEMINI, REWOUND = "01a11132", "01a11133", "ccde789b", "338b9da1"
@@ -450,19 +452,21 @@ def test_failing_tools_are_findings_with_evidence_that_opens(samples: Asker) -> 
     assert data["summary"]["event_counts"]["tool_calls"] == 536
 
 
-def test_ten_thousand_failures_are_counted_in_five_kilobytes(tmp_path: Path) -> None:
+def test_thousands_of_failures_are_counted_in_five_kilobytes(tmp_path: Path) -> None:
     """However many failed, each count is exact, and what is left out is counted."""
     log = small(tmp_path).prompt("Raise the tide gauge.")
-    for number in range(12_000):
+    calls = 12_000 if THOROUGH else 2_400
+    failed, ok = calls * 5 // 6, calls // 6
+    for number in range(calls):
         log.call(f"Gauge{number % 40}", {"level": number}, f"level {number}: no such gauge", failed=number % 6 > 0)
     answer = asker_of(tmp_path).ask("analyze_session", session_id=log.session_id, include_loops=True)
     data = answer["data"]
     assert len(json.dumps(answer, ensure_ascii=False).encode()) <= 5_120
-    assert data["summary"]["outcomes"] == {"failed": 10_000, "ok": 2_000}
+    assert data["summary"]["outcomes"] == {"failed": failed, "ok": ok}
     (failures,) = (part for part in data["parts"] if part["part"] == "failures")
-    assert failures["why"] == "10,000 of 12,000 tool calls failed (83%)"
+    assert failures["why"] == f"{failed:,} of {calls:,} tool calls failed (83%)"
     told = {insight["detector"]: insight["count"] for insight in data["insights"]}
-    assert told == {"ended_on_failure": 1, "returning_error": 10_000}, "one finding for one set of events"
+    assert told == {"ended_on_failure": 1, "returning_error": failed}, "one finding for one set of events"
 
 
 def test_a_finding_that_is_not_asked_for_is_not_shown_and_costs_all_the_same(samples: Asker) -> None:
@@ -538,7 +542,8 @@ def test_every_tool_fits_every_clamp_for_every_session(samples: Asker, most: int
     for session_id in ids:
         analysis = asker.ask("analyze_session", session_id=session_id, include_loops=True)["data"]
         assert {"score", "unscored"} & analysis.keys()
-        for page in asker.pages("get_session_details", session_id=session_id, detail_level="turns"):
+        pages = asker.pages("get_session_details", session_id=session_id, detail_level="turns")
+        for page in islice(pages, 10_000 if THOROUGH else 15):
             assert "turns" in page["data"]
 
 
