@@ -13,6 +13,7 @@ from agtrace.commands.errors import NoIndex, explanation_of, fail, tell
 
 if TYPE_CHECKING:
     import sqlite3
+    from pathlib import Path
 
     from agtrace.answers.desk import Answers
     from agtrace.sessions.describing import Described
@@ -31,6 +32,7 @@ def usable() -> Settings:
     from agtrace.settings import load
 
     found = load()
+    _tell_if_absent(found.data_dir)
     use(found.data_dir)
     return found
 
@@ -42,8 +44,20 @@ def places_at_hand() -> Places:
     from agtrace.settings.environment import places
 
     found = places()
+    _tell_if_absent(found.data_dir)
     use(found.data_dir)
     return found
+
+
+@cache
+def _tell_if_absent(data_dir: Path) -> None:
+    """Say that a data folder that somebody chose isn't there: if its name is mistyped, all seems to be gone."""
+    from agtrace.settings.environment import platform_data_dir
+    from agtrace.text.lines import shown_path
+
+    can_be_made = next(folder for folder in data_dir.parents if folder.exists()).is_dir()
+    if not data_dir.exists() and can_be_made and data_dir != platform_data_dir():
+        tell(f"no data folder {shown_path(str(data_dir))} yet: a new index belongs there")
 
 
 def with_index() -> Settings:

@@ -41,6 +41,7 @@ ASKS = [
     "你想用哪个数据库？",
     "请告诉我应该用哪个分支。",
     "هل تريد أن أتابع؟",
+    "The fix is done and all tests pass. Do you want me to deploy it to production?",
 ]
 
 DOES_NOT_ASK = [

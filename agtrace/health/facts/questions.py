@@ -141,7 +141,7 @@ _IN_ADDITION = later(
 _TO_GO_ON = later(
     _any_of(
         r"\b(?:proceed|continue|go ahead|go on|move forward|apply|start|begin|implement|which)\b",
-        r"\b(?:delete|drop|overwrite|force|revert|roll back)\b",
+        r"\b(?:delete|drop|overwrite|force|revert|roll back|roll out|deploy|release|publish)\b",
         r"\b(?:fortfahren|weitermachen|loslegen|anfangen|umsetzen|fortfahre|weitermache|lösche?n?|welche\w*)\b",
         r"\b(?:continuer?|procéder?|procède|commence|applique|supprime|quel(?:le)?)\b",
         r"\b(?:continúe|proceda|siga|empiece|aplique|borre|elimine|continuar|cuál)\b",
