@@ -55,8 +55,8 @@ def _tell_if_absent(data_dir: Path) -> None:
     from agtrace.settings.environment import platform_data_dir
     from agtrace.text.lines import shown_path
 
-    can_be_made = next(folder for folder in data_dir.parents if folder.exists()).is_dir()
-    if not data_dir.exists() and can_be_made and data_dir != platform_data_dir():
+    there = next((folder for folder in (data_dir, *data_dir.parents) if folder.exists()), data_dir)
+    if there != data_dir and there.is_dir() and data_dir != platform_data_dir():
         tell(f"no data folder {shown_path(str(data_dir))} yet: a new index belongs there")
 
 
