@@ -82,9 +82,9 @@ def _course(
     """
     turn = opened(connection, row.id, hit).row.turn_index or 0
     found = turns.page(connection, row.id, from_turn=turn, last_event=last_event, most=_TURNS)
-    shown = [*found, *(one for one in _last_turn(connection, row, last_event) if one not in found)]
-    endings = turns.endings(connection, row.id, shown, api_errors=AGENTS[row.provider].notices.api_errors)
-    asked = {one.request_event: endings.get(one.turn_index) for one in shown if one.request_event is not None}
+    last = [one for one in _last_turn(connection, row, last_event) if one not in found]
+    endings = _endings(connection, row, found) | _endings(connection, row, last)  # there may be much in between
+    asked = {one.request_event: endings.get(one.turn_index) for one in (*found, *last) if one.request_event is not None}
     said_last = {endings[one.turn_index].last_message for one in found if one.turn_index in endings}
     ill_ended = {event: kind for event, kind in _ill_ended(connection, row, found, last_event) if event not in known}
     refused = {event for event, kind in ill_ended.items() if kind is Outcome.REJECTED}
@@ -99,6 +99,12 @@ def _course(
         for event in texts
         if event.event_index != behind or event.event_index in asked or _says_something(event.text)
     ]
+
+
+def _endings(
+    connection: sqlite3.Connection, row: Session, found: Sequence[turns.Turn]
+) -> dict[int | None, turns.Ending]:
+    return turns.endings(connection, row.id, found, api_errors=AGENTS[row.provider].notices.api_errors)
 
 
 def _line(

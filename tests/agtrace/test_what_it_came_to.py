@@ -189,3 +189,19 @@ def test_an_agent_that_is_named_comes_first(tmp_path: Path) -> None:
     for query, provider in (("orders first line", "claude_code"), ("codex orders", "codex")):
         best = asker.ask("search_event_previews", query=query)["data"]["best"]["sessions"]
         assert best[0]["provider"] == provider
+
+
+def test_what_the_human_ran_last_is_told_by_how_it_ended(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Mend the sounding of the depths.").say("The sounding is mended.")
+    output = "collected 11 items\n" + "test_depth.py ....\n" * 40 + "===== 5 failed, 6 passed in 0.3s =====\n"
+    log.prompt("<bash-input>uv run pytest</bash-input>").prompt(
+        f"<bash-stdout>{output}</bash-stdout><bash-stderr></bash-stderr>"
+    )
+    course = best_of(tmp_path, "mend the sounding of the depths")["course"]
+    assert "5 failed, 6 passed" in course[-1][2]
+
+
+def test_leaving_a_session_is_nothing_that_came_of_it(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Mend the sounding of the depths.").say("The sounding is mended.")
+    log.prompt("<local-command-stdout></local-command-stdout>")
+    assert "course" not in best_of(tmp_path, "mend the sounding of the depths")
