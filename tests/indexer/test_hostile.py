@@ -25,7 +25,7 @@ from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests import hostile
 from tests.contents import contents
-from tests.depth import examples
+from tests.depth import depth, examples
 from tests.hostile import _claude_lines, _codex_lines
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
@@ -236,29 +236,29 @@ def everything_can_be_opened(database: Path) -> None:
         assert answers.ask("search_event_previews", {"order": "newest", "query": query}).value["success"]
 
 
+MANY, MOST_MEMORY_FOR_MANY = depth(300_000, 999_000), depth(220_000_000, MOST_MEMORY)
+"""How many values of a line are read, of which a million is too many, and what that may take."""
 BOMBS: dict[str, Callable[[], bytes]] = {
     "an array of tiny numbers": lambda: called("[" + "1," * 10_000_000 + "1]"),
     "an array of empty objects": lambda: called("[" + "{}," * 7_000_000 + "1]"),
     "an array of floats": lambda: called("[" + "0.5," * 5_000_000 + "1]"),
     "a bare array of empty strings": lambda: b"[" + b'"",' * 7_000_000 + b"1]",
     "an object of many keys": lambda: called("{" + ",".join(f'"{n:x}":1' for n in range(2_000_000)) + "}"),
-    "nearly too many empty objects": lambda: called("[" + "{}," * 999_000 + "1]"),
-    "nearly too many keys": lambda: called("{" + ",".join(f'"{n:x}":1' for n in range(999_000)) + "}"),
-    "nearly too many keys of a record": lambda: (
-        b'{"type":"x",' + b",".join(b'"%x":1' % n for n in range(999_000)) + b"}"
-    ),
+    "many empty objects": lambda: called("[" + "{}," * MANY + "1]"),
+    "many keys": lambda: called("{" + ",".join(f'"{n:x}":1' for n in range(MANY)) + "}"),
+    "many keys of a record": lambda: b'{"type":"x",' + b",".join(b'"%x":1' % n for n in range(MANY)) + b"}",
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_twenty_megabytes_of_tiny_values_on_one_line_stay_in_bounds(name: str, tmp_path: Path) -> None:
+def test_megabytes_of_tiny_values_on_one_line_stay_in_bounds(name: str, tmp_path: Path) -> None:
     prompt, answer = _claude_lines(13)
     (tmp_path / "bomb.jsonl").write_bytes(b"\n".join([prompt, BOMBS[name](), answer, b""]))
     ended = agtrace("index", "--json", tmp_path / "bomb.jsonl")
     sys.stdout.write(f"{name}: {ended.memory / 1e6:.0f} MB, {ended.json()['seconds']} s\n")
     assert ended.code == 0
     assert ended.json()["records"] + ended.json()["unreadable_lines"] == 3
-    assert ended.memory < MOST_MEMORY
+    assert ended.memory < MOST_MEMORY_FOR_MANY
 
 
 def test_a_record_that_comes_again_and_again_costs_as_much_as_others_do(tmp_path: Path) -> None:

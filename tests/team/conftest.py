@@ -15,11 +15,13 @@ from agtrace_team.problems import NoServer
 from agtrace_team.server import Server
 
 from tests.conftest import LOGS, MORE_LOGS, REAL_LOGS, SAMPLES
+from tests.depth import THOROUGH
 from tests.team.teams import Team, index_of
 
 NEEDED = "AGTRACE_NEEDS_POSTGRES"
 """The variable that makes a missing server a failure."""
 
+_MEGABYTE = 1_000_000
 _numbers = count()
 
 
@@ -64,6 +66,19 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The index of all real logs, or of the samples where these are absent."""
+    """The index of the samples and of all real logs at hand; usually without the largest projects of the latter."""
     there = [folder for folder in (*REAL_LOGS, LOGS / "opencode", MORE_LOGS / "opencode") if folder.is_dir()]
-    return index_of(tmp_path_factory.mktemp("everything"), *there, SAMPLES)
+    logs = there if THOROUGH else [few for folder in there for few in _small(folder)]
+    return index_of(tmp_path_factory.mktemp("everything"), *logs, SAMPLES)
+
+
+def _small(folder: Path) -> Iterator[Path]:
+    """A folder of at most a megabyte, or of a larger one what it holds of such folders."""
+    if _size(folder) <= _MEGABYTE:
+        yield folder
+    else:
+        yield from (project for project in sorted(folder.iterdir()) if _size(project) <= _MEGABYTE)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -24,6 +24,7 @@ from agtrace_team.push import refused
 from agtrace_team.server import Server
 
 from tests.agtrace.asking import claude_log
+from tests.depth import depth
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of
 
@@ -61,7 +62,7 @@ def test_a_push_killed_at_any_moment_leaves_whole_sessions_and_the_next_one_goes
     team = new_team(server)
     team.add("ann")
     killed = 0
-    for _ in range(20):
+    for _ in range(depth(7, 20)):
         process = subprocess.Popen([sys.executable, "-m", "tests.team.pushing", str(samples), team.url("ann")])
         with suppress(subprocess.TimeoutExpired):
             process.wait(chance.uniform(0.2, 1.2))
