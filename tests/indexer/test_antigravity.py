@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import SAMPLES
 from tests.contents import contents
-from tests.depth import examples
+from tests.depth import depth
 from tests.indexer import further_logs
 from tests.indexer.further_logs import needs_more_logs
 from tests.indexer.reading import check_stops, is_claimed, log_files, records_of
@@ -280,7 +280,7 @@ WORDS = st.sampled_from([*KEYS, *TYPES])
 REAL = [record for path in OWN_SAMPLES for record in records_of(path, antigravity)]
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=examples(300))
+@settings(deadline=None, derandomize=True, database=None, max_examples=depth(34, 300))
 @given(data=st.data())
 def test_no_json_object_makes_it_raise(data: st.DataObject) -> None:
     if data.draw(st.booleans()):

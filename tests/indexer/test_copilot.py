@@ -35,7 +35,7 @@ from hypothesis import strategies as st
 from tests.conftest import LOGS, SAMPLES
 from tests.conftest import MORE_LOGS as MORE
 from tests.contents import texts
-from tests.depth import examples
+from tests.depth import depth, examples
 from tests.indexer.reading import check_stops, records_of
 from tests.indexer.test_crash import killed_after
 from tests.reference import copilot
@@ -392,7 +392,7 @@ _records = st.fixed_dictionaries(
 )
 
 
-@settings(relaxed, max_examples=examples(400))
+@settings(relaxed, max_examples=depth(45, 400))
 @given(records=st.lists(_records | st.dictionaries(st.text(max_size=6), _values, max_size=3), max_size=6))
 def test_no_record_raises_and_every_record_is_told_or_counted(records: list[dict[str, Any]]) -> None:
     state = LogState()

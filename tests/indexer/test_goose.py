@@ -39,7 +39,7 @@ from hypothesis import strategies as st
 from sample_sessions import make_goose as authored
 from tests.conftest import MORE_LOGS, SAMPLES
 from tests.contents import contents
-from tests.depth import examples
+from tests.depth import depth, examples
 from tests.indexer.more import counted, expected, needs_more, path_of
 from tests.indexer.reading import check_stops
 from tests.indexer.strange import any_json, damage
@@ -376,7 +376,7 @@ def change(connection: sqlite3.Connection, way: str, number: int, serial: int) -
         connection.execute("UPDATE sessions SET name = ?, updated_at = ?", (f"Name {serial}", str(serial)))
 
 
-@settings(relaxed, max_examples=examples(30))
+@settings(relaxed, max_examples=depth(5, 30))
 @given(CHANGES)
 def test_after_any_sequence_of_changes_the_index_says_what_a_fresh_one_says(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, int]]

@@ -27,7 +27,7 @@ from agtrace_schema.events import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.depth import examples
+from tests.depth import depth, examples
 from tests.indexer import opencode_stories as told
 from tests.indexer.opencode_stories import START, Story, answer, session, text, tidal, tokens, tool, user
 from tests.indexer.reading import check_stops
@@ -331,7 +331,7 @@ JSON = any_json(WORDS, leaves=20)
 OBJECTS = st.dictionaries(WORDS | st.text(max_size=4), JSON, max_size=8)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=depth(17, 150), deadline=None)
 @given(st.lists(OBJECTS, max_size=3), OBJECTS, st.lists(OBJECTS, max_size=4))
 def test_no_json_object_makes_it_raise(any_objects: list[Record], info: Record, parts: list[Record]) -> None:
     state = LogState()

@@ -24,6 +24,7 @@ from agtrace_team.push import refused
 from agtrace_team.server import Server
 
 from tests.agtrace.asking import claude_log
+from tests.conftest import keep_rules
 from tests.depth import depth
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of
@@ -114,18 +115,19 @@ print(time.time())
 
 
 def test_machines_whose_clocks_are_years_apart_lose_nothing_and_double_nothing(
-    team: Team, server: Server, tmp_path: Path
+    team: Team, server: Server, tmp_path: Path, compiled_rules: Path
 ) -> None:
     """A person goes on with a session on another machine, and back; each writes its own time into the log."""
     (tmp_path / "sitecustomize.py").write_text(_SHIFTED)
     team.add("ann")
     log = claude_log(tmp_path / "log", "c1000000-0000-4000-8000-000000000000")
-    for turn, (machine, days) in enumerate([("desk", 400), ("laptop", -400), ("desk", 400), ("laptop", -400)]):
+    for turn, (machine, days) in enumerate([("desk", 400), ("laptop", -400), ("desk", 400)]):
         log.clock += days * 86_400
         log.prompt(f"Draw tide {turn}.").call("Bash", {"command": "make"}, f"tide {turn}", failed=turn == 1).say("So.")
         log.clock -= days * 86_400
         copy, database = tmp_path / machine / log.path.name, tmp_path / machine / "index.sqlite3"
-        copy.parent.mkdir(exist_ok=True)
+        if not copy.parent.exists():
+            keep_rules(compiled_rules, copy.parent)
         shutil.copyfile(log.path, copy)
         path = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
         environment = {**os.environ, "PYTHONPATH": path, "DAYS": str(days)}
