@@ -34,7 +34,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import SAMPLES
 from tests.contents import contents
-from tests.depth import depth
+from tests.depth import examples
 from tests.indexer import further_logs
 from tests.indexer.further_logs import needs_more_logs
 from tests.indexer.reading import check_stops, is_claimed, log_files, records_of
@@ -379,7 +379,7 @@ REAL = [record for path in OWN_SAMPLES for record in records_of(path, pi)]
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(deadline=None, derandomize=True, database=None, max_examples=depth(17, 150))
+@settings(deadline=None, derandomize=True, database=None, max_examples=examples(150))
 @given(data=st.data())
 def test_no_json_object_makes_it_raise(name: str, data: st.DataObject) -> None:
     parser = FORMATS[name]

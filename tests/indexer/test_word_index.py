@@ -249,7 +249,7 @@ def in_part(connection: sqlite3.Connection, texts: list[list[str]]) -> list[int]
 
 def queries(texts: list[list[str]], chance: random.Random, longest: int) -> Iterator[str]:
     """Pieces of the texts of 1 byte to so many, at the borders of words and within them, by letters of any case."""
-    for _ in range(depth(40, 120)):
+    for _ in range(depth(80, 120)):
         text = chance.choice(chance.choice(texts))
         start = chance.choice([chance.randrange(len(text)), text.find(" ", chance.randrange(len(text))) + 1])
         most = chance.choice([3, 12, 40, longest])
