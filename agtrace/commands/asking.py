@@ -44,7 +44,6 @@ def places_at_hand() -> Places:
     from agtrace.settings.environment import places
 
     found = places()
-    _tell_if_absent(found.data_dir)
     use(found.data_dir)
     return found
 
@@ -57,7 +56,7 @@ def _tell_if_absent(data_dir: Path) -> None:
 
     there = next((folder for folder in (data_dir, *data_dir.parents) if folder.exists()), data_dir)
     if there != data_dir and there.is_dir() and data_dir != platform_data_dir():
-        tell(f"no data folder {shown_path(str(data_dir))} yet: a new index belongs there")
+        tell(f"there is no data folder {shown_path(str(data_dir))} yet: a new index is made in it")
 
 
 def with_index() -> Settings:

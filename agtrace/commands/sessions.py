@@ -44,7 +44,7 @@ from agtrace.commands.printing import leave
 def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -> None:
     """List sessions, newest first; `last` is how long ago something happened in them, `$0.17+` a cost of at least that.
 
-    What the terminal has no room for is left out; in a pipe, everything is there, and nothing is cut.
+    What the terminal has no room for is left out; in a pipe, all columns are there. `--all` lists all sessions.
 
     \b
       agtrace sessions --failures --since yesterday

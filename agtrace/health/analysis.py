@@ -93,7 +93,9 @@ def examine(connection: sqlite3.Connection, session: Session, *, now: float, pri
     unanswered = sum(finding.count for detector, finding in found if detector.name == "unanswered_calls")
     examined = Examined(
         calls=len(calls),
-        failed=sum(call.failed and not is_passed_over(call) for call in calls) + unanswered,
+        failed=sum(call.failed and not is_passed_over(call) for call in calls),
+        unanswered=unanswered,
+        probes=len(history.calls) - len(calls),
         turns=history.turns,
         corrections=len(corrections(history)),
         checks=checks(history),

@@ -1,7 +1,8 @@
 """What a session learned: each failed call, and the call that first succeeded at the same thing.
 
 A fix is what was done differently: another command of the same program, a command or a change in between, or a look
-into the file first. Failures of the product's own tests are no experience: they are what the work was about.
+into the file first. Failures of the product's own tests are no experience: they are what the work was about; those of
+linters and formatters are if a command of theirs put it right.
 """
 
 from __future__ import annotations
@@ -42,6 +43,14 @@ _OF_THE_MACHINE = later(
 )
 """Errors of tests and builds that say something about the machine, not about the code."""
 
+_FIXER = later(
+    r"--(?:fix|write)\b|[\w-]:(?:fix|format|fmt)\b|\b(?:fmt|format)\b(?!.*--(?:check|diff))|\b(?:gofmt|goimports) -\w*w"
+)
+"""A command that puts right what a linter or a formatter complains about."""
+
+_CUT = later(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail)\b[^|;&\n]*\Z|\s+2>&1\Z")
+"""What shows only a part of an output, or its errors too: no part of what a command does."""
+
 _SHELL_ERRORS = later(r"(?:\(eval\)|bash|zsh|sh): (?:line \d+: )?")
 
 
@@ -80,14 +89,16 @@ def experiences(history: History) -> list[Experience]:
             continue
         signature = signature_of(call.result)
         what = _what(call)
-        if signature is None or what is None or _is_the_work_itself(call):
+        if signature is None or what is None:
+            continue
+        solved = _solved(calls, place)
+        if _is_the_work_itself(call) and not _fixers(calls, place, solved):
             continue
         key = what, signature.key
         until, number = told.get(key, (-1, 0))
         if until >= place:
             found[number] = found[number]._replace(times=found[number].times + 1)
             continue
-        solved = _solved(calls, place)
         told[key] = (place + _AHEAD if solved is None else solved), len(found)
         found.append(_experience(calls, usages, place, solved, key, signature.line))
     return found
@@ -100,6 +111,12 @@ def _only_looks(call: Call) -> bool:
 
 def _is_the_work_itself(call: Call) -> bool:
     return is_check(call) and not _OF_THE_MACHINE.search(call.result)
+
+
+def _fixers(calls: Sequence[Call], place: int, solved: int | None) -> list[Call]:
+    """Return the commands after a failure, up to the one that succeeded, that put right what they complain about."""
+    found = [] if solved is None else calls[place + 1 : solved + 1]
+    return [call for call in found if call.outcome is Outcome.OK and _FIXER.search(command_of(call) or "")]
 
 
 def _what(call: Call) -> str | None:
@@ -160,7 +177,7 @@ def _is_another_name(failed: str, command: str) -> bool:
 
 def _words(command: str) -> set[str]:
     """Return the words of a command that aren't options: with other options, it tries the same."""
-    return {word for part in parts(command) for word in part.words if not word.startswith("-")}
+    return {word for part in parts(_CUT.sub("", command)) for word in part.words if not word.startswith("-")}
 
 
 def _experience(
@@ -197,6 +214,8 @@ def _difference(calls: Sequence[Call], place: int, solved: int) -> tuple[How | N
             return None, None  # it had been looked at: looking once more isn't what was missing
         looked = [call for call in between if set(call.reads) & files]
         return ("look", looked[0].tool) if looked else (None, None)
+    if is_check(failed) and (fixers := _fixers(calls, place, solved)):
+        return "instead" if fixers[-1] is worked else "before", _shown(fixers[-1])
     if command_of(worked) != command_of(failed):
         return "instead", _shown(worked)
     prepared = [
@@ -206,4 +225,4 @@ def _difference(calls: Sequence[Call], place: int, solved: int) -> tuple[How | N
 
 
 def _shown(call: Call) -> str:
-    return one_line(command_of(call) or call.tool, _LONGEST)
+    return one_line(_CUT.sub("", command_of(call) or call.tool), _LONGEST)

@@ -56,13 +56,17 @@ class Examined:
     calls: int
     """Tool calls, without probes."""
     failed: int
-    """Calls that failed, or never got a result although the session went on."""
+    """Calls that failed; not what was refused, interrupted, or reported later."""
     turns: int
     corrections: int
     """What the human corrected."""
     checks: Checks
     ending: SessionEnding
     found: tuple[Found, ...] = field(repr=False)
+    unanswered: int = 0
+    """Calls that never got a result although the session went on."""
+    probes: int = 0
+    """Calls that only looked whether something is there."""
     untold: bool = False
     """Whether its log doesn't say how its calls ended."""
 
@@ -78,12 +82,12 @@ class Score(Struct, frozen=True):
 def score(session: Examined, agents: Sequence[Examined] = ()) -> Score:
     """Return the score of a session with its sub-agents rolled up; only the session's own ending counts."""
     every = [session, *agents]
-    calls, failed = sum(one.calls for one in every), sum(one.failed for one in every)
+    calls = sum(one.calls for one in every)
     found = [pair for one in every for pair in one.found]
     unscored = _unscored(session, calls, found)
     if unscored:
         return Score(None, unscored, [])
-    parts = [_corrections(session), _outcome(session), _checks(every), _failures(calls, failed), _loops(found)]
+    parts = [_corrections(session), _outcome(session), _checks(every), _failures(every), _loops(found)]
     return Score(100 - sum(part.lost for part in parts), None, parts)
 
 
@@ -132,12 +136,20 @@ def _checks(every: Sequence[Examined]) -> ScorePart:
     return ScorePart(part="checks", lost=round(CHECKS * failing / turns), of=CHECKS, why=why)
 
 
-def _failures(calls: int, failed: int) -> ScorePart:
+def _failures(every: Sequence[Examined]) -> ScorePart:
+    sums = [sum(of_each) for of_each in zip(*((e.calls, e.failed, e.unanswered, e.probes) for e in every), strict=True)]
+    calls, failed, unanswered, probes = sums
     if not calls:
         return ScorePart(part="failures", lost=0, of=FAILURES, why="no tool was called")
-    lost = min(FAILURES, round(_A_FAILURE * log2(1 + failed)))
-    why = f"{failed:,} of {counted(calls, 'tool call')} failed ({failed / calls:.0%})" if failed else "nothing failed"
-    return ScorePart(part="failures", lost=lost, of=FAILURES, why=why)
+    lost = min(FAILURES, round(_A_FAILURE * log2(1 + failed + unanswered)))
+    phrases = (
+        f"{failed:,} of {counted(calls, 'tool call')} failed ({failed / calls:.0%})" if failed else "",
+        f"{unanswered:,} of {counted(calls, 'tool call')} never got a result" if unanswered else "",
+    )
+    why = ", ".join(filter(None, phrases)) or "nothing failed"
+    return ScorePart(
+        part="failures", lost=lost, of=FAILURES, why=f"{why}, {counted(probes, 'probe')} aside" if probes else why
+    )
 
 
 def _loops(found: Iterable[Found]) -> ScorePart:

@@ -95,7 +95,7 @@ def _notes(found: Costs) -> Iterator[str]:
     if found.incomplete_responses:
         yield f"incomplete token figures in the logs: {counted(found.incomplete_responses, 'response')}"
     if found.sessions_without_figures:
-        yield f"no token figures in the logs: {counted(found.sessions_without_figures, 'session')}"
+        yield f"no token figures in the logs of {counted(found.sessions_without_figures, 'session')}"
     if found.sessions_counted_twice:
         yield f"perhaps counted twice, as their logs are gone: {counted(found.sessions_counted_twice, 'session')}"
     if total.cost_usd is not None and total.cost_made != "exact":

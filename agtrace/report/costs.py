@@ -43,6 +43,8 @@ class _Group(Struct):
     """The rows of sessions of a report."""
     members: set[int] = field(default_factory=set)
     """The rows of these sessions and of their sub-agents."""
+    untold: set[int] = field(default_factory=set)
+    """The rows of those of these sessions that have no figures, or whose sub-agents don't."""
 
     def note(self, family: Family, member: int) -> None:
         """Count a session."""
@@ -74,7 +76,7 @@ def costs(
         unpriced=(_unpriced(total.used.models) or None) if dollars else None,
         faster=(_faster(total.used.models) or None) if dollars else None,
         incomplete_responses=total.used.incomplete,
-        sessions_without_figures=total.used.untold,
+        sessions_without_figures=len(total.untold),
         sessions_counted_twice=total.used.shared,
         prices=f"{prices.source}, {prices.dated}" if dollars else None,
         behind=behind,
@@ -94,6 +96,7 @@ def _grouped(connection: sqlite3.Connection, selection: Selection, by: CostBy, p
         family = families_of[member]
         group = groups[label(family, _day(family.started_at), "")]
         group.used.untold += 1
+        group.untold.add(family.row.id)
         group.note(family, member)
     return groups
 
@@ -104,6 +107,7 @@ def _together(groups: Iterable[_Group]) -> _Group:
         total.used.include(group.used)
         total.sessions |= group.sessions
         total.members |= group.members
+        total.untold |= group.untold
     return total
 
 

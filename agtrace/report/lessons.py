@@ -147,11 +147,12 @@ def _way(told: Experience) -> tuple[str | None, str]:
 
 def _advice(told: Experience, worked: str) -> str:
     """Return a sentence for CLAUDE.md or AGENTS.md."""
+    error = told.line.removesuffix(".").removesuffix(":")
     if told.how == "look":
-        return f"Look at the file with `{worked}` before `{told.what}`: otherwise it fails with “{told.line}”."
+        return f"Look at the file with `{worked}` before `{told.what}`: otherwise it fails with “{error}”."
     if told.how == "before":
-        return f"Before `{told.tried}`, run `{worked}`: otherwise it fails with “{told.line}”."
-    return f"Instead of `{told.tried}`, run `{worked}`: the first fails with “{told.line}”."
+        return f"Before `{told.tried}`, run `{worked}`: otherwise it fails with “{error}”."
+    return f"Instead of `{told.tried}`, run `{worked}`: the first fails with “{error}”."
 
 
 def _reference(connection: sqlite3.Connection, session: Session, event: int) -> str:

@@ -110,7 +110,7 @@ def deeds(report: Report) -> str:
     )
 
 
-_PLURALS = {"branch": "branches"}
+_PLURALS = {"branch": "branches", "push": "pushes"}
 
 
 def worst(report: Report) -> list[ReportedSession]:

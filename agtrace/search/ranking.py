@@ -83,10 +83,11 @@ class Ranking(Struct, frozen=True):
     snapshot: int
     span: Span
 
-    def ranked(self, query: str) -> Ranked:
+    def ranked(self, query: str, literal: Collection[int] = ()) -> Ranked:
         """The sessions with words of a query, the best first; ties by time, the newest first.
 
-        None if even the best holds so little of the query that it answers nothing.
+        None if even the best holds so little of the query that it answers nothing. Of the `literal` events it is known
+        that they contain the whole query.
         """
         size = ranking.size(self.connection)
         if not size.events:
@@ -98,14 +99,14 @@ class Ranking(Struct, frozen=True):
         meant = [text for text in asked if text not in names or ranking.count(self.connection, text)]
         words = self._words(meant or asked, size.events)
         words = [word for word in words if not (word.missing and word.text in names)] or words
-        total = sum(word.weight + word.missing for word in words)
-        missing = [word for word in words if word.missing]
+        missing = [word for word in words if word.missing and not literal]
+        total = sum(word.weight for word in words) + sum(word.missing for word in missing)
         nowhere = tuple(word.text for word in missing)
         if not total:
             return Ranked([], nowhere)
-        events, held = self._loaded(words)
+        events, held = self._loaded(words, literal)
         texts, weights = [word.text for word in words], [word.weight for word in words]
-        scoring = Scoring(texts, weights, total, size.words, held)
+        scoring = Scoring(texts, weights, total, size.words, held, literal)
         by_session = {
             row: list(group)
             for row, group in groupby(
@@ -188,14 +189,14 @@ class Ranking(Struct, frozen=True):
                 return Word(text, found, frozenset(holding), max(missing - found, 0) if length < len(text) else 0)
         return Word(text, 0, frozenset(), missing)
 
-    def _loaded(self, words: Sequence[Word]) -> tuple[list[RankedEvent], dict[int, int]]:
+    def _loaded(self, words: Sequence[Word], literal: Collection[int]) -> tuple[list[RankedEvent], dict[int, int]]:
         """The events that pass the filters, those with most of the query first, until there are enough.
 
         With them the words that each of them holds, as a mask (`agtrace.search.scoring`).
         """
-        best = _most_held_first(words)
-        loaded: list[RankedEvent] = []
-        held: dict[int, int] = {}
+        held = dict.fromkeys(literal, (1 << len(words)) - 1)
+        loaded = list(ranking.events(self.connection, held, self.filters, self.snapshot, self.span)) if held else []
+        best = (one for one in _most_held_first(words) if one[0] not in literal)
         while len(loaded) < _ENOUGH and (following := dict(islice(best, _LOADED))):
             loaded += ranking.events(self.connection, following, self.filters, self.snapshot, self.span)
             held |= following

@@ -10,7 +10,7 @@ The words that an event holds are the bits of a number, its mask: bit n is the n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.ranking import RankedEvent
@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from agtrace.text.focus.words import STOP_WORDS
 
 _VOICES = {Voice.HUMAN: 3.0, Voice.MODEL: 2.0, Voice.CALL: 1.5, Voice.ERROR: 0.8, Voice.OUTPUT: 0.5, Voice.NOTICE: 2.0}
+_LOUDEST = max(_VOICES.values())
 _SATURATION, _LENGTH = 1.2, 0.6
 """k1 and b of BM25: how soon more of the same says nothing new, how much long texts are discounted."""
 
@@ -27,6 +28,10 @@ _NEAR, _OF_NEAR = 12, 0.35
 """Within how many events other words of the query count, and how much of them."""
 
 _OF_TITLE = 0.3
+
+_OF_LITERAL = 2
+"""How much more an event counts that contains the whole query as a text, whoever speaks in it, and however long it is:
+one of them is worth more than several events with the words."""
 
 _TELLING = 0.4
 """The share of the rarest word's weight from which it matters that a session lacks a word."""
@@ -83,6 +88,8 @@ class Scoring(Struct, frozen=True):
     """The average number of words of an event."""
     held: Mapping[int, int]
     """The mask of each event, by its id."""
+    literal: Collection[int] = ()
+    """The events that contain the whole query as a text."""
     _known: dict[int, float] = field(default_factory=dict)
     """The weights of the masks that occurred."""
 
@@ -111,10 +118,11 @@ class Scoring(Struct, frozen=True):
         """An event with its score, and how much of the query is there."""
         own = self._weight(held)
         more = _OF_NEAR * self._weight(near & ~held) + _OF_TITLE * self._weight(title & ~held & ~near)
-        length = 1 + _SATURATION * (1 - _LENGTH + _LENGTH * event.words / (self.average or 1))
-        factor = math.sqrt(_VOICES[event.voice] * (1 + _SATURATION) / length)
+        literal = event.id in self.literal
+        length = 1 + _SATURATION * (1 - _LENGTH + _LENGTH * (0 if literal else event.words) / (self.average or 1))
+        factor = math.sqrt((_LOUDEST if literal else _VOICES[event.voice]) * (1 + _SATURATION) / length)
         share = (own + more) / self.total
-        score = (own * factor + more) * (1 + share * share)
+        score = (own * factor + more) * (1 + share * share) * (_OF_LITERAL if literal else 1)
         return RankedHit(event, score, self._texts(held)), share
 
     def _weight(self, mask: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from agtrace_indexer.index.questions import turns
@@ -13,6 +14,7 @@ from agtrace_schema.answers import BestSession
 from agtrace_schema.model import dump
 from msgspec.structs import replace
 
+from agtrace.problems import SearchTimeout
 from agtrace.search.best import best_matches
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains
@@ -34,6 +36,8 @@ _OPENED_LAST = {"thought": 1, "human": 2, "task": 2}
 """What is opened only if no other event is better: the rest of a request seldom answers what is asked."""
 _SECONDS = 0.5
 """The limit for making sure that words stand nowhere."""
+_PHRASE, _FEW, _PHRASE_SECONDS = 3, 8, 0.1
+"""A query of so many words that at most so many events contain as a text is meant as one; and the limit for that."""
 
 
 def ranked_sessions(question: Question, query: str) -> Ranked:
@@ -43,7 +47,7 @@ def ranked_sessions(question: Question, query: str) -> Ranked:
     """
     filters = question.filters
     span = Span(-_END_OF_TIME if filters.since is None else filters.since, filters.until or _END_OF_TIME)
-    ranked = Ranking(question.connection, filters, question.snapshot, span).ranked(query)
+    ranked = Ranking(question.connection, filters, question.snapshot, span).ranked(query, _literally(question, query))
     if not ranked.sessions or (ranked.sure and not ranked.nowhere):
         return ranked
     shown, deadline = query_words(redact(query)), Deadline(_SECONDS)
@@ -53,6 +57,20 @@ def ranked_sessions(question: Question, query: str) -> Ranked:
 
     inside = replace(question, filters=replace(filters, session_row=ranked.sessions[0].session_row))
     return ranked._replace(nowhere=absent(ranked.nowhere, question), lacking=absent(ranked.lacking, inside))
+
+
+def _literally(question: Question, query: str) -> frozenset[int]:
+    """Return the events that contain a query of several words as a text; none if there are many, or no time.
+
+    The ranking index doesn't have the words of the middle of long outputs.
+    """
+    if len(query_words(query)) < _PHRASE:
+        return frozenset()
+    with suppress(SearchTimeout):
+        found = replace(question, matcher=Contains(query.strip())).page(_FEW, None, Deadline(_PHRASE_SECONDS))
+        if not found.more:
+            return frozenset(hit.event_id for hit in found.hits)
+    return frozenset()
 
 
 def _is_nowhere(question: Question, word: str, deadline: Deadline) -> bool:

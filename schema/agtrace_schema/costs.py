@@ -66,7 +66,7 @@ class Costs(Model):
     incomplete_responses: int
     """Responses whose log has no token figures, or only placeholders."""
     sessions_without_figures: int
-    """Sessions and sub-agents in which a model answered but whose log has no figures at all."""
+    """Sessions in which, or in a sub-agent of which, a model answered but whose log has no figures at all."""
     sessions_counted_twice: int
     """Sessions whose logs are gone and whose responses may also be counted in logs that still exist."""
     prices: str | None = None

@@ -365,6 +365,6 @@ def test_no_control_character_of_a_log_stands_raw_in_json() -> None:
 def test_a_data_folder_that_is_not_there_is_named_as_it_may_be_mistyped(tmp_path: Path) -> None:
     mistyped = tmp_path / "dta"
     said = agtrace_here("sessions", AGTRACE_DATA_DIR=str(mistyped))
-    assert f"no data folder {mistyped} yet: a new index belongs there" in said.err
+    assert f"there is no data folder {mistyped} yet: a new index is made in it" in said.err
     assert "no data folder" not in agtrace_here("sessions", AGTRACE_DATA_DIR=str(mistyped)).err
     assert "no data folder" not in agtrace_here("sessions").err

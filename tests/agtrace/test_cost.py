@@ -261,7 +261,7 @@ def test_a_log_without_figures_makes_the_tokens_a_lower_bound(tmp_path: Path) ->
     assert (found["total"]["total_tokens"], found["total"]["tokens_made"]) == (11, "partial")
     assert found["sessions_without_figures"] == 1 and found["total"]["sessions"] == 2
     said = agtrace_here("cost").out
-    assert said.startswith("at least 11 tokens, ") and "no token figures in the logs: 1 session" in said
+    assert said.startswith("at least 11 tokens, ") and "no token figures in the logs of 1 session" in said
 
 
 def test_what_a_vanished_log_shares_with_another_is_said(tmp_path: Path) -> None:

@@ -130,3 +130,27 @@ def test_a_report_has_the_lessons(tmp_path: Path) -> None:
     assert "What keeps failing" in agtrace_here("report", "--markdown").out
     agtrace_here("report", "--html", str(tmp_path / "report.html"))
     assert "What keeps failing" in (tmp_path / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_what_a_linter_complains_of_is_a_lesson_if_a_command_of_its_own_mends_it(tmp_path: Path, again: bool) -> None:
+    error = "Exit code 1\n$ biome check\n  × Formatter would have printed the following content:\n Found 1 error."
+    for number in (1, 2):
+        log = session(tmp_path, number).call("Bash", {"command": "bun run lint 2>&1 | head -20"}, error, failed=True)
+        log.call("Bash", {"command": "bun run lint:fix 2>&1 | tail -5"}, "Fixed 1 file.")
+        if again:
+            log.call("Bash", {"command": "bun run lint 2>&1 | tail -3"}, "No fixes applied.")
+    (lesson,) = learned(tmp_path)
+    how = "Instead of `bun run lint`, run" if lesson["how"] == "instead" else "Before `bun run lint`, run"
+    assert str(lesson["advice"]).startswith(f"{how} `bun run lint:fix`: ")
+    assert str(lesson["advice"]).endswith("with “× Formatter would have printed the following content: Found 1 error”.")
+
+
+def test_the_calls_that_a_score_counts_say_which_failed_and_which_got_no_result(tmp_path: Path) -> None:
+    log = session(tmp_path / "logs", 1).call("Read", {"file_path": "/w/a"}, None).say("It goes on.")
+    log.call("Bash", {"command": "make"}, "Exit code 2\nerror: no tide", failed=True).say("It failed.")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    (part,) = (
+        one for one in asker.ask("analyze_session", session_id="00000001")["data"]["parts"] if one["part"] == "failures"
+    )
+    assert part["why"] == "1 of 2 tool calls failed (50%), 1 of 2 tool calls never got a result"

@@ -250,3 +250,15 @@ def test_a_search_for_an_error_begins_with_what_worked_after_it(tmp_path: Path) 
     assert best["worked"]["command"][1] == "npm install harbour"
     opened = asker.ask("get_event_details", session_id="7c0f5a52", event_index=best["worked"]["succeeded"])
     assert opened["data"]["outcome"] == "ok"
+
+
+def test_the_session_that_has_the_query_as_a_text_comes_first_even_in_the_middle_of_an_output(tmp_path: Path) -> None:
+    one, other = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-000000000002"
+    log = claude_log(tmp_path / "logs", one).prompt("Look at the pier.")
+    log.call("Bash", {"command": "make pier"}, "plank\n" * 300 + "harbour script failed (code 2)\n" + "plank\n" * 300)
+    log = claude_log(tmp_path / "logs", other).prompt("Why did the script of the harbour fail?")
+    log.say("The harbour's script failed as a code was wrong.").say("A script for the harbour, which failed.")
+    best = Asker(tmp_path / "data", tmp_path / "logs").ask("search_event_previews", query="harbour script failed")["data"]
+    first = best["best"]["sessions"][0]
+    assert first["session_id"] == one
+    assert "harbour script failed (code 2)" in first["hits"][0][2]

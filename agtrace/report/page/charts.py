@@ -21,6 +21,7 @@ MOST_DAYS, MOST_WEEKS = 45, 280
 """The most days that are shown by day, and by week; a longer span is shown by month."""
 
 MOST_MODELS, MOST_TOOLS, MOST_PROJECTS = 5, 12, 12
+_BEGAN = "A session counts when it began; `agtrace cost` tells when each token was spent"
 _BY = {"day": "by day", "week": "by week", "month": "by month"}
 
 
@@ -209,8 +210,12 @@ def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, st
         columns=[step.capitalize(), *shown, *([f"{len(others)} other models"] if others else [])],
         colours=[f"--series-{n + 1}" for n in range(len(shown))] + ["--ending-unknown"] * bool(others),
         rows=rows,
-        note=wording.cost_made(report.figures.cost_made).capitalize() if unit == "dollars" else None,
+        note=". ".join(filter(None, (_made(report) if unit == "dollars" else "", _BEGAN))),
     )
+
+
+def _made(report: Report) -> str:
+    return wording.cost_made(report.figures.cost_made).capitalize()
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:
