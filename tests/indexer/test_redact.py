@@ -34,7 +34,8 @@ needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the shared logs are n
 
 MASK = re.compile(r"\[redacted: ([a-z0-9-]{1,40})\]")
 LENGTH = depth(10_000, 50_000)
-SECONDS = depth(4, 10)  # for so many characters: a fortieth of it is usual; what is not linear takes minutes for 50,000
+SECONDS = 2.4  # for 10,000 characters: a fortieth of it is usual; what is not linear takes minutes for 50,000
+DENSEST = "><cookie=>"  # in so many places a rule may begin that only windows keep the search from being quadratic
 
 # --- tokens that are known by their forms
 
@@ -641,7 +642,7 @@ ADVERSARIES += [
     "password = a1 -> ",
     "\u200b",
     "é",
-    "><cookie=>",
+    DENSEST,
     "=>dsn",
     "salt=>",
     "%3Dconnection_stringghp_Authorization",
@@ -664,10 +665,11 @@ def test_no_value_makes_the_search_slow(name: str) -> None:
 
 @pytest.mark.parametrize("seed", ADVERSARIES)
 def test_no_text_makes_the_search_slow(seed: str) -> None:
-    text = seed * (LENGTH // len(seed)) + EVERY_LAYER
+    length = max(LENGTH, 25_000) if seed == DENSEST else LENGTH
+    text = seed * (length // len(seed)) + EVERY_LAYER
     start = time.process_time()
     redact(text)
-    assert time.process_time() - start < SECONDS
+    assert time.process_time() - start < SECONDS * length / 10_000
 
 
 # --- the real logs ---
