@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import shutil
 import subprocess
 import sys
@@ -56,22 +57,31 @@ def whole(server: Server, samples: Path) -> dict[str, Any]:
     return contents(team)
 
 
+def _push_killed_within(seconds: float, database: Path, team: Team) -> None:
+    """Push in a process of its own, which is killed so long after its first session has come."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.team.pushing", str(database), team.url("ann")])
+    with process, team.owner() as connection:
+        count = "SELECT count(*) FROM session"
+        before = connection.execute(count).fetchone()
+        while process.poll() is None and connection.execute(count).fetchone() == before:
+            select.select([], [], [], 0.01)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.kill()
+
+
 def test_a_push_killed_at_any_moment_leaves_whole_sessions_and_the_next_one_goes_on(
     server: Server, samples: Path, whole: dict[str, Any]
 ) -> None:
     chance = random.Random(7)
     team = new_team(server)
     team.add("ann")
-    killed = 0
-    for _ in range(depth(7, 20)):
-        process = subprocess.Popen([sys.executable, "-m", "tests.team.pushing", str(samples), team.url("ann")])
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(chance.uniform(0.2, 1.2))
-        killed += process.poll() is None
-        process.kill()
-        process.wait()
-        assert contents(team).items() <= whole.items()
-    assert killed
+    held: set[int] = set()
+    for _ in range(depth(5, 20)):
+        _push_killed_within(chance.uniform(0, 0.05), samples, team)
+        held.add(len(found := contents(team)))
+        assert found.items() <= whole.items()
+    assert held - {0, len(whole)}, "no kill amid a push"
     team.push(samples, "ann")
     assert contents(team) == whole
 
