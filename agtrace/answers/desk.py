@@ -210,12 +210,16 @@ class Answers:
             return self._ask_of(user, tool, arguments, most)
 
     def _ask_of(self, user: str | None, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
+        freshness: Freshness | None = None
         try:
             wanted = parse(tool.arguments, arguments)
             freshness = self._index.refresh(self._refresh_seconds)
             self._index.note(tool.name)
-            return self._read(lambda context: answer(tool.answer(context, wanted), freshness, most), freshness, user)
+            fresh = freshness
+            return self._read(lambda context: answer(tool.answer(context, wanted), fresh, most), fresh, user)
         except Problem as problem:
+            if freshness is not None and freshness.state == "partial":  # it may be there
+                problem.message = f"{problem.message} ({freshness.problem})"
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
             return error_answer(self._index.soundness.unusable(error), most)

@@ -128,7 +128,7 @@ def add(login: str, shown: str | None, may_push: bool, password_stdin: bool, url
     with _connected(url) as connection:
         from agtrace_team import people
 
-        people.add(connection, login, shown or login, password, push=may_push)
+        people.add(connection, login, shown, password, push=may_push)
     leave_lines({}, False, [f"{login} may read{' and push' if may_push else ''}"])
 
 

@@ -215,7 +215,7 @@ def _difference(calls: Sequence[Call], place: int, solved: int) -> tuple[How | N
         looked = [call for call in between if set(call.reads) & files]
         return ("look", looked[0].tool) if looked else (None, None)
     if is_check(failed) and (fixers := _fixers(calls, place, solved)):
-        return "instead" if fixers[-1] is worked else "before", _shown(fixers[-1])
+        return "before", _shown(fixers[-1])
     if command_of(worked) != command_of(failed):
         return "instead", _shown(worked)
     prepared = [

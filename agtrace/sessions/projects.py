@@ -108,7 +108,7 @@ def labels(connection: sqlite3.Connection) -> dict[int, str]:
     That is its name, its owner and name, the path of its first folder or the beginning of a hash: the first of these
     that no other project has.
     """
-    taken = Counter(name for _, name in projects.names(connection))
+    taken = Counter(name for _, name in {*projects.names(connection)})  # several people may call one so
     known, folders = projects.repositories(connection), projects.folders(connection)
     mains: dict[int, Folder] = {}
     for folder in folders:

@@ -212,6 +212,8 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
         shows = call(TOOL.name).saying(f"shows all {total} without filters", sessions_kilobytes(total), after=after)
         return (shows, *more)
     if is_of_people(context.connection):
+        if context.freshness.state == "partial":
+            return "What the missing database has can't be told."
         return "Nobody has pushed a session yet that you may see."
     return "Run `agtrace doctor` to see which logs were found."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from agtrace_team.connection import TeamConnection
+from agtrace_team.connection import TeamConnection, shown
 from agtrace_team.problems import LoginRefused, TeamUnavailable
 from agtrace_team.several import SeveralConnections
 
@@ -25,7 +25,7 @@ def connected(urls: Sequence[str]) -> TeamConnection | SeveralConnections:
         except LoginRefused:
             raise
         except TeamUnavailable as why:
-            missing.append(why)
+            missing.append(TeamUnavailable(f"{shown(url)}: {why}"))
     if not parts:
         raise missing[0]
     return SeveralConnections(parts, len(urls), time.monotonic(), missing[0] if missing else None)

@@ -88,6 +88,12 @@ def connect(url: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     return connection
 
 
+def shown(url: str) -> str:
+    """Return what a database is called for people: its name, and where it is; nothing that is secret."""
+    given = conninfo_to_dict(url)
+    return f"{given.get('dbname') or 'the database'} at {given.get('host') or 'this machine'}"
+
+
 def is_here(given: Mapping[str, Any]) -> bool:
     """Whether these parameters, with what libpq adds from variables and service files, lead to this machine only."""
     of_libpq = {one.keyword.decode(): (one.val or b"").decode() for one in psycopg.pq.Conninfo.get_defaults()}
@@ -183,18 +189,28 @@ class TeamConnection:
         return Narrowed({block: None for (block,) in found}, final=True)
 
     def only(self, login: str | None) -> None:
-        """Answer from what this person pushed, or from all there is. Raises `sqlite3.Error` for nobody of the team."""
+        """Answer from what this person pushed, or from all there is. Raises `sqlite3.Error` for nobody of the team.
+
+        A person is named by the login, or as others see them.
+        """
         if login is not None and not self.knows(login):
             raise NobodyOfTheTeam(login)
         self.narrow(login)
 
-    def knows(self, login: str) -> bool:
-        """Whether somebody of the team has this login."""
-        return self.run("SELECT 1 FROM team.person WHERE login = %s", (login,)).fetchone() is not None
+    def knows(self, name: str) -> bool:
+        """Whether somebody of the team has this login, or is the only one who is shown so."""
+        return self._login_of(name) is not None
+
+    def _login_of(self, name: str) -> str | None:
+        called = "login = %s OR lower(shown) = lower(%s)"
+        sql = f"SELECT login::text, login = %s FROM team.person WHERE {called} ORDER BY 2 DESC"
+        found = self.run(sql, (name, name, name)).fetchall()
+        return found[0][0] if found and (found[0][1] or len(found) == 1) else None
 
     def narrow(self, login: str | None) -> None:
-        """Answer from what somebody with this login pushed, or from all there is."""
-        self.run("SELECT set_config('agtrace.only', %s, false)", (login or "",))
+        """Answer from what somebody with this login, or who is shown so, pushed, or from all there is."""
+        meant = login and (self._login_of(login) or login)
+        self.run("SELECT set_config('agtrace.only', %s, false)", (meant or "",))
 
     def people_of(self, sessions: Sequence[int]) -> dict[int, str]:
         """Return session -> who pushed it."""

@@ -28,7 +28,7 @@ def status(connection: psycopg.Connection[Any]) -> dict[str, Any]:
         raise TeamProblem("only the owner of the team's database can see that")
     steps = [step.name for step in waiting(connection)]
     counts = connection.execute(
-        "SELECT (SELECT count(*) FROM team.session), (SELECT count(*) FROM team.event), "
+        "SELECT (SELECT count(*) FROM team.session), (SELECT coalesce(sum(event_count), 0)::bigint FROM team.session), "
         "pg_total_relation_size('team.event') + pg_total_relation_size('team.block') + "
         "pg_total_relation_size('team.block_data') + pg_total_relation_size('team.ranked_event'), "
         "pg_database_size(current_database())"

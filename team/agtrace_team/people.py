@@ -33,8 +33,13 @@ class Grant(NamedTuple):
     """Whether the right was given by a name, and so ends when somebody else's folder joins."""
 
 
-def add(connection: psycopg.Connection[Any], login: str, shown: str, password: str | None, *, push: bool) -> None:
-    """Make a login a person of the team, who may read, and push; a login that doesn't exist is made."""
+def add(
+    connection: psycopg.Connection[Any], login: str, shown: str | None, password: str | None, *, push: bool
+) -> None:
+    """Make a login a person of the team, who may read, and push; a login that doesn't exist is made.
+
+    Without a name to show, one that is there stays so, and a new person is shown by the login.
+    """
     with connection.transaction():
         role = sql.Identifier(login)
         if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (login,)).fetchone() is None:
@@ -45,9 +50,9 @@ def add(connection: psycopg.Connection[Any], login: str, shown: str, password: s
         if push:
             connection.execute(sql.SQL("GRANT agtrace_push TO {}").format(role))
         connection.execute(
-            "INSERT INTO team.person (login, shown, may_push) VALUES (%s, %s, %s) "
-            "ON CONFLICT (login) DO UPDATE SET shown = excluded.shown, may_push = excluded.may_push",
-            (login, shown, push),
+            "INSERT INTO team.person AS p (login, shown, may_push) VALUES (%s, %s, %s) ON CONFLICT (login) "
+            "DO UPDATE SET shown = coalesce(%s::text, p.shown), may_push = excluded.may_push",
+            (login, shown or login, push, shown),
         )
 
 

@@ -161,10 +161,11 @@ class SeveralConnections(Several):
 
     @property
     def lacking(self) -> str | None:
-        """How many of the databases couldn't be reached, and what the first one said; None if all could."""
+        """How many databases couldn't be reached, what the first one is called, and what it said; None if all could."""
         if self._why is None:
             return None
-        return f"{self.number - len(self.parts)} of {self.number} databases are missing: {self._why}"
+        missing = self.number - len(self.parts)
+        return f"{missing} of {self.number} databases {'is' if missing == 1 else 'are'} missing: {self._why}"
 
     def is_whole(self, now: float) -> bool:
         """Whether all that were reached still answer, and the others needn't be tried again yet."""

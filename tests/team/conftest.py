@@ -14,6 +14,7 @@ from agtrace_team.connection import connect
 from agtrace_team.problems import NoServer
 from agtrace_team.server import Server
 
+from agtrace.tools import search_ranked
 from tests.conftest import LOGS, MORE_LOGS, REAL_LOGS, SAMPLES
 from tests.depth import THOROUGH
 from tests.team.teams import Team, index_of
@@ -42,6 +43,12 @@ def server() -> Iterator[Server]:
         found.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every search for a whole query end, however busy the machine is: what is found decides what comes first."""
+    monkeypatch.setattr(search_ranked, "_PHRASE_SECONDS", 30)
 
 
 def new_team(server: Server) -> Team:

@@ -319,9 +319,13 @@ def test_what_was_forgotten_is_in_no_file_of_the_tables_once_they_are_rewritten(
     word = "heliotropeheliotrope"
     log = claude_log(tmp_path / ".claude", "a1111111-13ae-41a6-a6df-f287e0552835")
     log.prompt(f"Mend the {word} gauge.").call("Bash", {"command": f"mend {word}"}, word)
+    other = claude_log(tmp_path / ".claude", "a1111111-13ae-41a6-a6df-f287e0552836")
+    other.prompt(f"Paint the {word} gauge.").call("Bash", {"command": f"paint {word}"}, word)
     team = new_team(own_server)
     team.add("ann")
     team.push(index_of(tmp_path / "i", tmp_path / ".claude"), "ann")
+    with team.owner() as owner:
+        owner.execute("ANALYZE")  # as the server does by itself: it copies values into a table of its own
 
     def holding() -> bool:
         with team.owner() as owner:

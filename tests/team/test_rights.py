@@ -309,6 +309,35 @@ def test_who_asked_what_kind_of_question_is_noted_without_its_text(team: Team) -
     assert "umber" not in repr(noted)
 
 
+def test_when_somebody_asked_is_not_theirs_to_say(team: Team) -> None:
+    forged = "INSERT INTO team.asked (at, kind) VALUES ('2020-01-01', 'forged')"
+    with closing(connect(team.url("bob"))) as connection:
+        connection.execute(forged)
+        with pytest.raises(psycopg.Error):
+            connection.execute("INSERT INTO team.asked (kind) VALUES (%s)", ("x" * 1_000,))
+    with team.owner() as owner:
+        noted = owner.execute("SELECT login::text, at > now() - interval '1 hour' FROM asked WHERE kind = 'forged'")
+        assert noted.fetchall() == [("bob", True)]
+
+
+def test_the_planner_has_no_statistics_of_texts_and_words_that_it_could_tell(team: Team) -> None:
+    with team.owner() as owner:
+        owner.execute("ANALYZE")
+        told = owner.execute("SELECT tablename, attname FROM pg_stats WHERE schemaname = 'team'").fetchall()
+    named = {f"{table}.{column}" for table, column in told}
+    assert "event.session_id" in named, "of numbers there are some"
+    texts = {
+        "name.text",
+        "path.text",
+        "session.uid",
+        "session.title",
+        "session.snippet",
+        "request.text",
+        "project.root_path",
+    }
+    assert named & (texts | {"ranked_event.stems", "block_data.text", "block.grams", "person.login"}) == set()
+
+
 def test_who_is_no_longer_a_person_of_the_team_sees_nothing(team: Team, server: Server) -> None:
     other = new_team(server)
     other.add("dan")
@@ -331,6 +360,7 @@ def test_one_person_s_sessions_can_be_asked_and_never_more_than_one_sees(team: T
     assert {match["session_id"] for match in found["data"]["matches"]} == {BOBS[:8]}
     counted = team.ask("bob", "count_events", {"group_by": "user"})["data"]["rows"]
     assert {row[0] for row in counted} == {"Ann", "Bob"}
+    assert listed("bob", "Ann") == listed("bob", "ann"), "as others see them"
     assert "nobody of the team" in team.ask("bob", "list_sessions", {"user": "zoe"})["error"]["message"]
     assert len(team.ask("bob", "list_sessions", {})["data"]["sessions"]) == 2, "the next question is about all again"
 

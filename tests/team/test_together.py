@@ -242,10 +242,15 @@ def test_a_database_that_is_down_is_named_and_the_others_answer(teams: tuple[Tea
     answer = one_down.ask("ann", "list_sessions", wanted)
     assert answer["data"] == both_up.ask("ann", "list_sessions", wanted)["data"]
     assert answer["index"]["state"] == "partial"
-    assert answer["index"]["problem"].startswith("1 of 2 databases are missing: the team's database can't be reached")
+    problem = answer["index"]["problem"]
+    assert problem.startswith(
+        f"1 of 2 databases is missing: {teams[1][0].name} at {tmp_path}: the team's database can't"
+    )
+    error = one_down.ask("ann", "get_session_details", {"session_id": "ffffffff"})["error"]
+    assert error["code"] == "session_not_found" and "1 of 2 databases is missing" in error["message"]
     found = agtrace_here("--index", f"{up} {down}", "sessions", AGTRACE_DATA_DIR=str(tmp_path / "data"))
     assert found.code == 0
-    assert "1 of 2 databases are missing" in found.err and found.err.strip().endswith("the answer lacks what is there")
+    assert "1 of 2 databases is missing" in found.err and found.err.strip().endswith("the answer lacks what is there")
 
 
 def test_a_cursor_goes_on_only_in_the_databases_that_it_was_made_for(teams: tuple[Team, list[Team]]) -> None:

@@ -100,6 +100,23 @@ def test_who_calls_another_s_repository_by_a_name_gets_no_right_to_it_by_that_na
     assert two.sessions("bob") == {ANNS, BOBS}
 
 
+def test_a_repository_that_several_people_push_keeps_its_name(two: Team) -> None:
+    for login in ("ann", "bob"):
+        _join(two, login, "vault", "github.com/acme/vault", "vault" if login == "ann" else "tools")
+    with two.owner() as owner:
+        people.grant(owner, "bob", "github.com/acme/vault")
+    names = {item["project"] for item in two.ask("bob", "list_sessions", {})["data"]["sessions"]}
+    assert names == {"vault"}
+
+
+def test_who_is_added_again_keeps_the_name_that_others_see(two: Team) -> None:
+    with two.owner() as owner:
+        people.add(owner, "ann", None, None, push=False)
+        people.add(owner, "zoe", None, None, push=False)
+        shown = dict(owner.execute("SELECT login::text, shown FROM person").fetchall())
+    assert (shown["ann"], shown["zoe"]) == ("Ann", "zoe")
+
+
 def test_a_right_to_a_repository_covers_nothing_that_it_is_made_into_later(two: Team) -> None:
     _join(two, "bob", "tools", None, "tools")
     with two.owner() as owner:
