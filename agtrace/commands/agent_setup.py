@@ -41,14 +41,15 @@ def show(name: str, server: Server, *, remove: bool) -> None:
         return
     command = shlex.join(add_command(agent, server.executable, server.variables))
     _print(f"To add agtrace to {agent.title}, run:\n\n  {command}\n")
-    _print(
-        f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an existing entry; "
-        f"`agtrace setup {name} --remove --apply` undoes it.) ",
-        end="",
-    )
-    _print(f"Or put this into {place}:\n\n{snippet(agent, server.executable, server.variables).rstrip()}")
     if shutil.which(agent.executable) is None:
-        _print(f"\n({agent.executable} isn't on the PATH of this machine.)")
+        _print(f"({agent.executable} isn't on the PATH of this machine.) ", end="")
+    else:
+        _print(
+            f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an existing entry; "
+            f"`agtrace setup {name} --remove --apply` undoes it.) ",
+            end="",
+        )
+    _print(f"Or put this into {place}:\n\n{snippet(agent, server.executable, server.variables).rstrip()}")
 
 
 def remove(name: str, server: Server) -> None:

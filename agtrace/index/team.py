@@ -24,7 +24,7 @@ def check_installed() -> None:
     """Raise `SettingError` if what a team's index takes isn't installed."""
     if find_spec("psycopg") is None:
         raise SettingError(
-            "the index of a team needs psycopg, which isn't installed: pip install 'agtrace[team]' (with pipx: "
+            "the index of a team needs psycopg, which isn't installed: pip install 'psycopg[binary]' (with pipx: "
             "pipx inject agtrace 'psycopg[binary]')"
         )
 

@@ -47,7 +47,8 @@ def needs_team() -> None:
     """Raise `SettingError` if what a team's database takes isn't installed."""
     if find_spec("psycopg") is None:
         raise SettingError(
-            "a team's database needs psycopg, which isn't installed: pip install 'agtrace[team]'"
+            "a team's database needs psycopg, which isn't installed: pip install 'psycopg[binary]' (with pipx: "
+            "pipx inject agtrace 'psycopg[binary]')"
         ) from None
 
 

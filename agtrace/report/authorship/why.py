@@ -42,6 +42,12 @@ _LONGEST_LINE = 300
 _LONGEST_PATH = 300
 
 
+_NOWHERE = (
+    "No session in the index named this file. A copy of a folder is known as one by the remote that both have in git; "
+    "otherwise ask about the path in which the sessions worked."
+)
+
+
 class _Content(Struct, frozen=True):
     """A file as it is now."""
 
@@ -84,7 +90,8 @@ def why(connection: sqlite3.Connection, file: Path, lines: tuple[int, int] | Non
     known = _known(connection, path, uses, content, lines, in_clones=not named_only)
     total = None if content.lines is None else len(content.lines)
     if lines is not None:
-        return Why(path=path, total_lines=total, lines=_described(known, *lines))
+        note = None if known.uses.touched else _NOWHERE
+        return Why(path=path, total_lines=total, lines=_described(known, *lines), note=note)
     return Why(path=path, total_lines=total, sessions=_writers(known), note=_note(known))
 
 
@@ -296,7 +303,7 @@ def _note(known: _Known) -> str | None:
     if not any(_writing(known.uses)):
         readers = len({session.id for session, _ in known.uses.touched})
         said.append(f"No session in the index wrote it; {readers} read it." if readers else
-                    "No session in the index named this file.")  # fmt: skip
+                    _NOWHERE)  # fmt: skip
     elif None in known.authors:
         number = known.authors.count(None)
         said.append(f"{counted(number, 'line')} {'was' if number == 1 else 'were'} written by no edit in the index.")
