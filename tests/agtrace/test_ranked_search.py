@@ -258,7 +258,7 @@ def test_the_session_that_has_the_query_as_a_text_comes_first_even_in_the_middle
     log.call("Bash", {"command": "make pier"}, "plank\n" * 300 + "harbour script failed (code 2)\n" + "plank\n" * 300)
     log = claude_log(tmp_path / "logs", other).prompt("Why did the script of the harbour fail?")
     log.say("The harbour's script failed as a code was wrong.").say("A script for the harbour, which failed.")
-    best = Asker(tmp_path / "data", tmp_path / "logs").ask("search_event_previews", query="harbour script failed")["data"]
-    first = best["best"]["sessions"][0]
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    first, *_ = asker.ask("search_event_previews", query="harbour script failed")["data"]["best"]["sessions"]
     assert first["session_id"] == one
     assert "harbour script failed (code 2)" in first["hits"][0][2]
