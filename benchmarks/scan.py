@@ -16,11 +16,17 @@ from agtrace_indexer.texts.blocks import unpack
 from benchmarks.queries import Query
 
 _EVENTS = """
-SELECT e.session_id, e.event_index, e.id, e.ts, e.type, e.outcome, n.text AS name, s.uid, s.provider, p.hash
-FROM event e JOIN session s ON s.id = e.session_id LEFT JOIN project p ON p.id = s.project_id
-LEFT JOIN name n ON n.id = e.name_id
+SELECT e.session_id, e.event_index, e.id, e.ts, e.type, e.outcome, n.text AS name, s.uid, s.provider, s.project_id
+FROM event e JOIN session s ON s.id = e.session_id LEFT JOIN name n ON n.id = e.name_id
 WHERE e.superseded_by IS NULL
 """
+_FOLDERS = """
+SELECT p.id, o.hash FROM project p JOIN project o ON o.id = p.id
+UNION SELECT f.project_id, p.hash FROM repository_folder f JOIN repository_folder g USING (repository_id)
+  JOIN project p ON p.id = g.project_id
+"""
+"""The hashes of all folders of a repository, for each of them: whoever names one means all."""
+
 _TYPES = ("User", "Message", "Reasoning", "ToolCall", "ToolResult", "TokenUsage", "Notification")
 _FAILED = 1
 """The code in `event.outcome`."""
@@ -35,13 +41,19 @@ class _Event(NamedTuple):
     name: str
     session: str
     provider: str
-    project: str
+    folders: frozenset[str]
 
 
 def scan(connection: sqlite3.Connection, queries: Sequence[Query]) -> list[list[int]]:
     """Return the ids of all hits of each query, newest first."""
+    folders: dict[int, frozenset[str]] = {}
+    for project, hash in connection.execute(_FOLDERS):
+        folders[project] = folders.get(project, frozenset()) | {hash}
+    nowhere: frozenset[str] = frozenset()
     events = {
-        (session, at): _Event(event, ts, _TYPES[kind], outcome == _FAILED, name or "", uid, provider, project or "")
+        (session, at): _Event(
+            event, ts, _TYPES[kind], outcome == _FAILED, name or "", uid, provider, folders.get(project, nowhere)
+        )
         for session, at, event, ts, kind, outcome, name, uid, provider, project in connection.execute(_EVENTS)
     }
     wanted = [query.text.replace("\0", "\u2400").encode("utf-8", "replace").lower() for query in queries]
@@ -65,7 +77,7 @@ def _passes(event: _Event, query: Query) -> bool:
     return (
         query.session_id in (None, event.session)
         and query.provider in (None, event.provider)
-        and event.project.startswith(query.project_hash or "")
+        and (query.project_hash is None or query.project_hash in event.folders)
         and query.event_type in (None, event.type)
         and (query.tool is None or _is_of(event, query.tool))
         and query.failed in (None, event.failed)
