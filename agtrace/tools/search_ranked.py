@@ -36,7 +36,7 @@ _OPENED_LAST = {"thought": 1, "human": 2, "task": 2}
 """What is opened only if no other event is better: the rest of a request seldom answers what is asked."""
 _SECONDS = 0.5
 """The limit for making sure that words stand nowhere."""
-_PHRASE, _FEW, _PHRASE_SECONDS = 3, 8, 0.3
+_PHRASE, _FEW, _PHRASE_SECONDS = 3, 8, 0.1
 """A query of so many words that at most so many events contain as a text is meant as one; and the limit for that."""
 
 
