@@ -320,12 +320,13 @@ def test_when_somebody_asked_is_not_theirs_to_say(team: Team) -> None:
         assert noted.fetchall() == [("bob", True)]
 
 
-def test_the_planner_has_no_statistics_of_texts_and_words_that_it_could_tell(team: Team) -> None:
+def test_the_planner_has_no_statistics_of_texts_words_and_sessions_that_it_could_tell(team: Team) -> None:
     with team.owner() as owner:
         owner.execute("ANALYZE")
         told = owner.execute("SELECT tablename, attname FROM pg_stats WHERE schemaname = 'team'").fetchall()
     named = {f"{table}.{column}" for table, column in told}
-    assert "event.session_id" in named, "of numbers there are some"
+    assert "event.ts" in named, "of other numbers there are some"
+    assert not any(column.endswith(".session_id") for column in named)
     texts = {
         "name.text",
         "path.text",
@@ -336,6 +337,19 @@ def test_the_planner_has_no_statistics_of_texts_and_words_that_it_could_tell(tea
         "project.root_path",
     }
     assert named & (texts | {"ranked_event.stems", "block_data.text", "block.grams", "person.login"}) == set()
+
+
+def test_what_the_planner_expects_of_a_hidden_session_is_what_it_expects_of_none(team: Team) -> None:
+    with team.owner() as owner:
+        owner.execute("ANALYZE")
+        (hidden,) = owner.execute("SELECT id FROM session WHERE uid = %s", (PRIVATE,)).fetchone() or (0,)
+    with closing(connect(team.url("bob"))) as connection:
+        plans = [
+            connection.execute(f"EXPLAIN SELECT 1 FROM team.event WHERE session_id = {row}").fetchall()
+            for row in (hidden, 999_999)
+        ]
+    shown = [str(plan).replace(str(hidden), "N").replace("999999", "N") for plan in plans]
+    assert shown[0] == shown[1]
 
 
 def test_who_is_no_longer_a_person_of_the_team_sees_nothing(team: Team, server: Server) -> None:

@@ -1,6 +1,6 @@
 -- What the planner's statistics would tell of rows that somebody may not see, and keep of rows that are gone: EXPLAIN
 -- shows estimates that are made from all rows, and ANALYZE copies values into a table of its own. So no statistics are
--- kept of columns with texts and words: these are found by indexes, which need none. Those with a few known values,
+-- kept of columns with texts, words and sessions: these are found by indexes, which need none. Those with a few known values,
 -- such as `audience`, keep theirs: plans depend on them.
 SET search_path = team, pg_catalog;
 DO $$
@@ -10,8 +10,8 @@ BEGIN
     SELECT c.oid, a.attnum, c.oid::regclass AS of_table, a.attname AS named
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'team' AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
-      AND a.atttypid IN ('text'::regtype, 'pg_catalog.name'::regtype, 'bytea'::regtype, 'jsonb'::regtype, 'tsvector'::regtype,
-        'smallint[]'::regtype)
+      AND (a.attname = 'session_id' OR a.atttypid IN ('text'::regtype, 'pg_catalog.name'::regtype, 'bytea'::regtype, 'jsonb'::regtype, 'tsvector'::regtype,
+        'smallint[]'::regtype))
       AND a.attname NOT IN ('audience', 'provider', 'kind', 'status', 'made', 'verdict', 'evidence')
   LOOP
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', one.of_table, one.named);
