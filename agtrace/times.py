@@ -35,8 +35,10 @@ class Period(NamedTuple):
 
 
 def period(since: str | None, until: str | None, now: datetime) -> Period:
-    """Return the period that `since` and `until` name, as `moment` reads them. Raises `InvalidParameter`, as it does,
-    and if the period ends before it begins."""
+    """Return the period that `since` and `until` name, as `moment` reads them.
+
+    Raises `InvalidParameter` as `moment` does, and if the period ends before it begins.
+    """
     first = None if since is None else moment("since", since, now)
     last = None if until is None else moment("until", until, now, end=True)
     if first is not None and last is not None and first > last:

@@ -9,6 +9,7 @@ import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -219,6 +220,7 @@ class Answers:
             return self._read(lambda context: answer(tool.answer(context, wanted), fresh, most), fresh, user)
         except Problem as problem:
             if freshness is not None and freshness.state == "partial":  # it may be there
+                problem = copy(problem)
                 problem.message = f"{problem.message} ({freshness.problem})"
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:

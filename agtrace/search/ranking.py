@@ -87,7 +87,7 @@ class Ranking(Struct, frozen=True):
         """The sessions with words of a query, the best first; ties by time, the newest first.
 
         None if even the best holds so little of the query that it answers nothing. Of the `literal` events it is known
-        that they contain the whole query.
+        that they contain the whole query; those that only ask for it count for nothing.
         """
         size = ranking.size(self.connection)
         if not size.events:
@@ -99,14 +99,15 @@ class Ranking(Struct, frozen=True):
         meant = [text for text in asked if text not in names or ranking.count(self.connection, text)]
         words = self._words(meant or asked, size.events)
         words = [word for word in words if not (word.missing and word.text in names)] or words
-        missing = [word for word in words if word.missing and not literal]
+        whole = self._without_asking(self._events(literal)) if literal else []
+        missing = [word for word in words if word.missing and not whole]
         total = sum(word.weight for word in words) + sum(word.missing for word in missing)
         nowhere = tuple(word.text for word in missing)
         if not total:
             return Ranked([], nowhere)
-        events, held = self._loaded(words, literal)
+        events, held = self._loaded(words, whole)
         texts, weights = [word.text for word in words], [word.weight for word in words]
-        scoring = Scoring(texts, weights, total, size.words, held, literal)
+        scoring = Scoring(texts, weights, total, size.words, held, {event.id for event in whole})
         by_session = {
             row: list(group)
             for row, group in groupby(
@@ -189,16 +190,21 @@ class Ranking(Struct, frozen=True):
                 return Word(text, found, frozenset(holding), max(missing - found, 0) if length < len(text) else 0)
         return Word(text, 0, frozenset(), missing)
 
-    def _loaded(self, words: Sequence[Word], literal: Collection[int]) -> tuple[list[RankedEvent], dict[int, int]]:
+    def _events(self, ids: Collection[int]) -> list[RankedEvent]:
+        """Those of these events that are ranked and pass the filters."""
+        return list(ranking.events(self.connection, ids, self.filters, self.snapshot, self.span))
+
+    def _loaded(self, words: Sequence[Word], whole: Sequence[RankedEvent]) -> tuple[list[RankedEvent], dict[int, int]]:
         """The events that pass the filters, those with most of the query first, until there are enough.
 
-        With them the words that each of them holds, as a mask (`agtrace.search.scoring`).
+        With them the words that each of them holds, as a mask (`agtrace.search.scoring`): all in those with the whole.
         """
-        held = dict.fromkeys(literal, (1 << len(words)) - 1)
-        loaded = list(ranking.events(self.connection, held, self.filters, self.snapshot, self.span)) if held else []
-        best = (one for one in _most_held_first(words) if one[0] not in literal)
+        held = {event.id: (1 << len(words)) - 1 for event in whole}
+        known = frozenset(held)
+        loaded = [*whole]
+        best = (one for one in _most_held_first(words) if one[0] not in known)
         while len(loaded) < _ENOUGH and (following := dict(islice(best, _LOADED))):
-            loaded += ranking.events(self.connection, following, self.filters, self.snapshot, self.span)
+            loaded += self._events(following)
             held |= following
         return loaded, held
 

@@ -262,3 +262,14 @@ def test_the_session_that_has_the_query_as_a_text_comes_first_even_in_the_middle
     first, *_ = asker.ask("search_event_previews", query="harbour script failed")["data"]["best"]["sessions"]
     assert first["session_id"] == one
     assert "harbour script failed (code 2)" in first["hits"][0][2]
+
+
+def test_a_query_that_only_a_text_of_the_program_has_whole_is_not_claimed_to_be_found(tmp_path: Path) -> None:
+    words = "kubernetes ingress certificate renewal"
+    log = claude_log(tmp_path / "logs", ONE).prompt("Mend the crane.").say("The crane is mended.")
+    log.prompt(f"<local-command-stdout>{words}</local-command-stdout>")
+    other = claude_log(tmp_path / "logs", TWO).prompt("Paint the certificate of the harbour.")
+    for number in range(30):
+        other.say(f"Something else, number {number}.")
+    value = Asker(tmp_path / "data", tmp_path / "logs").ask("search_event_previews", query=words)
+    assert not value["summary"].startswith("Best matches")
