@@ -98,6 +98,7 @@ def examine(connection: sqlite3.Connection, session: Session, *, now: float, pri
         probes=len(history.calls) - len(calls),
         turns=history.turns,
         corrections=len(corrections(history)),
+        silent=sum(correction.silent for correction in corrections(history)),
         checks=checks(history),
         ending=ending_of(history),
         found=found,

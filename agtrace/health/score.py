@@ -25,6 +25,8 @@ CORRECTIONS, OUTCOME, CHECKS, FAILURES, LOOPS = 50, 20, 10, 12, 8
 
 _KEPT = 0.5
 """The share of what corrections can cost that each of them leaves."""
+_SILENT = 0.5
+"""What a refusal without a word counts for."""
 
 _ENDINGS: dict[Ending, int] = {
     "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 6, "interrupted": 10, "abandoned": 12,
@@ -59,7 +61,9 @@ class Examined:
     """Calls that failed; not what was refused, interrupted, or reported later."""
     turns: int
     corrections: int
-    """What the human corrected."""
+    """What the human corrected, refusals without a word among it."""
+    silent: int
+    """The refusals without a word."""
     checks: Checks
     ending: SessionEnding
     found: tuple[Found, ...] = field(repr=False)
@@ -107,8 +111,10 @@ def _corrections(session: Examined) -> ScorePart:
     times = session.corrections
     if not times:
         return ScorePart(part="corrections", lost=0, of=CORRECTIONS, why="the human corrected nothing")
-    lost = round(CORRECTIONS * (1 - _KEPT**times))
+    lost = round(CORRECTIONS * (1 - _KEPT ** (times - session.silent * (1 - _SILENT))))
     why = f"the human corrected the work {counted(times, 'time')} in {counted(session.turns, 'turn')}"
+    if session.silent == times:
+        why = f"the human refused {counted(times, 'call')} without a word"
     return ScorePart(part="corrections", lost=lost, of=CORRECTIONS, why=why)
 
 

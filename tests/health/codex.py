@@ -58,6 +58,8 @@ class _Writer:
             self.aborted(at)
         elif remark.kind == "compaction":
             self._compaction(at, by_human=text == "manual")
+        elif remark.kind == "review":
+            self._review(at, text.splitlines())
         else:
             self._event("error", at, message=text, codex_error_info="other")
 
@@ -119,6 +121,23 @@ class _Writer:
         if by_human:
             self._event("task_complete", at, turn_id=self.turn, last_agent_message=None)
             self.turn = None
+
+    def _review(self, at: float, problems: list[str]) -> None:
+        self._open_turn(at)
+        self._event(
+            "entered_review_mode", at, target={"type": "uncommittedChanges"}, user_facing_hint="current changes"
+        )
+        self._event("user_message", at, message="Review the current code changes.", images=[])
+        said = "\n".join(problems) or "No problems."
+        action = f"<user_action>\n  <action>review</action>\n  <results>\n  {said}\n  </results>\n</user_action>\n"
+        self._message("user", at, action)
+        found = [{"title": f"[P2] {problem}", "body": f"{problem}.", "priority": 2} for problem in problems]
+        verdict = "patch is incorrect" if found else "patch is correct"
+        self._event("exited_review_mode", at, review_output={"findings": found, "overall_correctness": verdict})
+        self._event("agent_message", at, message=said)
+        self._message("assistant", at, said)
+        self._event("task_complete", at, turn_id=self.turn, last_agent_message=None)
+        self.turn = self.answer = None
 
     def _spoken(self, part: Spoken, phase: str) -> None:
         if part.kind == "think":

@@ -47,8 +47,8 @@ def stories_of(path: Path, detectors: Collection[str]) -> list[Story]:
 
 
 _LINE = re.compile(
-    r"(?P<joined>& )?(?:(?P<kind>user|say|think|run|read|edit|write|grep|inject|command|compaction|api error|retry"
-    r"|tokens): ?(?P<text>.*)|(?P<bare>interrupt|wait|tool)(?: (?P<rest>.*))?)",
+    r"(?P<joined>& )?(?:(?P<kind>user|say|think|run|read|edit|write|grep|inject|command|compaction|api error|review"
+    r"|retry|tokens): ?(?P<text>.*)|(?P<bare>interrupt|wait|tool)(?: (?P<rest>.*))?)",
     re.DOTALL,
 )
 _END = re.compile(r"(?:(?P<how>ok|failed)(?: (?P<code>\d+))?: ?(?P<text>.*)|(?P<bare>refused|interrupted))", re.DOTALL)
@@ -58,14 +58,17 @@ _FIGURE = re.compile(r"([\d,_]+) (in|cached|written|out)")
 _TIME = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _BIG = re.compile(r"big (\d+)")
 _EXECUTIONS = ("run", "read", "edit", "write", "grep", "tool")
-_REMARKS = ("user", "inject", "command", "compaction", "api error", "retry", "interrupt")
+_REMARKS = ("user", "inject", "command", "compaction", "api error", "review", "retry", "interrupt")
 
+_NO_REVIEWS = {"review": "only Codex logs what a review found"}
 _UNKNOWN_TO = {
+    "claude_code": _NO_REVIEWS,
     "codex": {
         "retry": "Codex doesn't log that a request was sent again",
         "command": "Codex doesn't log slash commands",
     },
-    "gemini": {
+    "gemini": _NO_REVIEWS
+    | {
         "retry": "Gemini CLI doesn't log that a request was sent again",
         "compaction": "Gemini CLI's log doesn't record a compaction: it drops everything before",
     },

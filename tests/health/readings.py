@@ -55,7 +55,7 @@ class Examined:
 
     analysis: Analysis
     lines: Mapping[int, int]
-    """The line of each event."""
+    """The line of each event; of a log that is one document, its number, as readers counted there."""
 
     def pointed_at(self, detector: str | None = None) -> list[int]:
         """The lines that findings point at, or those of one detector."""
@@ -94,6 +94,8 @@ def examined(wanted: set[str]) -> dict[str, Examined]:
             if session.uid in wanted:
                 query = "SELECT event_index, line FROM event WHERE session_id = ?"
                 lines = dict(connection.execute(query, (session.id,)).fetchall())
+                if set(lines.values()) == {1}:
+                    lines = {event: event for event in lines}
                 analysis = analyze(connection, session, now=time.time(), prices=table)
                 found[session.uid] = Examined(analysis, lines)
     return found

@@ -102,7 +102,7 @@ class Remark:
     """Anything else: from the human, the harness, or the model's API."""
 
     kind: str
-    """user, inject, command, compaction, api error, retry, interrupt."""
+    """user, inject, command, compaction, api error, review, retry, interrupt."""
     at: float
     text: str = ""
 

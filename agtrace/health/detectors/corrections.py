@@ -16,17 +16,20 @@ _SHOWN = 140
 
 @detector(
     "Outcome",
-    "The human refused a call with a reason, or said that the work was wrong, not what was asked, or to be taken back.",
+    "The human refused a call, or said that the work was wrong, not what was asked, or to be taken back.",
 )
 def find_corrections(history: History) -> Iterator[Finding]:
     """Find what the human corrected, as one finding with the human's own words."""
     found = corrections(history)
     if not found:
         return
-    times = counted(len(found), "time")
+    spoken = [one for one in found if not one.silent]
+    said = f"The human refused {counted(len(found), 'call')} without a word: {quoted(found[0].quote, _SHOWN)}"
+    if spoken:
+        said = f"The human corrected the work {counted(len(found), 'time')}: {quoted(spoken[0].quote, _SHOWN)}"
     yield Finding(
         severity="Critical" if len(found) >= _CRITICAL else "Warning",
-        message=f"The human corrected the work {times}: {quoted(found[0].quote, _SHOWN)}",
+        message=said,
         count=len(found),
         events=evidence([one.event_index for one in found]),
         turn=found[0].turn,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agtrace.health.detectors import (
+    checkouts,
     commits,
     context,
     context_errors,
@@ -10,9 +11,13 @@ from agtrace.health.detectors import (
     dangers,
     edits,
     ending,
+    failed_edits,
     failures,
     loops,
     monologue,
+    questions,
+    reviews,
+    todos,
     tokens,
     waiting,
 )
@@ -20,14 +25,19 @@ from agtrace.health.finding import Detector
 
 DETECTORS: tuple[Detector, ...] = (
     corrections.find_corrections,
+    reviews.find_review_problems,
     dangers.find_dangerous_commands,
     commits.find_unchecked_commit,
+    questions.find_unanswered_question,
+    checkouts.find_edits_elsewhere,
+    todos.find_open_checks,
     failures.find_api_errors,
     failures.find_ended_on_failure,
     loops.find_same_action_same_error,
     loops.find_command_without_success,
     failures.find_returning_error,
     edits.find_edit_churn,
+    failed_edits.find_edit_without_success,
     failures.find_failure_streak,
     loops.find_alternation,
     loops.find_same_action_same_observation,
@@ -41,5 +51,6 @@ DETECTORS: tuple[Detector, ...] = (
     waiting.find_slow_model,
     ending.find_abandoned,
     ending.find_left_question,
+    commits.find_unconfirmed_commit,
 )
 """The rules of docs/health.md. Every finding carries the name and version of its detector."""

@@ -41,6 +41,11 @@ def changes(call: Call) -> Iterator[Change]:
             yield _of_lines(edit.path, old, new)
 
 
+def has_changes(call: Call) -> bool:
+    """Whether a call changes a file, or would if it succeeded."""
+    return bool(call.writes) or next(changes(call), None) is not None
+
+
 def _of_lines(path: str, old: Iterable[str], new: Iterable[str]) -> Change:
     before, after = Counter(map(str.strip, old)), Counter(map(str.strip, new))
     return Change(path, "", telling(before - after), telling(after - before), whole=False)

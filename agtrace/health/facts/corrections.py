@@ -19,7 +19,9 @@ from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import asks_human, command_of, only_reads
 from agtrace.health.facts.api import is_interruption
-from agtrace.health.facts.changes import Change, changes
+from agtrace.health.facts.changes import Change, changes, has_changes
+from agtrace.health.facts.labels import named
+from agtrace.health.facts.reviews import Review, reviews
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said
 from agtrace.sessions.said import human_words
 
@@ -40,13 +42,32 @@ _TAKING_BACK = later(
 )
 
 
+_BY_THE_HUMAN = later(
+    r"\b(?:the )?(?:user|human) (?:doesn't want|does not want|rejected|declined|denied|refused|cancell?ed|aborted)"
+    r"|\b(?:rejected|declined|denied|refused|cancell?ed|aborted) by (?:the )?(?:user|human)",
+    re.IGNORECASE,
+)
+"""How agents write that the human refused a call, and not a rule or a sandbox."""
+_SO_LONG = 400
+
+_GO_AHEAD = later(
+    r"\W*(?:(?:oh|ah|oops|sorry|ok|okay|yes|yep|please|pls|just|my bad|never ?mind)\b\W*)*"
+    r"(?:continue|go on|go ahead|proceed|carry on|keep going|resume|retry|try again|do it|weiter|mach weiter|continuez?"
+    r"|continúa|sigue|continua|продолж\w*|继续|続けて|계속)?(?: please| then)?\W*",
+    re.IGNORECASE,
+)
+"""What the human says who refused a call by mistake."""
+
+
 class Correction(NamedTuple):
     """A request or a refusal of the human that says that the work was wrong."""
 
     event_index: int
     turn: int | None
     quote: str
-    """The human's own words."""
+    """The human's own words; of a refusal without any, the call."""
+    silent: bool = False
+    """Whether the human refused a call and said nothing."""
 
 
 class _Words(NamedTuple):
@@ -66,27 +87,74 @@ def corrections(history: History) -> list[Correction]:
 
 
 def _corrections(history: History) -> Iterator[Correction]:
-    undone = _undone(history)
-    first, worked, before, stopped = True, False, False, 0
+    found = _Weighing(history)
     for place, entry in enumerate(history.entries):
         if isinstance(entry, Call):
-            worked |= _changes_something(entry)
-            if entry.outcome is Outcome.REJECTED and not asks_human(entry):
-                reason = (human_words(entry.result) or "").strip()
-                if reason:
-                    yield Correction(entry.evidence, entry.turn, reason)
-                else:
-                    stopped = _REFUSED
+            yield from found.called(entry)
         elif isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
-            stopped = max(stopped, _INTERRUPTED)
+            found.stopped = max(found.stopped, _INTERRUPTED)
         elif isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
-            evidence = (
-                stopped + (worked or before) * _WORKED + undone.get(entry.turn, 0) + _admitted(history.entries, place)
-            )
-            said = _by_words(entry.text)
-            if not first and said and said + evidence >= ENOUGH and _is_typed(entry.text):
-                yield Correction(entry.event_index, entry.turn, " ".join(entry.text.split()))
-            first, worked, before, stopped = False, False, worked, 0
+            yield from found.said(entry, place)
+    if not history.at_work:
+        yield from found.refused_silently()
+
+
+class _Weighing:
+    """What speaks for a correction, from one text of the human to the next."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.undone = _undone(history)
+        self.reviewed = {review.turn: review for review in reviews(history)}
+        self.first = True
+        self.worked = self.before = False
+        self.stopped = 0
+        self.refused: Call | None = None
+        """The call that the human refused without a word, since the human last spoke."""
+
+    def called(self, call: Call) -> Iterator[Correction]:
+        """Note a call; yield the correction if the human refused it with words."""
+        self.worked |= _changes_something(call)
+        if call.outcome is not Outcome.REJECTED or asks_human(call):
+            return
+        reason = (human_words(call.result) or "").strip()
+        if reason:
+            yield Correction(call.evidence, call.turn, reason)
+            return
+        self.stopped = _REFUSED
+        if _BY_THE_HUMAN.search(call.result[:_SO_LONG]):
+            self.refused = self.refused or call
+
+    def said(self, text: Said, place: int) -> Iterator[Correction]:
+        """Yield the correction if this text of the human is one."""
+        if not self.first and (self._is_correction(text, place) or self._implements_review(text)):
+            yield Correction(text.event_index, text.turn, " ".join(text.text.split()))
+        elif self.refused and not _GO_AHEAD.fullmatch(text.text):
+            yield from self.refused_silently()
+        self.first, self.worked, self.before, self.stopped, self.refused = False, False, self.worked, 0, None
+
+    def refused_silently(self) -> Iterator[Correction]:
+        """Yield the refusal about which the human said nothing."""
+        if self.refused:
+            yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), silent=True)
+
+    def _is_correction(self, text: Said, place: int) -> bool:
+        weight = _by_words(text.text)
+        if not weight or not _is_typed(text.text):
+            return False
+        weight += self.stopped + (self.worked or self.before) * _WORKED + self.undone.get(text.turn, 0)
+        return weight + _admitted(self.history.entries, place) >= ENOUGH
+
+    def _implements_review(self, text: Said) -> bool:
+        """Whether the human has the model mend what a review found: the next turn after it changes something."""
+        return text.turn is not None and self._reviewed_before(text.turn) is not None and self._writes(text.turn)
+
+    def _reviewed_before(self, turn: int) -> Review | None:
+        return self.reviewed.get(turn - 1)
+
+    def _writes(self, turn: int) -> bool:
+        calls = (call for call in self.history.calls if call.turn == turn and call.outcome is Outcome.OK)
+        return any(map(has_changes, calls))
 
 
 def _changes_something(call: Call) -> bool:

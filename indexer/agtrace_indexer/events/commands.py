@@ -12,6 +12,9 @@ from msgspec import Struct
 
 from agtrace_indexer.events.tools import Tools
 
+SCRIPTING = "exec"
+"""Codex's tool that takes scripts (code mode), and in older versions a command."""
+
 _CALLED = later(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
 _LONGEST_SCRIPT = 100_000
 
@@ -28,7 +31,7 @@ def shell_command(tool: str, arguments: Json, tools: Tools) -> Command | None:
     """Return the command that a call has a shell run; None for other tools, or if the shell is given none."""
     if tool not in tools.shells:
         return None
-    return command_in(arguments, tools.commands, may_be_script=tool == "exec")
+    return command_in(arguments, tools.commands, may_be_script=tool == SCRIPTING)
 
 
 def command_in(arguments: Json, names: Iterable[str], *, may_be_script: bool = False) -> Command | None:

@@ -12,9 +12,11 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+import orjson
 from agtrace_schema.events import ToolCall
 from agtrace_schema.patterns import later
 
+from agtrace_indexer.events.commands import SCRIPTING
 from agtrace_indexer.events.strings import masked
 from agtrace_indexer.events.tools import Tools
 
@@ -25,6 +27,10 @@ _OF_PATCHES = frozenset({"input", "patch", "patchText"})
 """Arguments that contain a patch; without one of these, the names of arguments may be the changed files."""
 
 _PATCHED = later(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.M)
+_PATCHED_IN_SCRIPT = later(
+    r"(?:^|([\"'`])|(?<!\\)\\n)\*\*\* (?:(?:Add|Update|Delete) File|Move to): ((?:(?!\1)[^\\\n]|\\[^n])+)", re.M
+)
+"""The same in a script of Codex's code mode, in which a patch is a string with escapes, or one string a line."""
 
 
 def touched(call: ToolCall, tools: Tools) -> dict[str, str]:
@@ -57,8 +63,20 @@ def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:
             return
     for text in _texts(arguments):
         if "*** " in text:
-            for match in _PATCHED.finditer(text):
-                yield masked(match[1] or match[2])[:_LONGEST_PATH], "write"
+            for path in _in_script(text) if call.name == SCRIPTING else _in_patch(text):
+                yield masked(path)[:_LONGEST_PATH], "write"
+
+
+def _in_patch(text: str) -> Iterator[str]:
+    return (match[1] or match[2] for match in _PATCHED.finditer(text))
+
+
+def _in_script(text: str) -> Iterator[str]:
+    for match in _PATCHED_IN_SCRIPT.finditer(text):
+        try:
+            yield str(orjson.loads(f'"{match[2].strip()}"'))
+        except orjson.JSONDecodeError:
+            yield match[2].strip()
 
 
 def _texts(value: Any) -> Iterator[str]:

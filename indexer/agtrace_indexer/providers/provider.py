@@ -226,6 +226,8 @@ class Notices(Struct, frozen=True):
     """The human stopped the model."""
     compactions: tuple[Sign, ...] = ()
     """The context was replaced by a summary of it."""
+    reviews: frozenset[str] = frozenset()
+    """Kinds: another model has reviewed the changes; the text is JSON, each finding with a `title`."""
 
 
 class Phase(Enum):

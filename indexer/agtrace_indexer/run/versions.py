@@ -7,7 +7,7 @@ from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.opening import NewerIndex
 from agtrace_indexer.reader.plan import KNOWN_AGENTS
 
-READING_VERSION = 12
+READING_VERSION = 13
 """Raised whenever the same logs would now yield other rows: logs that still exist are then read again, archived rows
 stay as they are."""
 

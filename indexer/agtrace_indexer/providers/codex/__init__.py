@@ -71,6 +71,7 @@ CODEX = Agent(
         telling=frozenset({"thread_goal_updated", "thread_name_updated"}),
         interruptions=(Sign("turn_aborted", r"\Ainterrupted"),),
         compactions=(Sign("compacted"),),
+        reviews=frozenset({"exited_review_mode"}),
     ),
     hidden_reasoning="encrypted or empty",
     output_header=later(
