@@ -25,6 +25,7 @@ from agtrace.health.detectors.waiting import time_spent
 from agtrace.health.facts.actions import is_passed_over, is_probe
 from agtrace.health.facts.checks import checks
 from agtrace.health.facts.corrections import corrections
+from agtrace.health.facts.reviews import reviews
 from agtrace.health.finding import Detector, Finding
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
 from agtrace.health.history_reader import read_history
@@ -98,6 +99,7 @@ def examine(connection: sqlite3.Connection, session: Session, *, now: float, pri
         probes=len(history.calls) - len(calls),
         turns=history.turns,
         corrections=len(corrections(history)),
+        reviews=len(reviews(history)),
         silent=sum(correction.silent for correction in corrections(history)),
         checks=checks(history),
         ending=ending_of(history),

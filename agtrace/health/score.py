@@ -25,8 +25,8 @@ CORRECTIONS, OUTCOME, CHECKS, FAILURES, LOOPS = 50, 20, 10, 12, 8
 
 _KEPT = 0.5
 """The share of what corrections can cost that each of them leaves."""
-_SILENT = 0.5
-"""What a refusal without a word counts for."""
+_HALF = 0.5
+"""What counts for that much of a correction: a refusal without a word, and a review that found problems."""
 
 _ENDINGS: dict[Ending, int] = {
     "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 6, "interrupted": 10, "abandoned": 12,
@@ -64,6 +64,8 @@ class Examined:
     """What the human corrected, refusals without a word among it."""
     silent: int
     """The refusals without a word."""
+    reviews: int
+    """Reviews by another model that found problems."""
     checks: Checks
     ending: SessionEnding
     found: tuple[Found, ...] = field(repr=False)
@@ -108,13 +110,17 @@ def _unscored(session: Examined, calls: int, found: Iterable[Found]) -> str | No
 
 
 def _corrections(session: Examined) -> ScorePart:
-    times = session.corrections
-    if not times:
+    times, reviews = session.corrections, session.reviews
+    if not times + reviews:
         return ScorePart(part="corrections", lost=0, of=CORRECTIONS, why="the human corrected nothing")
-    lost = round(CORRECTIONS * (1 - _KEPT ** (times - session.silent * (1 - _SILENT))))
+    weight = times - _HALF * session.silent + _HALF * reviews
+    lost = round(CORRECTIONS * (1 - _KEPT**weight))
     why = f"the human corrected the work {counted(times, 'time')} in {counted(session.turns, 'turn')}"
-    if session.silent == times:
+    if times and session.silent == times:
         why = f"the human refused {counted(times, 'call')} without a word"
+    if reviews:
+        found = f"{counted(reviews, 'review')} found problems"
+        why = f"{why}, and {found}" if times else found
     return ScorePart(part="corrections", lost=lost, of=CORRECTIONS, why=why)
 
 

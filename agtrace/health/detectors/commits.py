@@ -1,4 +1,4 @@
-"""Findings about commits: of work that had failed its checks, and those of which the log doesn't show the result."""
+"""Findings about commits of work that had failed its checks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from agtrace_indexer.landmarks.attempts import attempts
 from agtrace_schema.events import Outcome
 from agtrace_schema.landmarks import LandmarkKind
 
-from agtrace.health.detectors.ending import ending_of
 from agtrace.health.facts.actions import command_of
 from agtrace.health.facts.checks import is_check
 from agtrace.health.facts.labels import quoted
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History
-
-_HANDED_OVER = frozenset({LandmarkKind.COMMIT, LandmarkKind.PUSH, LandmarkKind.PULL_REQUEST, LandmarkKind.RELEASE})
 
 
 class _Unchecked(NamedTuple):
@@ -44,28 +41,6 @@ def find_unchecked_commit(history: History) -> Iterator[Finding]:
         count=len(found),
         events=evidence([call.event_index for pair in found for call in pair]),
         turn=commit.turn,
-    )
-
-
-@detector(
-    "Outcome",
-    "The log ends at a call that commits, pushes, opens a pull request or publishes, without its result.",
-)
-def find_unconfirmed_commit(history: History) -> Iterator[Finding]:
-    """Find a last call that would have handed the work over, and of which nothing says what came of it."""
-    ended = ending_of(history)
-    if ended.ending != "tool_left":
-        return
-    call = next((call for call in reversed(history.calls) if call.event_index == ended.event_index), None)
-    command = None if call is None else command_of(call)
-    if call is None or command is None or not any(one.kind in _HANDED_OVER for one in attempts(command)):
-        return
-    yield Finding(
-        severity="Info",
-        message=f"The log ends at a call without a result, so it doesn't say whether this happened: {quoted(command)}",
-        count=1,
-        events=(call.event_index,),
-        turn=call.turn,
     )
 
 

@@ -15,7 +15,7 @@ from agtrace_schema.patterns import later
 from agtrace.health.facts.actions import command_of
 from agtrace.health.facts.labels import quoted
 from agtrace.health.finding import Finding, detector, evidence
-from agtrace.health.history import Call, History, Said
+from agtrace.health.history import Call, History, Message, Said
 from agtrace.text.numbers import counted
 
 
@@ -83,6 +83,11 @@ _DANGERS = (
     ),
 )
 
+_YES = later(
+    r"\W*(?:y|yes|yep|yeah|ok|okay|sure|go ahead|do (?:it|that)|please do|ja|oui|sí|si|はい|是|好)\b", re.IGNORECASE
+)
+_ANNOUNCED = ", though it had announced it before a yes"
+
 _ASKING = (UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INJECTED)
 
 
@@ -94,18 +99,27 @@ _ASKING = (UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INJECTED)
 def find_dangerous_commands(history: History) -> Iterator[Finding]:
     """Find dangerous commands, a finding for each kind."""
     found: dict[_Danger, list[Call]] = {}
+    announced: set[int] = set()
     asked: list[str] = []
+    message = answered = ""
     for entry in history.entries:
-        if isinstance(entry, Said) and entry.kind in _ASKING:
+        if isinstance(entry, Message):
+            message = entry.text
+        elif isinstance(entry, Said) and entry.kind in _ASKING:
             asked.append(entry.text.lower())
+            answered = message if _YES.match(entry.text) else ""
         elif isinstance(entry, Call) and entry.outcome is not Outcome.REJECTED:
             for danger in _dangers(entry, asked, history.cwd):
                 found.setdefault(danger, []).append(entry)
+                if danger.command.search(answered):
+                    announced.add(entry.event_index)
     for danger, calls in found.items():
+        known = calls[0].event_index in announced
         often = "" if len(calls) == 1 else f" {counted(len(calls), 'time')}"
         yield Finding(
-            severity=danger.severity,
-            message=f"The model {danger.does}{often} without being asked: {quoted(command_of(calls[0]) or '')}",
+            severity="Warning" if known else danger.severity,
+            message=f"The model {danger.does}{often} without being asked{_ANNOUNCED if known else ''}: "
+            f"{quoted(command_of(calls[0]) or '')}",
             count=len(calls),
             events=evidence([call.event_index for call in calls]),
             turn=calls[0].turn,

@@ -11,7 +11,7 @@ from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import Attempt, asks_human, is_passed_over
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption
-from agtrace.health.facts.labels import quoted, tool_named
+from agtrace.health.facts.labels import named, quoted, tool_named
 from agtrace.health.facts.questions import asks_to_go_on
 from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
@@ -36,7 +36,7 @@ def ending_of(history: History) -> SessionEnding:
             "error_left", f"the model's API failed{f' ({said})' if said else ''}, and nothing came after it", last
         )
     failed = _failed_at_last(history)
-    if failed is not None:
+    if failed is not None and not _refused_after(failed, history):
         return _ended("error_left", f"the last tool call failed ({_failure(failed)})", failed)
     if last is None:
         return _ended("unknown", "nobody asked for anything, and the model did nothing")
@@ -140,9 +140,7 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
     if unanswered := [call for call in calls if is_unanswered(call, history.provider)]:
         if asking := next(filter(asks_human, unanswered), None):
             return _ended("question_left", f"{tool_named(asking.tool)} asked the human, who didn't answer", asking)
-        return _ended(
-            "tool_left", f"{tool_named(unanswered[-1].tool)} was called and never returned a result", unanswered[-1]
-        )
+        return _ended("tool_left", f"the log ends at {named(unanswered[-1])}, without its result", unanswered[-1])
     if isinstance(last, Message):
         if asks_to_go_on(last.text):
             return _ended("question_left", "its last message asks the human for something", last)
@@ -171,6 +169,12 @@ def _failed_at_last(history: History) -> Call | None:
         return None
     same = takewhile(lambda call: of_one_response(call, last), calls)
     return last if Attempt([last, *same], after_human=False).failed else None
+
+
+def _refused_after(failed: Call, history: History) -> bool:
+    """Whether the human refused what the model wanted to do after a failure, and nothing came after that."""
+    last = history.calls[-1]
+    return last is not failed and last.outcome is Outcome.REJECTED and _last_thing(history) is last
 
 
 def _failure(call: Call) -> str:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 
 from agtrace_schema.events import Outcome
 
-from agtrace.health.facts.cost import cost
 from agtrace.health.facts.edits import edits
 from agtrace.health.facts.labels import quoted_path
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
 
-_FEWEST, _CALLS, _MILLISECONDS = 2, 6, 5 * 60 * 1000
+_FEWEST, _CALLS = 2, 6
 _GIVEN_UP = 3
 
 
@@ -31,28 +30,27 @@ class _Trouble:
 
     @property
     def costly(self) -> bool:
-        """Whether it failed more than once and took many calls or minutes, or failed several times and was given up."""
+        """Whether it failed more than once and took many calls, or failed several times and was given up."""
         if self.last is None:
             return len(self.failed) >= _GIVEN_UP
         if len(self.failed) < _FEWEST:
             return False
-        return self.calls >= _CALLS or self.last.at - self.failed[0].at >= _MILLISECONDS
+        return self.calls >= _CALLS
 
 
 @detector(
     "Loops",
-    "At least 2 edits of a file failed in one turn, and it took at least 6 calls or 5 minutes until one succeeded; or at "
+    "At least 2 edits of a file failed in one turn, and it took at least 6 calls until one succeeded; or at "
     "least 3 failed, and none succeeded.",
 )
 def find_edit_without_success(history: History) -> Iterator[Finding]:
     """Find files that could only be edited after several attempts."""
     for trouble in _troubles(history):
-        first, last = trouble.failed[0], trouble.last or trouble.failed[-1]
+        first = trouble.failed[0]
         how = f"before one succeeded, {counted(trouble.calls, 'call')}" if trouble.last else "and none succeeded"
         yield Finding(
             severity="Warning" if trouble.last is None or len(trouble.failed) > _FEWEST else "Info",
-            message=f"{counted(len(trouble.failed), 'edit')} of {quoted_path(trouble.path)} failed {how}"
-            + cost(history, first.event_index, last.evidence),
+            message=f"{counted(len(trouble.failed), 'edit')} of {quoted_path(trouble.path)} failed {how}",
             count=len(trouble.failed),
             events=evidence([call.evidence for call in trouble.failed]),
             turn=first.turn,

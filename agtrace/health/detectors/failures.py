@@ -10,6 +10,7 @@ from agtrace_schema.analysis import Severity
 from agtrace.health.detectors.ending import ending_of, is_unanswered, shown_by
 from agtrace.health.facts.actions import Attempt, attempts, deed, is_passed_over
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption, was_retried
+from agtrace.health.facts.checks import is_check
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.finding import Finding, detector, evidence
@@ -29,8 +30,9 @@ _RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
 
 @detector(
     "Failures",
-    "At least 4 calls of a tool failed that were one in five, or at least 10; probes don't count.",
-    version=2,
+    "At least 4 calls of a tool failed that were one in five, or at least 10; probes, tests, builds and linters don't "
+    "count.",
+    version=3,
 )
 def find_failed_calls(history: History) -> Iterator[Finding]:
     """Find tools with failed calls."""
@@ -168,13 +170,17 @@ def find_ended_on_failure(history: History) -> Iterator[Finding]:
 
 def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
     failed = [call for call in calls if call.failed]
-    real = [call for call in failed if not is_passed_over(call)]
+    telling = [call for call in failed if not is_passed_over(call)]
+    real = [call for call in telling if not is_check(call)]
     if len(real) < FEW_FAILURES or (len(real) < FAILING_SHARE * len(calls) and len(real) < MANY_FAILURES):
         return None
-    rate, probes, told = len(failed) / len(calls), len(failed) - len(real), sum(call.told_by_text for call in failed)
+    rate, told = len(failed) / len(calls), sum(call.told_by_text for call in failed)
+    probes, checks = len(failed) - len(telling), len(telling) - len(real)
     message = f"{len(failed):,} of {counted(len(calls), f'{tool_named(tool)} call')} failed ({rate:.0%})"
     if probes:
         message += f", including {counted(probes, 'probe')} that answered “no”"
+    if checks:
+        message += f", {checks:,} of them tests, builds or linters"
     if told:
         message += f"; for {'it' if len(failed) == 1 else f'{told:,} of them'} only the output says so"
     return Finding(

@@ -51,6 +51,5 @@ DETECTORS: tuple[Detector, ...] = (
     waiting.find_slow_model,
     ending.find_abandoned,
     ending.find_left_question,
-    commits.find_unconfirmed_commit,
 )
 """The rules of docs/health.md. Every finding carries the name and version of its detector."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agtrace.health.detectors.context import compactions
 from agtrace.health.facts.actions import is_poll, is_shell
-from agtrace.health.facts.labels import tool_named
+from agtrace.health.facts.labels import named
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import History, Usage
 
@@ -47,25 +47,25 @@ def find_cache_misses(history: History) -> Iterator[Finding]:
 
 @detector(
     "TokenUsage",
-    "Commands and polls printed at least 40,000 characters (about 10,000 tokens) each into the context; files that "
-    "were read don't count.",
-    version=2,
+    "Commands and polls printed 100,000 characters (about 25,000 tokens) into the context, at least 40,000 each; files "
+    "that were read don't count.",
+    version=3,
 )
 def find_large_results(history: History) -> Iterator[Finding]:
     """Find results that filled the context by their size."""
     large = [call for call in history.calls if call.result_chars >= LARGE_RESULT and (is_shell(call) or is_poll(call))]
-    if not large:
+    together = sum(call.result_chars for call in large)
+    if together < LARGE_TOGETHER:
         return
-    largest, together = max(large, key=lambda call: call.result_chars), sum(call.result_chars for call in large)
-    if len(large) == 1:
-        message = f"A {tool_named(largest.tool)} result put {_estimated(together)} into the context"
-    else:
+    largest = max(large, key=lambda call: call.result_chars)
+    message = f"{named(largest)} put {_estimated(together)} into the context"
+    if len(large) > 1:
         message = (
             f"{len(large):,} large results put {_estimated(together)} into the context; "
-            f"the largest, from {tool_named(largest.tool)}, has {largest.result_chars:,} characters"
+            f"the largest, of {named(largest)}, has {largest.result_chars:,} characters"
         )
     yield Finding(
-        severity="Warning" if together >= LARGE_TOGETHER else "Info",
+        severity="Warning",
         message=message,
         count=len(large),
         events=evidence([call.evidence for call in large]),

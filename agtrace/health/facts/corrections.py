@@ -19,9 +19,8 @@ from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import asks_human, command_of, only_reads
 from agtrace.health.facts.api import is_interruption
-from agtrace.health.facts.changes import Change, changes, has_changes
+from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.labels import named
-from agtrace.health.facts.reviews import Review, reviews
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said
 from agtrace.sessions.said import human_words
 
@@ -105,7 +104,6 @@ class _Weighing:
     def __init__(self, history: History) -> None:
         self.history = history
         self.undone = _undone(history)
-        self.reviewed = {review.turn: review for review in reviews(history)}
         self.first = True
         self.worked = self.before = False
         self.stopped = 0
@@ -127,7 +125,7 @@ class _Weighing:
 
     def said(self, text: Said, place: int) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
-        if not self.first and (self._is_correction(text, place) or self._implements_review(text)):
+        if not self.first and self._is_correction(text, place):
             yield Correction(text.event_index, text.turn, " ".join(text.text.split()))
         elif self.refused and not _GO_AHEAD.fullmatch(text.text):
             yield from self.refused_silently()
@@ -144,17 +142,6 @@ class _Weighing:
             return False
         weight += self.stopped + (self.worked or self.before) * _WORKED + self.undone.get(text.turn, 0)
         return weight + _admitted(self.history.entries, place) >= ENOUGH
-
-    def _implements_review(self, text: Said) -> bool:
-        """Whether the human has the model mend what a review found: the next turn after it changes something."""
-        return text.turn is not None and self._reviewed_before(text.turn) is not None and self._writes(text.turn)
-
-    def _reviewed_before(self, turn: int) -> Review | None:
-        return self.reviewed.get(turn - 1)
-
-    def _writes(self, turn: int) -> bool:
-        calls = (call for call in self.history.calls if call.turn == turn and call.outcome is Outcome.OK)
-        return any(map(has_changes, calls))
 
 
 def _changes_something(call: Call) -> bool:

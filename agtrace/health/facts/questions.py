@@ -155,14 +155,14 @@ _TO_GO_ON = later(
 _DONE = "(?:done|fixed|complete|finished|merged|deployed|live|in place|working|green|ready)"
 _DID = _any_of(
     "added", "fixed", "updated", "implemented", "created", "renamed", "removed", "written", "refactored", "migrated",
-    "moved", "changed", "replaced", "cleaned", "merged", "pushed", "deployed", "documented",
+    "moved", "changed", "replaced", "cleaned", "merged", "pushed", "committed", "deployed", "documented",
 )  # fmt: skip
 _FINISHED = later(
     _any_of(
         r"\b(?:done|all set|finished|completed?|successfully|changes made|works now)\b",
         rf"\b(?:is|are) (?:now )?{_DONE}\b",
         r"\bthat's it\b|\beverything (?:works|passes|is)\b|\b(?:tests|checks|now) (?:now )?pass(?:es)?\b",
-        rf"\b(?:i've|i have|i) (?:\w+ )?{_DID}\b",
+        rf"\b(?:i've|i have|i) (?:\w+ )?{_DID}\b|(?:^|[\n.!] ?){_DID}\b",
         r"\b(?:fertig|erledigt|abgeschlossen|behoben|läuft (?:jetzt|wieder)|habe ich)\b",
         r"\b(?:terminée?s?|c'est fait|corrigée?)\b",
         r"\b(?:listo|hecho|terminado|corregido|ya (?:funciona|está|pasa))\b",
