@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.index.maintenance import optimize
@@ -111,6 +112,20 @@ def test_words_of_blocks_that_are_gone_leave_the_word_index(database: Path) -> N
     left = asked(database, "SELECT count(*) FROM block")
     assert posted(database) <= left < whole
     assert found(database) == hits
+
+
+def test_an_index_whose_logs_were_all_read_again_is_as_large_as_before(
+    optimized: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_index, "_LARGE", 10)
+    for _ in range(2):
+        with closing(Catalog(database)) as catalog:
+            catalog.set_meta("reading", "1")
+        index(database, [])
+    assert database.stat().st_size < 1.1 * optimized.stat().st_size
+    with reading(database) as connection:
+        assert not word_index.is_stale(connection)
+        assert [len(hits) for hits in found(database).values()] == [len(hits) for hits in found(optimized).values()]
 
 
 def test_it_waits_for_no_other_writer_longer_than_it_is_told_to(database: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -70,13 +71,15 @@ def _troubles(history: History) -> Iterator[_Trouble]:
         if call.outcome not in (Outcome.OK, Outcome.FAILED):
             continue
         for edit in edits(call.tool, call.arguments, writes=True):
+            path = edit.moved_from or edit.path
+            file = posixpath.normpath(posixpath.join(history.cwd or "", path))
             if call.failed:
-                trouble = going.setdefault(edit.path, _Trouble(edit.path, calls=1))
+                trouble = going.setdefault(file, _Trouble(path, calls=1))
                 trouble.failed.append(call)
-            elif edit.path in going:
-                ended = going.pop(edit.path)
+            elif file in going:
+                ended = going.pop(file)
                 ended.last = call
-                yield from _costly({edit.path: ended})
+                yield from _costly({file: ended})
     yield from _costly(going)
 
 

@@ -16,6 +16,8 @@ from agtrace_indexer.index.table_roles import Role, of_role, unused
 
 _FREE = 10
 """Percentage of free pages from which the file is rewritten: that takes 2 s a gigabyte and its size once more."""
+_SWOLLEN, _SWOLLEN_PAGES = 25, 4_000
+"""Percentage and number of free pages that show that most logs were read again: what they were before has its room."""
 
 
 class Optimized(Struct, frozen=True):
@@ -31,17 +33,36 @@ def optimize(database: Path, *, patience: float = 0) -> Optimized:
     Readers go on meanwhile. Raise `lock.Busy` if another process is still writing after `patience` seconds.
     """
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:
-        connection, before = catalog.connection, bytes_on_disk(database)
-        connection.execute("BEGIN IMMEDIATE")
-        word_index.cover(connection)
-        word_index.put_in_order(connection)
-        ranking.cover(connection)
-        ranking.put_in_order(connection)
-        connection.execute("COMMIT")
-        if _free(connection) >= _FREE:
-            connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        before = bytes_on_disk(database)
+        _compact(catalog.connection)
         return Optimized(before, bytes_on_disk(database))
+
+
+def compact_if_swollen(connection: sqlite3.Connection) -> None:
+    """Put the index in order if much of it was read again; called by the writer, not within a transaction.
+
+    Without room for a second file, or while a reader needs the old pages, the index stays as it is.
+    """
+    free, pages = _free_pages(connection)
+    if (free >= _SWOLLEN_PAGES and 100 * free >= _SWOLLEN * pages) or word_index.is_stale(connection):
+        try:
+            _compact(connection)
+        except sqlite3.OperationalError:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def _compact(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    word_index.cover(connection)
+    word_index.put_in_order(connection)
+    ranking.cover(connection)
+    ranking.put_in_order(connection)
+    connection.execute("COMMIT")
+    free, pages = _free_pages(connection)
+    if 100 * free >= _FREE * pages:
+        connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def note_scrub(connection: sqlite3.Connection, *, of_events: bool = True) -> None:
@@ -120,7 +141,7 @@ def _note_left(connection: sqlite3.Connection, where: str) -> None:
     connection.execute("UPDATE meta SET value = ? WHERE key = 'scrub'", (where,))
 
 
-def _free(connection: sqlite3.Connection) -> int:
-    """Return the percentage of pages that are free."""
+def _free_pages(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the number of free pages, and of all."""
     free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
-    return int(100 * free // pages)
+    return free, pages

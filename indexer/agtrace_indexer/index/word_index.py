@@ -42,6 +42,8 @@ extracted from the new text (15 s a gigabyte of text)."""
 
 _STALE = 4
 """One part in this many of the blocks: when more than that are gone, the word index is rebuilt."""
+_LARGE = 500
+"""Blocks, of some 100 MB of text: from then on what gone blocks leave behind is worth removing unasked."""
 
 
 def waiting(connection: sqlite3.Connection, below: int = FOUND) -> int:
@@ -144,6 +146,12 @@ def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
         add_words(connection, _new_words(connection))
     connection.execute(f"UPDATE block SET words = {FOUND} WHERE words != {FOUND} AND words = {INSERTED}")
     checksum.put(connection)
+
+
+def is_stale(connection: sqlite3.Connection) -> bool:
+    """Whether a large word index has the words of as many blocks that are gone as of those that exist."""
+    gone, there = _blocks(connection)
+    return there >= _LARGE and gone - int(meta.get(connection, "words_without") or 0) >= there
 
 
 def put_in_order(connection: sqlite3.Connection) -> None:

@@ -46,11 +46,12 @@ def index(
     """Bring the index up to date with everything below its roots and these new ones.
 
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it grows. `seconds`
-    limits the run, which then ends between two files but always reads one, so that repeated runs finish the work. If
-    another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that writes also forgets
-    sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` if the user's rules for secrets
-    can't be read, since nothing that they might mask may be stored; `opening.NewerIndex` if a newer agtrace made the
-    index or read its logs, and `opening.OlderIndex` if it was made before the first release.
+    limits the run, which then ends between two files but always reads one, so that repeated runs finish the work.
+    If another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that writes also
+    forgets sessions whose last event is older than `keep_days`, and without a limit compacts a file much of which
+    is free. Raises `redact.UnusableRules` if the user's rules for secrets can't be read, since nothing that they
+    might mask may be stored; `opening.NewerIndex` if a newer agtrace made the index or read its logs, and
+    `opening.OlderIndex` if it was made before the first release.
     """
     started = time.monotonic()
 
@@ -65,6 +66,7 @@ def index(
         deadline=started + seconds if seconds else None,
         patience=patience,
         keep_days=keep_days,
+        tidy=seconds is None,
     )
 
 
@@ -94,13 +96,14 @@ def _run(
     deadline: float | None,
     patience: float,
     keep_days: int | None,
+    tidy: bool = False,
 ) -> Concluded:
     """Carry out the work that a comparison finds, and return what is concluded from it."""
     redact.use(database.parent)
     strings.start()
 
     def compared(catalog: Catalog) -> Work:
-        return replace(compare(catalog), deadline=deadline, keep_days=keep_days)
+        return replace(compare(catalog), deadline=deadline, keep_days=keep_days, tidy=tidy)
 
     if not database.exists():
         with WriteLock(database, patience), closing(Catalog(database)) as catalog:
@@ -119,7 +122,14 @@ def _run(
                     work = compared(catalog)
                 return conclude(catalog, work, work.carry_out(report) if work.needed else None)
     return _run(  # meanwhile a repair has put another file there
-        database, compare, conclude, report=report, deadline=deadline, patience=patience, keep_days=keep_days
+        database,
+        compare,
+        conclude,
+        report=report,
+        deadline=deadline,
+        patience=patience,
+        keep_days=keep_days,
+        tidy=tidy,
     )
 
 

@@ -43,6 +43,8 @@ class Work(Struct):
     deadline: float | None = None
     """The time of the monotonic clock after which no further file is started."""
     keep_days: int | None = None
+    tidy: bool = False
+    """Whether the run may also compact an index that has much free space, which takes a while."""
     no_logs: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -103,7 +105,7 @@ class Work(Struct):
 
     def _clear_away(self, progress: Progress) -> None:
         """Forget what turned out to belong to forgotten sessions, and what is too old, without leaving traces."""
-        from agtrace_indexer.index.maintenance import scrub
+        from agtrace_indexer.index.maintenance import compact_if_swollen, scrub
 
         catalog, now = self.catalog, time.time()
         if progress.kept_out:
@@ -115,6 +117,8 @@ class Work(Struct):
 
             expire(catalog.connection, catalog.path, self.keep_days, now)
         scrub(catalog.connection, patience=_PATIENCE)
+        if self.tidy and not self.plan.changed:
+            compact_if_swollen(catalog.connection)
 
     def _mask_again_if_due(self, store: Store) -> None:
         """If the rules changed, mask the whole index before anything else is shown, and read all logs again."""
