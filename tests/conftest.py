@@ -17,6 +17,13 @@ from hypothesis import HealthCheck, settings
 
 from agtrace.settings import variables
 from tests.depth import examples
+from tests.long_tests import (  # noqa: F401
+    choose_part,
+    pytest_collection_modifyitems,
+    pytest_fixture_setup,
+    pytest_runtest_protocol,
+    pytest_terminal_summary,
+)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # else what the tests start would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,7 +58,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the first process compile the rules for secrets, and all others read them."""
+    """Let the first process compile the rules for secrets, and all others read them; choose among the long tests."""
+    choose_part(config)
     redact.use(_rules(config))
     redact.redact("a text")
 

@@ -34,6 +34,9 @@ FOLDER = Path(__file__).parent / "readings"
 NEAR = 6
 """Lines of a log: a finding and a reader speak of the same thing if what they point at is no further apart."""
 
+_WELL = ("finished", "question_left", "unknown")
+"""Endings that tell of nothing bad."""
+
 
 class Reading(NamedTuple):
     """What one reader wrote about one session."""
@@ -58,13 +61,16 @@ class Examined:
     """The line of each event; of a log that is one document, its number, as readers counted there."""
 
     def pointed_at(self, detector: str | None = None) -> list[int]:
-        """The lines that findings point at, or those of one detector."""
-        return [
-            self.lines[evidence.event_index]
+        """The lines that findings point at, and how it ended if not well; or those of one detector."""
+        ending = self.analysis.ending
+        ended = [] if detector or ending.ending in _WELL or ending.event_index is None else [ending.event_index]
+        told = (
+            evidence.event_index
             for insight in self.analysis.insights
             if detector in (None, insight.detector)
             for evidence in insight.evidence
-        ]
+        )
+        return [self.lines[event] for event in (*told, *ended)]
 
 
 def readings() -> list[Reading]:

@@ -8,14 +8,21 @@ from typing import NamedTuple
 
 from agtrace_schema.events import Outcome
 
-from agtrace.health.facts.changes import Change, changes
+from agtrace.health.facts.changes import changes
 from agtrace.health.facts.labels import quoted_path
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
 
-_SHARED = 3
-"""The parts that two paths share at their ends if they are the same file in two checkouts."""
+_SHARED, _TELLING = 3, 2
+"""The parts that two paths share at their ends if they are the same file in two checkouts, and those that tell."""
+_USUAL = frozenset(
+    """
+    .github .vscode ISSUE_TEMPLATE app assets com components config docs java kotlin lib main org packages pages public
+    resources scripts spec src test tests ui workflows
+    """.split()  # noqa: SIM905
+)
+"""Folders that many projects have, so that the same path may be in two of them."""
 
 
 class _Twice(NamedTuple):
@@ -48,29 +55,42 @@ def find_edits_elsewhere(history: History) -> Iterator[Finding]:
 
 
 def _twice(history: History) -> Iterator[_Twice]:
-    made: dict[tuple[frozenset[str], frozenset[str], str], list[tuple[Call, Change]]] = {}
+    made: dict[tuple[frozenset[str], frozenset[str], str], list[tuple[Call, PurePosixPath]]] = {}
     for call in history.calls:
         if call.outcome is not Outcome.OK:
             continue
         for change in changes(call):
-            if change.whole or not change.added or not change.path.startswith("/"):
+            path = PurePosixPath(history.cwd or "", change.path)
+            if change.whole or not (change.added or change.removed) or not path.is_absolute():
                 continue
-            before = made.setdefault((change.removed, change.added, PurePosixPath(change.path).name), [])
-            roots = (_roots(earlier.path, change.path, history.cwd) for _, earlier in before)
+            before = made.setdefault((change.removed, change.added, path.name), [])
+            roots = (_roots(earlier, path, history.cwd) for _, earlier in before)
             found = next(((first, told) for (first, _), told in zip(before, roots, strict=True) if told), None)
             if found:
                 yield _Twice(found[0], call, found[1])
-            before.append((call, change))
+            before.append((call, path))
 
 
-def _roots(one: str, other: str, cwd: str | None) -> tuple[str, str] | None:
+def _roots(one: PurePosixPath, other: PurePosixPath, cwd: str | None) -> tuple[str, str] | None:
     """Return the folders of two checkouts that have the same file; None if it isn't, or both are in one folder."""
-    parts, others = PurePosixPath(one).parts, PurePosixPath(other).parts
     shared = 0
-    while shared < min(len(parts), len(others)) - 1 and parts[-1 - shared] == others[-1 - shared]:
+    while shared < min(len(one.parts), len(other.parts)) - 1 and one.parts[-1 - shared] == other.parts[-1 - shared]:
         shared += 1
-    if shared < _SHARED or one == other:
+    if not shared or one == other:
         return None
-    roots = str(PurePosixPath(*parts[:-shared])), str(PurePosixPath(*others[:-shared]))
-    outside = cwd is None or any(not f"{root}/".startswith(f"{cwd.rstrip('/')}/") for root in roots)
-    return roots if outside else None
+    below = [len(path.relative_to(cwd).parts) for path in (one, other) if cwd and path.is_relative_to(cwd)]
+    up = min((shared, *below)) - 1
+    roots = one.parents[up], other.parents[up]
+    if cwd and all(root.is_relative_to(cwd) for root in roots):
+        return None
+    return (str(roots[0]), str(roots[1])) if _of_one_repository(*roots, one.parts[-shared:]) else None
+
+
+def _of_one_repository(one: PurePosixPath, other: PurePosixPath, shared: tuple[str, ...]) -> bool:
+    """Whether two folders are checkouts of one repository, by their names and the parts of a path that both have."""
+    for inner, outer in ((one, other), (other, one)):
+        if inner.is_relative_to(outer):
+            return any("worktree" in part for part in inner.relative_to(outer).parts)
+    if one.name in other.parts[-2:] or other.name in one.parts[-2:]:
+        return True  # as in worktrees/tidepool/branch
+    return len(shared) >= _SHARED and len(set(shared) - _USUAL) >= _TELLING

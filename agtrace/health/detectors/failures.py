@@ -219,12 +219,22 @@ def _unanswered(history: History) -> Iterator[Call]:
         if isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
             waiting = []
         elif (isinstance(entry, Said) and entry.opens_turn) or (
-            isinstance(entry, (Call, Message, Thought)) and waiting and not of_one_response(waiting[0], entry)
+            isinstance(entry, (Call, Message, Thought)) and waiting and not _goes_with(entry, waiting[0])
         ):
             yield from waiting
             waiting = []
-        if isinstance(entry, Call) and is_unanswered(entry, history.provider):
-            waiting.append(entry)
+        if isinstance(entry, Call):
+            if entry.result_event == entry.event_index:
+                waiting = waiting[1:]  # a result that doesn't say whose it is
+            elif is_unanswered(entry, history.provider):
+                waiting.append(entry)
+
+
+def _goes_with(entry: Call | Message | Thought, waiting: Call) -> bool:
+    """Whether an entry belongs to the response of a call, or is a result without a call."""
+    if isinstance(entry, Call) and entry.result_event == entry.event_index:
+        return True
+    return of_one_response(waiting, entry)
 
 
 def _worst_first(found: Iterable[Finding]) -> list[Finding]:

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from agtrace_indexer.landmarks.questions import asked
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import asks_human
+from agtrace.health.facts.actions import asks_human, only_reads
 from agtrace.health.facts.labels import quoted
+from agtrace.health.facts.questions import asks_to_go_on
+from agtrace.health.facts.tool_names import own_name
 from agtrace.health.finding import Finding, detector, evidence
-from agtrace.health.history import Call, History
+from agtrace.health.history import Call, History, Message
 from agtrace.text.numbers import counted
 
 _NOBODY = later(
@@ -19,13 +21,14 @@ _NOBODY = later(
     2,
 )
 """How agents tell the model that nobody answered in time."""
+_CODEX_ASKS, _CODEX_NOBODY = "request_user_input", later(r'\A\s*\{\s*"answers"\s*:\s*\{\s*\}\s*\}\s*\Z')
+"""The tool of Codex that asks: after two minutes without an answer it returns none. (Gemini CLI has no such limit.)"""
 
 
 @detector("Outcome", "The model asked the human, nobody answered in time, and it went on without an answer.")
 def find_unanswered_question(history: History) -> Iterator[Finding]:
     """Find questions that the model had to answer itself."""
-    found = [call for call in history.calls if asks_human(call) and _NOBODY.search(call.result[:200])]
-    found = [call for call in found if _went_on(call, history)]
+    found = [call for call in history.calls if _nobody_answered(call) and _went_on(call, history)]
     if not found:
         return
     question = asked(found[0].arguments).name
@@ -39,5 +42,27 @@ def find_unanswered_question(history: History) -> Iterator[Finding]:
     )
 
 
+def _nobody_answered(call: Call) -> bool:
+    if not asks_human(call):
+        return False
+    silent = _CODEX_NOBODY if own_name(call.tool) == _CODEX_ASKS else _NOBODY
+    return silent.search(call.result[:200]) is not None
+
+
 def _went_on(question: Call, history: History) -> bool:
-    return any(call.turn == question.turn and call.event_index > question.event_index for call in history.calls)
+    """Whether the model did something before it got an answer, not only looked at things and asked again."""
+    looked = False
+    said = ""
+    for entry in history.entries:
+        if entry.turn != question.turn or entry.event_index <= question.evidence:
+            continue
+        if isinstance(entry, Message):
+            said = entry.text
+        elif isinstance(entry, Call) and entry.tool == question.tool:
+            if not _nobody_answered(entry):
+                return False
+        elif isinstance(entry, Call):
+            if not only_reads(entry):
+                return True
+            looked = True
+    return looked and bool(said) and not asks_to_go_on(said)

@@ -34,6 +34,7 @@ _POLLING = later(r"\btools\.(?:write_stdin|wait)\b|\bwrite_stdin\(")
 _RUNNING = later(r"\bexec_command\b|\bapply_patch\b|\bshell(?:_command)?\b")
 _GOES_ON = later(r"^(?:Process running with session|Script running with cell) ID ", re.M)
 _LOOKED_AT = 500
+_STOPPING = frozenset({"taskstop", "killshell", "killbash", "kill_shell", "stop_bash", "close_agent"})
 
 _HUMAN = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INTERRUPTION})
 
@@ -144,6 +145,8 @@ def is_passed_over(call: Call) -> bool:
     """
     if call.result_event is None or call.outcome in (Outcome.REJECTED, Outcome.INTERRUPTED):
         return True
+    if call.failed and own_name(call.tool) in _STOPPING:
+        return True  # what it was to stop had ended
     return is_probe(call) or (call.failed and _GOES_ON.search(call.result, 0, _LOOKED_AT) is not None)
 
 

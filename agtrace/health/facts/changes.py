@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
+from agtrace.health.facts.actions import command_of
 from agtrace.health.facts.edits import edits
 from agtrace.health.history import Call
 
@@ -16,6 +18,12 @@ _TELLING_NOTHING = frozenset(
     then try
     """.split()  # noqa: SIM905
 )
+
+_WRITING = later(
+    r"\b(?:sed|perl) -\w*i|\bgit apply\b|\bpatch -|\btee\b|\bpython3? (?:-c|- |<<)"
+    r"|(?<![0-9&>=-])>{1,2} ?(?!/dev/|&)[\w./~$\"']"
+)
+"""Commands that write files."""
 
 
 class Change(Struct, frozen=True):
@@ -41,9 +49,15 @@ def changes(call: Call) -> Iterator[Change]:
             yield _of_lines(edit.path, old, new)
 
 
-def has_changes(call: Call) -> bool:
-    """Whether a call changes a file, or would if it succeeded."""
-    return bool(call.writes) or next(changes(call), None) is not None
+def changed_files(call: Call) -> set[str]:
+    """Return the files that a call changes, or would if it succeeded, as the log names them."""
+    return {*call.writes, *(change.path for change in changes(call))}
+
+
+def writes_by_shell(call: Call) -> bool:
+    """Whether a call is a command of a kind that writes files, whichever."""
+    command = command_of(call)
+    return command is not None and _WRITING.search(command) is not None
 
 
 def _of_lines(path: str, old: Iterable[str], new: Iterable[str]) -> Change:

@@ -21,6 +21,7 @@ from agtrace.health.facts.actions import asks_human, command_of, only_reads
 from agtrace.health.facts.api import is_interruption
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.labels import named
+from agtrace.health.facts.refusals import refused_by_human
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said
 from agtrace.sessions.said import human_words
 
@@ -41,16 +42,11 @@ _TAKING_BACK = later(
 )
 
 
-_BY_THE_HUMAN = later(
-    r"\b(?:the )?(?:user|human) (?:doesn't want|does not want|rejected|declined|denied|refused|cancell?ed|aborted)"
-    r"|\b(?:rejected|declined|denied|refused|cancell?ed|aborted) by (?:the )?(?:user|human)",
-    re.IGNORECASE,
-)
-"""How agents write that the human refused a call, and not a rule or a sandbox."""
-_SO_LONG = 400
+_GO_AHEAD_LENGTH = 80
 
 _GO_AHEAD = later(
     r"\W*(?:(?:oh|ah|oops|sorry|ok|okay|yes|yep|please|pls|just|my bad|never ?mind)\b\W*)*"
+    r"(?:(?:wrong|by) (?:key|button|mistake|accident)\W*|mis-?click(?:ed)?\W*|please\W+)*"
     r"(?:continue|go on|go ahead|proceed|carry on|keep going|resume|retry|try again|do it|weiter|mach weiter|continuez?"
     r"|continúa|sigue|continua|продолж\w*|继续|続けて|계속)?(?: please| then)?\W*",
     re.IGNORECASE,
@@ -120,14 +116,15 @@ class _Weighing:
             yield Correction(call.evidence, call.turn, reason)
             return
         self.stopped = _REFUSED
-        if _BY_THE_HUMAN.search(call.result[:_SO_LONG]):
+        if refused_by_human(call):
             self.refused = self.refused or call
 
     def said(self, text: Said, place: int) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
-        if not self.first and self._is_correction(text, place):
+        goes_ahead = self.refused is not None and _goes_ahead(text.text)
+        if not self.first and not goes_ahead and self._is_correction(text, place):
             yield Correction(text.event_index, text.turn, " ".join(text.text.split()))
-        elif self.refused and not _GO_AHEAD.fullmatch(text.text):
+        elif not goes_ahead:
             yield from self.refused_silently()
         self.first, self.worked, self.before, self.stopped, self.refused = False, False, self.worked, 0, None
 
@@ -142,6 +139,10 @@ class _Weighing:
             return False
         weight += self.stopped + (self.worked or self.before) * _WORKED + self.undone.get(text.turn, 0)
         return weight + _admitted(self.history.entries, place) >= ENOUGH
+
+
+def _goes_ahead(text: str) -> bool:
+    return len(text) <= _GO_AHEAD_LENGTH and _GO_AHEAD.fullmatch(text) is not None
 
 
 def _changes_something(call: Call) -> bool:
