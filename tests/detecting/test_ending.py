@@ -156,6 +156,23 @@ def test_a_refused_or_stopped_execution_is_an_interruption(outcome: Outcome) -> 
     assert _ending(told.say("Then not.")) == "finished"
 
 
+def test_a_failure_after_which_the_human_refused_the_next_try_is_an_interruption() -> None:
+    told = Telling().human().run("make", "error: no rule", code=2)
+    assert _ending(told) == "error_left"
+    assert _ending(told.run("make -k", "The user doesn't want to proceed", outcome=Outcome.REJECTED)) == "interrupted"
+    assert _ending(told.say("I leave it as it is.")) == "error_left"
+
+
+def test_what_could_not_be_stopped_as_it_had_ended_is_no_failure_at_the_end() -> None:
+    told = Telling().human().run("make").call("KillShell", {"shell_id": "1"}, "No shell 1", outcome=Outcome.FAILED)
+    assert _ending(told.say("It builds.")) == "finished"
+
+
+def test_a_log_that_ends_within_a_call_says_which() -> None:
+    told = Telling().human().call("Bash", {"command": "git commit -m ebb"}, answered=False, outcome=Outcome.UNKNOWN)
+    assert ending_of(told.history).reason == "the log ends at Bash `git commit -m ebb`, without its result"
+
+
 def test_a_session_ends_where_the_human_stopped_the_model() -> None:
     interruption = "[Request interrupted by user]", UserKind.INTERRUPTION
     assert _ending(Telling().human().say().inject(*interruption)) == "interrupted"

@@ -44,12 +44,23 @@ def test_counts_are_exact_and_the_evidence_is_small(
 def test_failed_calls_name_the_rate_and_the_probes() -> None:
     told = Telling().human()
     for _ in range(4):
-        told.run("make", _ERROR, code=2).run("make clean")
+        told.run("./deploy", _ERROR, code=2).run("make clean")
     for _ in range(2):
         told.run("grep -r x src", "Exit code 1", code=1)
     (finding,) = find_failed_calls(told.history)
     assert finding.message == "6 of 10 Bash calls failed (60%), including 2 probes that answered “no”"
     assert (finding.count, finding.severity) == (6, "Warning")
+
+
+def test_failed_tests_are_no_failed_calls() -> None:
+    told = Telling().human()
+    for _ in range(4):
+        told.run("pytest", "1 failed", code=1).run("ls")
+    assert not list(find_failed_calls(told.history))
+    for _ in range(4):
+        told.run("./deploy", _ERROR, code=2)
+    (finding,) = find_failed_calls(told.history)
+    assert finding.message == "8 of 12 Bash calls failed (67%), including 4 tests, builds or linters"
 
 
 def test_a_few_failures_among_many_calls_are_no_news() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agtrace_schema.events import Outcome
 
-from agtrace.health.facts.actions import command_of, is_passed_over
+from agtrace.health.facts.actions import command_of, is_passed_over, only_reads
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted_path
@@ -15,6 +15,7 @@ from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import History
 
 _FEWEST, _CRITICAL = 3, 6
+_QUICK = 2 * 60 * 1000
 _NOTHING_DONE = (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
 
 
@@ -69,12 +70,15 @@ class _File:
 @detector(
     "Loops",
     "At least 3 edits of a file in one turn changed what earlier ones wrote, or were each followed by a failed "
-    "command.",
+    "command; not if that took less than two minutes and the last command after it succeeded.",
+    version=2,
 )
 def find_edit_churn(history: History) -> Iterator[Finding]:
     """Find files whose lines one turn rewrote again and again, or which it edited in vain."""
     found = sorted(_files(history), key=lambda found: -len(found[1].churn))
     for turn, file in found:
+        if _was_quick(history, turn, file):
+            continue
         events, times = sorted(file.churn), len(file.churn)
         what = "were each followed by a failed command"
         if file.churn is file.again:
@@ -88,6 +92,16 @@ def find_edit_churn(history: History) -> Iterator[Finding]:
             turn=turn,
             caught=times,
         )
+
+
+def _was_quick(history: History, turn: int | None, file: _File) -> bool:
+    """Whether it took no time, and the last check after it passed: that is how one works."""
+    edits = [call for call in history.calls if call.event_index in file.churn]
+    first, last = edits[0], edits[-1]
+    after = [call for call in history.calls if call.turn == turn and call.event_index > last.event_index]
+    ran = [call for call in after if command_of(call) is not None and not is_passed_over(call)]
+    passed = bool(ran) and ran[-1].outcome is Outcome.OK and not only_reads(ran[-1])
+    return passed and bool(first.at) and last.at - first.at < _QUICK
 
 
 def _files(history: History) -> Iterator[tuple[int | None, _File]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from agtrace_schema.analysis import Severity
 
 from agtrace.health.detectors.ending import ending_of, is_unanswered, shown_by
-from agtrace.health.facts.actions import Attempt, attempts, deed, is_passed_over
+from agtrace.health.facts.actions import Attempt, attempts, deed, is_passed_over, is_probe
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption, was_retried
 from agtrace.health.facts.checks import is_check
 from agtrace.health.facts.cost import cost
@@ -175,12 +175,12 @@ def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
     if len(real) < FEW_FAILURES or (len(real) < FAILING_SHARE * len(calls) and len(real) < MANY_FAILURES):
         return None
     rate, told = len(failed) / len(calls), sum(call.told_by_text for call in failed)
-    probes, checks = len(failed) - len(telling), len(telling) - len(real)
+    probes, checks = sum(map(is_probe, failed)), len(telling) - len(real)
     message = f"{len(failed):,} of {counted(len(calls), f'{tool_named(tool)} call')} failed ({rate:.0%})"
-    if probes:
-        message += f", including {counted(probes, 'probe')} that answered “no”"
-    if checks:
-        message += f", {checks:,} of them tests, builds or linters"
+    others = [f"{counted(probes, 'probe')} that answered “no”"] if probes else []
+    others += [f"{checks:,} tests, builds or linters"] if checks else []
+    if others:
+        message += f", including {' and '.join(others)}"
     if told:
         message += f"; for {'it' if len(failed) == 1 else f'{told:,} of them'} only the output says so"
     return Finding(

@@ -1,0 +1,102 @@
+"""Findings about the outcome: what was announced, refused, denied, reviewed and left."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from agtrace_schema.events import Outcome
+
+from agtrace.health.detectors.dangers import find_dangerous_commands
+from agtrace.health.detectors.failures import find_unanswered_calls
+from agtrace.health.detectors.permissions import find_denied_calls
+from agtrace.health.detectors.reviews import find_review_problems
+from agtrace.health.detectors.silenced import find_silenced_check, find_swept_commit
+from agtrace.health.facts.corrections import corrections
+from tests.detecting.histories import Telling
+
+_NO = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+_RULE = "Claude requested permissions to use WebSearch, but you haven't granted it yet."
+
+
+def refused(told: Telling, command: str = "make", text: str = _NO) -> Telling:
+    return told.run(command, text, outcome=Outcome.REJECTED)
+
+
+def test_a_refusal_without_a_word_is_a_silent_correction() -> None:
+    (found,) = corrections(refused(Telling().human(), "rm ebb").history)
+    assert (found.silent, found.quote) == (True, "Bash `rm ebb`")
+    (found,) = corrections(refused(Telling().human()).human("What time is it?").say("Noon.").history)
+    assert found.silent
+
+
+@pytest.mark.parametrize(
+    "words", ["sorry, continue", "oops, wrong key. Please go ahead.", "Go on.", "misclick", "继续"]
+)
+def test_a_refusal_by_mistake_is_none(words: str) -> None:
+    assert not corrections(refused(Telling().human()).human(words).say("On it.").history)
+
+
+def test_what_a_rule_refused_is_no_correction() -> None:
+    assert not corrections(refused(Telling().human(), text=_RULE).history)
+
+
+def test_several_calls_refused_at_once_are_one_correction() -> None:
+    told = refused(Telling().human()).run("make b", _NO, outcome=Outcome.REJECTED, together=True)
+    assert len(corrections(told.history)) == 1
+
+
+def test_calls_denied_by_rules_are_told_if_they_are_many() -> None:
+    told = Telling().human()
+    for _ in range(3):
+        refused(told.run("ls"), "curl x", _RULE)
+    (finding,) = find_denied_calls(told.history)
+    assert finding.message == "3 of 6 calls were refused for want of a permission, not by the human: Bash `curl x`"
+    assert not list(find_denied_calls(refused(refused(refused(Telling().human()))).history))
+
+
+def test_a_command_that_was_announced_before_a_yes_is_worth_less() -> None:
+    told = Telling().human("It hangs.").say("I would run `rm -rf ~/sea` and start again. Shall I?")
+    (asked,) = find_dangerous_commands(told.human("yes").run("rm -rf ~/sea").history)
+    assert (asked.severity, "announced" in asked.message) == ("Warning", True)
+    (unasked,) = find_dangerous_commands(Telling().human("It hangs.").run("rm -rf ~/sea").history)
+    assert (unasked.severity, "announced" in unasked.message) == ("Critical", False)
+
+
+def reviewed(told: Telling, *problems: tuple[str, str]) -> Telling:
+    findings = [{"title": title, "code_location": {"absolute_file_path": path}} for title, path in problems]
+    return told.notice("exited_review_mode", json.dumps({"review_output": {"findings": findings}}))
+
+
+def test_a_review_counts_for_the_files_that_the_session_changed() -> None:
+    told = Telling("codex").human().edit("src/sea.py", "a", "b")
+    reviewed(
+        told, ("[P1] It floods", "/x/src/sea.py"), ("[P1] It ebbs", "/x/src/moon.py"), ("[P3] A comma", "/x/src/sea.py")
+    )
+    (finding,) = find_review_problems(told.history)
+    assert finding.message == "A review found 1 problem in what the model had made: `[P1] It floods`"
+    assert not list(find_review_problems(reviewed(Telling("codex").human(), ("[P1] It floods", "/x/sea.py")).history))
+
+
+def test_a_check_that_was_switched_off_after_a_failure_is_told() -> None:
+    told = Telling().human().run("act push", "1 job failed", code=1)
+    told.edit("ci.yml", "run: pyright", "run: pyright\n  continue-on-error: true")
+    (finding,) = find_silenced_check(told.history)
+    assert "`act push` had failed" in finding.message
+    assert not list(find_silenced_check(Telling().human().edit("ci.yml", "a", "continue-on-error: true").history))
+
+
+def test_what_lay_around_is_told_if_everything_was_committed() -> None:
+    told = Telling().human().run("git status --short", " M a\n?? docs/generated/\n?? new.py").write("new.py", "x = 1")
+    (finding,) = find_swept_commit(told.run("git add -A && git commit -m ebb", "[main 1a2b3c4] ebb").history)
+    assert "`docs/generated/`" in finding.message
+    assert finding.count == 1
+
+
+def test_a_result_that_does_not_say_whose_it_is_answers_the_call_before_it() -> None:
+    told = Telling().human().call("Bash", {"command": "ls"}, answered=False, outcome=Outcome.UNKNOWN)
+    told.call("unknown", None, "a b")
+    told.entries[-1].event_index = told.entries[-1].result_event or 0
+    assert not list(find_unanswered_calls(told.say("Two files.").history))
+    unanswered = Telling().human().call("Bash", {"command": "ls"}, answered=False, outcome=Outcome.UNKNOWN).say("Hm.")
+    assert len(list(find_unanswered_calls(unanswered.history))) == 1
