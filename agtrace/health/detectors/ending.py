@@ -174,7 +174,8 @@ def _failed_at_last(history: History) -> Call | None:
 def _refused_after(failed: Call, history: History) -> bool:
     """Whether the human refused what the model wanted to do after a failure, and nothing came after that."""
     last = history.calls[-1]
-    return last is not failed and last.outcome is Outcome.REJECTED and _last_thing(history) is last
+    spoken = any(message.event_index > last.event_index for message in history.messages)
+    return last is not failed and last.outcome is Outcome.REJECTED and not spoken
 
 
 def _failure(call: Call) -> str:

@@ -41,6 +41,14 @@ _CHECKING = later(
 """Things to do that check the work: in English, German, French, Spanish, Japanese, Chinese."""
 
 
+_TESTING = later(
+    _AGAIN + r"(?:tests?|testing)\b(?! (?:accounts?|data|doubles?|fixtures?|helpers?|users?)\b)"
+    r"|(?:end-to-end|e2e|final|manual|regression|smoke) (?:tests?|testing)\b"
+    r"|(?:re-?)?run\b.{0,60}\b(?:tests?|suite|specs)\b",
+    2,
+)
+"""Those of them that can't be done by reading."""
+
 _SERVING = later(
     r"\b(?:npm|pnpm|yarn|bun)(?: run)? (?:dev|start|serve|preview)\b|\bvite\b|\bhttp\.server\b|\bserve\b", 2
 )
@@ -50,7 +58,7 @@ _SERVING = later(
 @detector(
     "Outcome",
     "The model had the last word although a test or check on its own list was still open, and it ran nothing after it "
-    "last changed that list; or it ticked one off with nothing run since it had been open but what starts a server.",
+    "last changed that list; or it ticked a test off with nothing run since that was open but what starts a server.",
 )
 def find_open_checks(history: History) -> Iterator[Finding]:
     """Find checks that the model had set itself and left out."""
@@ -70,12 +78,12 @@ def find_open_checks(history: History) -> Iterator[Finding]:
             count=len(checks),
             events=(left.event_index,),
         )
-    ticked = [one for one in ticked_off(history) if _CHECKING.match(one.text)]
+    ticked = [one for one in ticked_off(history) if _TESTING.match(one.text)]
     ticked = [one for one in ticked if not _runs_anything(history, one.since, one.event_index)]
     if ticked:
         yield Finding(
             severity="Warning",
-            message=f"The model ticked off {counted(len(ticked), 'check')} on its own list without running anything: "
+            message=f"The model ticked off {counted(len(ticked), 'test')} on its own list without running anything: "
             f"{quoted(ticked[0].text)}",
             count=len(ticked),
             events=evidence([one.event_index for one in ticked]),

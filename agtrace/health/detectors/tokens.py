@@ -36,7 +36,7 @@ def find_cache_misses(history: History) -> Iterator[Finding]:
         return
     responses = "A response" if len(missed) == 1 else f"{len(missed):,} responses"
     yield Finding(
-        severity="Warning",
+        severity="Warning" if again >= MUCH_MISSED else "Info",
         message=f"{responses} paid again for {again:,} tokens that the same model had been given shortly before: "
         "they weren't read from the cache",
         count=len(missed),
