@@ -18,6 +18,7 @@ from typing import get_args, get_type_hints
 import click
 import yaml
 from agtrace_indexer.events.assembly import REQUESTS
+from agtrace_indexer.redact.rules import LOOKS, kept_looks
 from agtrace_schema import analysis, answers, comparison, database, events, status
 from agtrace_schema.fields import fields as fields_of
 
@@ -70,7 +71,7 @@ def documents() -> dict[Path, str]:
     }
     pages = {ROOT / "docs" / name: table for name, table in tables.items()}
     written = {page: between(page.read_text(encoding="utf-8"), *table) for page, table in pages.items()}
-    return {**written, ROOT / "schema" / "README.md": schema_readme()}
+    return {**written, ROOT / "schema" / "README.md": schema_readme(), LOOKS: kept_looks()}
 
 
 def tool_table() -> str:

@@ -6,7 +6,6 @@ import os
 import sqlite3
 import time
 import traceback
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -63,6 +62,11 @@ _NOBODY = Origin()
 
 _SOUND_AFTER_AN_ERROR_SECONDS = 60
 """How long an examined index is considered sound, even though an answer from it failed."""
+
+
+def _id() -> str:
+    """Return an id for a request, or for a defect."""
+    return os.urandom(6).hex()
 
 
 class _Priced(Struct, frozen=True):
@@ -137,7 +141,7 @@ class Answers:
 
     def _note(self, name: str, arguments: Mapping[str, Any], given: Answer, ms: float, origin: Origin) -> None:
         """Count, record and log an answer."""
-        size, id, held = len(given.text.encode()), uuid.uuid4().hex[:12], limits()
+        size, id, held = len(given.text.encode()), _id(), limits()
         alert = self._metrics.record(name, arguments, given, size)
         request = request_of(name, arguments, given, origin, held, at=self._now(), ms=ms, id=id)
         if held.arm == "shadow":
@@ -245,7 +249,7 @@ class Answers:
         damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
         if damaged is not None:
             return damaged
-        defect = InternalError(uuid.uuid4().hex[:12])
+        defect = InternalError(_id())
         self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
         return defect
 

@@ -6,6 +6,7 @@ It loads nothing, because a server greets its client, and `agtrace index` finds 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,9 +62,7 @@ def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, boo
     named = _CommandLine.config or given(environment).get(CONFIG)
     if named:
         return at_home(named).absolute(), True
-    from platformdirs import user_config_path  # only if needed: it takes 20 ms
-
-    return user_config_path("agtrace", appauthor=False) / "config.toml", False
+    return platform_config_dir() / "config.toml", False
 
 
 def pager(environment: Mapping[str, str] | None = None) -> tuple[str, Mapping[str, str]]:
@@ -92,9 +91,26 @@ def at_home(given: str | Path) -> Path:
 
 def platform_data_dir() -> Path:
     """Return the platform's folder for user data."""
-    from platformdirs import user_data_path
+    return _usual("XDG_DATA_HOME", ".local/share") or _by_platform("user_data_path")
 
-    return user_data_path("agtrace", appauthor=False)
+
+def platform_config_dir() -> Path:
+    """Return the platform's folder for configuration files."""
+    return _usual("XDG_CONFIG_HOME", ".config") or _by_platform("user_config_path")
+
+
+def _usual(variable: str, folder: str) -> Path | None:
+    """Return what platformdirs, which takes 5 ms to load, says on Linux unless a variable says otherwise."""
+    if sys.platform != "linux" or variable in os.environ or "ANDROID_DATA" in os.environ:
+        return None
+    return at_home(f"~/{folder}/agtrace")
+
+
+def _by_platform(kind: str) -> Path:
+    import platformdirs
+
+    found: Path = getattr(platformdirs, kind)("agtrace", appauthor=False)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

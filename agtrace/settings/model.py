@@ -31,6 +31,9 @@ from agtrace.settings import (
 )
 from agtrace.settings.environment import at_home, platform_data_dir
 
+USUAL_PAGE = 10
+"""The items of a page unless the settings or a request say otherwise."""
+
 LARGEST_PAGE = 200
 """The largest page that can be configured."""
 
@@ -324,7 +327,7 @@ class Values(Group):
     ] = ABSOLUTE_MAX_BYTES
     default_page_size: Annotated[
         Page, Meta(description="items of a page if a request names no `limit`; by default no more than `max_page_size`")
-    ] = 10
+    ] = USUAL_PAGE
     max_page_size: Annotated[Page, Meta(description="the largest `limit` that a request may name")] = 50
     token_budget_threshold: Annotated[
         int,

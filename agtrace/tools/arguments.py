@@ -20,7 +20,7 @@ from msgspec import Meta
 
 from agtrace.problems import InvalidParameter, UnknownArgument
 from agtrace.settings.limits import Limits, limits
-from agtrace.settings.model import LARGEST_PAGE, Values
+from agtrace.settings.model import LARGEST_PAGE, USUAL_PAGE
 from agtrace.text.lines import repeated
 from agtrace.text.numbers import counted
 
@@ -28,7 +28,7 @@ _LARGEST = 2**53
 _LENGTHS = ("minLength", "maxLength")
 _BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
 
-DEFAULT_LIMIT: int = fields(Values)["default_page_size"].default
+DEFAULT_LIMIT = USUAL_PAGE
 """Stands for the page size of the settings in force, which `parse` puts in its place."""
 
 Limit = Annotated[int, Meta(ge=1, le=LARGEST_PAGE)]

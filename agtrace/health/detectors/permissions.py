@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agtrace_schema.events import Outcome
+from agtrace_schema.patterns import later
+
 from agtrace.health.facts.labels import named
 from agtrace.health.facts.refusals import denied_by_rule
 from agtrace.health.finding import Finding, detector, evidence
-from agtrace.health.history import History
+from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
 
 _FEWEST, _SHARE = 3, 0.2
+_NOT_RUN = later(r"(?:<tool_use_error>)?PreToolUse:\S+ hook error: |(?:Error: )?Tool execution denied by policy\b")
+"""How results of failed calls begin that a hook of Claude Code or a policy of Gemini CLI refused."""
+_BY_SETTINGS = later(r"(?:patch|command) rejected: [^\n]{1,200}; rejected by user approval settings")
+"""How Codex writes that its settings, not the human, refused a call."""
 
 
 @detector(
@@ -20,7 +27,7 @@ _FEWEST, _SHARE = 3, 0.2
 )
 def find_denied_calls(history: History) -> Iterator[Finding]:
     """Find a session whose model lacked permissions."""
-    denied = [call for call in history.calls if denied_by_rule(call)]
+    denied = [call for call in history.calls if _is_denied(call)]
     if len(denied) < _FEWEST or len(denied) < _SHARE * len(history.calls):
         return
     yield Finding(
@@ -32,3 +39,9 @@ def find_denied_calls(history: History) -> Iterator[Finding]:
         told=frozenset(call.evidence for call in denied),
         turn=denied[0].turn,
     )
+
+
+def _is_denied(call: Call) -> bool:
+    if call.outcome is Outcome.REJECTED:
+        return denied_by_rule(call) or _BY_SETTINGS.match(call.result) is not None
+    return call.failed and _NOT_RUN.match(call.result) is not None

@@ -26,7 +26,7 @@ from agtrace_indexer.redact import assignments, disguises, field_pairs, tables_i
 from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
-from agtrace_indexer.redact.rules import Form, Own, forms, kinds, own_look
+from agtrace_indexer.redact.rules import Form, Own, first_looks, forms, kinds, own_look
 from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled, in_characters
 
 BASE64 = "base64-secret"
@@ -80,7 +80,7 @@ class _BuiltIn:
     """The built-in rules, compiled once. Safe to use from several threads."""
 
     def __init__(self, kept: Path | None) -> None:
-        looked = [(look, _Closer(_form_finder(form, look))) for form in forms() for look in (form.look,)]
+        looked = [(look, _Closer(_form_finder(form, look))) for form, look in zip(forms(), first_looks(), strict=True)]
         looked += [
             (look, _Closer(_finder(carrier.kind, carrier.pattern, carrier.unless, look, carrier.begins)))
             for carrier in ALL
@@ -140,9 +140,19 @@ def _whole(find: Callable[[str, int], Iterator[Span]]) -> Finder:
 
 
 def _form_finder(form: Form, look: Look) -> Finder:
-    """Return the close look for a token of which a first look sees a part."""
-    if not form.leads:
-        return _finder(form.kind, form.bounded, "", look)
+    """Return the close look for a token of which a first look sees a part; most are never needed."""
+    known: list[Finder] = []
+
+    def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
+        if not known:
+            known.append(_led_finder(form) if form.leads else _finder(form.kind, form.bounded, "", look))
+        return known[0](text, at, looking)
+
+    return find
+
+
+def _led_finder(form: Form) -> Finder:
+    """Return the close look for a token that begins before its first look."""
 
     def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
         pattern = compiled(form.bounded)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import orjson
 from agtrace_schema.patterns import later
@@ -17,6 +18,9 @@ from msgspec import Struct
 
 from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
+
+FORMS, LOOKS = (Path(__file__).with_name(name) for name in ("forms.tsv", "looks.txt"))
+"""The forms, and their first looks, which `make docs` writes."""
 
 LONGEST_PATTERN = 2000
 """The limit in characters for a user's pattern."""
@@ -91,8 +95,29 @@ def _telling(pattern: str) -> str:
 @cache
 def forms() -> tuple[Form, ...]:
     """Return the tokens with a known form."""
-    lines = Path(__file__).with_name("forms.tsv").read_text("utf-8").splitlines()
+    lines = FORMS.read_text("utf-8").splitlines()
     return tuple(Form(*line.split("\t")) for line in lines if line and not line.startswith("# "))
+
+
+@cache
+def first_looks() -> tuple[Look, ...]:
+    """Return the first looks of the forms, in their order: those that are kept, if they are of these forms."""
+    try:
+        made_of, *kept = LOOKS.read_text("utf-8").splitlines()
+    except OSError:
+        made_of, kept = "", []
+    if made_of != _sum_of_forms():
+        return tuple(form.look for form in forms())
+    return tuple(map(Look, kept))
+
+
+def kept_looks() -> str:
+    """Return what the file with the first looks should have: they take as long to make as a module to import."""
+    return "\n".join((_sum_of_forms(), *(form.look.pattern for form in forms()))) + "\n"
+
+
+def _sum_of_forms() -> str:
+    return f"{crc32(FORMS.read_bytes()):08x}"
 
 
 @cache

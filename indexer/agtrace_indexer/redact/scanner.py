@@ -12,7 +12,7 @@ import stat
 import threading
 from collections.abc import Sequence
 from functools import cache
-from hashlib import sha256
+from hashlib import blake2b
 from pathlib import Path
 from shutil import disk_usage
 from tempfile import mkstemp
@@ -106,7 +106,9 @@ def _compile(looks: Sequence[Look]) -> hyperscan.Database:
 def _sealed(looks: Sequence[Look], compiled: bytes) -> bytes:
     """Return the contents of the file: compiled patterns after a digest of them, their sources and the compiler."""
     made_of = repr((getattr(hyperscan, "__version__", ""), tuple(looks))).encode()
-    return sha256(made_of + compiled).digest() + compiled
+    digest = blake2b(made_of, digest_size=_DIGEST)
+    digest.update(compiled)
+    return digest.digest() + compiled
 
 
 def _kept(looks: Sequence[Look], path: Path | None) -> hyperscan.Database | None:
@@ -142,7 +144,8 @@ def _keep(looks: Sequence[Look], database: hyperscan.Database, path: Path) -> No
 
 _ROOM = 256 * 1024 * 1024
 """Bytes that must be free, as the index comes first."""
-_DIGEST = sha256().digest_size
+_DIGEST = 32
+"""Bytes of the digest."""
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
