@@ -439,11 +439,11 @@ def test_the_same_call_that_fails_five_times_in_a_row_is_a_finding_with_evidence
         assert "high_water" in samples.ask("read_artifact", ref=evidence["ref"])["data"]["text"]
 
 
-def test_failing_tools_are_findings_with_evidence_that_opens(samples: Asker) -> None:
-    """The count is exact, the evidence are failed results."""
+def test_failing_checks_are_findings_with_evidence_that_opens(samples: Asker) -> None:
+    """The evidence are failed results."""
     data = samples.ask("analyze_session", session_id=LARGE)["data"]
-    failures = [insight for insight in data["insights"] if insight["detector"] == "failed_calls"]
-    assert sum(insight["count"] for insight in failures) == 45
+    failures = [insight for insight in data["insights"] if insight["detector"] == "failing_check"]
+    assert len(failures) == 1
     for insight in failures:
         for evidence in insight["evidence"]:
             opened = samples.ask("get_event_details", session_id=LARGE, event_index=evidence["event_index"])["data"]

@@ -14,7 +14,7 @@ from agtrace.health.facts.api import is_compaction
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Usage
 
-_MID_TASK_WARNING = 2
+_FEWEST = 2
 
 _HELD = later(r'"preTokens":\s*([0-9]{1,12})')
 _TRIGGER = later(r'"trigger": ?"(auto|manual)"')
@@ -71,8 +71,10 @@ def _compactions(history: History) -> list[Compaction]:
 
 @detector(
     "TokenUsage",
-    "The context was compacted automatically within a turn, with tool calls of that turn before and after.",
+    "The context was compacted automatically within a turn, with tool calls of that turn before and after, at least "
+    "twice in the session.",
     structural=True,
+    version=2,
 )
 def find_compaction_mid_task(history: History) -> Iterator[Finding]:
     """Find automatic compactions with tool calls of the same turn before and after."""
@@ -86,12 +88,12 @@ def find_compaction_mid_task(history: History) -> Iterator[Finding]:
         and (events := executed.get(compaction.turn))
         and events[0] < compaction.event_index < events[-1]
     ]
-    if not found:
+    if len(found) < _FEWEST:
         return
-    times = "in the middle of its work" if len(found) == 1 else f"{len(found):,} times in the middle of its work"
     yield Finding(
-        severity="Warning" if len(found) >= _MID_TASK_WARNING else "Info",
-        message=f"The agent's context was compacted {times}{_cost(history, found)}, so it lost what it had read",
+        severity="Warning",
+        message=f"The agent's context was compacted {len(found):,} times in the middle of its work"
+        f"{_cost(history, found)}, so it lost what it had read",
         count=len(found),
         events=evidence([compaction.event_index for compaction in found]),
         turn=found[0].turn,

@@ -11,7 +11,7 @@ from agtrace.health.history import History
 from agtrace.text.numbers import counted
 
 _CRITICAL = 3
-_SHOWN = 140
+_SHOWN = 160
 
 
 @detector(
@@ -26,7 +26,8 @@ def find_corrections(history: History) -> Iterator[Finding]:
     spoken = [one for one in found if not one.silent]
     said = f"The human refused {counted(len(found), 'call')} without a word: {quoted(found[0].quote, _SHOWN)}"
     if spoken:
-        said = f"The human corrected the work {counted(len(found), 'time')}: {quoted(spoken[0].quote, _SHOWN)}"
+        shown = " and ".join(quoted(one.quote, _SHOWN // len(spoken[:2])) for one in spoken[:2])
+        said = f"The human objected to the work {counted(len(found), 'time')}: {shown}"
     yield Finding(
         severity="Critical" if len(found) >= _CRITICAL else "Warning",
         message=said,

@@ -48,7 +48,7 @@ def find_edit_without_success(history: History) -> Iterator[Finding]:
     """Find files that could only be edited after several attempts."""
     for trouble in _troubles(history):
         how = (
-            f"before one succeeded, {trouble.attempts} attempts later"
+            f"before one succeeded, {trouble.attempts - 1} calls later"
             if trouble.done
             else "and none succeeded after them"
         )

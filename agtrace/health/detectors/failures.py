@@ -52,10 +52,12 @@ def find_failure_streak(history: History) -> Iterator[Finding]:
         tools = Counter(call.tool for call in calls)
         which = ", ".join(tool_named(tool) for tool, _ in tools.most_common(3))
         spent = cost(history, streak[0].first_event, streak[-1].last_event)
+        error = next(filter(None, (signature_of(call.result) for call in calls if call.failed)), None)
         found.append(
             Finding(
                 severity="Critical" if len(streak) >= LONG_STREAK else "Warning",
-                message=f"{len(streak):,} attempts in a row failed ({which}){spent}",
+                message=f"{len(streak):,} attempts in a row failed ({which}){spent}"
+                + (f": {quoted(error.line, _SHOWN)}" if error else ""),
                 count=len(streak),
                 events=evidence([attempt.counted[0].evidence for attempt in streak]),
                 told=frozenset(call.evidence for call in calls),

@@ -23,6 +23,7 @@ _SAME_ERROR, _SAME_ERROR_CRITICAL = 3, 5
 _ALTERNATION, _ALTERNATION_CRITICAL = 6, 10
 _ERRORS = later(r"\b(\d{1,5}) (?:errors?|failed|failures?|failing|problems?|issues?)\b")
 _WITHOUT_SUCCESS, _WITHOUT_SUCCESS_CRITICAL = 3, 7
+_QUICK = 2 * 60 * 1000
 
 # -- rows of attempts ------------------------------------------------------------------------------
 
@@ -172,8 +173,8 @@ def _converges(results: list[str]) -> bool:
 @detector(
     "Loops",
     "A shell command failed at least 3 times, with other calls in between, before it succeeded, if it ever did; not if "
-    "it told of fewer errors each time.",
-    version=2,
+    "it told of fewer errors each time, or succeeded within two minutes and fewer than 7 failures.",
+    version=3,
 )
 def find_command_without_success(history: History) -> Iterator[Finding]:
     """Find a command that fails again and again, whatever is done in between."""
@@ -205,9 +206,16 @@ def _never_succeeding(history: History) -> Iterator[_Failing]:
             elif call.outcome in (Outcome.OK, Outcome.RUNNING) and command in open_now:
                 ended = open_now.pop(command)
                 ended.succeeded = True
-                yield from _if_it_counts(ended)
+                if not _was_quick(ended, call):
+                    yield from _if_it_counts(ended)
     for failing in open_now.values():
         yield from _if_it_counts(failing)
+
+
+def _was_quick(failing: _Failing, succeeded: Call) -> bool:
+    """Whether a command succeeded soon: to mend what it says until it says nothing is how one works."""
+    first = failing.calls[0]
+    return bool(first.at) and len(failing.calls) < _WITHOUT_SUCCESS_CRITICAL and succeeded.at - first.at < _QUICK
 
 
 def _if_it_counts(failing: _Failing) -> Iterator[_Failing]:

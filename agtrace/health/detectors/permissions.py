@@ -13,11 +13,9 @@ from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
 
-_FEWEST, _SHARE = 3, 0.2
+_FEWEST, _SHARE, _SHOWN = 3, 0.2, 3
 _NOT_RUN = later(r"(?:<tool_use_error>)?PreToolUse:\S+ hook error: |(?:Error: )?Tool execution denied by policy\b")
 """How results of failed calls begin that a hook of Claude Code or a policy of Gemini CLI refused."""
-_BY_SETTINGS = later(r"(?:patch|command) rejected: [^\n]{1,200}; rejected by user approval settings")
-"""How Codex writes that its settings, not the human, refused a call."""
 
 
 @detector(
@@ -33,7 +31,7 @@ def find_denied_calls(history: History) -> Iterator[Finding]:
     yield Finding(
         severity="Warning",
         message=f"{len(denied):,} of {counted(len(history.calls), 'call')} were refused for want of a permission, "
-        f"not by the human: {named(denied[0])}",
+        f"not by the human: {', '.join(list(dict.fromkeys(map(named, denied)))[:_SHOWN])}",
         count=len(denied),
         events=evidence([call.evidence for call in denied]),
         told=frozenset(call.evidence for call in denied),
@@ -43,5 +41,5 @@ def find_denied_calls(history: History) -> Iterator[Finding]:
 
 def _is_denied(call: Call) -> bool:
     if call.outcome is Outcome.REJECTED:
-        return denied_by_rule(call) or _BY_SETTINGS.match(call.result) is not None
+        return denied_by_rule(call)
     return call.failed and _NOT_RUN.match(call.result) is not None

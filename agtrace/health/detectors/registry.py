@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agtrace.health.detectors import (
     checkouts,
+    checks,
     commits,
     context,
     context_errors,
@@ -19,6 +20,7 @@ from agtrace.health.detectors import (
     questions,
     reviews,
     silenced,
+    swept,
     todos,
     tokens,
     waiting,
@@ -30,8 +32,9 @@ DETECTORS: tuple[Detector, ...] = (
     reviews.find_review_problems,
     dangers.find_dangerous_commands,
     commits.find_unchecked_commit,
+    checks.find_failing_check,
     silenced.find_silenced_check,
-    silenced.find_swept_commit,
+    swept.find_swept_commit,
     questions.find_unanswered_question,
     checkouts.find_edits_elsewhere,
     todos.find_open_checks,

@@ -16,7 +16,6 @@ CHARS_PER_TOKEN = 4
 
 CACHED = 20_000
 CACHE_LIVES_MS = 5 * 60_000
-FEW_MISSES = 3
 MUCH_MISSED = 200_000
 
 LARGE_RESULT = 40_000
@@ -25,18 +24,19 @@ LARGE_TOGETHER = 100_000
 
 @detector(
     "TokenUsage",
-    "At least 3 responses, or 200,000 tokens, were paid again: less than half of the 20,000 or more tokens that "
-    "the same model was given less than 5 minutes before was read from the cache, without a compaction in between.",
+    "At least 200,000 tokens were paid again: less than half of the 20,000 or more tokens that the same model was "
+    "given less than 5 minutes before was read from the cache, without a compaction in between.",
+    version=2,
 )
 def find_cache_misses(history: History) -> Iterator[Finding]:
     """Find responses that paid again for what a response shortly before had put into the cache."""
     missed = list(_missed(history))
     again = sum(tokens for _, tokens in missed)
-    if len(missed) < FEW_MISSES and again < MUCH_MISSED:
+    if again < MUCH_MISSED:
         return
     responses = "A response" if len(missed) == 1 else f"{len(missed):,} responses"
     yield Finding(
-        severity="Warning" if again >= MUCH_MISSED else "Info",
+        severity="Warning",
         message=f"{responses} paid again for {again:,} tokens that the same model had been given shortly before: "
         "they weren't read from the cache",
         count=len(missed),

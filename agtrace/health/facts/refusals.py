@@ -13,7 +13,7 @@ from agtrace.sessions.said import human_words
 _BY_THE_HUMAN = later(
     r"\b(?:the )?(?:user|human) (?:doesn't want|does not want|did not allow|didn't allow|rejected|declined|denied"
     r"|refused|cancell?ed|aborted)"
-    r"|\b(?:rejected|declined|denied|refused|cancell?ed|aborted) by (?:the )?(?:user|human)",
+    r"|\b(?:rejected|declined|denied|refused|cancell?ed|aborted) by (?:the )?(?:user|human)\b(?! approval)",
     re.IGNORECASE,
 )
 """How agents write that the human refused a call, and not a rule or a sandbox."""
