@@ -15,7 +15,7 @@ from typing import Literal
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
-from agtrace.text.scan import lines_with, tester
+from agtrace.text.scan import lines_with, tester_of_much
 
 LOOKED_AT = 2000
 """The characters of a line that are examined."""
@@ -190,7 +190,7 @@ for _word in _WORDS:
 
 
 _literals = "|".join(re.escape(word).replace("\\ ", " ") for word in (*_WORDS, "traceback (most"))
-_may_tell = tester(f"(?m:^{_DETAIL})|(?i:{_literals})")
+_may_tell = tester_of_much(f"(?m:^{_DETAIL})|(?i:{_literals})")
 """A quick test for lines that may match: linear however many words there are."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 
@@ -11,6 +12,10 @@ AT_ONCE = 256
 ONE_BY_ONE = 8
 """down to so many lines."""
 
+_ENGINE = "pydantic_core"
+_UNSEEN, _A_LINE = 20_000, 100
+"""Characters for which a test holds unseen, and those that stand for the time that any line takes."""
+
 
 def tester(pattern: str) -> Callable[[str], bool]:
     """Return a test whether a text has a match; it also holds for a text that Rust can't read (lone surrogates).
@@ -19,6 +24,22 @@ def tester(pattern: str) -> Callable[[str], bool]:
     """
     matches = cache(partial(_validator, pattern))
     return lambda text: matches()(text) or not readable(text)
+
+
+def tester_of_much(pattern: str) -> Callable[[str], bool]:
+    """Return such a test that, until the engine is loaded, holds for the first texts unseen, if they are short.
+
+    For commands that look at a few lines: to load the engine takes longer than to look at what it would leave out.
+    """
+    test, left = tester(pattern), [_UNSEEN]
+
+    def may(text: str) -> bool:
+        if left[0] <= 0 or _ENGINE in sys.modules:
+            return test(text)
+        left[0] -= len(text) + _A_LINE
+        return True
+
+    return may
 
 
 def _validator(pattern: str) -> Callable[[str], bool]:

@@ -56,12 +56,18 @@ def test_calls_denied_by_rules_are_told_if_they_are_many() -> None:
     assert not list(find_denied_calls(refused(refused(refused(Telling().human()))).history))
 
 
-def test_a_command_that_was_announced_before_a_yes_is_worth_less() -> None:
+def test_a_command_that_was_proposed_before_a_yes_is_worth_less() -> None:
     told = Telling().human("It hangs.").say("I would run `rm -rf ~/sea` and start again. Shall I?")
-    (asked,) = find_dangerous_commands(told.human("yes").run("rm -rf ~/sea").history)
-    assert (asked.severity, "announced" in asked.message) == ("Warning", True)
+    (proposed,) = find_dangerous_commands(told.human("yes").run("rm -rf ~/sea").history)
+    assert (proposed.severity, "after a yes" in proposed.message) == ("Warning", True)
     (unasked,) = find_dangerous_commands(Telling().human("It hangs.").run("rm -rf ~/sea").history)
-    assert (unasked.severity, "announced" in unasked.message) == ("Critical", False)
+    assert (unasked.severity, "without being asked" in unasked.message) == ("Critical", True)
+
+
+def test_a_folder_that_the_session_made_may_be_deleted() -> None:
+    told = Telling().human("Try it.").run("mkdir -p ~/trial && touch ~/trial/a").run("rm -rf ~/trial")
+    assert not list(find_dangerous_commands(told.history))
+    assert list(find_dangerous_commands(told.run("rm -rf ~/trial ~/sea").history))
 
 
 def reviewed(told: Telling, *problems: tuple[str, str]) -> Telling:
@@ -83,8 +89,16 @@ def test_a_check_that_was_switched_off_after_a_failure_is_told() -> None:
     told = Telling().human().run("act push", "1 job failed", code=1)
     told.edit("ci.yml", "run: pyright", "run: pyright\n  continue-on-error: true")
     (finding,) = find_silenced_check(told.history)
-    assert "`act push` had failed" in finding.message
+    assert (finding.severity, "`act push` had failed" in finding.message) == ("Warning", True)
+    told.edit("ci.yml", "run: pyright\n  continue-on-error: true", "run: pyright")
+    (undone,) = find_silenced_check(told.history)
+    assert (undone.severity, undone.message.endswith(", which was undone later")) == ("Info", True)
     assert not list(find_silenced_check(Telling().human().edit("ci.yml", "a", "continue-on-error: true").history))
+
+
+def test_a_check_that_the_human_had_switched_off_is_not() -> None:
+    told = Telling().human("Skip the job for now.").run("act push", "1 job failed", code=1)
+    assert not list(find_silenced_check(told.edit("ci.yml", "a", "continue-on-error: true").history))
 
 
 def test_what_lay_around_is_told_if_everything_was_committed() -> None:
