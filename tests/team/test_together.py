@@ -50,7 +50,8 @@ class Together:
     """What answers a person from several databases."""
 
     def __init__(self, url: str) -> None:
-        settings = load({"AGTRACE_DATA_DIR": tempfile.mkdtemp(prefix="agtrace-nowhere-"), "AGTRACE_INDEX": url})
+        self._folder = tempfile.TemporaryDirectory(prefix="agtrace-nowhere-")  # it goes with this object
+        settings = load({"AGTRACE_DATA_DIR": self._folder.name, "AGTRACE_INDEX": url})
         self._answers = Answers(settings, log=lambda _record: None)
 
     def ask(self, login: str, tool: str, arguments: dict[str, Any]) -> Any:
@@ -253,9 +254,11 @@ def test_a_database_that_is_down_is_named_and_the_others_answer(teams: tuple[Tea
     assert "1 of 2 databases is missing" in found.err and found.err.strip().endswith("the answer lacks what is there")
 
 
-def test_a_cursor_goes_on_only_in_the_databases_that_it_was_made_for(teams: tuple[Team, list[Team]]) -> None:
+def test_a_cursor_goes_on_only_in_the_databases_that_it_was_made_for(
+    teams: tuple[Team, list[Team]], tmp_path: Path
+) -> None:
     first, second = (team.url("ann") for team in teams[1])
-    settings = {"AGTRACE_DATA_DIR": tempfile.mkdtemp(prefix="agtrace-nowhere-")}
+    settings = {"AGTRACE_DATA_DIR": str(tmp_path)}
     one, two = (
         Answers(load({**settings, "AGTRACE_INDEX": url}), log=lambda _record: None)
         for url in (f"{first} {second}", f"{second} {first}")

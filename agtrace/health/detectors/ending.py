@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import dropwhile, takewhile
 
+from agtrace_indexer.landmarks.questions import asked
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import Ending, SessionEnding, Severity
 from agtrace_schema.events import Outcome, Provider, UserKind
@@ -12,7 +13,7 @@ from agtrace_schema.events import Outcome, Provider, UserKind
 from agtrace.health.facts.actions import Attempt, asks_human, is_passed_over
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption
 from agtrace.health.facts.labels import named, quoted, tool_named
-from agtrace.health.facts.questions import asks_to_go_on
+from agtrace.health.facts.questions import question_in
 from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
 from agtrace.text.signatures import signature_of
@@ -139,11 +140,13 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
     calls = _calls_with(last, history)
     if unanswered := [call for call in calls if is_unanswered(call, history.provider)]:
         if asking := next(filter(asks_human, unanswered), None):
-            return _ended("question_left", f"{tool_named(asking.tool)} asked the human, who didn't answer", asking)
+            question = asked(asking.arguments).name
+            reason = f"{tool_named(asking.tool)} asked the human, who didn't answer"
+            return _ended("question_left", f"{reason}: {quoted(question, _SHOWN)}" if question else reason, asking)
         return _ended("tool_left", f"the log ends at {named(unanswered[-1])}, without its result", unanswered[-1])
     if isinstance(last, Message):
-        if asks_to_go_on(last.text):
-            return _ended("question_left", "its last message asks the human for something", last)
+        if (question := question_in(last.text)) is not None:
+            return _ended("question_left", f"its last message asks the human: {quoted(question, _SHOWN)}", last)
         return _ended("finished", "the model had the last word", last)
     if any(call.tool in AGENTS[history.provider].tools.answering for call in calls):
         return _ended("finished", f"the model gave its answer with {tool_named(last.tool)}", last)

@@ -217,21 +217,26 @@ class _Piece(NamedTuple):
 
 def asks_to_go_on(text: str) -> bool:
     """Whether a message ends by asking the human for something that the model needs before it can continue."""
+    return question_in(text) is not None
+
+
+def question_in(text: str) -> str | None:
+    """Return the sentence with which a message asks for that, without code and quotes; None if it doesn't."""
     said = _QUOTED.sub("…", _NOT_SAID.sub(" ", text))
     pieces = _pieces(said)
     for looked_at, piece in enumerate(pieces):
         if looked_at >= _MOST_PIECES:
-            return False
+            return None
         if _is_question(piece):
             if not _is_offer(piece.text, said) and not _RHETORICAL.search(piece.text):
-                return True
+                return piece.text
         elif piece.listed:
             continue
         elif _REQUEST.match(piece.text) and not _OFFER.search(piece.text):
-            return True
+            return piece.text
         elif not _GOES_WITH.match(piece.text) and not _OFFER.search(piece.text):
-            return False
-    return False
+            return None
+    return None
 
 
 def _pieces(said: str) -> Iterator[_Piece]:
