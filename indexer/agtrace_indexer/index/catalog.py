@@ -74,7 +74,7 @@ class KnownFile(Struct, frozen=True):
     anchor_size: int
 
 
-class Known(Struct, frozen=True):
+class Known(Struct, frozen=True, gc=False):
     """The columns that show whether a file has changed."""
 
     stamp: str

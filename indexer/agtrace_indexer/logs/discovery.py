@@ -89,7 +89,9 @@ def preferred(found: Iterable[Found], forms: Sequence[Forms]) -> dict[str, str]:
     `forms` determine which files are one log, and which of them is preferred (indexer/README.md). An empty file is the
     last choice.
     """
-    listed = [form for file in found if file.oddity is None for form in _as_form(file, forms)]
+    hints = [form.hint for form in forms]
+    maybe = (file for file in found if any(hint in file.path for hint in hints) and file.oddity is None)
+    listed = [form for file in maybe for form in _as_form(file, forms)]
     chosen: dict[tuple[str, str], str] = {}
     instead: dict[str, str] = {}
     for log, _, path in sorted(listed, key=itemgetter(1, 2)):

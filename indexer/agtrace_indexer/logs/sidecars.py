@@ -18,8 +18,10 @@ Endings: TypeAlias = Sequence[tuple[str, str]]
 
 def described(found: list[Found], endings: Endings) -> list[Found]:
     """Return the files, with the stamps of sidecars in those of their logs."""
-    stamps = {file.path: file.stamp for file in found if is_sidecar(file.path, endings)}
-    return [_described(file, endings, stamps) for file in found] if stamps else found
+    stamps: dict[str, str] = {}
+    for log, itself in reversed(endings):  # of two sidecars of a log the first ending counts
+        stamps |= {file.path.removesuffix(itself) + log: file.stamp for file in found if file.path.endswith(itself)}
+    return [_with(file, stamps[file.path]) if file.path in stamps else file for file in found] if stamps else found
 
 
 def described_at(path: str, root: str, endings: Endings) -> Found | None:
@@ -38,7 +40,11 @@ def is_sidecar(path: str, endings: Endings) -> bool:
 
 def _described(file: Found, endings: Endings, stamps: dict[str, str]) -> Found:
     beside = next((stamps[path] for path in _beside(file.path, endings) if path in stamps), None)
-    return file if beside is None else replace(file, stamp=f"{beside}+{file.stamp}")
+    return file if beside is None else _with(file, beside)
+
+
+def _with(file: Found, sidecar: str) -> Found:
+    return replace(file, stamp=f"{sidecar}+{file.stamp}")
 
 
 def _beside(path: str, endings: Endings) -> list[str]:

@@ -109,7 +109,7 @@ def parser_of(provider: str) -> Parser:
 
 def container_of(path: str) -> str | None:
     """Return the path of the container that a file belongs to; None for any other file."""
-    for hint, kept in _HINTS:
+    for hint, kept in _HINTS:  # called for every file
         if hint in path and (found := kept.of(path)) is not None:
             return found
     return None
