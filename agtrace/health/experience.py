@@ -17,7 +17,7 @@ from agtrace_schema.events import Outcome
 from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of, is_passed_over, is_poll, only_reads
-from agtrace.health.facts.checks import is_check
+from agtrace.health.facts.checks import OF_THE_MACHINE, is_check
 from agtrace.health.history import Call, History, Usage
 from agtrace.text.lines import one_line
 from agtrace.text.signatures import signature_of
@@ -33,15 +33,6 @@ _SAME = 2 / 3
 _VERSION = "0123456789."
 _ABSENT = later(r"command not found|not recognized as")
 _MOST_MS = 30 * 60_000
-
-_OF_THE_MACHINE = later(
-    r"command not found|not recognized as|No module named|ModuleNotFoundError|Cannot find (?:module|package)"
-    r"|ImportError|[Mm]issing script|unknown (?:option|flag|command|argument)|unrecognized (?:option|argument|command)"
-    r"|[Pp]ermission denied|EACCES|ENOENT|[Nn]o such file or directory|not installed|[Cc]onnection refused|ECONNREFUSED"
-    r"|[Nn]o such (?:option|command|target)|No rule to make target|could not determine executable|EADDRINUSE"
-    r"|[Aa]ddress already in use|not a git repository|must be (?:run|set)|environment variable"
-)
-"""Errors of tests and builds that say something about the machine, not about the code."""
 
 _FIXER = later(
     r"--(?:fix|write)\b|[\w-]:(?:fix|format|fmt)\b|\b(?:fmt|format)\b(?!.*--(?:check|diff))|\b(?:gofmt|goimports) -\w*w"
@@ -110,7 +101,7 @@ def _only_looks(call: Call) -> bool:
 
 
 def _is_the_work_itself(call: Call) -> bool:
-    return is_check(call) and not _OF_THE_MACHINE.search(call.result)
+    return is_check(call) and not OF_THE_MACHINE.search(call.result)
 
 
 def _fixers(calls: Sequence[Call], place: int, solved: int | None) -> list[Call]:

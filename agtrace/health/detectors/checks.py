@@ -11,11 +11,10 @@ from agtrace_schema.landmarks import LandmarkKind, Verdict
 
 from agtrace.health.detectors.ending import ending_of
 from agtrace.health.facts.actions import command_of, is_probe
-from agtrace.health.facts.checks import is_check
+from agtrace.health.facts.checks import OF_THE_MACHINE, Kind, kinds_of
 from agtrace.health.facts.labels import quoted
 from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, History
-from agtrace.text.shell_programs import LINTER
 from agtrace.text.signatures import signature_of
 
 _COMMAND, _ERROR = 60, 100
@@ -24,32 +23,50 @@ _RUNS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
 
 @detector(
     "Outcome",
-    "The last test run, build or linter of the session failed, although the session then went on to another end.",
+    "The last test run, build or linter of the session failed by what it says of the code, and no other of its kind "
+    "passed after it, although the session then went on to another end.",
 )
 def find_failing_check(history: History) -> Iterator[Finding]:
     """Find a session that leaves its checks failing."""
     if history.at_work or ending_of(history).ending == "error_left":
         return
-    checks = (call for call in reversed(history.calls) if call.outcome in (Outcome.OK, Outcome.FAILED))
-    last = next((call for call in checks if is_check(call) and not is_probe(call)), None)
-    if last is None or not last.failed or _passed(last):
+    left = _left_failing(history)
+    if not left:
         return
+    kind, last = max(left.items(), key=lambda one: one[1].event_index)
     error = signature_of(last.result)
     yield Finding(
         severity="Warning",
-        message=f"The last check failed, and none passed after it: {quoted(command_of(last) or '', _COMMAND)}"
+        message=f"The last {kind} failed: {quoted(command_of(last) or '', _COMMAND)}"
         + (f", {quoted(error.line, _ERROR)}" if error else ""),
-        count=1,
+        count=len(left),
         events=(last.evidence,),
         turn=last.turn,
     )
 
 
+def _left_failing(history: History) -> dict[Kind, Call]:
+    """Return the last check of each kind, if it failed."""
+    left: dict[Kind, Call] = {}
+    for call in history.calls:
+        if call.outcome is Outcome.OK or (call.failed and _passed(call)):
+            passed = kinds_of(call)
+            for kind in passed | {"build"} if "test run" in passed else passed:  # what is tested was built
+                left.pop(kind, None)
+        elif call.failed and not is_probe(call) and not _is_of_the_machine(call):
+            left |= dict.fromkeys(kinds_of(call), call)
+    return left
+
+
+def _is_of_the_machine(call: Call) -> bool:
+    error = signature_of(call.result)
+    return OF_THE_MACHINE.search(call.result if error is None else error.line) is not None
+
+
 def _passed(call: Call) -> bool:
     """Whether the tests and builds of a command that failed passed, as what it printed says: the rest of it failed."""
-    command = command_of(call) or ""
-    if LINTER.search(command):
+    if "linter" in kinds_of(call):
         return False  # whose verdict isn't known apart
-    found = landmarks(attempts(command), call.result, call.outcome)
+    found = landmarks(attempts(command_of(call) or ""), call.result, call.outcome)
     runs = [landmark for landmark in found if landmark.kind in _RUNS]
     return bool(runs) and all(landmark.verdict is Verdict.PASSED for landmark in runs)

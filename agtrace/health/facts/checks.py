@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
+from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.landmarks.attempts import attempts
+from agtrace_indexer.landmarks.wrappers import unwrapped
 from agtrace_schema.events import Outcome
 from agtrace_schema.landmarks import LandmarkKind
+from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of
 from agtrace.health.history import Call, History
-from agtrace.text.shell_programs import LINTER
+from agtrace.text.shell_programs import LINTER, reads
 
-_KINDS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
+Kind: TypeAlias = Literal["test run", "build", "linter"]
+_KINDS: dict[LandmarkKind, Kind] = {LandmarkKind.TEST_RUN: "test run", LandmarkKind.BUILD: "build"}
+
+OF_THE_MACHINE = later(
+    r"command not found|not recognized as|No module named|ModuleNotFoundError|Cannot find (?:module|package)"
+    r"|ImportError|[Mm]issing script|unknown (?:option|flag|command|argument)|unrecognized (?:option|argument|command)"
+    r"|[Pp]ermission denied|EACCES|ENOENT|[Nn]o such file or directory|not installed|[Cc]onnection refused|ECONNREFUSED"
+    r"|[Nn]o such (?:option|command|target)|No rule to make target|could not determine executable|EADDRINUSE"
+    r"|[Aa]ddress already in use|not a git repository|must be (?:run|set)|environment variable"
+)
+"""Errors of tests and builds that say something about the machine, not about the code."""
+
+_FETCHING = frozenset({"add", "i", "install", "remove", "uninstall", "upgrade"})
 
 
 class Checks(NamedTuple):
@@ -38,7 +53,23 @@ def checks(history: History) -> Checks:
 
 def is_check(call: Call) -> bool:
     """Whether a call runs tests, builds, or lints."""
+    return bool(kinds_of(call))
+
+
+def kinds_of(call: Call) -> set[Kind]:
+    """Return what a call runs of tests, builds and linters."""
     command = command_of(call)
     if command is None:
+        return set()
+    found: set[Kind] = {_KINDS[attempt.kind] for attempt in attempts(command) if attempt.kind in _KINDS}
+    if LINTER.search(command) and any(map(_lints, parts(command))):
+        found.add("linter")
+    return found
+
+
+def _lints(part: Part) -> bool:
+    """Whether a program is a linter, or runs a task with such a name; not one that reads, installs or commits it."""
+    words = unwrapped(part.words)[:3]
+    if reads(part) or part.program in ("git", "gh", "glab") or not _FETCHING.isdisjoint(words):
         return False
-    return LINTER.search(command) is not None or any(attempt.kind in _KINDS for attempt in attempts(command))
+    return any(map(LINTER.search, words))
