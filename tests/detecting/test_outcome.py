@@ -59,7 +59,7 @@ def test_calls_denied_by_rules_are_told_if_they_are_many() -> None:
 def test_a_command_that_was_proposed_before_a_yes_is_worth_less() -> None:
     told = Telling().human("It hangs.").say("I would run `rm -rf ~/sea` and start again. Shall I?")
     (proposed,) = find_dangerous_commands(told.human("yes").run("rm -rf ~/sea").history)
-    assert (proposed.severity, "after a yes" in proposed.message) == ("Warning", True)
+    assert (proposed.severity, "as it had proposed before a yes" in proposed.message) == ("Info", True)
     (unasked,) = find_dangerous_commands(Telling().human("It hangs.").run("rm -rf ~/sea").history)
     assert (unasked.severity, "without being asked" in unasked.message) == ("Critical", True)
 

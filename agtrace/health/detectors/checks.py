@@ -51,7 +51,9 @@ def _left_failing(history: History) -> dict[Kind, Call]:
     for call in history.calls:
         if call.outcome is Outcome.OK or (call.failed and _passed(call)):
             passed = kinds_of(call)
-            for kind in passed | {"build"} if "test run" in passed else passed:  # what is tested was built
+            if "test run" in passed:
+                passed.add("build")  # what is tested was built
+            for kind in passed:
                 left.pop(kind, None)
         elif call.failed and not is_probe(call) and not _is_of_the_machine(call):
             left |= dict.fromkeys(kinds_of(call), call)

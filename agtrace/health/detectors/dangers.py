@@ -123,11 +123,11 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
             made += [*entry.writes, *_MADE.findall(command_of(entry) or "")]
     for danger, calls in found.items():
         known = calls[0].event_index in announced
-        how = "that nobody had named, after a yes to its proposal" if known else "without being asked"
+        how = "as it had proposed before a yes" if known else "without being asked"
         often = "" if len(calls) == 1 else f" {counted(len(calls), 'time')}"
         yield Finding(
-            severity="Warning" if known else danger.severity,
-            message=f"The model {danger.does}{often} {how}: {quoted(command_of(calls[0]) or '')}",
+            severity="Info" if known else danger.severity,
+            message=f"The model {danger.does}{often}{',' * known} {how}: {quoted(command_of(calls[0]) or '')}",
             count=len(calls),
             events=evidence([call.event_index for call in calls]),
             turn=calls[0].turn,

@@ -52,8 +52,8 @@ def find_swept_commit(history: History) -> Iterator[Finding]:
             elif what == "commit" and staged and call.outcome is Outcome.OK:
                 yield Finding(
                     severity="Warning",
-                    message=f"{quoted(staged.added, 60)} committed everything, "
-                    f"{counted(len(staged.paths), 'untracked path')} included that the session hadn't written: "
+                    message=f"{quoted(staged.added, 60)} committed everything, so probably also "
+                    f"{counted(len(staged.paths), 'untracked path')} that the session hadn't written: "
                     f"{quoted_path(staged.paths[0])}",
                     count=len(staged.paths),
                     events=evidence([staged.status.evidence, call.event_index]),
