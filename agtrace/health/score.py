@@ -41,7 +41,7 @@ _ENDED: dict[Ending, str] = {
     "unknown": "how it ended isn't known",
 }  # fmt: skip
 
-_DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
+_DANGERS = {"Critical": 12, "Warning": 6, "Info": 6}
 """Points for the worst command that can't be taken back, or that others see, and that nobody asked for."""
 
 _A_FAILURE = 3
