@@ -28,35 +28,42 @@ PARTS = 5
 LONG, SHARED = 0.8, 0.3
 """Seconds from which a function is long; and the share of its time in fixtures from which a file is long as a whole."""
 _PART, _TIMES = "AGTRACE_PART", "AGTRACE_TIMES"
+_CHOSEN = pytest.StashKey[str | None]()
+_FOLDER = os.environ.get(_TIMES)
 
 
 def choose_part(config: pytest.Config) -> None:
-    """Decide on the part, in the process that starts the workers: they inherit it."""
-    if hasattr(config, "workerinput"):
-        return
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not (config.option.keyword or THOROUGH)
-    if not whole:
-        os.environ.pop(_PART, None)
-    elif _PART not in os.environ:
-        os.environ[_PART] = str(date.today().toordinal() % PARTS + 1)
+    """Decide on the part, in the process that starts the workers: they inherit it. What tests start doesn't."""
+    is_worker = hasattr(config, "workerinput")
+    if not is_worker:
+        whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not (config.option.keyword or THOROUGH)
+        if not whole:
+            os.environ.pop(_PART, None)
+        elif _PART not in os.environ:
+            os.environ[_PART] = str(date.today().toordinal() % PARTS + 1)
+    config.stash[_CHOSEN] = os.environ.get(_PART)
+    if is_worker or not config.getoption("numprocesses", None):
+        for name in (_PART, _TIMES, "AGTRACE_THOROUGH"):
+            os.environ.pop(name, None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long tests of the other parts."""
-    if _PART not in os.environ:
+    chosen = config.stash[_CHOSEN]
+    if chosen is None:
         return
-    others = [item for item in items if part_of(item.nodeid) not in (None, int(os.environ[_PART]))]
+    others = [item for item in items if part_of(item.nodeid) not in (None, int(chosen))]
     if others:
         left_out = set(others)
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=others)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say which part was run."""
-    if part := os.environ.get(_PART):
+    if chosen := config.stash[_CHOSEN]:
         terminalreporter.write_line(
-            f"Long tests: part {part} of {PARTS}, which follows the date; all: AGTRACE_THOROUGH=1 make test"
+            f"Long tests: part {chosen} of {PARTS}, which follows the date; all: AGTRACE_THOROUGH=1 make test"
         )
 
 
@@ -111,8 +118,8 @@ def _processor_time() -> float:
 
 
 def _note(kind: str, what: str, before: float) -> None:
-    if folder := os.environ.get(_TIMES):
-        with (Path(folder) / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
+    if _FOLDER:
+        with (Path(_FOLDER) / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps([kind, what, _processor_time() - before]) + "\n")
 
 

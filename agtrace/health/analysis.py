@@ -25,7 +25,7 @@ from agtrace.health.detectors.waiting import time_spent
 from agtrace.health.facts.actions import is_passed_over, is_probe
 from agtrace.health.facts.checks import checks
 from agtrace.health.facts.corrections import corrections
-from agtrace.health.facts.reviews import reviews
+from agtrace.health.facts.reviews import problems_in, reviews
 from agtrace.health.finding import Detector, Finding
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
 from agtrace.health.history_reader import read_history
@@ -215,6 +215,8 @@ def _said(entry: Entry | None, event_index: int) -> str:
             return (telling_text(entry.result) if entry.failed else entry.result) or "(no output)"
         case Call():
             return f"{entry.tool} {telling_argument(entry.arguments)}"
+        case Notice() if titles := problems_in(entry.text):
+            return "; ".join(titles)
         case Said() | Message() | Notice():
             return entry.text
         case Usage():

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.analysis import Analysis, Insight
+from agtrace_schema.analysis import Analysis, Ending, Insight
 from agtrace_schema.model import dump
 from msgspec.structs import replace
 
@@ -59,11 +59,19 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     )
 
 
+_ENDED: dict[Ending, str] = {
+    "finished": "finished", "question_left": "waiting for the human", "interrupted": "interrupted",
+    "abandoned": "the last request unanswered", "tool_left": "cut off within a call", "error_left": "ended on an error",
+    "unknown": "end unknown",
+}  # fmt: skip
+"""The endings in words."""
+
+
 def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str:
-    """`Session fb3cff44: health 65 of 100, error left, 4 findings; most points lost: the last attempt failed`."""
+    """`Session fb3cff44: health 65 of 100, ended on an error, 4 findings; most points lost: the last call failed`."""
     health = "no score" if found.score is None else f"health {found.score} of 100"
     more = f", {left_out} more left out" if left_out else ""
-    ending = found.ending.ending.replace("_", " ") if found.ending.ending != "unknown" else "end unknown"
+    ending = _ENDED[found.ending.ending]
     costly = max(found.parts, key=lambda part: part.lost, default=None)
     why = f"; most points lost: {costly.why}" if costly is not None and costly.lost else ""
     return f"Session {found.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}{why}"

@@ -27,7 +27,7 @@ def find_corrections(history: History) -> Iterator[Finding]:
         return
     spoken = [one for one in found if not one.silent]
     said = f"The human refused {counted(len(found), 'call')} without a word{_before(history, found[0])}: "
-    said += quoted(found[0].quote, _SHOWN)
+    said += found[0].quote
     if spoken:
         shown = " and ".join(quoted(one.quote, _SHOWN // len(spoken[:2])) for one in spoken[:2])
         said = f"The human objected to the work {counted(len(found), 'time')}: {shown}"

@@ -39,6 +39,11 @@ def reviews(history: History) -> list[Review]:
     return found
 
 
+def problems_in(text: str) -> list[str]:
+    """Return the titles of the problems in the text of a review; none if it isn't one."""
+    return [title for title, _ in _problems(text)] if '"review_output"' in text else []
+
+
 def _reviews(history: History) -> Iterator[Review]:
     kinds = AGENTS[history.provider].notices.reviews
     changed: set[str] = set()
