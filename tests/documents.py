@@ -175,7 +175,7 @@ def _entry(client: Client) -> str:
 def detector_table() -> str:
     """Return the table of the detectors' rules."""
     rows = ["| detector | lens | version | when it finds something |", "|---|---|---|---|"]
-    found = (f"| `{d.name}` | {d.lens} | {d.version} | {d.rule} |" for d in DETECTORS)
+    found = (f"| `{d.name}` | {d.lens} | {d.version} | {d.rule.replace('|', chr(92) + '|')} |" for d in DETECTORS)
     return "\n".join([*rows, *found])
 
 

@@ -1,9 +1,9 @@
-"""Long tests take turns: a run of the whole suite has one part of them, so that five runs on five days have all.
+"""Long tests take turns: a run of the whole suite has one of five parts of them, so that five days in a row cover all.
 
-`long_tests.txt` lists them with the seconds of processor time that they take: a function, or a whole file where its
-tests share what takes long. AGTRACE_THOROUGH=1 runs all of them, AGTRACE_PART=1 ... 5 a certain part; files and tests
-that are named are run in any case. `python -m tests.long_tests` runs everything, which takes a quarter of an hour, and
-writes the list anew.
+`long_tests.txt` lists them with the seconds of processor time that they take: a function, or a whole file if what its
+tests share takes long. AGTRACE_THOROUGH=1 runs all of them, AGTRACE_PART=1 ... 5 a certain part; files and tests that
+are named on the command line always run. `python -m tests.long_tests` runs everything, which takes a quarter of an
+hour, and writes the list anew.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ _ENDINGS: dict[Ending, int] = {
 """A log that ends within a call says little: it may be a copy that was made there, or the work was never finished."""
 
 _ENDED: dict[Ending, str] = {
-    "finished": "the model had the last word", "question_left": "the model waits for the human",
-    "error_left": "the last attempt failed", "tool_left": "the log ends within a call",
+    "finished": "the model had the last word", "question_left": "the model is waiting for the human",
+    "error_left": "it ended on a failure", "tool_left": "the log ends within a call",
     "interrupted": "the human stopped it", "abandoned": "the last request has no answer",
     "unknown": "how it ended isn't known",
 }  # fmt: skip
@@ -131,7 +131,7 @@ def _outcome(session: Examined) -> ScorePart:
         lost = OUTCOME  # nothing was said after it
     dangers = [finding for detector, finding in session.found if detector.name == "dangerous_commands"]
     risked = max((_DANGERS[finding.severity] for finding in dangers), default=0)
-    why = _ENDED[session.ending.ending] + ("; commands that can't be taken back weren't asked for" if risked else "")
+    why = _ENDED[session.ending.ending] + ("; dangerous commands were run that nobody had asked for" if risked else "")
     return ScorePart(part="outcome", lost=min(lost + risked, OUTCOME), of=OUTCOME, why=why)
 
 
@@ -142,9 +142,9 @@ def _checks(every: Sequence[Examined]) -> ScorePart:
     turns, failing, failed = map(sum, zip(*(one.checks for one in every), strict=True))
     if not turns:
         return ScorePart(part="checks", lost=0, of=CHECKS, why="no tests, builds or linters were run")
-    why = f"{counted(failed, 'check')} failed, and all passed in the end" if failed else "all passed"
+    why = f"{counted(failed, 'check')} failed, but all passed in the end" if failed else "all passed"
     if failing:
-        why = f"{failing} of {counted(turns, 'turn')} with checks ended with a failing one"
+        why = f"{failing} of {counted(turns, 'turn')} with checks ended with a failing check"
     return ScorePart(part="checks", lost=round(CHECKS * failing / turns), of=CHECKS, why=why)
 
 
@@ -160,7 +160,10 @@ def _failures(every: Sequence[Examined]) -> ScorePart:
     )
     why = ", ".join(filter(None, phrases)) or "nothing failed"
     return ScorePart(
-        part="failures", lost=lost, of=FAILURES, why=f"{why}, {counted(probes, 'probe')} aside" if probes else why
+        part="failures",
+        lost=lost,
+        of=FAILURES,
+        why=f"{why}, not counting {counted(probes, 'probe')}" if probes else why,
     )
 
 

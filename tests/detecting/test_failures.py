@@ -60,7 +60,7 @@ def test_failed_tests_are_no_failed_calls() -> None:
     for _ in range(4):
         told.run("./deploy", _ERROR, code=2)
     (finding,) = find_failed_calls(told.history)
-    assert finding.message == "8 of 12 Bash calls failed (67%), including 4 tests, builds or linters"
+    assert finding.message == "8 of 12 Bash calls failed (67%), including 4 checks"
 
 
 def test_a_few_failures_among_many_calls_are_no_news() -> None:

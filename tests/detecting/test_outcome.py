@@ -52,14 +52,17 @@ def test_calls_denied_by_rules_are_told_if_they_are_many() -> None:
     for _ in range(3):
         refused(told.run("ls"), "curl x", _RULE)
     (finding,) = find_denied_calls(told.history)
-    assert finding.message == "3 of 6 calls were refused for want of a permission, not by the human: Bash `curl x`"
+    assert finding.message == "3 of 6 calls were refused for lack of permission, not by the human: Bash `curl x`"
     assert not list(find_denied_calls(refused(refused(refused(Telling().human()))).history))
 
 
 def test_a_command_that_was_proposed_before_a_yes_is_worth_less() -> None:
     told = Telling().human("It hangs.").say("I would run `rm -rf ~/sea` and start again. Shall I?")
     (proposed,) = find_dangerous_commands(told.human("yes").run("rm -rf ~/sea").history)
-    assert (proposed.severity, "as it had proposed before a yes" in proposed.message) == ("Info", True)
+    assert (proposed.severity, "which it had proposed and the human had agreed to" in proposed.message) == (
+        "Info",
+        True,
+    )
     (unasked,) = find_dangerous_commands(Telling().human("It hangs.").run("rm -rf ~/sea").history)
     assert (unasked.severity, "without being asked" in unasked.message) == ("Critical", True)
 

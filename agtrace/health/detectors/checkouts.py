@@ -35,8 +35,8 @@ class _Twice(NamedTuple):
 
 @detector(
     "Outcome",
-    "The same edit was made to the same file in two checkouts, one of them outside of the session's folder: to a "
-    "worktree and to the original, for example.",
+    "The same edit was made to the same file in two checkouts, one of them outside the session's folder: in a "
+    "worktree and in the original, for example.",
 )
 def find_edits_elsewhere(history: History) -> Iterator[Finding]:
     """Find edits that were made again in another checkout."""

@@ -23,8 +23,8 @@ _RUNS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
 
 @detector(
     "Outcome",
-    "The last test run, build or linter of the session failed by what it says of the code, and no other of its kind "
-    "passed after it, although the session then went on to another end.",
+    "The last test run, build or linter of the session failed because of the code, not the machine; none of its kind "
+    "passed after it, and the session didn't end on a failure.",
 )
 def find_failing_check(history: History) -> Iterator[Finding]:
     """Find a session that leaves its checks failing."""

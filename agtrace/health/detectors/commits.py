@@ -25,7 +25,7 @@ class _Unchecked(NamedTuple):
 
 @detector(
     "Outcome",
-    "A test run, a build or a linter failed, the model changed something after it, and committed that before any check "
+    "A test run, a build or a linter failed, and the model then changed something and committed it before any check "
     "passed.",
 )
 def find_unchecked_commit(history: History) -> Iterator[Finding]:
@@ -36,8 +36,8 @@ def find_unchecked_commit(history: History) -> Iterator[Finding]:
     failed, commit = found[0]
     yield Finding(
         severity="Warning",
-        message=f"After a failed check the model changed something and committed it without a check that passed: "
-        f"{quoted(command_of(failed) or '')} failed before {quoted(command_of(commit) or '')}",
+        message=f"After a failed check, the model changed something and committed it without a passing check in "
+        f"between: {quoted(command_of(failed) or '')} failed before {quoted(command_of(commit) or '')}",
         count=len(found),
         events=evidence([call.event_index for pair in found for call in pair]),
         turn=commit.turn,

@@ -93,7 +93,7 @@ def find_compaction_mid_task(history: History) -> Iterator[Finding]:
     yield Finding(
         severity="Warning",
         message=f"The agent's context was compacted {len(found):,} times in the middle of its work"
-        f"{_cost(history, found)}, so it lost what it had read",
+        f"{_cost(history, found)}, which left only a summary of what it had read",
         count=len(found),
         events=evidence([compaction.event_index for compaction in found]),
         turn=found[0].turn,
@@ -114,4 +114,4 @@ def _cost(history: History, found: list[Compaction]) -> str:
     known = list(filter(None, held))
     if not known:
         return ""
-    return f", at about {sum(known) // len(known):,} tokens{' each' if len(known) > 1 else ''}"
+    return f", at about {sum(known) // len(known):,} tokens{' each time' if len(known) > 1 else ''}"

@@ -18,7 +18,7 @@ _SHOWN = 160
 
 @detector(
     "Outcome",
-    "The human refused a call, or said that the work was wrong, not what was asked, or to be taken back.",
+    "The human refused a call, or said that the work was wrong, wasn't what was asked for, or should be undone.",
 )
 def find_corrections(history: History) -> Iterator[Finding]:
     """Find what the human corrected, as one finding with the human's own words."""

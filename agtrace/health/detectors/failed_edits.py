@@ -41,14 +41,14 @@ class _Trouble:
 
 @detector(
     "Loops",
-    "At least 2 edits of a file failed in one turn, and one succeeded only at the sixth attempt or later, counting all "
-    "calls of one response as one; or at least 3 failed, and none succeeded after them.",
+    "At least 2 edits of a file failed in one turn, and one succeeded only 5 or more attempts after the first of them, "
+    "whatever those attempts did; or at least 3 failed, and none succeeded after them.",
 )
 def find_edit_without_success(history: History) -> Iterator[Finding]:
     """Find files that could only be edited after several attempts."""
     for trouble in _troubles(history):
         how = (
-            f"before one succeeded, {trouble.attempts - 1} calls later"
+            f"before one succeeded, {trouble.attempts - 1} attempts after the first"
             if trouble.done
             else "and none succeeded after them"
         )

@@ -30,8 +30,8 @@ _RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
 
 @detector(
     "Failures",
-    "At least 4 calls of a tool failed that were one in five, or at least 10; probes, tests, builds and linters don't "
-    "count.",
+    "Of a tool's calls, at least 4 and at least one in five failed, or at least 10; probes, tests, builds and linters "
+    "don't count.",
     version=3,
 )
 def find_failed_calls(history: History) -> Iterator[Finding]:
@@ -92,7 +92,8 @@ def find_returning_error(history: History) -> Iterator[Finding]:
         found.append(
             Finding(
                 severity="Critical" if tries[key] >= MANY_RETURNS else "Warning",
-                message=f"{tries[key]:,} different attempts got the same error: {quoted(lines[key].line, _SHOWN)}",
+                message=f"{tries[key]:,} attempts with different actions got the same error: "
+                f"{quoted(lines[key].line, _SHOWN)}",
                 count=tries[key],
                 events=evidence([call.evidence for call in calls]),
                 told=frozenset(call.evidence for call in calls),
@@ -113,7 +114,7 @@ def find_api_errors(history: History) -> Iterator[Finding]:
     last = ending_of(history).event_index == errors[-1].event_index
     severity: Severity = "Critical" if last else "Warning" if shown or len(errors) >= 3 else "Info"
     what = [
-        f"{shown:,} shown to the user" if shown else "",
+        f"{shown:,} shown to the human" if shown else "",
         f"{len(errors) - shown:,} retried" if shown < len(errors) else "",
     ]
     said = next(filter(None, map(error_text, reversed(errors))), "")
@@ -141,7 +142,7 @@ def find_unanswered_calls(history: History) -> Iterator[Finding]:
     tools = ", ".join(sorted({tool_named(call.tool) for call in calls}))
     yield Finding(
         severity="Warning",
-        message=f"{counted(len(calls), 'call')} never got a result but the session went on ({cut(tools, _SHOWN)})",
+        message=f"{counted(len(calls), 'call')} never got a result although the session went on ({cut(tools, _SHOWN)})",
         count=len(calls),
         events=evidence([call.event_index for call in calls]),
         turn=calls[0].turn,
@@ -159,7 +160,7 @@ def find_ended_on_failure(history: History) -> Iterator[Finding]:
     if ending.ending != "error_left" or ending.event_index is None:
         return
     spoken = any(message.event_index > ending.event_index for message in history.messages)
-    how = "although the model spoke afterwards" if spoken else "and the model said nothing after it"
+    how = "and the model spoke after it" if spoken else "and the model said nothing after it"
     turn = next((entry.turn for entry in reversed(history.entries) if shown_by(entry) == ending.event_index), None)
     yield Finding(
         severity="Warning" if spoken else "Critical",
@@ -180,7 +181,7 @@ def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
     probes, checks = sum(map(is_probe, failed)), len(telling) - len(real)
     message = f"{len(failed):,} of {counted(len(calls), f'{tool_named(tool)} call')} failed ({rate:.0%})"
     others = [f"{counted(probes, 'probe')} that answered “no”"] if probes else []
-    others += [f"{checks:,} tests, builds or linters"] if checks else []
+    others += [counted(checks, "check")] if checks else []
     if others:
         message += f", including {' and '.join(others)}"
     if told:

@@ -173,7 +173,7 @@ def _converges(results: list[str]) -> bool:
 @detector(
     "Loops",
     "A shell command failed at least 3 times, with other calls in between, before it succeeded, if it ever did; not if "
-    "it told of fewer errors each time, or succeeded within two minutes and fewer than 7 failures.",
+    "it reported fewer errors each time, or succeeded within two minutes and after fewer than 7 failures.",
     version=3,
 )
 def find_command_without_success(history: History) -> Iterator[Finding]:

@@ -20,8 +20,8 @@ _NOT_RUN = later(r"(?:<tool_use_error>)?PreToolUse:\S+ hook error: |(?:Error: )?
 
 @detector(
     "Failures",
-    "At least 3 calls, and one in five, were refused by a rule, a hook or a sandbox, or because nobody was there to "
-    "permit them.",
+    "At least 3 calls, and at least one in five, were refused by a rule, a hook or a sandbox, or because nobody was "
+    "there to permit them.",
 )
 def find_denied_calls(history: History) -> Iterator[Finding]:
     """Find a session whose model lacked permissions."""
@@ -30,7 +30,7 @@ def find_denied_calls(history: History) -> Iterator[Finding]:
         return
     yield Finding(
         severity="Warning",
-        message=f"{len(denied):,} of {counted(len(history.calls), 'call')} were refused for want of a permission, "
+        message=f"{len(denied):,} of {counted(len(history.calls), 'call')} were refused for lack of permission, "
         f"not by the human: {', '.join(list(dict.fromkeys(map(named, denied)))[:_SHOWN])}",
         count=len(denied),
         events=evidence([call.evidence for call in denied]),

@@ -34,7 +34,7 @@ def find_unanswered_question(history: History) -> Iterator[Finding]:
     question = asked(found[0].arguments).name
     yield Finding(
         severity="Warning",
-        message=f"Nobody answered {counted(len(found), 'question')} in time, and the model went on by itself"
+        message=f"Nobody answered {counted(len(found), 'question')} in time, and the model went on without an answer"
         + (f": {quoted(question)}" if question else ""),
         count=len(found),
         events=evidence([call.evidence for call in found]),

@@ -17,7 +17,8 @@ _SHOWN = 100
 
 
 @detector(
-    "Outcome", "A review by another model, as Codex' `/review` starts it, found problems in what the model had made."
+    "Outcome",
+    "A review by another model, such as one started by Codex's `/review`, found problems in what the model had made.",
 )
 def find_review_problems(history: History) -> Iterator[Finding]:
     """Find what reviews had to say about the work of the session."""
@@ -31,7 +32,7 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     yield Finding(
         severity="Info" if went_on else "Warning",
         message=f"{where} found {counted(len(problems), 'problem')} in what the model had made"
-        f"{', which it then changed' if went_on else ''}: {quoted(problems[-1], _SHOWN)}",
+        f"{', and files were changed afterwards' if went_on else ''}: {quoted(problems[-1], _SHOWN)}",
         count=len(problems),
         events=evidence([review.event_index for review in found]),
         turn=found[0].turn,

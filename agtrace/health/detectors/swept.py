@@ -52,7 +52,7 @@ def find_swept_commit(history: History) -> Iterator[Finding]:
             elif what == "commit" and staged and call.outcome is Outcome.OK:
                 yield Finding(
                     severity="Warning",
-                    message=f"{quoted(staged.added, 60)} committed everything, so probably also "
+                    message=f"Everything was committed with {quoted(staged.added, 60)}, probably including "
                     f"{counted(len(staged.paths), 'untracked path')} that the session hadn't written: "
                     f"{quoted_path(staged.paths[0])}",
                     count=len(staged.paths),

@@ -57,8 +57,9 @@ _SERVING = later(
 
 @detector(
     "Outcome",
-    "The model had the last word although a test or check on its own list was still open, and it ran nothing after it "
-    "last changed that list; or it ticked a test off with nothing run since that was open but what starts a server.",
+    "The model had the last word although a test or check on its own list was still open, and it ran nothing that "
+    "could be one after it last changed that list; or it ticked off a test without having run anything that could be "
+    "one since it last changed the list; starting a server doesn't count.",
 )
 def find_open_checks(history: History) -> Iterator[Finding]:
     """Find checks that the model had set itself and left out."""
@@ -73,8 +74,8 @@ def find_open_checks(history: History) -> Iterator[Finding]:
     ):
         yield Finding(
             severity="Warning",
-            message=f"The model finished with {len(left.open)} of {left.of} things on its own list open, "
-            f"checks among them: {quoted(checks[0])}",
+            message=f"The model finished with {len(left.open)} of {left.of} items on its own list still open, "
+            f"among them the check {quoted(checks[0])}",
             count=len(checks),
             events=(left.event_index,),
         )
@@ -83,8 +84,8 @@ def find_open_checks(history: History) -> Iterator[Finding]:
     if ticked:
         yield Finding(
             severity="Warning",
-            message=f"The model ticked off {counted(len(ticked), 'test')} on its own list without running anything: "
-            f"{quoted(ticked[0].text)}",
+            message=f"The model ticked off {counted(len(ticked), 'test')} on its own list without running anything "
+            f"that could be a test: {quoted(ticked[0].text)}",
             count=len(ticked),
             events=evidence([one.event_index for one in ticked]),
         )

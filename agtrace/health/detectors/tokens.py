@@ -24,8 +24,8 @@ LARGE_TOGETHER = 100_000
 
 @detector(
     "TokenUsage",
-    "At least 200,000 tokens were paid again: less than half of the 20,000 or more tokens that the same model was "
-    "given less than 5 minutes before was read from the cache, without a compaction in between.",
+    "At least 200,000 tokens were paid for again: of the 20,000 or more tokens that the same model had been given less "
+    "than 5 minutes before, less than half were read from the cache, with no compaction in between.",
     version=2,
 )
 def find_cache_misses(history: History) -> Iterator[Finding]:
@@ -47,8 +47,8 @@ def find_cache_misses(history: History) -> Iterator[Finding]:
 
 @detector(
     "TokenUsage",
-    "Commands and polls printed 100,000 characters (about 25,000 tokens) into the context, at least 40,000 each; files "
-    "that were read don't count.",
+    "Commands and polls printed at least 100,000 characters (about 25,000 tokens) into the context, at least 40,000 "
+    "each; files that were read don't count.",
     version=3,
 )
 def find_large_results(history: History) -> Iterator[Finding]:
@@ -62,7 +62,7 @@ def find_large_results(history: History) -> Iterator[Finding]:
     if len(large) > 1:
         message = (
             f"{len(large):,} large results put {_estimated(together)} into the context; "
-            f"the largest, of {named(largest)}, has {largest.result_chars:,} characters"
+            f"the largest, from {named(largest)}, has {largest.result_chars:,} characters"
         )
     yield Finding(
         severity="Warning",

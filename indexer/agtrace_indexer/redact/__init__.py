@@ -29,8 +29,8 @@ OWN_FILE = "redaction.json"
 """The name of the user's file."""
 
 _RULES = (
-    "forms.tsv", "looks.txt", "field_pairs.py", "carriers.py", "checks.py", "disguises.py", "fields.py", "assignments.py",
-    "names.py", "rules.py", "tables_in_text.py",
+    "forms.tsv", "looks.txt", "field_pairs.py", "carriers.py", "checks.py", "disguises.py", "fields.py",
+    "assignments.py", "names.py", "rules.py", "tables_in_text.py",
 )  # fmt: skip
 """The files that determine what is masked: any change of theirs counts as a change of the rules."""
 
