@@ -167,7 +167,8 @@ def behind(state: str, files_behind: int | None, problem: str | None) -> str:
         covered = "lacks what is there" if state == "partial" else "covers only what was indexed before"
         return f"{problem}; the answer {covered}"
     files = f", {files_behind} files to go" if files_behind is not None else ""
-    return f"the index is {state.replace('_', ' ')}{files}: the answer covers only what is indexed so far"
+    covered = "the answer covers only what is indexed so far (`agtrace index` completes it)"
+    return f"the index is {state.replace('_', ' ')}{files}: {covered}"
 
 
 def pages(tool: str, wanted: dict[str, Any], answer: Answer | None = None) -> Iterator[Answer]:

@@ -21,7 +21,7 @@ from agtrace_indexer.index.catalog import Catalog, remove_attempts
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run.summary import Summary, summary_of
-from agtrace_indexer.run.versions import is_outdated, knows_more_agents, refuse_newer_reading
+from agtrace_indexer.run.versions import is_going_on, is_outdated, knows_more_agents, refuse_newer_reading
 from agtrace_indexer.run.work import Work
 
 if TYPE_CHECKING:
@@ -141,16 +141,18 @@ def _compare(
     known_roots = set(catalog.roots())
     wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
-    rebuild = rebuild or is_outdated(catalog)
+    outdated = is_outdated(catalog)
+    goes_on = outdated and not rebuild and is_going_on(catalog)
     more_agents = knows_more_agents(catalog)
     plan = make_plan(
         catalog,
         sorted(known_roots | new_roots),
-        rebuild=rebuild,
+        rebuild=(rebuild or outdated) and not goes_on,
         more_agents=more_agents,
-        changed=None if new_roots else changed,
+        changed=None if new_roots or goes_on else changed,
     )
-    return Work(catalog, new_roots, plan, rebuild, more_agents=more_agents)
+    rereading = outdated and not goes_on
+    return Work(catalog, new_roots, plan, rebuild or outdated, more_agents=more_agents, rereading=rereading)
 
 
 def _honour_tombstones(catalog: Catalog) -> bool:

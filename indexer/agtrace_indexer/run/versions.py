@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from agtrace_indexer import redact
+from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.opening import NewerIndex
 from agtrace_indexer.reader.plan import KNOWN_AGENTS
+
+_AGAIN = "rereading"
 
 READING_VERSION = 13
 """Raised whenever the same logs would now yield other rows: logs that still exist are then read again, archived rows
@@ -24,6 +27,29 @@ def refuse_newer_reading(reading: str | None) -> None:
 def is_outdated(catalog: Catalog) -> bool:
     """Whether all logs must be read again: they would be read or masked differently now."""
     return catalog.meta("reading") not in (None, str(READING_VERSION)) or masked_otherwise(catalog)
+
+
+def is_going_on(catalog: Catalog) -> bool:
+    """Whether an earlier run has begun to read all logs again as they are read now: it left those without a stamp that
+    it didn't get to.
+    """
+    return catalog.meta(_AGAIN) == _as_read_now()
+
+
+def note_going_on(catalog: Catalog) -> None:
+    """Note that all logs are read again from now on, and take their stamps away: each gets its own when it is read."""
+    catalog.connection.execute("UPDATE file SET stamp = '' WHERE NOT gone AND status != 'forgotten'")
+    catalog.set_meta(_AGAIN, _as_read_now())
+
+
+def note_current(catalog: Catalog) -> None:
+    """Note that all logs are read as they are read now."""
+    catalog.set_meta("reading", str(READING_VERSION))
+    meta.drop(catalog.connection, _AGAIN)
+
+
+def _as_read_now() -> str:
+    return f"{READING_VERSION} {redact.digest()}"
 
 
 def knows_more_agents(catalog: Catalog) -> bool:

@@ -40,6 +40,8 @@ class Work(Struct):
     rebuild: bool
     more_agents: bool = False
     """Whether agents are known that weren't when the index was last complete."""
+    rereading: bool = False
+    """Whether this run is the first to read everything again because it would be read otherwise now."""
     deadline: float | None = None
     """The time of the monotonic clock after which no further file is started."""
     keep_days: int | None = None
@@ -90,6 +92,8 @@ class Work(Struct):
             catalog.set_meta("built", "0")
             catalog.set_meta("reading", str(versions.READING_VERSION))
             catalog.set_meta("redaction", redact.digest())
+        elif self.rereading:
+            versions.note_going_on(catalog)
 
     def _read(self, reader: Reader) -> None:
         """Read what changed while there is time; once everything has been read, finish the run."""
@@ -173,7 +177,7 @@ class Work(Struct):
         grown = join_families(self.catalog.connection)
         tell_apart(self.catalog.connection, None if self.plan.gone or self.plan.odd else grown)  # copies have no times
         self.catalog.set_meta("built", "1")
-        self.catalog.set_meta("reading", str(versions.READING_VERSION))
+        versions.note_current(self.catalog)
         self.catalog.set_meta("agents", ",".join(sorted(KNOWN_AGENTS | versions.noted_agents(self.catalog))))
 
     def _drop_no_logs(self) -> None:
