@@ -168,6 +168,10 @@ class Catalog:
         rows = self.connection.execute("SELECT path, stamp, status, gone FROM file")
         return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
 
+    def take_stamps_away(self) -> None:
+        """Have every file that is there count as changed, until it is read and has a stamp again."""
+        self.connection.execute("UPDATE file SET stamp = '' WHERE NOT gone AND status != 'forgotten'")
+
     def file(self, path: str) -> KnownFile | None:
         """Return the row of a file, without its state, even if the index only has a digest of its path."""
         return next(iter(self._files("path IN (?, ?)", path, hidden(path))), None)

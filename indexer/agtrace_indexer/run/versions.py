@@ -38,7 +38,7 @@ def is_going_on(catalog: Catalog) -> bool:
 
 def note_going_on(catalog: Catalog) -> None:
     """Note that all logs are read again from now on, and take their stamps away: each gets its own when it is read."""
-    catalog.connection.execute("UPDATE file SET stamp = '' WHERE NOT gone AND status != 'forgotten'")
+    catalog.take_stamps_away()
     catalog.set_meta(_AGAIN, _as_read_now())
 
 
