@@ -71,6 +71,8 @@ class Call:
     """Whether it started a sub-agent that is in the index."""
     script: str | None = field(default=None, repr=False, compare=False)
     """The shell command, cached by `actions`, which determines it; empty if there is none."""
+    changed: tuple[Any, ...] | None = field(default=None, repr=False, compare=False)
+    """What it changes in files, cached by `changes`, which determines it."""
 
     @property
     def failed(self) -> bool:

@@ -55,13 +55,19 @@ def find_edits_elsewhere(history: History) -> Iterator[Finding]:
 
 
 def _twice(history: History) -> Iterator[_Twice]:
+    paths: dict[str, set[str]] = {}
+    for written in (written for call in history.calls for written in call.writes):
+        paths.setdefault(PurePosixPath(written).name, set()).add(written)
+    twice = {name for name, several in paths.items() if len(several) > 1}
+    if not twice:
+        return
     made: dict[tuple[frozenset[str], frozenset[str], str], list[tuple[Call, PurePosixPath]]] = {}
     for call in history.calls:
         if call.outcome is not Outcome.OK:
             continue
         for change in changes(call):
             path = PurePosixPath(history.cwd or "", change.path)
-            if change.whole or not (change.added or change.removed) or not path.is_absolute():
+            if path.name not in twice or change.whole or not (change.added or change.removed) or not path.is_absolute():
                 continue
             before = made.setdefault((change.removed, change.added, path.name), [])
             roots = (_roots(earlier, path, history.cwd) for _, earlier in before)

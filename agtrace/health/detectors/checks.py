@@ -48,15 +48,19 @@ def find_failing_check(history: History) -> Iterator[Finding]:
 def _left_failing(history: History) -> dict[Kind, Call]:
     """Return the last check of each kind, if it failed."""
     left: dict[Kind, Call] = {}
+    if not any(call.failed for call in history.calls):
+        return left
     for call in history.calls:
-        if call.outcome is Outcome.OK or (call.failed and _passed(call)):
-            passed = kinds_of(call)
-            if "test run" in passed:
-                passed.add("build")  # what is tested was built
-            for kind in passed:
+        kinds = kinds_of(call) if call.outcome in (Outcome.OK, Outcome.FAILED) else ()
+        if not kinds:
+            continue
+        if call.outcome is Outcome.OK or _passed(call):
+            for kind in kinds:
                 left.pop(kind, None)
-        elif call.failed and not is_probe(call) and not _is_of_the_machine(call):
-            left |= dict.fromkeys(kinds_of(call), call)
+                if kind == "test run":
+                    left.pop("build", None)  # what is tested was built
+        elif not is_probe(call) and not _is_of_the_machine(call):
+            left |= dict.fromkeys(kinds, call)
     return left
 
 

@@ -105,7 +105,6 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
     found: dict[_Danger, list[Call]] = {}
     announced: set[int] = set()
     asked: list[str] = []
-    made: list[str] = []
     message = answered = ""
     for entry in history.entries:
         if isinstance(entry, Message):
@@ -115,12 +114,11 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
             answered = message if _YES.match(entry.text) else ""
         elif isinstance(entry, Call) and entry.outcome is not Outcome.REJECTED:
             for danger in _dangers(entry, asked, history.cwd):
-                if danger.does == _DELETED and _is_own(entry, made):
+                if danger.does == _DELETED and _is_own(entry, _made(history, entry.event_index)):
                     continue
                 found.setdefault(danger, []).append(entry)
                 if danger.command.search(answered):
                     announced.add(entry.event_index)
-            made += [*entry.writes, *_MADE.findall(command_of(entry) or "")]
     for danger, calls in found.items():
         known = calls[0].event_index in announced
         how = "which it had proposed and the human had agreed to" if known else "without being asked"
@@ -142,6 +140,12 @@ def _dangers(call: Call, asked: Sequence[str], project: str | None) -> Iterator[
     for danger in _DANGERS:
         if any(map(danger.command.match, said)) and not any(map(danger.asked.search, asked)):
             yield danger
+
+
+def _made(history: History, before: int) -> list[str]:
+    """Return the files and folders that a session made before an event."""
+    done = [call for call in history.calls if call.event_index < before and call.outcome is not Outcome.REJECTED]
+    return [path for call in done for path in (*call.writes, *_MADE.findall(command_of(call) or ""))]
 
 
 def _is_own(call: Call, made: Sequence[str]) -> bool:

@@ -28,6 +28,13 @@ _STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
 
 def ending_of(history: History) -> SessionEnding:
     """Return how a session ended, the reason for this verdict, and the event that shows it."""
+    found: SessionEnding | None = history.derived.get("ending")
+    if found is None:
+        found = history.derived["ending"] = _ending_of(history)
+    return found
+
+
+def _ending_of(history: History) -> SessionEnding:
     if history.at_work:
         return _ended("unknown", "its log grew a moment ago, so it may still be running")
     last = _last_thing(history)

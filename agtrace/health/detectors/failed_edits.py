@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -66,7 +67,10 @@ def find_edit_without_success(history: History) -> Iterator[Finding]:
 def _troubles(history: History) -> Iterator[_Trouble]:
     turn: int | None = None
     going: dict[str, _Trouble] = {}
+    failed = Counter(call.turn for call in history.calls if call.failed)
     for attempt in attempts(history):
+        if failed[attempt.turn] < _FEWEST:
+            continue
         if attempt.turn != turn:
             yield from filter(_is_costly, going.values())
             turn, going = attempt.turn, {}

@@ -35,6 +35,8 @@ _UNSTAGING = frozenset({"reset", "restore", "rm", "stash"})
 )
 def find_swept_commit(history: History) -> Iterator[Finding]:
     """Find commits that probably took in what wasn't meant."""
+    if not any("git" in command and " add " in command for command in filter(None, map(command_of, history.calls))):
+        return
     seen: _Seen | None = None
     staged: _Seen | None = None
     written: set[str] = set()

@@ -38,8 +38,14 @@ class Change(Struct, frozen=True):
     """Whether the file or cell has nothing but `added` afterwards."""
 
 
-def changes(call: Call) -> Iterator[Change]:
-    """Yield the changes that a call makes to files; none if it changes no file, or in an unknown way."""
+def changes(call: Call) -> tuple[Change, ...]:
+    """Return the changes that a call makes to files; none if it changes no file, or in an unknown way."""
+    if call.changed is None:
+        call.changed = tuple(_changes(call))
+    return call.changed
+
+
+def _changes(call: Call) -> Iterator[Change]:
     for edit in edits(call.tool, call.arguments, writes=bool(call.writes)):
         if edit.whole is not None:
             yield Change(edit.path, edit.cell, frozenset(), telling(edit.whole.splitlines()), whole=True)

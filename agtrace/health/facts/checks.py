@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from agtrace_indexer.events.shell import Part, parts
@@ -56,15 +57,18 @@ def is_check(call: Call) -> bool:
     return bool(kinds_of(call))
 
 
-def kinds_of(call: Call) -> set[Kind]:
+def kinds_of(call: Call) -> frozenset[Kind]:
     """Return what a call runs of tests, builds and linters."""
     command = command_of(call)
-    if command is None:
-        return set()
+    return frozenset() if command is None else _kinds_in(command)
+
+
+@lru_cache(maxsize=4_096)
+def _kinds_in(command: str) -> frozenset[Kind]:
     found: set[Kind] = {_KINDS[attempt.kind] for attempt in attempts(command) if attempt.kind in _KINDS}
     if LINTER.search(command) and any(map(_lints, parts(command))):
         found.add("linter")
-    return found
+    return frozenset(found)
 
 
 def _lints(part: Part) -> bool:
