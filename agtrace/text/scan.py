@@ -30,6 +30,7 @@ def tester_of_much(pattern: str) -> Callable[[str], bool]:
     """Return such a test that, until the engine is loaded, holds for the first texts unseen, if they are short.
 
     For commands that look at a few lines: to load the engine takes longer than to look at what it would leave out.
+    Threads may share it: at worst, some more texts pass unseen.
     """
     test, left = tester(pattern), [_UNSEEN]
 

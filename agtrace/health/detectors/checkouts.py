@@ -61,7 +61,7 @@ def _twice(history: History) -> Iterator[_Twice]:
     twice = {name for name, several in paths.items() if len(several) > 1}
     if not twice:
         return
-    made: dict[tuple[frozenset[str], frozenset[str], str], list[tuple[Call, PurePosixPath]]] = {}
+    made: dict[tuple[frozenset[str], frozenset[str], str], dict[PurePosixPath, Call]] = {}
     for call in history.calls:
         if call.outcome is not Outcome.OK:
             continue
@@ -69,12 +69,14 @@ def _twice(history: History) -> Iterator[_Twice]:
             path = PurePosixPath(history.cwd or "", change.path)
             if path.name not in twice or change.whole or not (change.added or change.removed) or not path.is_absolute():
                 continue
-            before = made.setdefault((change.removed, change.added, path.name), [])
-            roots = (_roots(earlier, path, history.cwd) for _, earlier in before)
-            found = next(((first, told) for (first, _), told in zip(before, roots, strict=True) if told), None)
+            before = made.setdefault((change.removed, change.added, path.name), {})
+            if path in before:
+                continue
+            roots = ((first, _roots(earlier, path, history.cwd)) for earlier, first in before.items())
+            found = next(((first, told) for first, told in roots if told), None)
             if found:
                 yield _Twice(found[0], call, found[1])
-            before.append((call, path))
+            before[path] = call
 
 
 def _roots(one: PurePosixPath, other: PurePosixPath, cwd: str | None) -> tuple[str, str] | None:

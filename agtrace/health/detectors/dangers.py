@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from agtrace_indexer.events.shell import parts
@@ -105,6 +106,7 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
     found: dict[_Danger, list[Call]] = {}
     announced: set[int] = set()
     asked: list[str] = []
+    made = _Made(history)
     message = answered = ""
     for entry in history.entries:
         if isinstance(entry, Message):
@@ -114,7 +116,7 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
             answered = message if _YES.match(entry.text) else ""
         elif isinstance(entry, Call) and entry.outcome is not Outcome.REJECTED:
             for danger in _dangers(entry, asked, history.cwd):
-                if danger.does == _DELETED and _is_own(entry, _made(history, entry.event_index)):
+                if danger.does == _DELETED and _is_own(entry, made.before(entry.event_index)):
                     continue
                 found.setdefault(danger, []).append(entry)
                 if danger.command.search(answered):
@@ -142,13 +144,23 @@ def _dangers(call: Call, asked: Sequence[str], project: str | None) -> Iterator[
             yield danger
 
 
-def _made(history: History, before: int) -> list[str]:
-    """Return the files and folders that a session made before an event."""
-    done = [call for call in history.calls if call.event_index < before and call.outcome is not Outcome.REJECTED]
-    return [path for call in done for path in (*call.writes, *_MADE.findall(command_of(call) or ""))]
+class _Made:
+    """The files and folders that a session made, collected as far as they are asked for."""
+
+    def __init__(self, history: History) -> None:
+        self._calls = deque(history.calls)
+        self._paths: set[str] = set()
+
+    def before(self, event: int) -> Collection[str]:
+        """Return what was made before an event, which is no earlier than the one asked for last."""
+        while self._calls and self._calls[0].event_index < event:
+            call = self._calls.popleft()
+            if call.outcome is not Outcome.REJECTED:
+                self._paths.update(call.writes, _MADE.findall(command_of(call) or ""))
+        return self._paths
 
 
-def _is_own(call: Call, made: Sequence[str]) -> bool:
+def _is_own(call: Call, made: Collection[str]) -> bool:
     """Whether all folders that a call deletes are ones in which the session itself had made something."""
     deleted = [
         word.rstrip("/*")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
 
 from agtrace_indexer.landmarks.questions import asked
 from agtrace_schema.patterns import later
@@ -18,7 +21,7 @@ from agtrace.text.numbers import counted
 _NOBODY = later(
     r"\A\W*(?:No (?:response|answer|reply) (?:after|within|in) \d|(?:The )?(?:question|request) timed out"
     r"|Timed out (?:while )?waiting for (?:the )?(?:user|human|answer|response))",
-    2,
+    re.IGNORECASE,
 )
 """How agents tell the model that nobody answered in time."""
 _CODEX_ASKS, _CODEX_NOBODY = "request_user_input", later(r'\A\s*\{\s*"answers"\s*:\s*\{\s*\}\s*\}\s*\Z')
@@ -53,9 +56,10 @@ def _went_on(question: Call, history: History) -> bool:
     """Whether the model did something before it got an answer, not only looked at things and asked again."""
     looked = False
     said = ""
-    for entry in history.entries:
-        if entry.turn != question.turn or entry.event_index <= question.evidence:
-            continue
+    begin = bisect_right(history.entries, question.evidence, key=lambda entry: entry.event_index)
+    for entry in islice(history.entries, begin, None):
+        if entry.turn not in (None, question.turn):
+            break
         if isinstance(entry, Message):
             said = entry.text
         elif isinstance(entry, Call) and entry.tool == question.tool:

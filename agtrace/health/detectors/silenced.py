@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from agtrace_indexer.events.shell import parts
@@ -95,17 +96,18 @@ def _silenced(history: History) -> Iterator[_Silenced]:
             if command is not None and command == command_of(failed):
                 failed = None
                 continue
-            for path, line in _switched_off(call, history.calls[:number]):
+            for path, line in _switched_off(call, history, number):
                 yield _Silenced(call, path, line, failed)
 
 
-def _switched_off(call: Call, before: Sequence[Call]) -> Iterator[tuple[str, str]]:
-    """Yield the files in which a call switches a check off, each with the first such line."""
+def _switched_off(call: Call, history: History, number: int) -> Iterator[tuple[str, str]]:
+    """Yield the files in which a call, the one with this number, switches a check off, with the first such line."""
     for change in changes(call):
         line = next((line for line in sorted(change.added) if _switches_off(line, change.path)), None)
         if line is None or any(_switches_off(old, change.path) for old in change.removed):
             continue
-        if not (change.whole and any(line in earlier.result for earlier in before)):  # else it may have been there
+        shown = change.whole and any(line in earlier.result for earlier in islice(history.calls, number))
+        if not shown:  # else it may have been there before
             yield change.path, line
     for part in parts(command_of(call) or ""):
         if part.program in ("sed", "perl") and any(word.startswith(("-i", "-pi")) for word in part.words):

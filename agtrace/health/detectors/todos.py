@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from agtrace_schema.patterns import later
@@ -16,11 +17,12 @@ from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
 
 _AGAIN = "(?:re-?|manually |fully |finally )?"
+_TESTS = r"tests?\b(?! (?:accounts?|data|doubles?|fixtures?|helpers?|users?)\b)"
 _CHECKING = later(
     "|".join(
         (
             _AGAIN + r"(?:testing|verify)\b",
-            _AGAIN + r"tests?\b(?! (?:accounts?|data|doubles?|fixtures?|helpers?|users?)\b)",
+            _AGAIN + _TESTS,
             _AGAIN + r"check\b(?! (?:box|constraint|list|out)| in\b(?!.*\b(?:app|browser)\b))",
             _AGAIN + r"validate\b(?! (?:(?:all|the|user) )*(?:arguments|e-?mails?|inputs?|requests?|uploads?)\b)",
             r"confirm\b(?! (?:button|dialog|modal|prompt|screen)\b)",
@@ -36,21 +38,21 @@ _CHECKING = later(
             r"(?:运行|执行|跑).{0,20}测试|(?:测试|检查|验证|确认)(?!框|数据|用例)",
         )
     ),
-    2,
+    re.IGNORECASE,
 )
 """Things to do that check the work: in English, German, French, Spanish, Japanese, Chinese."""
 
 
 _TESTING = later(
-    _AGAIN + r"(?:tests?|testing)\b(?! (?:accounts?|data|doubles?|fixtures?|helpers?|users?)\b)"
+    rf"{_AGAIN}(?:testing\b|{_TESTS})"
     r"|(?:end-to-end|e2e|final|manual|regression|smoke) (?:tests?|testing)\b"
     r"|(?:re-?)?run\b.{0,60}\b(?:tests?|suite|specs)\b",
-    2,
+    re.IGNORECASE,
 )
 """Those of them that can't be done by reading."""
 
 _SERVING = later(
-    r"\b(?:npm|pnpm|yarn|bun)(?: run)? (?:dev|start|serve|preview)\b|\bvite\b|\bhttp\.server\b|\bserve\b", 2
+    r"\b(?:npm|pnpm|yarn|bun)(?: run)? (?:dev|start|serve|preview)\b|\bvite\b|\bhttp\.server\b|\bserve\b", re.IGNORECASE
 )
 """Commands that only start a server."""
 
