@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from agtrace_indexer.texts.blocks import BlockText
-from agtrace_indexer.texts.pieces import pieces
+from agtrace_indexer.texts.pieces import piece_at
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
@@ -117,10 +117,8 @@ def _holding(wanted: bytes, block: BlockText, places: Sequence[int] | None) -> s
         return set(range(len(block.ends)))
     if places is None:
         return _within(wanted, block, block.data.lower(), 0)
-    spans = pieces(block.data)
-    return set().union(
-        *(_within(wanted, block, block.data[start:end].lower(), start) for start, end in map(spans.__getitem__, places))
-    )
+    spans = (piece_at(block.data, place) for place in places)
+    return set().union(*(_within(wanted, block, block.data[start:end].lower(), start) for start, end in spans))
 
 
 def _within(wanted: bytes, block: BlockText, folded: bytes, start: int) -> set[int]:

@@ -73,8 +73,8 @@ class Scan(Struct):
             places, final = candidates_of_all(self.connection, self.matcher.literals, thorough=thorough)
             if places is None:
                 break
-            self.places = {block: where for block, where in places.items() if block not in seen}
-            chosen = self._among(self.places)
+            self.places = places
+            chosen = self._among({*places} - seen)
             for number, block in enumerate(chosen):
                 if not final and number == _READ_ON and self._to_read(number, len(chosen)) > _WORTH_A_SECOND_LOOK:
                     break

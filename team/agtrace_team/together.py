@@ -341,7 +341,7 @@ def _candidates_of_all(asking: Asking) -> Narrowed:
 
 
 def _placed(asking: Asking, found: Mapping[int, Places | None]) -> Places | None:
-    placed: Places = {}
+    placed: dict[int, list[int] | None] = {}
     for place, places in found.items():
         if places is None:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import permutations
 from operator import attrgetter, itemgetter
 from typing import Protocol
@@ -83,15 +83,15 @@ def _walk_overlapping(roots: list[str]) -> Iterator[Found]:
                 yield found
 
 
-def preferred(found: Iterable[Found], forms: Sequence[Forms]) -> dict[str, str]:
+def preferred(found: Collection[Found], forms: Sequence[Forms]) -> dict[str, str]:
     """Return the files that only repeat another one: path -> path of the log that is read instead.
 
     `forms` determine which files are one log, and which of them is preferred (indexer/README.md). An empty file is the
     last choice.
     """
-    hints = [form.hint for form in forms]
-    maybe = (file for file in found if any(hint in file.path for hint in hints) and file.oddity is None)
-    listed = [form for file in maybe for form in _as_form(file, forms)]
+    hints = {form.hint for form in forms}
+    maybe = {file.path: file for hint in hints for file in found if hint in file.path}  # a fifth of `any` for each file
+    listed = [form for file in maybe.values() if file.oddity is None for form in _as_form(file, forms)]
     chosen: dict[tuple[str, str], str] = {}
     instead: dict[str, str] = {}
     for log, _, path in sorted(listed, key=itemgetter(1, 2)):

@@ -5,12 +5,12 @@ This is the arithmetic; `index/questions/candidates.py` looks these words up in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple, TypeAlias
 
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES, words_of
 
-Places: TypeAlias = dict[int, list[int] | None]
+Places: TypeAlias = Mapping[int, list[int] | None]
 """Block -> the numbers of its pieces that may contain the text; None: any of them."""
 
 _EXACT_ASKED = 8
@@ -64,10 +64,28 @@ def words_in_query(query: bytes) -> Words:
     return Words(sorted(whole, key=len)[-_EXACT_ASKED:], cut)
 
 
-def places(pieces: Iterable[int]) -> Places:
-    """Return the places of pieces (block * `PIECES` + number), which must be given in order."""
-    found: dict[int, list[int]] = {}
-    for piece in pieces:
-        block, number = divmod(piece, PIECES)
-        found.setdefault(block, []).append(number)
-    return {block: numbers if len(numbers) <= _READ_APART else None for block, numbers in found.items()}
+class Pieces(Mapping[int, list[int] | None]):
+    """The places of pieces (block * `PIECES` + number), and of blocks of which any piece may contain the text.
+
+    A search opens few of many blocks: which pieces of one these are is found when it is asked.
+    """
+
+    def __init__(self, pieces: Set[int], whole: Set[int]) -> None:
+        self._pieces, self._whole = pieces, whole
+        self._blocks = whole | {piece // PIECES for piece in pieces}
+
+    def __getitem__(self, block: int) -> list[int] | None:
+        if block not in self._blocks:
+            raise KeyError(block)
+        first = block * PIECES
+        numbers = [number for number in range(PIECES) if first + number in self._pieces]
+        return None if block in self._whole or len(numbers) > _READ_APART else numbers
+
+    def __contains__(self, block: object) -> bool:
+        return block in self._blocks
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._blocks)
+
+    def __len__(self) -> int:
+        return len(self._blocks)

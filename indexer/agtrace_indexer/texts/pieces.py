@@ -34,9 +34,19 @@ _LONG_WORD = re.compile(rb"[0-9A-Za-z_./\x80-\xff-]{%d}" % _LONGEST)
 
 def pieces(text: bytes) -> list[tuple[int, int]]:
     """Return the start and end of each piece of a block's text: at most `PIECES`, each overlapping the next one."""
-    size = max(_PIECE, -(-len(text) // PIECES))
-    starts = [_space(text, at) for at in range(size, len(text), size)]
-    return list(zip([0, *starts], [*(_space(text, at + OVERLAP) for at in starts), len(text)], strict=True))
+    return [piece_at(text, number) for number in range(max(-(-len(text) // _size(text)), 1))]
+
+
+def piece_at(text: bytes, number: int) -> tuple[int, int]:
+    """Return the start and end of one piece of a block's text."""
+    size = _size(text)
+    start, following = number * size, (number + 1) * size
+    end = _space(text, _space(text, following) + OVERLAP) if following < len(text) else len(text)
+    return _space(text, start) if start else 0, end
+
+
+def _size(text: bytes) -> int:
+    return max(_PIECE, -(-len(text) // PIECES))
 
 
 def _space(text: bytes, at: int) -> int:

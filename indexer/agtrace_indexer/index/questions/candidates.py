@@ -12,7 +12,7 @@ from agtrace_indexer.index.engines import Narrowing
 from agtrace_indexer.index.opening import Reading, is_damage
 from agtrace_indexer.index.questions.queries import question, value, values
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
-from agtrace_indexer.texts.candidates import Cut, Narrowed, Places, places, words_in_query
+from agtrace_indexer.texts.candidates import Cut, Narrowed, Pieces, Places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
 
 _TOGETHER = 64
@@ -56,8 +56,10 @@ def _candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool)
         found, cut = _having_together(connection, whole, cut)
     else:
         found = _having_whole(connection, whole, unit)
-    if found is None or len(found) > _FEW:
-        most = _MOST_SPELLINGS if found is None or thorough else _MOST_AT_FIRST
+    more = bool(cut) and (found is None or len(found) > _FEW)
+    at_first = more and found is not None and not thorough
+    if more:
+        most = _MOST_AT_FIRST if at_first else _MOST_SPELLINGS
         narrowed = _having_cut(connection, cut, unit, most, found)
         if found is None:
             uncovered |= unlisted
@@ -66,8 +68,8 @@ def _candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool)
         found = narrowed
     if found is None:
         return _NOTHING_KNOWN
-    named = places(sorted(found)) if unit == 1 else dict.fromkeys(found)
-    return Narrowed({**named, **dict.fromkeys(uncovered)}, thorough or not cut)
+    named = Pieces(found, uncovered) if unit == 1 else dict.fromkeys(found | uncovered)
+    return Narrowed(named, final=not at_first)
 
 
 @question
