@@ -157,6 +157,7 @@ class Matches:
         except (regex.error, ValueError, OverflowError, RecursionError) as error:
             raise InvalidParameter("query", f"invalid regular expression: {error}") from None
         self.literal = required_literal(pattern)
+        self._is_local = _is_local(pattern)
 
     @property
     def literals(self) -> Sequence[bytes]:
@@ -167,6 +168,8 @@ class Matches:
         """Return the numbers of the events in a block that match."""
         if self.literal and self.literal not in block.data.lower():
             return set()
+        if self._is_local and not self._is_in(block.data.decode("utf-8", "replace"), deadline):
+            return set()  # one search in a block takes half the time of one in each of its events
         return {number for number in range(len(block.ends)) if self._is_in(block.text(number), deadline)}
 
     def matched(self, text: str) -> str:
@@ -202,8 +205,20 @@ _SHOWN_WITHIN = 1.0
 
 _LITERAL = later(r"[^\\.^$*+?{}()\[\]|]+")
 _ESCAPE_OR_CLASS = later(r"\\[dDwWsSbBnrtAZ\W_]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_ANCHORS = (r"\A", r"\Z", r"\B")
+_MAYBE_NOT_LOCAL = later(r"[\\^$]|\(\?(?!:)|\(\*|[*+?}]\+")
 _FOLDED_FROM_BEYOND_ASCII = later("[iksIKS]")
 _SHORTEST_LITERAL = 3
+
+
+def _is_local(pattern: str) -> bool:
+    """Whether an expression that matches an event's text also matches within any longer text with that event in it.
+
+    That isn't so where it may say what must not, or must, be around or between: anchors, lookarounds, possessive and
+    atomic parts, flags. What isn't known to be local counts as if it weren't.
+    """
+    plain = _ESCAPE_OR_CLASS.sub(lambda found: found[0] if found[0] in _ANCHORS else ".", pattern)
+    return _MAYBE_NOT_LOCAL.search(plain) is None
 
 
 def _unrolled(plain: str) -> int:

@@ -20,7 +20,7 @@ import pytest
 import regex
 from agtrace_indexer.index import word_index
 from agtrace_indexer.run import index
-from agtrace_indexer.texts.blocks import BlockText, pack
+from agtrace_indexer.texts.blocks import BlockText, OpenBlock, pack
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -85,6 +85,32 @@ def of_said(tmp_path_factory: pytest.TempPathFactory) -> Asker:
     return asker_of(tmp_path_factory.mktemp("said"), *SAID.values())
 
 
+_PARTS = (
+    "a", "b+", "[^a]", "[^a]*", ".", ".*", r"\d", r"\w{2}", r"\s", r"\b", r"\B", r"\A", r"\Z", "^", "$",
+    "(?:a|b)", "(a)", r"\1",
+    "(?<!a)", "(?<=b)", "(?!b)", "(?=1)", "a*+", "(?>b*)", "a??", "[]a]+", r"\x00", r"\0", "(?i:B)", "|",
+)  # fmt: skip
+
+
+def test_an_expression_finds_the_same_events_in_a_block_as_in_each_of_them() -> None:
+    chance, compared, hits = random.Random(3), 0, 0
+    while compared < 4_000:
+        pattern = "".join(chance.choice(_PARTS) for _ in range(chance.randint(1, 5)))
+        try:
+            wanted = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
+        except regex.error:
+            continue
+        texts = ["".join(chance.choice("ab1 \n") for _ in range(chance.randint(0, 5))) for _ in range(3)]
+        block = OpenBlock(0)
+        for text in texts:
+            block.add(text, None, 0, 1, None)
+        packed = block.pack()
+        found = Matches(pattern).numbers(BlockText.of(packed.ends, packed.text), None, Deadline())
+        assert found == {number for number, text in enumerate(texts) if wanted.search(text)}, (pattern, texts)
+        compared, hits = compared + 1, hits + bool(found)
+    assert compared / 4 < hits < compared
+
+
 def test_without_regex_the_same_text_is_literal(of_said: Asker) -> None:
     for query, count in ((r"\d", 0), ("(b|c)*", 1), ("^reads", 0), (".", 2 + 1)):
         assert len(of_said.ask("search_event_previews", order="newest", query=query)["data"]["matches"]) == count, query
@@ -131,7 +157,7 @@ def test_no_text_whatever_is_more_than_an_invalid_parameter(of_said: Asker) -> N
 
 _RECURSION = """
 import resource
-from agtrace_indexer.texts.blocks import BlockText, pack
+from agtrace_indexer.texts.blocks import BlockText, OpenBlock, pack
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Matches
 from agtrace.problems import Problem
