@@ -178,8 +178,8 @@ def install(folder: Path) -> list[Peer]:
     return peers(folder)
 
 
-def ripgrep(corpus: Path, query: str) -> SearchRun:
-    """Count the lines with a text, in all logs, ignoring case.
+def ripgrep(corpus: Path, query: str, *, regex: bool = False) -> SearchRun:
+    """Count the lines with a text, or that match a regular expression, in all logs, ignoring case.
 
     `-F`: a text, not a pattern. `-i`: ignore case. `-c`: count lines, so that no time goes into printing lines of a
     hundred kilobytes. The other options make it read all logs whatever ignore files, hidden folders and the user's
@@ -191,7 +191,7 @@ def ripgrep(corpus: Path, query: str) -> SearchRun:
         return SearchRun(0.0, "rg isn't installed")
     flags = ["--no-config", "--no-ignore", "--hidden", "--threads", str(THREADS)]
     began = time.perf_counter()
-    command = [program, "-i", "-F", "-c", *flags, "-e", query, str(corpus)]
+    command = [program, "-i", *([] if regex else ["-F"]), "-c", *flags, "-e", query, str(corpus)]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     seconds = time.perf_counter() - began
     return SearchRun(seconds, "" if done.returncode in (0, 1) else _note(done.returncode, 0.0, done.stderr))

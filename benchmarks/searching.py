@@ -21,8 +21,8 @@ from agtrace.sessions.query import find_session
 from agtrace.times import moment
 from benchmarks import queries
 from benchmarks.clients import SEARCH, call, connected
-from benchmarks.ground import Ground, Machine, warm
-from benchmarks.peers import ripgrep
+from benchmarks.ground import Ground, Machine, size_of, warm
+from benchmarks.peers import median, ripgrep
 from benchmarks.queries import Query
 from benchmarks.scan import scan
 from benchmarks.table import number, percentile, ratio, table
@@ -34,6 +34,14 @@ PAGES = 3
 COMMANDS_A_ROUND = 4
 """Queries of each set that are also run as a command, per round: few, as new processes are slow."""
 SLOWEST = 8
+
+EXPRESSIONS = (
+    r"\d{7}x\d{3}q",
+    r"(?:foo|bar)\s+\w+zzq",
+    r"[A-Z]{9}\d{9}",
+    r"^\s+at \w+:\d{7}$",
+)
+"""Regular expressions that no word index narrows down, and that next to nothing matches: all texts are read."""
 
 _OPTIONS = {"session_id": "--session", "event_type": "--type", "project_hash": "--project"}
 """Filters whose option on the command line has another name."""
@@ -75,6 +83,8 @@ def report(ground: Ground, megabytes: int) -> Iterator[str]:
         yield _difference(timed)
         yield from _troubles(timed)
         yield _slowest(timed)
+    ground.say(f"{len(EXPRESSIONS)} regular expressions")
+    yield _expressions(machine, logs, ground.rounds)
     ground.say("the same queries by a scan")
     truth = scan(with_rows, [query for chosen in sets for query in chosen])
     for name, chosen in zip(("tuned on", "held out"), sets, strict=True):
@@ -138,6 +148,26 @@ def _search(connection: sqlite3.Connection, query: Query, behind: Place | None =
         return search(connection, query.text, _filters(connection, query), LIMIT, snapshot=snapshot, behind=behind)
     finally:
         connection.rollback()
+
+
+def _expressions(machine: Machine, logs: Path, rounds: int) -> str:
+    """Return how long regular expressions without a literal take."""
+    answers, gigabytes = Answers(machine.settings, log=silent), size_of(logs) / 1e9
+    rows = []
+    for expression in EXPRESSIONS:
+        times = [_clocked(partial(_ask_for, answers, expression)) / 1000 for _ in range(rounds)]
+        seconds, grep = statistics.median(times), median(partial(ripgrep, logs, expression, regex=True), 1)
+        base = None if grep.note else grep.seconds
+        shown = f"`{_shown(expression)}`"
+        rows.append([shown, number(seconds), number(seconds / gigabytes), number(base), ratio(seconds, base)])
+    head = ("expressions without a literal, s", ASKED, "a GB", "rg -i, 2 threads", "of rg")
+    return table(head, rows)
+
+
+def _ask_for(answers: Answers, expression: str) -> None:
+    given = answers.ask(SEARCH, {"query": expression, "regex": True})
+    if given.is_error:
+        raise AssertionError(f"{expression}: {given.text}")
 
 
 def _filters(connection: sqlite3.Connection, query: Query) -> EventFilters:

@@ -90,8 +90,8 @@ class Scoring(Struct, frozen=True):
     """The mask of each event, by its id."""
     literal: Collection[int] = ()
     """The events that contain the whole query as a text."""
-    _known: dict[int, float] = field(default_factory=dict)
-    """The weights of the masks that occurred."""
+    _known: dict[int, tuple[float, tuple[str, ...]]] = field(default_factory=dict)
+    """The weights and the words of the masks that occurred: few, as thousands of events are scored."""
 
     def session(self, row: int, events: list[RankedEvent], title: int = 0) -> RankedSession:
         """The score of a session by its events, given in their order, and the words of its title, as a mask."""
@@ -106,7 +106,7 @@ class Scoring(Struct, frozen=True):
 
     def lacking(self, session: RankedSession, title: int) -> tuple[str, ...]:
         """The telling words that other sessions hold and neither this one's events nor its title do."""
-        there = {word for hit in session.hits for word in hit.words}.union(self._texts(title))
+        there = {word for hit in session.hits for word in hit.words}.union(self._told(title)[1])
         least = _TELLING * max(self.weights)
         return tuple(
             word
@@ -116,23 +116,23 @@ class Scoring(Struct, frozen=True):
 
     def _event(self, event: RankedEvent, held: int, near: int, title: int) -> tuple[RankedHit, float]:
         """An event with its score, and how much of the query is there."""
-        own = self._weight(held)
-        more = _OF_NEAR * self._weight(near & ~held) + _OF_TITLE * self._weight(title & ~held & ~near)
+        own, words = self._told(held)
+        more = _OF_NEAR * self._told(near & ~held)[0] + _OF_TITLE * self._told(title & ~held & ~near)[0]
         literal = event.id in self.literal
         length = 1 + _SATURATION * (1 - _LENGTH + _LENGTH * (0 if literal else event.words) / (self.average or 1))
         factor = math.sqrt((_LOUDEST if literal else _VOICES[event.voice]) * (1 + _SATURATION) / length)
         share = (own + more) / self.total
         score = (own * factor + more) * (1 + share * share) * (_OF_LITERAL if literal else 1)
-        return RankedHit(event, score, self._texts(held)), share
+        return RankedHit(event, score, words), share
 
-    def _weight(self, mask: int) -> float:
+    def _told(self, mask: int) -> tuple[float, tuple[str, ...]]:
+        """The weight of the words of a mask, and these words."""
         known = self._known.get(mask)
         if known is None:
-            known = self._known[mask] = sum(one for bit, one in enumerate(self.weights) if mask >> bit & 1)
+            bits = [bit for bit in range(len(self.words)) if mask >> bit & 1]
+            known = sum(self.weights[bit] for bit in bits), tuple(self.words[bit] for bit in bits)
+            self._known[mask] = known
         return known
-
-    def _texts(self, mask: int) -> tuple[str, ...]:
-        return tuple(word for bit, word in enumerate(self.words) if mask >> bit & 1)
 
 
 def _near(events: Sequence[RankedEvent], masks: Sequence[int]) -> list[int]:
