@@ -41,7 +41,7 @@ def export(
 ) -> None:
     """Export a session as a conversation to pass on: requests, answers, tool calls, and what was masked in them.
 
-    Secrets are masked and counted by kind, and paths in your home folder begin with ~. Read it before you send it.
+    Secrets are masked and counted by kind, and paths in anybody's home folder begin with ~. Read it before you send it.
 
     \b
       agtrace export last --html --out conversation.html

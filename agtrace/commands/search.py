@@ -23,7 +23,7 @@ from agtrace.commands.printing import leave
 
 
 @click.command()
-@click.argument("query")
+@click.argument("words_of_query", metavar="QUERY", nargs=-1, required=True)
 @click.option("--words", type=click.Choice(WORDS), help="Match all words of QUERY, within one event or one turn.")
 @click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ match at line ends.")
 @click.option("--newest", "order", flag_value="newest", help="List every event that contains QUERY, newest first.")
@@ -39,7 +39,9 @@ from agtrace.commands.printing import leave
 @click.option("--ids", "whole_ids", is_flag=True, help="Show the ids of sessions in full.")
 @every
 @list_options
-def search(query: str, as_json: bool, by_session: bool, everything: bool, whole_ids: bool, **filters: Any) -> None:
+def search(
+    words_of_query: tuple[str, ...], as_json: bool, by_session: bool, everything: bool, whole_ids: bool, **filters: Any
+) -> None:
     """Find the sessions that the words of QUERY are about, best first, or the events that contain it.
 
     Exit code 1: nothing was found.
@@ -51,6 +53,7 @@ def search(query: str, as_json: bool, by_session: bool, everything: bool, whole_
       agtrace search ModuleNotFoundError --by-session --since 30d
       agtrace search '' --path store.py --session fb3cff44
     """
+    query = " ".join(words_of_query)
     filters["group_by"] = "session" if by_session else None
     check_whole(everything, as_json=as_json)
     wanted = {"query": query, **filters}
@@ -67,8 +70,16 @@ def search(query: str, as_json: bool, by_session: bool, everything: bool, whole_
         matches(answer.value, answer.next_calls, texts, about, whole_ids=whole_ids or not fills())
 
     leave(answer.value, as_json, for_person)
-    if not _sessions_in(answer.value["data"]) and filters["cursor"] is None:
+    if not _has_found(answer.value["data"], query) and filters["cursor"] is None:
         sys.exit(TROUBLE)
+
+
+def _has_found(data: dict[str, Any], query: str) -> bool:
+    """Whether an answer has anything of a query: sessions with words that only begin like its words don't count."""
+    from agtrace_indexer.texts.ranked_words import query_words
+
+    nowhere = data.get("best", {}).get("nowhere", [])
+    return bool(_sessions_in(data)) and (not nowhere or len(nowhere) < len(query_words(query)))
 
 
 def _sessions_in(data: dict[str, Any]) -> list[str]:

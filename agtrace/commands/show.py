@@ -27,7 +27,7 @@ from agtrace.commands.texts import print_text, text_asked
 if TYPE_CHECKING:
     from agtrace.shaping.shape import Answer
 
-_OF_CONVERSATION = {"tools": "--tools", "thinking": "--thinking", "everything": "--all", "no_pager": "--no-pager"}
+_OF_CONVERSATION = {"tools": "--tools", "thinking": "--thinking", "everything": "--all"}
 _OF_SESSION = {
     "level": "--level", "turns": "--turns", "turn_index": "--turn", "reasoning": "--reasoning",
     "sections": "--sections", "failed": "--failed", "fields": "--fields", **_OF_CONVERSATION,

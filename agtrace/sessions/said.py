@@ -156,7 +156,7 @@ def _output(provider: str, result: StoredEvent) -> str:
     if result.outcome == Outcome.REJECTED and (words := human_words(result.text[:LOOKED_AT])):
         return words
     header = AGENTS[provider].output_header
-    return (result.text if header is None else header.sub("", result.text, count=1))[:LOOKED_AT]
+    return (result.text if header is None else header.sub("", result.text))[:LOOKED_AT]
 
 
 def error_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:

@@ -28,6 +28,9 @@ _FIRST_OF_TWO = 0.6
 _RARE = 8
 """A word that a text has at most so often is worth a second part."""
 
+_SHORT, _SHORTEST = 5, 3
+"""The length of a word up to which its stem lacks one letter instead of two, and the least length of a stem."""
+
 _BEFORE, _ALIGNED = 0.2, 60
 """The share of a part that stands before its first word, and how many characters more may be, for a whole sentence."""
 
@@ -61,9 +64,21 @@ def excerpt(text: str, words: Sequence[str], most: int) -> str:
 
 
 def stems_in(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
-    """Yield where the stems of words stand in a text."""
-    stems = "|".join(re.escape(word[: max(len(word) - 2, 3)]) for word in words)
-    return re.finditer(stems, text, re.IGNORECASE) if stems else iter(())
+    """Yield where words of a text, or parts of a name such as `readFile`, begin with the stems of these."""
+    stems = "|".join(re.escape(_stem(word)) for word in words)
+    found = re.finditer(stems, text, re.IGNORECASE) if stems else iter(())
+    return (match for match in found if _begins(text, match.start()))
+
+
+def _stem(word: str) -> str:
+    """Return what the forms of a word have in common, more or less."""
+    return word[: max(len(word) - (2 if len(word) > _SHORT else 1), _SHORTEST)]
+
+
+def _begins(text: str, at: int) -> bool:
+    """Whether a word or a part of a name begins at a place; it does anywhere in scripts that don't divide words."""
+    before, first = text[at - 1 : at], text[at]
+    return not (before.isalnum() and first.isascii()) or (first.isupper() and not before.isupper())
 
 
 def _best_place(found: Sequence[re.Match[str]], most: int) -> _Place:

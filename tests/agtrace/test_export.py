@@ -386,6 +386,21 @@ def test_paths_in_a_home_begin_with_a_tilde(text: str, shown: str) -> None:
     assert Cleaner(["/home/mira", r"C:\Users\mira", "/", None]).text(text) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (r"$scratch = 'C:\Users\jande\AppData\x'; cd", r"$scratch = '~\AppData\x'; cd"),
+        (r'{"path": "D:\\Users\\Jan De\\x"}', r'{"path": "~\\x"}'),
+        (r"C:\Users\jande is mine", "~ is mine"),
+        ("at /Users/soph/a.py:3 and /home/u", "at ~/a.py:3 and ~"),
+        ("~/.claude/projects/-Users-soph-tidepool/a", "~/.claude/projects/-~-tidepool/a"),
+        ("https://x.org/home/a, the-home-page, /srv/home/a", "https://x.org/home/a, the-home-page, /srv/home/a"),
+    ],
+)  # fmt: skip
+def test_what_is_passed_on_names_nobodys_home(text: str, shown: str) -> None:
+    assert Cleaner([], of_anybody=True).text(text) == shown
+
+
 def test_the_home_of_another_machine_is_known_by_its_form() -> None:
     found = map(home_in, ("/home/mira/x", "/Users/mira", "/root/x", r"C:\Users\mira\x", "/srv/x", None))
     assert list(found) == ["/home/mira", "/Users/mira", "/root", r"C:\Users\mira", None, None]

@@ -22,10 +22,10 @@ _CHANGED_LINES = 40
 _LINE = 240
 """The most characters of each of them."""
 
-OF_THE_PROGRAM = "text of the agent's program"
+OF_THE_PROGRAM = "message of the agent's program"
 """What the program of an agent added."""
 
-_PLURALS = {OF_THE_PROGRAM: "texts of the agent's program", "line of tools": "lines of tools", "summary": "summaries"}
+_PLURALS = {OF_THE_PROGRAM: "messages of the agent's program", "line of tools": "lines of tools", "summary": "summaries"}
 
 
 def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:

@@ -14,8 +14,16 @@ from agtrace_schema.patterns import later
 from agtrace.text.lines import one_line, without_controls
 from agtrace.text.numbers import counted
 
+_OF_NO_KIND = "secret"
+"""What a secret is called of which nothing else is known."""
 _MASK = later(r"\[redacted: ([^\[\]\n]{1,60})\]")
 _HOME = later(r"(?:/home|/Users)/[^/\\\s:]+|/root(?=/|$)|[A-Za-z]:[\\/]Users[\\/][^\\/]+")
+_OF_ANYBODY = (
+    r"(?:/home|/Users)/[\w.-]+",
+    r"[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4}(?:[^\\/:*?\"'<>|\s]+(?: [^\\/:*?\"'<>|\s]+){0,3}(?=[\\/])|[\w.-]+)",
+)
+"""Home folders by their form, in JSON and commands with doubled separators, too."""
+_NAMED_FOR_ANYBODY = r"-(?:home|Users)-[A-Za-z0-9]+"
 _NOT_HOMES = frozenset({"", "/"})
 _LONGEST_LINE = 4_000
 """The characters of a text that are looked at for one line of it, far beyond any cut."""
@@ -41,13 +49,14 @@ _COMMON = frozenset({
 class Cleaner:
     """Cleans the texts of one session, and counts what it masks by kind. For one thread.
 
+    Paths in these homes begin with a tilde; with `of_anybody`, so do those in whatever looks like somebody's home.
     `verbatim` keeps control characters, for a form that escapes them.
     """
 
-    def __init__(self, homes: Iterable[str | None], *, verbatim: bool = False) -> None:
+    def __init__(self, homes: Iterable[str | None], *, of_anybody: bool = False, verbatim: bool = False) -> None:
         self.masked: Counter[str] = Counter()
         self._verbatim = verbatim
-        self._homes = _below(homes)
+        self._homes = _below(homes, of_anybody=of_anybody)
 
     def text(self, text: str) -> str:
         """Return a text without secrets, control characters and home folders; masks in it are counted."""
@@ -72,7 +81,7 @@ class Cleaner:
     def _counted(self, text: str) -> str:
         if "[redacted: " in text:
             known = kinds()
-            self.masked.update(kind if kind in known else "secret" for kind in _MASK.findall(text))
+            self.masked.update(kind if kind in known else _OF_NO_KIND for kind in _MASK.findall(text))
         return self._homes.sub(_tilde, text)
 
 
@@ -87,22 +96,28 @@ def said(masked: Mapping[str, int]) -> str:
     total = sum(masked.values())
     if not total:
         return "nothing"
-    ranked = sorted(masked.items(), key=lambda item: (-item[1], item[0]))
+    ranked = sorted(masked.items(), key=lambda item: (item[0] == _OF_NO_KIND, -item[1], item[0]))
+    if masked.keys() == {_OF_NO_KIND}:
+        return counted(total, "secret")
     return f"{counted(total, 'secret')}: {', '.join(counted(number, _kind(kind)) for kind, number in ranked)}"
 
 
 def _kind(kind: str) -> str:
     """Return the kind of a secret in words: `GitHub token` for `github-token`."""
+    if kind == _OF_NO_KIND:
+        return "other"
     words = (_SPELLED.get(word, word if word in _COMMON else word.capitalize()) for word in kind.split("-"))
     name = " ".join(words)
     return name if name[-1:] != "s" else f"{name} entry"
 
 
-def _below(homes: Iterable[str | None]) -> re.Pattern[str]:
+def _below(homes: Iterable[str | None], *, of_anybody: bool) -> re.Pattern[str]:
     """Return a pattern for home folders at the beginning of a path, also as agents write a path in a file's name."""
     found = sorted({home.rstrip("/\\") for home in homes if home} - _NOT_HOMES, key=len, reverse=True)
     folders = [r"[\\/]{1,2}".join(map(re.escape, re.split(r"[\\/]", home))) for home in found]
     names = [re.escape(re.sub("[^A-Za-z0-9]", "-", home)) for home in found if re.search(r"[\\/].*[\\/]", home)]
+    if of_anybody:
+        folders, names = [*folders, *_OF_ANYBODY], [*names, _NAMED_FOR_ANYBODY]
     never = ["(?!)"]
     whole = rf"(?:(?<=file://)|(?<![\w.~/-]))(?:{'|'.join(folders or never)})(?![\w-]|\.\w)"
     return re.compile(rf"{whole}|(?<!\w)(?P<name>{'|'.join(names or never)})(?=-)")

@@ -62,14 +62,14 @@ def export(
     """
     part = part_of(connection, session, wanted.turns)
     homes = (home, home_in(session.cwd), home_in(session.root_path))
-    cleaner = Cleaner(homes, verbatim=wanted.form is Form.JSONL)
+    cleaner = Cleaner(homes, of_anybody=True, verbatim=wanted.form is Form.JSONL)
     if wanted.form is Form.JSONL:
         return Exported(_kept(as_lines.lines(connection, session, part, cleaner)), cleaner.masked)
     if wanted.form is Form.OTEL:
         from agtrace.report.conversation import as_spans
 
         return Exported(_kept(as_spans.spans(connection, session, part, cleaner)), cleaner.masked)
-    about = head(connection, session, part.turns, Cleaner(homes), prices=prices)
+    about = head(connection, session, part.turns, Cleaner(homes, of_anybody=True), prices=prices)
     items = told(connection, session, part, cleaner)
     if wanted.form is Form.MARKDOWN:
         body = _kept(as_markdown.body(about, items, thinking=wanted.thinking, tools=wanted.tools))

@@ -169,6 +169,7 @@ class Telling:
         self._read, self._read_result = text_reader(connection), text_reader(connection)
         agent = AGENTS[session.provider]
         self._notices, self._header = agent.notices, agent.output_header
+        self._folder = cleaner.line(session.cwd or session.root_path or "", _ARGUMENT)
 
     def item(self, placed: Placed) -> Item | None:
         """Return the item of an event; None if it has nothing to tell."""
@@ -219,7 +220,7 @@ class Telling:
         outcome = one.outcome or Outcome.UNKNOWN
         return Execution(
             tool=self._cleaner.line(one.row.name or NO_TOOL, LABEL),
-            about=self._cleaner.line(telling_argument(arguments), _ARGUMENT),
+            about=self._from_here(self._cleaner.line(telling_argument(arguments), _ARGUMENT)),
             outcome=outcome,
             duration_ms=one.row.duration_ms,
             exit_code=None if result is None else result.rest.get("exit_code"),
@@ -230,9 +231,14 @@ class Telling:
             event=one.event_index,
         )
 
+    def _from_here(self, argument: str) -> str:
+        """Return an argument; a path in the session's folder, which the head names, as it is called from there."""
+        inside = argument.removeprefix(self._folder)
+        return inside[1:] if inside != argument and inside.startswith(("/", "\\")) and inside[1:] else argument
+
     def _error(self, output: str) -> str:
         """Return the line of an output that tells of the failure, not looking at what the agent writes before it."""
-        body = output if self._header is None else self._header.sub("", output, count=1)
+        body = output if self._header is None else self._header.sub("", output)
         return self._cleaner.line(error_in(body or output), _ERROR)
 
     def agent(self, call: StoredEvent | None, result: StoredEvent | None) -> str | None:

@@ -298,7 +298,7 @@ class Agent(Struct, frozen=True):
     hidden_reasoning: str = "without text"
     """The form that unreadable reasoning has in its logs."""
     output_header: re.Pattern[str] | None = None
-    """Matches what it writes before the output of a tool, which says nothing of it."""
+    """Matches what it writes before the output of a tool, or around it, which says nothing of it."""
     longest_command_ms: int | None = None
     """Milliseconds after which it ends a command, unless configured otherwise; None if it never does."""
     client: Client | None = None

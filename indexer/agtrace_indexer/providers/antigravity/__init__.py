@@ -46,7 +46,7 @@ ANTIGRAVITY = Agent(
     ),
     notices=Notices(retried_errors=frozenset({"error_message"})),
     output_header=later(
-        r"Created At: [^\n]{1,40}\nCompleted At: [^\n]{1,40}\s{1,40}"
+        r"\ACreated At: [^\n]{1,40}\nCompleted At: [^\n]{1,40}\s{1,40}"
         r"(?:The command (?:completed successfully\.|failed with exit code: -?[0-9]{1,9})\s{1,40}"
         r"(?:Output:|Stdout:)\s{0,40})?"
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
 
@@ -69,6 +71,7 @@ CLAUDE_CODE = Agent(
     ),
     no_messages=frozenset({"No response requested."}),  # when a session continues after a command
     hidden_reasoning="as signatures only",
+    output_header=later(r"\A<tool_use_error>|</tool_use_error>\s*\Z"),
     longest_command_ms=600_000,
     command="claude",
     resumes=("--resume",),
