@@ -62,6 +62,11 @@ def screen(app: WatchApp) -> str:
     return re.sub(r"&#(\d+);", lambda code: chr(int(code[1])), found).replace("\xa0", " ").replace("&lt;", "<")
 
 
+def below_the_head(shown: str) -> str:
+    """The conversation on the screen: the head has the last message, too."""
+    return shown.partition("────")[2]
+
+
 async def until(
     pilot: Pilot[None], app: WatchApp, wanted: str | Callable[[str], bool], seconds: float = SECONDS
 ) -> str:
@@ -219,7 +224,8 @@ def test_a_terminal_that_is_too_small_says_so_and_goes_on_when_it_has_grown(own_
     watched(check, size=(18, 5))
 
 
-def test_a_long_session_is_followed_from_its_end(own_home: Path) -> None:
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_long_session_is_followed_from_its_end(own_home: Path, width: int) -> None:
     shutil.copytree(SAMPLES / "claude", own_home / ".claude")
 
     async def check(pilot: Pilot[None], app: WatchApp) -> None:
@@ -232,7 +238,31 @@ def test_a_long_session_is_followed_from_its_end(own_home: Path) -> None:
         await pilot.press("end")
         assert len(app.screen.query(Static)) < 500
 
-    watched(check, within=1e9, size=(100, 24))
+    watched(check, within=1e9, size=(width, 24))
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_session_is_followed_at_its_end_until_somebody_scrolls(own_home: Path, width: int) -> None:
+    log = Claude(own_home)
+    log.asked("Count the tides of a year, and name each station between here and the estuary. " * 3)
+    for number in range(60):
+        log.says(f"Tide {number} was counted.")
+
+    async def check(pilot: Pilot[None], app: WatchApp) -> None:
+        await until(pilot, app, "Claude Code")
+        await pilot.press("enter")
+        await until(pilot, app, lambda text: "Tide 59" in below_the_head(text))
+        await pilot.press("up", "up", "up", "up")
+        await until(pilot, app, lambda text: "Tide 59" not in below_the_head(text))
+        log.says("And one more.")
+        await until(pilot, app, lambda _: "And one more." in str(app.screen.query("#items > Static").last().render()))
+        assert "And one more." not in below_the_head(screen(app))
+        await pilot.press("G")
+        await until(pilot, app, lambda text: "And one more." in below_the_head(text))
+        log.says("The last one.")
+        await until(pilot, app, lambda text: "The last one." in below_the_head(text))
+
+    watched(check, size=(width, 24))
 
 
 def test_the_cursor_stays_on_its_session_when_the_order_changes(own_home: Path) -> None:

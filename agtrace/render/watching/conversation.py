@@ -55,8 +55,9 @@ class Conversation(Screen[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Keep the time since the last activity current."""
+        """Begin at the end, stay there until the user scrolls, and keep the time since the last activity current."""
         self._is_laid_out = True
+        self.query_one("#items", VerticalScroll).anchor()
         self._show_items()
         self._show_head()
         self.set_interval(1, self._show_head)
@@ -85,7 +86,6 @@ class Conversation(Screen[None]):
         if followed is None or not (self._is_laid_out and there):  # what is taken down loses its parts first
             return
         place = there.first(VerticalScroll)
-        at_end = place.scroll_offset.y >= place.max_scroll_y - 1
         if followed.first_event != self.first_event:
             self.first_event, self._items, self._widgets = followed.first_event, [], []
             place.remove_children()
@@ -100,8 +100,6 @@ class Conversation(Screen[None]):
         self._items, self._widgets = items, [*self._widgets[: len(items)], *new]
         if new:
             place.mount_all(new)
-        if at_end:
-            place.scroll_end(animate=False)
 
     def _show_head(self) -> None:
         head = self.query("#head")
