@@ -60,6 +60,18 @@ def test_where_nothing_is_found_the_words_are_counted_and_a_command_is_offered(i
     assert "search_event_previews" not in said and "KB" not in said
 
 
+def test_a_query_needs_no_quotes(indexed: Path) -> None:
+    quoted = agtrace_here("search", "database is locked", "--newest").out
+    assert quoted.startswith("Found") and agtrace_here("search", "database", "is", "locked", "--newest").out == quoted
+    assert "lanternfish" in agtrace_here("search", "", "--kind", "human").out
+
+
+def test_a_search_whose_words_stand_nowhere_has_found_nothing(indexed: Path) -> None:
+    found = agtrace_here("search", "databasex123")
+    assert found.code == 1 and "nowhere in" in found.out and "databasex123" in found.out
+    assert agtrace_here("search", "databasex123 locked").code == 0
+
+
 def test_a_filter_that_hides_everything_is_named_as_the_option_that_it_is(indexed: Path) -> None:
     said = agtrace_here("search", "atabase is locked", "--type", "User", "--failed").out
     (command,) = offered(said)

@@ -25,7 +25,11 @@ _LINE = 240
 OF_THE_PROGRAM = "message of the agent's program"
 """What the program of an agent added."""
 
-_PLURALS = {OF_THE_PROGRAM: "messages of the agent's program", "line of tools": "lines of tools", "summary": "summaries"}
+_PLURALS = {
+    OF_THE_PROGRAM: "messages of the agent's program",
+    "line of tools": "lines of tools",
+    "summary": "summaries",
+}
 
 
 def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
