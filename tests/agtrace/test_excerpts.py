@@ -29,5 +29,6 @@ def test_words_are_found_in_their_forms_where_a_word_or_a_part_of_a_name_begins(
 
 
 def test_the_part_that_is_shown_has_the_words_and_not_others_that_hold_them() -> None:
-    text = f"{AROUND}Installed in a directory, as the digest says. {AROUND}release failed: git is in a dirty state {AROUND}"
+    other = "Installed in a directory, as the digest says."
+    text = f"{AROUND}{other} {AROUND}release failed: git is in a dirty state {AROUND}"
     assert "git is in a dirty state" in excerpt(text, ["git", "dirty", "state"], 200)
