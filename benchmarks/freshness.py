@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
 import orjson
-from agtrace_indexer.run import index
+from agtrace_indexer.run import index, refresh
 
 from agtrace.index.reader import Index
 from agtrace.search.question import EventFilters, search, snapshot_of
@@ -23,6 +23,8 @@ from benchmarks.table import number, percentile, ratio, table
 FILES = 5_000
 LOG_BYTES = 20_000_000
 """The size of the log to which lines are appended."""
+LONG_LINES = 130_000
+"""The lines of a session of more than 100,000 events."""
 CHECKS = 50
 COMMANDS = 10
 APPENDS = 20
@@ -36,9 +38,10 @@ _VENDOR_ID = re.compile(rb"\b(msg|req|toolu)_[A-Za-z0-9]+")
 
 
 def report(ground: Ground, megabytes: int) -> Iterator[str]:
-    """Yield the two tables."""
+    """Yield the three tables."""
     yield _unchanged(ground, megabytes)
     yield _appended(ground, megabytes)
+    yield _grown(ground, megabytes)
 
 
 def milliseconds(step: Callable[[], object], times: int) -> list[float]:
@@ -95,6 +98,26 @@ def _appended(ground: Ground, megabytes: int) -> str:
             [f"line appended to {size} until found", *_spread(found), _quotient(found, unchanged), "check"],
         ],
     )
+
+
+def _grown(ground: Ground, megabytes: int) -> str:
+    machine = ground.machine("grown")
+    logs = (ground.folder / "grown").absolute()
+    shutil.rmtree(logs, ignore_errors=True)
+    ground.say(f"making a session of {LONG_LINES:,} lines")
+    log = _write_large(ground.corpus(megabytes), logs, lines=LONG_LINES)
+    machine.agtrace("index", str(logs))
+    counts = iter(range(APPENDS + 1))
+
+    def append() -> None:
+        with log.open("ab") as file:
+            file.write(_user_line(log, f"appendedline{(count := next(counts)):04}", count))
+        refresh(machine.database, changed=[str(log)])
+
+    times = milliseconds(append, APPENDS)
+    (events,) = machine.connect().execute("SELECT count(*) FROM event").fetchone()
+    what = f"a session of {events:,} events, {log.stat().st_size / 1e6:.0f} MB, ms"
+    return table((what, "p50", "p95"), [["one line more, indexed in process", *_spread(times)]])
 
 
 def _append_and_find(kept: Index, log: Path, count: int) -> float:
@@ -172,19 +195,20 @@ def _beginning(log: Path) -> bytes:
     return b"".join(lines)
 
 
-def _write_large(corpus: Path, folder: Path) -> Path:
-    """Write the largest log of Claude Code as often as needed, as one session, cut at the end of a line."""
+def _write_large(corpus: Path, folder: Path, lines: int | None = None) -> Path:
+    """Write the largest log of Claude Code as often as needed, as one session: of 20 MB, or so many lines or more."""
     source = max(_claude_logs(corpus), key=lambda log: log.stat().st_size)
     log = folder / "-home-mira-work-lantern" / f"{uuid5(NAMESPACE_OID, 'large')}.jsonl"
     log.parent.mkdir(parents=True)
     content, copies = source.read_bytes(), 0
     with log.open("wb") as file:
-        while file.tell() < LOG_BYTES:
+        while file.tell() < LOG_BYTES if lines is None else copies * content.count(b"\n") < lines:
             copied = _renamed(content, f"copy {copies}")
             own = uuid5(NAMESPACE_OID, f"copy {copies}/{source.stem}")
             file.write(copied.replace(str(own).encode(), log.stem.encode()))
             copies += 1
-    os.truncate(log, log.read_bytes().rfind(b"\n", 0, LOG_BYTES) + 1)
+    if lines is None:
+        os.truncate(log, log.read_bytes().rfind(b"\n", 0, LOG_BYTES) + 1)
     return log
 
 
