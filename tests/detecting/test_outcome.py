@@ -67,6 +67,12 @@ def test_a_command_that_was_proposed_before_a_yes_is_worth_less() -> None:
     assert (unasked.severity, "without being asked" in unasked.message) == ("Critical", True)
 
 
+def test_what_the_human_agreed_to_excuses_nothing_that_is_done_later() -> None:
+    told = Telling().human("It hangs.").say("I would run `rm -rf ~/sea`. Shall I?").human("yes").run("rm -rf ~/sea")
+    found = list(find_dangerous_commands(told.human("It hangs again.").run("rm -rf ~/moon").history))
+    assert [(finding.severity, finding.count) for finding in found] == [("Info", 1), ("Critical", 1)]
+
+
 def test_a_folder_that_the_session_made_may_be_deleted() -> None:
     told = Telling().human("Try it.").run("mkdir -p ~/trial && touch ~/trial/a").run("rm -rf ~/trial")
     assert not list(find_dangerous_commands(told.history))
