@@ -19,6 +19,7 @@ _SHOWN = 160
 @detector(
     "Outcome",
     "The human refused a call, or said that the work was wrong, wasn't what was asked for, or should be undone.",
+    version=2,
 )
 def find_corrections(history: History) -> Iterator[Finding]:
     """Find what the human corrected, as one finding with the human's own words."""

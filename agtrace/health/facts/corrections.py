@@ -1,17 +1,17 @@
 """Where the human says that the work was wrong: refusals with words, corrections, interruptions, work undone.
 
-No single sign is sure: words of a correction are right about half of the time, three of four times where the model had
-just changed something. So a request counts from `ENOUGH` on, by what speaks for it together. The words are in
-`agtrace/data/corrections.toml`, by language.
+Only the human's own words count, not what they quote or hand on (`own_words.py`). No single sign is sure: words of a
+correction are right about half of the time, three of four times where the model had just changed something. So a
+request counts from `ENOUGH` on, by what speaks for it together. The words are in `agtrace/data/corrections.toml`, by
+language.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from agtrace_schema.events import Outcome, UserKind
@@ -21,6 +21,7 @@ from agtrace.health.facts.actions import asks_human, command_of, only_reads
 from agtrace.health.facts.api import is_interruption
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.labels import named
+from agtrace.health.facts.own_words import own_words, phrases
 from agtrace.health.facts.refusals import refused_by_human
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said
 from agtrace.sessions.said import human_words
@@ -29,14 +30,17 @@ ENOUGH = 3
 _STRONG, _WEAK, _ADMITTED, _REFUSED, _INTERRUPTED, _WORKED, _UNDONE, _GIT = 2, 1, 2, 2, 1, 1, 2, 1
 
 _LONGEST = 1_500
-"""Characters of a request; a longer one is a task, or a text that somebody else wrote."""
-_QUOTED = later(r'(```|""").*?(?:\1|\Z)', re.DOTALL)
-"""What the human quotes, such as an error."""
+"""Characters of a request in the human's own words; a longer one is a task, or a text that somebody else wrote."""
 
 _LOOKED_AT = 600
 _ADMISSION = 200
 
 _BY_A_PROGRAM = later(r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)")
+_NAME = later(r"\w{4,}")
+_DEFINED = later(
+    r"\b(?:def|func|function|fn|fun|class|struct|type|interface|enum|trait|const|let|var|sub)\s+(?:\([^()\n]*\)\s*)?(\w{4,})"
+)
+"""What a line of source code defines."""
 _TAKING_BACK = later(
     r"\bgit (?:-C \S+ )?(?:checkout (?:-- |\S+ -- )|restore\b|reset --hard|revert\b|stash drop)", re.IGNORECASE
 )
@@ -70,6 +74,7 @@ class _Words(NamedTuple):
 
     strong: re.Pattern[str]
     weak: re.Pattern[str]
+    faults: re.Pattern[str]
     admits: re.Pattern[str]
 
 
@@ -100,6 +105,7 @@ class _Weighing:
     def __init__(self, history: History) -> None:
         self.history = history
         self.undone = _undone(history)
+        self.defined = _Defined(history)
         self.first = True
         self.worked = self.before = False
         self.stopped = 0
@@ -134,11 +140,42 @@ class _Weighing:
             yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), silent=True)
 
     def _is_correction(self, text: Said, place: int) -> bool:
-        weight = _by_words(text.text)
-        if not weight or not _is_typed(text.text):
+        said = own_words(text.text)
+        if len(said) > _LONGEST or _BY_A_PROGRAM.match(text.text):
+            return False
+        weight = self._by_words(text, said)
+        if not weight:
             return False
         weight += self.stopped + (self.worked or self.before) * _WORKED + self.undone.get(text.turn, 0)
         return weight + _admitted(self.history.entries, place) >= ENOUGH
+
+    def _by_words(self, text: Said, said: str) -> int:
+        looked_at, words = _normal(said)[:_LOOKED_AT], _words()
+        if words.faults.search(looked_at):
+            defined = self.defined.before(text.event_index)
+            if not defined.isdisjoint(_NAME.findall(text.text)):
+                return _STRONG
+        return _STRONG if words.strong.search(looked_at) else _WEAK if words.weak.search(looked_at) else 0
+
+
+class _Defined:
+    """The names of functions, types and the like that the model defined, collected as far as they are asked for."""
+
+    def __init__(self, history: History) -> None:
+        self._calls = deque(history.calls)
+        self._names: set[str] = set()
+
+    def before(self, event: int) -> set[str]:
+        """Return what was defined before an event, which is no earlier than the one asked for last."""
+        while self._calls and self._calls[0].event_index < event:
+            call = self._calls.popleft()
+            for change in changes(call) if call.outcome is Outcome.OK else ():
+                self._names |= _defined(change.added) - _defined(change.removed)
+        return self._names
+
+
+def _defined(lines: Iterable[str]) -> set[str]:
+    return {name for line in lines for name in _DEFINED.findall(line)}
 
 
 def _goes_ahead(text: str) -> bool:
@@ -147,16 +184,6 @@ def _goes_ahead(text: str) -> bool:
 
 def _changes_something(call: Call) -> bool:
     return call.outcome is Outcome.OK and (bool(call.writes) or (command_of(call) is not None and not only_reads(call)))
-
-
-def _is_typed(text: str) -> bool:
-    """Whether the human wrote a text, and it isn't a task of its own."""
-    return len(_QUOTED.sub("", text)) <= _LONGEST and not _BY_A_PROGRAM.match(text)
-
-
-def _by_words(text: str) -> int:
-    said, words = _normal(_QUOTED.sub("", text))[:_LOOKED_AT], _words()
-    return _STRONG if words.strong.search(said) else _WEAK if words.weak.search(said) else 0
 
 
 def _admitted(entries: list[Entry], place: int) -> int:
@@ -198,12 +225,9 @@ def _normal(text: str) -> str:
 
 @cache
 def _words() -> _Words:
-    """Return the words of all languages as three expressions."""
-    data = Path(__file__).parents[2] / "data" / "corrections.toml"
-    languages = tomllib.loads(data.read_text(encoding="utf-8")).values()
+    """Return the words of all languages as four expressions."""
 
     def any_of(kind: str) -> re.Pattern[str]:
-        told = "|".join(expression for language in languages for expression in language[kind])
-        return re.compile(rf"(?<![a-z'])(?:{told})")
+        return re.compile(rf"(?<![a-z'])(?:{phrases(kind)})")
 
-    return _Words(any_of("strong"), any_of("weak"), any_of("admits"))
+    return _Words(any_of("strong"), any_of("weak"), any_of("faults"), any_of("admits"))

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from agtrace_schema.patterns import later
 
+from agtrace.health.facts.own_words import QUOTATION
+
 _MOST_PIECES = 60
 """The most sentences examined, from the last one back."""
 
@@ -24,18 +26,6 @@ def _any_of(*phrases: str) -> str:
 _NOT_SAID = later(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|<!--.*?(?:-->|\Z)|^[ \t]*>[^\n]*$|\bhttps?://[^\s)>\]]+",
     re.DOTALL | re.MULTILINE,
-)
-_QUOTED = later(
-    _any_of(
-        r"\"[^\"\n]{1,400}\"",
-        r"“[^”\n]{1,400}”",
-        r"„[^“”\n]{1,400}[“”]",
-        r"«[^»\n]{1,400}»",
-        r"「[^」\n]{1,400}」",
-        r"『[^』\n]{1,400}』",
-        r"(?<!\w)'[^'\n]{1,400}'(?!\w)",
-        r"(?<!\w)‘[^’\n]{1,400}’(?!\w)",
-    )
 )
 _SENTENCE_END = later(r"(?<=[.!?…:])[*_)\"'’”]*\s+(?=\S)|(?<=[。！？；])(?=\S)|(?<=؟)\s*(?=\S)")
 _LISTED = later(
@@ -222,7 +212,7 @@ def asks_to_go_on(text: str) -> bool:
 
 def question_in(text: str) -> str | None:
     """Return the sentence with which a message asks for that, without code and quotes; None if it doesn't."""
-    said = _QUOTED.sub("…", _NOT_SAID.sub(" ", text))
+    said = QUOTATION.sub("…", _NOT_SAID.sub(" ", text))
     pieces = _pieces(said)
     for looked_at, piece in enumerate(pieces):
         if looked_at >= _MOST_PIECES:
