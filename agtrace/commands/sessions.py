@@ -42,9 +42,10 @@ from agtrace.commands.printing import leave
 @fields
 @list_options
 def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -> None:
-    """List sessions, newest first; `last` is how long ago something happened in them, `$0.17+` a cost of at least that.
+    """List sessions, newest first; `$0.17+` is a cost of at least that.
 
-    What the terminal has no room for is left out; in a pipe, all columns are there. `--all` lists all sessions.
+    `began` is how long ago a session began, `last` how long ago something happened in it. Where a terminal has room for
+    only one of them, that is `began` in a list by start. In a pipe, all columns are there. `--all` lists all sessions.
 
     \b
       agtrace sessions --failures --since yesterday

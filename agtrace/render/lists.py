@@ -24,13 +24,16 @@ _WIDEST_COLUMNS = (
 )  # fmt: skip
 _COLUMNS = (
     (150, _WIDEST_COLUMNS),
-    (120, ("session", "last", "agent", "project", "lasted", "turns", "failed", "tokens", "cost", "request")),
+    (120, ("session", "began", "last", "agent", "project", "lasted", "turns", "failed", "tokens", "cost", "request")),
     (90, ("session", "last", "agent", "project", "failed", "cost", "request")),
     (72, ("session", "last", "agent", "project", "request")),
     (50, ("session", "last", "project", "request")),
     (0, ("session", "last", "request")),
 )
 """From a width on, the columns of sessions; the wider the terminal, the more there is of the request, too."""
+
+_BY_START = frozenset({None, "newest", "oldest"})
+"""The orders of a list that goes by the start of sessions: where there is room for one time, it is that."""
 
 WHOLE_IDS = 180
 """The width from which ids are shown whole."""
@@ -42,7 +45,7 @@ _OF_PROJECTS = ("project", "last", "sessions", "failed", "tokens", "cost")
 _OF_PROJECTS_NARROW = ("project", "sessions", "cost")
 _UNKNOWN = "?"
 _NARROW = 60
-_LEFT = ("session", "agent", "started", "request", "project", "last")
+_LEFT = ("session", "agent", "started", "request", "project", "began", "last")
 
 
 def _agent(provider: str) -> str:
@@ -54,7 +57,7 @@ _MOST_PROJECT = 20
 
 _WIDEST = {
     "session": 14, "agent": max(map(len, map(_agent, AGENTS))), "started": 10, "turns": 5, "tools": 5, "failed": 6,
-    "tokens": 6, "cost": 9, "last": 4,
+    "tokens": 6, "cost": 9, "began": 5, "last": 4,
     "project": _MOST_PROJECT, "lasted": 11, "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5, "files": 5,
 }  # fmt: skip
 _WIDEST_OF_PROJECTS = {"last": 16, "sessions": 8, "failed": 6, "tokens": 6, "cost": 9}
@@ -79,7 +82,7 @@ def sessions(
     Without a width to fit, nothing is cut, and the titles are those of `described`. With `whole_ids`, the ids are.
     """
     summary(answer | {"summary": _COST.sub(lambda found: dollars(float(found[0][:-9])) + " in all", answer["summary"])})
-    columns = _columns(_COLUMN_OF.get(sort or ""))
+    columns = _columns(sort)
     whole = described or {}
     rows = [
         _session_cells(item, whole.get(item["id"]), whole_ids=whole_ids) for item in answer["data"].get("sessions", [])
@@ -114,10 +117,13 @@ def projects(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
     footer(answer, has_all=True)
 
 
-def _columns(measure: str | None) -> Sequence[str]:
+def _columns(sort: str | None) -> Sequence[str]:
     columns: Sequence[str] = _WIDEST_COLUMNS
     if fills():
         columns = next(names for width, names in _COLUMNS if OUT.width >= width)
+    if sort in _BY_START and not {"started", "began"} & {*columns}:
+        columns = ["began" if name == "last" else name for name in columns]
+    measure = _COLUMN_OF.get(sort or "")
     if measure is None or measure in columns:
         return columns
     return (*columns[:-1], measure, columns[-1])
@@ -129,6 +135,7 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "session": Text(plain_line(whole.session_id if whole and whole_ids else item["id"]), style="bold"),
         "agent": _agent(item["provider"]),
         "started": when(item.get("start_time"))[:10],
+        "began": age(_began(item), time.time()),
         "last": age(_ended(item), time.time()),
         "project": Text(plain_line(" · ".join(filter(None, (item.get("user"), item.get("project")))))),
         "lasted": duration(seconds * 1000) if seconds else "",
@@ -157,11 +164,16 @@ def _failed(item: dict[str, Any]) -> str:
     return _UNKNOWN if failed is None else f"{failed:,}" if failed else ""
 
 
+def _began(item: dict[str, Any]) -> int | None:
+    """Return when a session began, in milliseconds since 1970 UTC."""
+    start = item.get("start_time")
+    return None if start is None else int(datetime.fromisoformat(start).timestamp() * 1000)
+
+
 def _ended(item: dict[str, Any]) -> int | None:
     """Return when something happened last, in milliseconds since 1970 UTC."""
-    if item.get("start_time") is None:
-        return None
-    return int((datetime.fromisoformat(item["start_time"]).timestamp() + item.get("duration_seconds", 0)) * 1000)
+    began = _began(item)
+    return None if began is None else began + int(item.get("duration_seconds", 0) * 1000)
 
 
 def _about(item: dict[str, Any], whole: Described | None) -> Text:

@@ -19,6 +19,7 @@ from agtrace_schema.patterns import later
 from agtrace.problems import UnknownProject
 from agtrace.sessions.known_failures import known_failures_of_all
 from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.sorting import Snapshot
 from agtrace.sessions.usage import Usage, usage_by
 from agtrace.text.lines import LABEL, one_line, repeated, shown_path
 from agtrace.times import iso
@@ -38,11 +39,11 @@ _HASH = later("[0-9a-f]+")
 
 
 class ProjectPage(NamedTuple):
-    """A page of projects, by the start of their newest session, newest first."""
+    """A page of projects, the most recently active first."""
 
     items: list[ProjectItem]
     places: list[tuple[int, int]]
-    """(newest start, row) of each item, as the position after it."""
+    """(last activity, row) of each item, as the position after it."""
     total: int
     more: bool
 
@@ -51,26 +52,24 @@ def list_projects(
     connection: sqlite3.Connection,
     limit: int,
     *,
-    snapshot: int,
+    snapshot: Snapshot,
     behind: tuple[int, int] | None,
     prices: PriceTable,
 ) -> ProjectPage:
-    """Return the projects of the snapshot's sessions.
-
-    The start of a session doesn't change while it continues, so pages stay disjoint; only that of a fork does, with
-    its first event of its own.
-    """
-    found = projects.page(connection, snapshot=snapshot, behind=behind, most=limit + 1)
+    """Return the projects of the snapshot's sessions, in the order that they had then: pages stay disjoint."""
+    found = projects.page(
+        connection, snapshot=snapshot.session, newest_event=snapshot.event, behind=behind, most=limit + 1
+    )
     shown = found[:limit]
     folders = {project.id: projects.folders_of(connection, project.id) for project in shown}
     ids = tuple(folder.id for some in folders.values() for folder in some)
-    used = usage_by(connection, prices, Among("project", projects=ids, newest=snapshot))
+    used = usage_by(connection, prices, Among("project", projects=ids, newest=snapshot.session))
     known, names = projects.repositories(connection), labels(connection)
     items = []
     for project in shown:
         usage = used.get(project.id, Usage())
         items.append(_project_item(project, known.get(project.id), folders[project.id], names[project.id], usage))
-    places = [(project.newest, project.id) for project in shown]
+    places = [(project.last, project.id) for project in shown]
     return ProjectPage(items, places, found[0].total if found else 0, len(found) > limit)
 
 

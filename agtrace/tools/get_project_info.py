@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.index.questions import sessions
 from agtrace_schema.answers import ProjectItem
 from agtrace_schema.model import dump_all
 
 from agtrace.sessions import projects
+from agtrace.sessions.sorting import Snapshot, snapshot_now
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted
@@ -24,10 +24,10 @@ class GetProjectInfo(Arguments):
 def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     """Answer with the projects, most recently active first."""
     query = query_of(wanted)
-    behind, snapshot = None, sessions.newest_row(context.connection)
+    behind, snapshot = None, snapshot_now(context.connection)
     if wanted.cursor is not None:
-        newest, row, snapshot = context.cursors.read(TOOL.name, query, wanted.cursor)
-        behind = (newest, row)
+        last, row, newest_session, newest_event = context.cursors.read(TOOL.name, query, wanted.cursor)
+        behind, snapshot = (last, row), Snapshot(newest_session, newest_event)
     items, places, total, more = projects.list_projects(
         context.connection, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
@@ -37,7 +37,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
         data=Pages(
             size=len(items),
             build=lambda count: {"projects": dump_all(items[:count])},
-            cursor=lambda count: context.cursors.make(TOOL.name, query, (*places[count - 1], snapshot)),
+            cursor=lambda count: context.cursors.make(TOOL.name, query, (*places[count - 1], *snapshot)),
             more=more,
             first=behind is None,
             total=total,

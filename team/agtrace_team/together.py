@@ -236,10 +236,10 @@ def _projects(asking: Asking) -> list[Project]:
     """The projects that all have, each once: those of several databases are known only when all are."""
     everything = {"behind": None, "most": 1 << 31}
     found = [_project(group) for group in _grouped(_each_project(asking, everything), lambda one: one.id)]
-    newest, row = asking.given["behind"] or (1 << 62, 1 << 62)
+    behind = asking.given["behind"] or (1 << 62, 1 << 62)
     listed = sorted(
-        (one for one in found if (one.newest, one.id) < (newest, row)),
-        key=lambda one: (one.newest, one.id),
+        (one for one in found if (one.last, one.id) < behind),
+        key=lambda one: (one.last, one.id),
         reverse=True,
     )
     return [replace(one, total=len(found)) for one in listed[: asking.given["most"]]]
@@ -256,7 +256,6 @@ def _project(group: list[Project]) -> Project:
         providers=tuple(dict.fromkeys(chain.from_iterable(one.providers for one in group))),
         failed_calls=sum(one.failed_calls for one in group),
         last=max(one.last for one in group),
-        newest=max(one.newest for one in group),
     )
 
 

@@ -235,6 +235,18 @@ def test_projects_are_listed_with_the_names_that_other_commands_take(tmp_path: P
     assert len(agtrace_here("projects", "--json", "--limit", "1").json()["data"]["projects"]) == 1
 
 
+def test_the_project_in_which_something_happened_last_comes_first_whenever_its_sessions_began(tmp_path: Path) -> None:
+    for number, folder in enumerate(("tidepool", "cinder", "lantern"), 1):
+        log = claude_log(tmp_path / "home", f"{number:08x}-0000-4000-8000-000000000000", cwd=f"/home/mira/{folder}")
+        log.clock += 1_000 * number
+        log.prompt("Draw the tide.").clock += 86_400 * (4 - number)
+        log.say("Done.")
+    index_here(tmp_path / "home")
+    listed = [line.split()[:3] for line in agtrace_here("projects").out.splitlines() if "2026-" in line]
+    assert [name for name, *_ in listed] == ["tidepool", "cinder", "lantern"]
+    assert [time for _, *time in listed] == sorted((time for _, *time in listed), reverse=True)
+
+
 def test_last_is_the_session_in_which_something_happened_last_everywhere(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         log = claude_log(tmp_path / "home", f"{number:08x}-0000-4000-8000-000000000000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,9 @@ def many(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        (40, {"last"}),
-        (80, {"last", "agent", "project"}),
-        (140, {"last", "agent", "project", "lasted", "turns", "failed", "tokens", "cost"}),
+        (40, {"began"}),
+        (80, {"began", "agent", "project"}),
+        (140, {"began", "last", "agent", "project", "lasted", "turns", "failed", "tokens", "cost"}),
         (200, {"started", "last", "agent", "project", "lasted", "turns", "failed", "tokens", "cost"}),
     ],
 )
@@ -49,6 +50,22 @@ def test_sessions_show_as_much_as_the_terminal_has_room_for(columns: int, shown:
     assert ("tidepool" in row, "claude" in row) == ("project" in shown, "agent" in shown)
     assert re.match(r"[0-9a-f]{8}", row) and "Make the tide" in row
     assert bool(re.match(rf"{IDS[0][8:]}", row[8:36])) == (columns >= 180)
+
+
+def test_the_only_time_in_a_list_of_sessions_is_the_one_that_its_order_goes_by(tmp_path: Path) -> None:
+    long, short = (claude_log(tmp_path / "home", id) for id in IDS[:2])
+    long.clock, short.clock = (int(time.time()) - half_days * 43_200 for half_days in (181, 41))
+    short.prompt("Begun last.")
+    long.prompt("Begun first.").clock += 178 * 43_200
+    long.say("Used last.")
+    index_here(tmp_path / "home")
+    for sort, column, ages in (
+        ("newest", "began", ["20d", "3mo"]), ("oldest", "began", ["3mo", "20d"]), ("turns", "last", ["20d", "1d"]),
+    ):  # fmt: skip
+        with in_terminal("sessions", "--sort", sort, columns=80) as terminal:
+            assert terminal.end() == 0
+        head, *rows = terminal.shown.rstrip().split("\n")[1:]
+        assert head.split()[1] == column and [row.split()[1] for row in rows] == ages
 
 
 @pytest.mark.usefixtures("many")

@@ -245,12 +245,12 @@ def test_the_pages_of_a_list_of_sessions_are_the_sessions(
 
 
 def test_the_pages_of_projects_are_the_projects(each: Asker) -> None:
-    """By the start of their newest session, which never changes while sessions go on."""
+    """By what happened last in them."""
     listed = each.items("get_project_info", "projects", limit=3)
     counts = query(
         each,
         "SELECT count(*) FROM repository_folder f JOIN session s USING (project_id) WHERE kind != 'warmup' "
-        "GROUP BY f.repository_id ORDER BY max(started_at) DESC NULLS LAST, f.repository_id DESC",
+        "GROUP BY f.repository_id ORDER BY max(ended_at) DESC NULLS LAST, f.repository_id DESC",
     )
     assert [item["session_count"] for item in listed] == [count for (count,) in counts]
     assert len({item["name"] for item in listed}) == len({item["hash"] for item in listed}) == len(listed)

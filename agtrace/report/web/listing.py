@@ -108,11 +108,10 @@ def _row(item: SessionItem) -> dict[str, Any]:
 
 def projects(connection: sqlite3.Connection, prices: PriceTable) -> list[dict[str, Any]]:
     """Return the projects, the most recently active first, with the fields of `ProjectItem` and `agents`."""
-    snapshot = snapshot_now(connection).session
-    page = list_projects(connection, _PROJECTS, snapshot=snapshot, behind=None, prices=prices)
+    page = list_projects(connection, _PROJECTS, snapshot=snapshot_now(connection), behind=None, prices=prices)
     rows: Any = fit_for_the_page([_project(item) for item in page.items])
     found: list[dict[str, Any]] = rows
-    return sorted(found, key=lambda row: str(row.get("last_activity") or ""), reverse=True)
+    return found
 
 
 def _project(item: ProjectItem) -> dict[str, Any]:

@@ -413,9 +413,9 @@ class Projects(Protocol[Connection]):
     """The projects that sessions belong to."""
 
     def page(
-        self, connection: Connection, *, snapshot: int, behind: tuple[int, int] | None, most: int
+        self, connection: Connection, *, snapshot: int, newest_event: int, behind: tuple[int, int] | None, most: int
     ) -> list[Project]:
-        """Return the projects after a (newest, row), those with the newest sessions first, at most `most`."""
+        """Return the projects after a (last, row), those in which something happened last first, at most `most`."""
 
     def folders(self, connection: Connection) -> list[Folder]:
         """Return all folders, by path; those without one last."""

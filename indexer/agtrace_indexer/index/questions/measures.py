@@ -68,6 +68,14 @@ def _as_then(now: str, then: str) -> str:
     return f"CASE WHEN s.id IN (SELECT session_id FROM event WHERE id > :newest) THEN {then} ELSE {now} END"
 
 
+ENDED = _as_then(
+    "s.ended_at",
+    "(SELECT coalesce(max(CASE WHEN e.copy_of IS NULL THEN nullif(e.ts, 0) END), max(nullif(e.ts, 0))) "
+    f"FROM event e WHERE e.session_id = s.id AND e.id <= :newest AND {LIVE})",
+)
+"""When something happened last in a `session` s, as of the snapshot whose newest event is :newest; a copy tells it only
+of a session that has nothing else."""
+
 MEASURES: dict[str, str] = {
     "failed_calls": _as_then("s.failed_calls", f"(SELECT count(*) {_CALLS} AND {_FAILED})"),
     "failure_run": _FAILURE_RUN,
@@ -78,10 +86,7 @@ MEASURES: dict[str, str] = {
     ),
     "tool_calls": _as_then("s.tool_calls", f"(SELECT count(*) {_CALLS})"),
     "turns": _as_then("s.turn_count", _TURNS_THEN),
-    "duration": _as_then(
-        "(s.ended_at - s.started_at) / 1000",
-        f"((SELECT max(nullif(e.ts, 0)) FROM event e WHERE {_OWN}) - s.started_at) / 1000",
-    ),
+    "duration": f"({ENDED} - s.started_at) / 1000",
     "compactions": _COMPACTIONS,
     "edits": _EDITS,
     "files": _FILES,

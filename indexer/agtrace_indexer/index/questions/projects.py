@@ -9,15 +9,16 @@ from msgspec import Struct
 
 from agtrace_indexer.index.membership import is_scratch
 from agtrace_indexer.index.questions.conditions import REPOSITORY
+from agtrace_indexer.index.questions.measures import ENDED
 from agtrace_indexer.index.questions.queries import question, rows
 
 _ACTIVE = f"""
 WITH active AS (
   SELECT {REPOSITORY} AS id, count(*) AS sessions, group_concat(DISTINCT s.provider) AS providers,
-    sum(s.failed_calls) AS failed, coalesce(max(s.ended_at), 0) AS last, coalesce(max(s.started_at), 0) AS newest
+    sum(s.failed_calls) AS failed, coalesce(max({ENDED}), 0) AS last
   FROM session s WHERE s.project_id IS NOT NULL AND s.kind != 'warmup' AND s.id <= :snapshot GROUP BY 1)
 SELECT *, (SELECT count(*) FROM active) FROM active
-WHERE (newest, id) < (:newest, :row) ORDER BY newest DESC, id DESC LIMIT :most
+WHERE (last, id) < (:last, :row) ORDER BY last DESC, id DESC LIMIT :most
 """
 
 _FOLDERS = """
@@ -38,8 +39,6 @@ class Project(Struct, frozen=True):
     failed_calls: int
     last: int
     """The time of the last activity in its sessions."""
-    newest: int
-    """The start of its newest session."""
     total: int
     """The number of projects in the whole list."""
 
@@ -72,18 +71,21 @@ class Repository(NamedTuple):
     """How its folders were joined: remote, shared, name, or folder if there is but one without a remote."""
 
 
-def _project(id: int, sessions: int, providers: str, failed: int, last: int, newest: int, total: int) -> Project:
-    return Project(id, sessions, tuple(providers.split(",")), failed, last, newest, total)
+def _project(id: int, sessions: int, providers: str, failed: int, last: int, total: int) -> Project:
+    return Project(id, sessions, tuple(providers.split(",")), failed, last, total)
 
 
 @question
-def page(connection: sqlite3.Connection, *, snapshot: int, behind: tuple[int, int] | None, most: int) -> list[Project]:
-    """Return the projects after a (newest, row), those with the newest sessions first, at most `most`.
+def page(
+    connection: sqlite3.Connection, *, snapshot: int, newest_event: int, behind: tuple[int, int] | None, most: int
+) -> list[Project]:
+    """Return the projects after a (last, row), those in which something happened last first, at most `most`.
 
-    `snapshot` marks the sessions that existed when the list was begun (`sessions.newest_row`).
+    `snapshot` and `newest_event` mark the sessions and events that existed when the list was begun
+    (`sessions.newest_row`, `matches.newest_event`): what happened since then doesn't change the order.
     """
-    newest, row = behind or (1 << 62, 1 << 62)
-    named = {"newest": newest, "row": row, "most": most, "snapshot": snapshot}
+    last, row = behind or (1 << 62, 1 << 62)
+    named = {"last": last, "row": row, "most": most, "snapshot": snapshot, "newest": newest_event}
     return list(rows(connection, _project, _ACTIVE, named))
 
 
