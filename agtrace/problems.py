@@ -88,10 +88,11 @@ class UnknownProject(InvalidParameter):
 
     untrusted = True
 
-    def __init__(self, trouble: str, known: Sequence[str]) -> None:
+    def __init__(self, trouble: str, known: Sequence[str], *, as_what: str = "") -> None:
+        """`known` are names to choose from, and `as_what` says which ones they are, as `nearest: `."""
         from agtrace.text.lines import named_path
 
-        among = f"; {', '.join(named_path(path, _LONGEST_PATH) for path in known)}" if known else ""
+        among = f"; {as_what}{', '.join(named_path(path, _LONGEST_PATH) for path in known)}" if known else ""
         super().__init__("project", f"{trouble}{among}", list(known))
 
 

@@ -142,8 +142,8 @@ def resolved(connection: sqlite3.Connection, given: str, *, roughly: bool = True
     if found:
         among = _apart(connection, found, [names[id] for id in sorted(found)])
         raise UnknownProject(f"{len(found)} projects {called} {repeated(given, 100)!r}", among)
-    trouble = f"no project matches {repeated(given, 100)!r} (the index has {len(set(names.values())) or 'none'})"
-    raise UnknownProject(trouble, _like(given, set(names.values())))
+    known = {*names.values()}
+    raise _unknown(f"no project matches {repeated(given, 100)!r} (the index has {len(known) or 'none'})", given, known)
 
 
 def hashes_of(connection: sqlite3.Connection, rows: Collection[int]) -> list[str]:
@@ -192,17 +192,26 @@ def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, .
     ids = set() if is_path(given) else set(resolved(connection, given, roughly=False))
     if len(named) > 1 or not ids:
         known = [one.root_path or one.hash[:SHORT_HASH] for one in named or folders]
-        raise UnknownProject(f"{len(named) or 'no'} folders match {repeated(given, 100)!r}", known[:_NAMED])
+        trouble = f"{len(named) or 'no'} folders match {repeated(given, 100)!r}"
+        raise UnknownProject(trouble, known[:_NAMED]) if named else _unknown(trouble, given, {*known})
     return tuple(one for one in folders if one.id in ids)
 
 
+def _unknown(trouble: str, given: str, names: Set[str]) -> UnknownProject:
+    """Return the error for a name that nothing has, with some that are like it; with any if none is."""
+    near = _like(given, names)
+    known, as_what = (near, "nearest: ") if near else (sorted(names, key=str.lower), "known: ")
+    return UnknownProject(trouble, known[:_NAMED], as_what=as_what)
+
+
 def _like(given: str, names: Set[str]) -> list[str]:
-    """Return some names, those most like what was given first."""
-    by_lower = {name.lower(): name for name in sorted(names)}
+    """Return the names that begin with what was given, then those that contain it, then similar ones."""
     import difflib  # only if needed
 
-    close = [by_lower[name] for name in difflib.get_close_matches(given.lower(), by_lower, _NAMED)]
-    return [*close, *sorted(names - set(close), key=str.lower)][:_NAMED]
+    asked, by_lower = given.strip().lower(), {name.lower(): name for name in sorted(names)}
+    holding = sorted((name for name in by_lower if asked in name), key=lambda name: (name.find(asked) > 0, name))
+    close = difflib.get_close_matches(asked, by_lower, _NAMED)
+    return [by_lower[name] for name in dict.fromkeys([*holding, *close])]
 
 
 def _apart(connection: sqlite3.Connection, found: Iterable[int], names: list[str]) -> list[str]:

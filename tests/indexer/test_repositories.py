@@ -301,6 +301,18 @@ def test_a_project_that_nobody_knows_is_refused_with_names_that_are_known(tmp_pa
     assert error["details"]["field"] == "project" and error["details"]["allowed"][0] == "harbour"
 
 
+def test_the_names_that_may_be_meant_come_first_those_that_begin_so_then_hold_it_then_are_like_it(
+    tmp_path: Path,
+) -> None:
+    for number, name in enumerate(("ode-reef", "amber", "reed", "re-modes", "moses")):
+        log = claude_log(tmp_path / "home", f"{number}badc0de-0000-4000-8000-000000000001", cwd=f"/srv/{name}")
+        log.prompt("Hello")
+    asker = Asker(tmp_path / "data", tmp_path / "home")
+    named = {"re": "nearest: re-modes, reed, ode-reef", "mosses": "nearest: moses", "qqqq": "known: amber, moses, "}
+    for project, names in named.items():
+        assert f"(the index has 5); {names}" in asker.error("list_sessions", project=project)["message"]
+
+
 def test_two_projects_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for number, cwd in enumerate(("/srv/mira/app", "/srv/otto/app")):
         claude_log(tmp_path / "home", f"{number}badc0de-0000-4000-8000-000000000001", cwd=cwd).prompt("Hello")
