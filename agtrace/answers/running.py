@@ -168,7 +168,7 @@ def _now(connection: sqlite3.Connection, session: Session, does: Activity) -> st
     """Return what a session does, as a person reads it."""
     if does.call is not None:
         return _call(_event(connection, session, does.call.event_index))
-    if does.state in ("waiting", "unknown", "answering"):
+    if does.state in ("waiting", "idle", "unknown", "answering"):
         last = events.last(connection, session.id)
         said = None if last is None else events.last_of_type(connection, session.id, EventType.MESSAGE, last)
         text = "" if said is None or does.waits == "error" else _event(connection, session, said).text

@@ -36,7 +36,7 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
     A session counts as running while its log grew within 30 minutes (--within); a question that it asked you is shown
     for a day.
     Enter follows one session, or start with its id. Whether a tool runs or waits for your permission is in hardly any
-    log: such a session is shown as working, or asking permission.
+    log: such a session is shown as working, or asking permission, and as idle after ten minutes without a line.
     """
     from agtrace.answers.lookout import Lookout
     from agtrace.sessions.prices import load as load_prices

@@ -12,16 +12,17 @@ from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Phase
 from agtrace_schema.events import EventType
 
-State: TypeAlias = Literal["thinking", "calling", "answering", "waiting", "closed", "unknown"]
+State: TypeAlias = Literal["thinking", "calling", "answering", "waiting", "idle", "closed", "unknown"]
 """thinking: the model was given something and hasn't answered; calling: a tool call has no result yet; answering: the
-model has just said something; waiting: the human has to do something; closed: the human left the session."""
+model has just said something; waiting: the human has to do something; idle: it was at work, but nothing was logged for
+a long time; closed: the human left the session."""
 
 Waits: TypeAlias = Literal["answer", "question", "plan", "permission", "error", "interruption"]
 """What the human is to look at: an answer, a question, a plan to approve, a prompt for permission, an error after which
 the agent gave up, or what they stopped."""
 
 SILENT_MS = 10 * 60_000
-"""After this long without a line the log no longer shows that the model is at work."""
+"""After this long without a line the log no longer shows that the model or a tool is at work."""
 
 SAYING_MS = 60_000
 """For this long after a text of the model, a log that doesn't mark the end of turns shows a session at work."""
@@ -86,17 +87,22 @@ def activity(seen: Seen, tools: Tools) -> Activity:
 
 def _at_work(seen: Seen, tools: Tools) -> Activity:
     """Return what a session does whose turn isn't known to be over."""
+    silent = seen.silent_ms >= SILENT_MS
     if seen.open_calls:
+        call = seen.open_calls[-1]
+        if silent:
+            return Activity("idle", waits_known=False, call=call, why="its last call has no result")
         why = "it runs, or waits for your permission: the log doesn't say"
-        return Activity("calling", waits_known=False, call=seen.open_calls[-1], why=why)
+        return Activity("calling", waits_known=False, call=call, why=why)
     if seen.last is EventType.MESSAGE:
         if seen.silent_ms < SAYING_MS:
             return Activity("answering", waits_known=False, why="the log doesn't say whether the turn is over")
         if seen.asks:
             return Activity("waiting", "question")
-        return Activity("unknown", waits_known=False, why="it answered, or goes on: the log doesn't say")
+        why = "it answered, or goes on: the log doesn't say"
+        return Activity("idle" if silent else "unknown", waits_known=False, why=why)
     if seen.last is None:
         return Activity("unknown", waits_known=False, why="nothing was asked yet")
-    if seen.silent_ms >= SILENT_MS:
-        return Activity("unknown", waits_known=False, why="nothing was logged for a long time")
+    if silent:
+        return Activity("idle", waits_known=False, why="nothing was logged for a long time")
     return Activity("thinking")

@@ -51,6 +51,11 @@ class RunningSession(Struct, frozen=True):
         """Whether the human has left it, or its log is gone."""
         return self.state == "closed" or self.log_gone
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it was at work, and nothing was logged for a long time; it may run all the same."""
+        return self.state == "idle" and not self.log_gone
+
 
 class Recent(Struct, frozen=True):
     """A session that was active last."""

@@ -229,7 +229,7 @@ def test_a_long_session_is_followed_from_its_end(own_home: Path, width: int) -> 
     shutil.copytree(SAMPLES / "claude", own_home / ".claude")
 
     async def check(pilot: Pilot[None], app: WatchApp) -> None:
-        await until(pilot, app, "sessions running", 60)
+        await until(pilot, app, "idle", 60)
         app.follow("d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944")
         await until(pilot, app, lambda _: len(app.screen.query("#items > Static")) > 50)
         await until(pilot, app, "October is complete")
@@ -309,6 +309,25 @@ def test_within_says_how_long_ago_a_running_session_was_active(own_home: Path) -
     assert agtrace_here("watch", "--json").json()["sessions"] == []
     assert len(agtrace_here("watch", "--json", "--within", "3h").json()["sessions"]) == 1
     assert agtrace_here("watch", "--within", "soon").code == 2
+
+
+def test_a_call_without_a_result_is_idle_not_running_after_some_time(own_home: Path) -> None:
+    for number, ago in ((1, 60), (2, 19 * 3600)):
+        log = Claude(own_home, number, ago=ago)
+        log.asked(f"Run the tests of part {number}.")
+        log.calls("Bash", command=f"pytest part_{number}")
+    text = agtrace_here("watch", "--once", "--within", "30h").out
+    assert text.startswith("1 session running, 1 idle\n") and text.count("working, or asks permission") == 1
+    idle = text[text.index("● idle") :]
+    assert "(its last call has no result)  Bash pytest part_2" in idle and "19 h" in idle and "part_1" not in idle
+
+
+def test_the_ids_of_the_sessions_printed_are_those_that_other_commands_take(own_home: Path) -> None:
+    for number in (1, 2):
+        Claude(own_home, number).asked(f"Run the tests of part {number}.")
+    text = agtrace_here("watch", "--once").out
+    ids = re.findall(r"● thinking  (\S+)  tidepool", text)
+    assert len(ids) == 2 and all(f"part {id[7]}" in agtrace_here("show", id).out for id in ids)
 
 
 def test_a_question_is_shown_for_a_day_though_its_session_does_nothing(own_home: Path) -> None:

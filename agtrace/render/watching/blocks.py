@@ -19,6 +19,7 @@ _STATES = {
     "thinking": ("thinking", "cyan"),
     "calling": ("working", "cyan"),
     "answering": ("answering", "cyan"),
+    "idle": ("idle", "dim"),
     "closed": ("closed", "dim"),
     "unknown": ("unclear", "dim"),
 }
@@ -46,13 +47,16 @@ _WIDEST = 118
 
 
 def heading(running: Running) -> Text:
-    """Return the line that sums up: how many sessions run, how many wait, and what is wrong with the index."""
+    """Return the line that sums up: how many sessions run, wait or are idle, and what is wrong with the index."""
     alive = [session for session in running.sessions if not session.is_closed]
     waiting = sum(session.waits_for_you is True for session in alive)
-    running_now = len(alive) - running.asked_before
+    idle = sum(session.is_idle for session in alive)
+    running_now = len(alive) - running.asked_before - idle
     text = Text("no session is running" if not running_now else f"{counted(running_now, 'session')} running")
     if waiting:
         text.append(f", {waiting} waiting for you", style="bold yellow")
+    if idle:
+        text.append(f", {idle} idle", style="dim")
     if running.problem:
         text.append(f"  {plain_line(running.problem)}", style="red")
     return text
@@ -117,8 +121,10 @@ def told(item: Item) -> Text | None:
 
 
 def _who(session: RunningSession) -> Text:
-    dot = "yellow" if session.waits_for_you else "dim" if session.is_closed else "cyan"
+    """Return what a session does, its id, by which other commands open it, and whose it is."""
+    dot = "yellow" if session.waits_for_you else "dim" if session.is_closed or session.is_idle else "cyan"
     text = Text().append("● ", style=dot).append_text(state(session))
+    text.append(f"  {plain_line(session.id)}")
     text.append(f"  {plain_line(session.project or 'no project')}", style="bold")
     return text.append(f"  {session.agent}", style="dim")
 
@@ -144,12 +150,13 @@ def _round(tokens: int) -> str:
 
 
 def _now(session: RunningSession) -> Text:
-    text = Text(plain_line(session.now))
+    """Return what a session is at, after the reason why more isn't known."""
+    text = Text()
     if session.log_gone:
-        text = Text().append("its log was deleted  ", style="red").append_text(text)
-    if session.state == "unknown" and session.why:
-        text.append(f"{'  ' if session.now else ''}({session.why})", style="dim")
-    return text
+        text.append("its log was deleted  ", style="red")
+    if session.state in ("idle", "unknown") and session.why:
+        text.append(f"({session.why})  ", style="dim")
+    return text.append(plain_line(session.now))
 
 
 def _row(left: Text, right: Text, width: int) -> Text:
