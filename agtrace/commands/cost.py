@@ -8,7 +8,7 @@ import click
 from agtrace_schema.requests import CostBy
 
 from agtrace.commands.errors import tell
-from agtrace.commands.options import plain_json, project, provider
+from agtrace.commands.options import Groups, plain_json, project, provider
 from agtrace.commands.printing import leave
 from agtrace.commands.selecting import Filters, selected
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--by", type=click.Choice(get_args(CostBy)), default="day", show_default=True, help="The groups.")
+@click.option("--by", type=Groups(get_args(CostBy)), default="day", show_default=True, help="The groups.")
 @click.option("--since", metavar="TIME", help="Only what was spent from this time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="Only what was spent up to this time, written as for --since.")
 @project

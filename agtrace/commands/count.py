@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import COUNTED, GROUPS, KINDS, count_options, failed, path
+from agtrace.commands.options import COUNTED, GROUPS, KINDS, Groups, count_options, failed, path
 from agtrace.commands.printing import leave
 
 
 @click.command()
-@click.option("--by", "group_by", type=click.Choice(GROUPS), required=True, help="The groups.")
+@click.option("--by", "group_by", type=Groups(GROUPS), required=True, help="The groups.")
 @click.option("--measure", type=click.Choice(COUNTED), help="What is counted; by default calls.")
 @click.option("--session", "session_id", metavar="SESSION", help="Only one session: its id or the beginning of it.")
 @click.option("--kind", type=click.Choice(KINDS), help="Leave out sub-agents, or all others.")

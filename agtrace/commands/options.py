@@ -63,6 +63,23 @@ class AgentName(click.ParamType[str]):
         return click.Choice(list(AGENTS)).shell_complete(ctx, param, incomplete)
 
 
+class AgentOption(click.Option):
+    """An option that names an agent, which is also accepted as `--agent`; the help shows one name only."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Let the parser know both names."""
+        super().add_to_parser(parser, ctx)
+        parser.add_option(self, ["--agent"], self.name)
+
+
+class Groups(click.Choice[str]):
+    """Groups to count by; `provider` is another word for `agent`, as for the options."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of the group."""
+        return super().convert("agent" if value == "provider" else value, param, ctx)
+
+
 class Address(click.ParamType[tuple[str, int]]):
     """HOST:PORT, with an IPv6 host in brackets."""
 
@@ -143,7 +160,9 @@ project = click.option(
     help="Only one project: its name, owner/name, folder (. is this one), or hash.",
 )  # fmt: skip
 
-provider = click.option("--provider", type=AgentName(), help=f"Only one agent: {', '.join([*AGENTS][:3])} ...")
+provider = click.option(
+    "--provider", cls=AgentOption, type=AgentName(), help=f"Only one agent: {', '.join([*AGENTS][:3])} ..."
+)
 
 _FILTERS = (
     limit,

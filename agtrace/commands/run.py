@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from agtrace.commands.options import settings_options
+from agtrace.commands.options import AgentOption, settings_options
 from agtrace.pruning.agents import AGENTS, place
 from agtrace.pruning.journal import Journal
 from agtrace.pruning.runner import Plan
@@ -17,7 +17,10 @@ from agtrace.pruning.signals import end_like
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
-@click.option("--provider", type=click.Choice(list(AGENTS)), required=True, help="The agent that the command runs.")
+@click.option(
+    "--provider", cls=AgentOption, type=click.Choice(list(AGENTS)), required=True,
+    help="The agent that the command runs.",
+)  # fmt: skip
 @click.option("--no-pruner", is_flag=True, help="Run the command as it is, without a server.")
 @click.option(
     "--log", metavar="FILE", help="Log to this file, - for stderr; by default run.log in the data folder at a terminal."

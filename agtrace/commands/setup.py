@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,13 +14,21 @@ from agtrace.commands.client_setup import Server
 from agtrace.settings import load
 from agtrace.upkeep.clients import CLIENTS
 from agtrace.upkeep.clients.client import Machine
-from agtrace.upkeep.programs import NAMES
+from agtrace.upkeep.programs import NAMES, named
 
 _DATA_DIR = "AGTRACE_DATA_DIR"
 
 
+class _ClientName(click.Choice[str]):
+    """The name of a client, or of an agent in any of its spellings."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name that the list has."""
+        return super().convert(named(value) or value, param, ctx)
+
+
 @click.command(epilog=f"Clients: {', '.join(NAMES)}.")
-@click.argument("client", type=click.Choice(NAMES), required=False, metavar="[CLIENT]")
+@click.argument("client", type=_ClientName(NAMES), required=False, metavar="[CLIENT]")
 @click.option("--apply", is_flag=True, help="Make the change, instead of only showing it.")
 @click.option("--remove", is_flag=True, help="Take the server out again, instead of adding it.")
 def setup(client: str | None, apply: bool, remove: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from agtrace_indexer.providers import registry
 from agtrace_indexer.providers.setup import Setup
 
 from agtrace.upkeep.agents import AGENTS, config_path, entry_in
@@ -18,6 +19,13 @@ NAMES = (*AGENTS, *(name for name in CLIENTS if name not in AGENTS))
 """What `agtrace setup` can be given: agents that add servers themselves, and programs whose settings we edit."""
 
 
+def named(text: str) -> str | None:
+    """Return which of `NAMES` is meant by one of them, or by any of an agent's names (`registry.named`)."""
+    agent = registry.AGENTS.get(registry.named(text) or "")
+    names = (text, agent.command, agent.name) if agent else (text,)
+    return next((name for name in names if name in NAMES), None)
+
+
 class Program(NamedTuple):
     """A program, and what is known of it on this machine."""
 
@@ -25,6 +33,8 @@ class Program(NamedTuple):
     title: str
     found: bool
     """Whether the program, its settings or its folder are here."""
+    logs: bool
+    """Whether the folder of its logs is here."""
     added: bool | None
     """Whether it has our server; None if its settings can't be read."""
     file: Path
@@ -48,20 +58,26 @@ def _on_path(program: str, machine: Machine) -> bool:
     return shutil.which(program, path=machine.environment.get("PATH")) is not None
 
 
+def _has_logs(name: str, machine: Machine) -> bool:
+    agent = registry.AGENTS.get(registry.named(name) or "")
+    homes = (agent.home, *agent.elsewhere) if agent else ()
+    return any(root.exists() for home in homes for root in home.roots(machine.environment, machine.home))
+
+
 def _edited(client: Client, machine: Machine) -> Program:
-    here = found(client, machine)
+    here, logs = found(client, machine), _has_logs(client.name, machine)
     try:
         file, added = change.where(client, machine)
     except Refused as error:
-        return Program(client.name, client.title, here, None, client.files(machine)[0], str(error))
-    return Program(client.name, client.title, here, added, file)
+        return Program(client.name, client.title, here, logs, None, client.files(machine)[0], str(error))
+    return Program(client.name, client.title, here, logs, added, file)
 
 
 def _agent(name: str, agent: Setup, machine: Machine) -> Program:
     file = config_path(agent, machine.home, machine.environment)
-    here = _on_path(agent.executable, machine) or file.exists()
+    here, logs = _on_path(agent.executable, machine) or file.exists(), _has_logs(name, machine)
     try:
         added = file.exists() and entry_in(agent, file.read_text(encoding="utf-8")) is not None
     except (OSError, ValueError) as error:
-        return Program(name, agent.title, here, None, file, f"{file}: {error}")
-    return Program(name, agent.title, here, added, file)
+        return Program(name, agent.title, here, logs, None, file, f"{file}: {error}")
+    return Program(name, agent.title, here, logs, added, file)

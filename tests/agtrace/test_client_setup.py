@@ -135,6 +135,23 @@ def test_the_list_says_which_programs_are_here_and_which_have_it(cursor: Path, o
     assert {row[2] for name, row in listed.items() if name not in here} == {"no"}
 
 
+def test_the_list_says_where_there_are_logs_of_a_program_that_is_not_on_the_path(own_home: Path) -> None:
+    assert "logs" not in agtrace_here("setup").out
+    (own_home / ".claude" / "projects").mkdir(parents=True)
+    said = agtrace_here("setup", COLUMNS="40").out
+    assert {name: row[1] for name, row in rows(said).items()} == dict.fromkeys(NAMES, "no") | {"claude": "logs"}
+    assert "logs: logs found, program not on PATH" in said
+
+
+@pytest.mark.parametrize(
+    ("typed", "title"),
+    [("claude-code", "Claude Code"), ("Claude Code", "Claude Code"), ("gemini_cli", "Gemini CLI"),
+     ("agy", "Antigravity"), ("cursor-agent", "Cursor"), ("Kiro CLI", "Kiro")],
+)  # fmt: skip
+def test_a_client_is_named_as_its_agent_is_anywhere_else(typed: str, title: str) -> None:
+    assert f"To add agtrace to {title}, " in agtrace_here("setup", typed).out
+
+
 def test_the_list_names_settings_that_cannot_be_read_and_lists_all_others(cursor: Path) -> None:
     cursor.write_text("{")
     said = agtrace("setup")

@@ -147,6 +147,19 @@ def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search
         assert [option for option in options if f"  {option}" not in shown] == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("sessions", "--provider", "codex"), ("count", "--by", "agent"), ("cost", "--by", "agent"),
+     ("report", "--provider", "gemini"), ("lessons", "--provider", "claude"),
+     ("search", "tide", "--provider", "codex")],
+)  # fmt: skip
+def test_agent_and_provider_are_two_words_for_the_same(arguments: list[str], indexed: Path) -> None:
+    other = {"--provider": "--agent", "agent": "provider"}
+    said, again = agtrace_here(*arguments), agtrace_here(*(other.get(word, word) for word in arguments))
+    assert (said.code, again.code) == (0, 0) and said.out == again.out
+    assert "--agent" not in agtrace_here(arguments[0], "--help").out, "one of them is enough for the help"
+
+
 WRONG = [
     (["show", f"{LARGE}:3", "--lines", "-1"], "expected lines such as"),
     (["show", f"{LARGE}:3", "--lines", "5000:"], "this text has"),
