@@ -36,7 +36,9 @@ def resume(session: str, run: bool, as_json: bool) -> None:
         tell(f"{found.parent_of} is a sub-agent: this continues the session that started it")
     if found.log_gone:
         tell("its log is gone: the agent doesn't know the session any more; `agtrace show` still has it")
-    if found.folder is not None and not Path(found.folder).is_dir():
+    if found.folder is None:
+        tell("its folder isn't known: the log doesn't say where it ran; go there first")
+    elif not Path(found.folder).is_dir():
         tell(f"its folder is not here: {found.folder}")
     if run:
         _run(found)

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from tests.agtrace.asking import claude_log
+from tests.agtrace.live_logs import Gemini
 from tests.agtrace.terminal import AGTRACE, agtrace_here, index_here
 
 ONE = "6d1c2b3a-0000-4000-8000-000000000001"
@@ -45,6 +46,14 @@ def test_a_session_whose_log_is_gone_or_whose_folder_is_elsewhere_says_so(tmp_pa
     said = agtrace_here("resume", ONE[:8])
     assert "its log is gone" in said.err and "its folder is not here" in said.err
     assert said.out.endswith(f"claude --resume {ONE}\n")
+
+
+def test_a_session_whose_folder_no_log_tells_says_so(own_home: Path) -> None:
+    log = Gemini(own_home)
+    log.asked("Export the chart.")
+    index_here(own_home)
+    said = agtrace_here("resume", log.uid[:8])
+    assert said.out == f"gemini --resume {log.uid}\n" and "its folder isn't known" in said.err
 
 
 def test_a_sub_agent_is_continued_in_the_session_that_started_it(tmp_path: Path) -> None:
