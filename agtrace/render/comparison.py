@@ -17,12 +17,11 @@ from agtrace.render.terminal import (
     heading,
     indented,
     left_out,
-    made,
     plain,
     summary,
     when,
 )
-from agtrace.text.numbers import dollars, seconds
+from agtrace.text.numbers import dollars, made, seconds
 
 _SIDE_FACTS = (
     ("agent", "provider"), ("kind", "kind"), ("title", "title"), ("request", "snippet"), ("project", "root_path"),

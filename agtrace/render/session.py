@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, entry, indented, made, plain, summary, when
+from agtrace.render.terminal import OUT, STYLES, entry, indented, plain, summary, when
 from agtrace.render.text import told_focus
 from agtrace.sessions.landmarks import said
-from agtrace.text.numbers import counted, dollars, seconds, short
+from agtrace.text.numbers import counted, dollars, made, seconds, short
 
 _LINES_OF_TEXT = 8
 _TOKEN_KINDS = (

@@ -196,8 +196,3 @@ def when(iso: str | None) -> str:
 def figure(number: int | None) -> str:
     """Format a count with thousands separators; empty if it is None."""
     return "" if number is None else f"{number:,}"
-
-
-def made(figure: str, made: str | None) -> str:
-    """Add to a total how it was made, unless it is exact."""
-    return f"{figure} ({made})" if figure and made != "exact" else figure

@@ -41,6 +41,11 @@ def spent(cost: float | None, made: str | None) -> str:
     return dollars(cost) + ("+" if cost is not None and made == "partial" else "")
 
 
+def made(figure: str, made: str | None) -> str:
+    """Add to a total how it was made, unless it is exact."""
+    return f"{figure} ({made})" if figure and made != "exact" else figure
+
+
 def percent(share: float) -> str:
     """Return a share of 1: `0%`, `4.3%`, `41%`."""
     return f"{100 * share:.0f}%" if share >= 0.1 or not share else f"{100 * share:.1f}%"

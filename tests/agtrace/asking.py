@@ -270,6 +270,15 @@ class ClaudeLog:
             self.write("user", [answer])
         return self
 
+    def used(self, input_tokens: int, output_tokens: int, **more: Any) -> ClaudeLog:
+        """Append a short message of the model whose response used so many tokens."""
+        usage = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        message = {
+            "role": "assistant", "content": [{"type": "text", "text": "Used."}], "usage": usage, "type": "message",
+            "model": "claude-opus-4-5", "id": f"msg_{self.path.stem}_{self.lines}", "stop_reason": "end_turn",
+        }  # fmt: skip
+        return self.write("assistant", message["content"], message=message | more)
+
     def raw(self, record: Any) -> ClaudeLog:
         """Append any record unchanged."""
         self.lines += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -71,6 +72,32 @@ def test_the_first_lines_say_which_session_it_is_how_it_ended_and_what_continues
     assert head[2].startswith("ended: the model had the last word")
     assert head[3] == ONE
     assert head[4] == f"cd {tmp_path / 'tidepool'} && claude --resume {ONE}"
+
+
+def with_sub_agent(folder: Path) -> None:
+    """A session that cost half a dollar with one call, and its sub-agent: a quarter, three calls, two failed."""
+    log = claude_log(folder, ONE)
+    log.prompt("Survey the coast.").call("Bash", {"command": "ls"}).used(100_000, 0).say("Surveyed.")
+    agent = claude_log(folder, ONE)
+    agent.path = log.path.with_suffix("") / "subagents" / "agent-a1b2c3d.jsonl"
+    agent.path.parent.mkdir(parents=True)
+    own = {"isSidechain": True, "agentId": "a1b2c3d"}
+    agent.write("user", "Measure the tide.", **own)
+    for failed in (True, True, False):
+        agent.call("Bash", {"command": "gauge"}, "wet", failed=failed)
+    agent.used(50_000, 0)
+    agent.path.write_text(
+        "\n".join(json.dumps(json.loads(line) | own) for line in agent.path.read_text().splitlines()) + "\n"
+    )
+
+
+@pytest.mark.parametrize("command", [["show"], ["export"]])
+def test_the_head_tells_cost_and_calls_alone_and_with_sub_agents(command: list[str], tmp_path: Path) -> None:
+    with_sub_agent(tmp_path / "home")
+    index_here(tmp_path / "home")
+    head = agtrace_here(*command, ONE[:8]).out.replace("\\", "")
+    assert re.search(r"\$0\.50 \(\w+\), with 1 sub-agent \$0\.75 \(\w+\)", head)
+    assert "1 tool call, with 1 sub-agent 4, 2 failed" in head
 
 
 def test_no_line_of_a_log_begins_where_a_line_of_ours_does(tmp_path: Path) -> None:

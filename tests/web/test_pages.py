@@ -16,6 +16,7 @@ from agtrace.answers.desk import Answers
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import claude_log
 from tests.agtrace.live_logs import Claude
+from tests.agtrace.test_show import ONE, with_sub_agent
 from tests.web.opening import AGTRACE, Site, opened, until
 
 LARGE = "d41f7a52"
@@ -54,6 +55,18 @@ def places(page: str) -> list[tuple[str, int]]:
 def events(page: str) -> list[int]:
     """The events that have a place in a page, in order."""
     return [int(event) for event in re.findall(r' id="e(\d+)"', page)]
+
+
+# -- heads ---------------------------------------------------------------------------------------
+
+
+def test_a_head_tells_cost_tokens_and_failures_alone_and_with_sub_agents(tmp_path: Path, compiled_rules: Path) -> None:
+    with_sub_agent(tmp_path / "logs")
+    with opened(tmp_path / "home", compiled_rules, logs=tmp_path / "logs") as site:
+        head = re.sub(r"<[^>]+>", "", unescape(site.page(f"/s/{ONE[:8]}")))
+    assert "Failed 0 of 1 call, with 1 sub-agent 2 of 4" in head
+    assert re.search(r"Tokens \S*100k, with 1 sub-agent \S*150k", head)
+    assert re.search(r"Cost (≥\s)?\$0\.50, with 1 sub-agent (≥\s)?\$0\.75", head)
 
 
 # -- lists -----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.answers import SessionStats, WithChildren
 from agtrace_schema.model import dump
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.turns import last_outcome, why_unknown
 from agtrace.text.lines import LABEL, PATH
-from agtrace.text.numbers import counted, dollars, seconds
+from agtrace.text.numbers import counted, dollars, made, seconds
 from agtrace.times import iso
 
 _ENDED = {
@@ -99,16 +100,41 @@ def _facts(
     lasted, active = seconds(stats.duration_seconds), seconds(stats.active_seconds)
     if lasted:
         yield Fact("Lasted", f"{lasted}, active {active}" if active and active != lasted else lasted)
-    if stats.cost_usd is not None:
-        made = f" ({stats.cost_made})" if stats.cost_made not in (None, "exact") else ""
-        yield Fact("Cost", f"{dollars(stats.cost_usd)}{made}")
-    calls = counted(stats.tool_calls, "tool call") + (f", {stats.failed_calls:,} failed" if stats.failed_calls else "")
-    yield Fact("Size", f"{counted(stats.total_turns, 'turn')}, {calls}")
+    if cost := _cost(stats):
+        yield Fact("Cost", cost)
+    yield Fact("Size", f"{counted(stats.total_turns, 'turn')}, {_calls(stats)}")
     if stats.done:
         yield Fact("Done", told(dump(stats.done)))
     if turns is not None:
         shown = f"only turn {turns[0]}" if turns[0] == turns[1] else f"only turns {turns[0]} to {turns[1]}"
         yield Fact("Shown", shown)
+
+
+def _cost(stats: SessionStats) -> str:
+    """Return what a session cost, alone and with its sub-agents; empty if no price is known."""
+    whole, cost = stats.with_children, _priced(stats)
+    if whole is None or whole.cost_usd is None:
+        return cost
+    return ", ".join(filter(None, (cost, f"{with_agents(whole)} {_priced(whole)}")))
+
+
+def _priced(sums: SessionStats | WithChildren) -> str:
+    return made(dollars(sums.cost_usd), sums.cost_made)
+
+
+def _calls(stats: SessionStats) -> str:
+    """Return how many tool calls there were, and how many of them failed, alone and with sub-agents."""
+    whole, calls = stats.with_children, counted(stats.tool_calls, "tool call") + _failed(stats.failed_calls)
+    return f"{calls}, {with_agents(whole)} {whole.tool_calls:,}{_failed(whole.failed_calls)}" if whole else calls
+
+
+def _failed(calls: int | None) -> str:
+    return f", {calls:,} failed" if calls else ""
+
+
+def with_agents(whole: WithChildren) -> str:
+    """Return what stands before a sum that includes sub-agents: `with 6 sub-agents`."""
+    return f"with {counted(whole.sessions - 1, 'sub-agent')}" if whole.sessions > 1 else "with warm-ups"
 
 
 def ended(connection: sqlite3.Connection, session: Session) -> str:

@@ -14,6 +14,7 @@ from agtrace_schema.events import EventType
 from agtrace_schema.model import dump
 
 from agtrace.report.conversation.cleaning import Cleaner, home_in
+from agtrace.report.conversation.head import with_agents
 from agtrace.report.conversation.telling import Part, Request, Telling, placed_in
 from agtrace.report.page.visible_text import fit_for_the_page
 from agtrace.report.selection import believable
@@ -81,6 +82,8 @@ class About(NamedTuple):
     """By the name that filters take."""
     head: dict[str, Any]
     """The fields of `SessionHead`."""
+    with_agents: str
+    """What stands before the sums of `stats.with_children`."""
     parents: list[Relative]
     children: list[Relative]
     more_children: int
@@ -104,19 +107,20 @@ def about(connection: sqlite3.Connection, session: Session, *, now: float, price
     """Return the head of a session; `now` is seconds since 1970 UTC."""
     clean = cleaner_for(session)
     found = sessions.children(connection, session)
-    head = dump(session_head(connection, session, prices))
+    head = session_head(connection, session, prices)
     ended = believable(session.ended_at)
     continued = resuming(connection, session)
     why_not = continued.obstacle
     line = None if why_not else continued.line
     project = labels(connection).get(session.project_id or 0)
-    told: Any = fit_for_the_page({"head": head, "project": project, "resume": line, "why_not": why_not})
+    told: Any = fit_for_the_page({"head": dump(head), "project": project, "resume": line, "why_not": why_not})
     return About(
         id=short_id(connection, session.uid),
         title=_title(session, clean),
         agent=AGENTS[session.provider],
         project=told["project"],
         head=told["head"],
+        with_agents=with_agents(head.stats.with_children) if head.stats.with_children else "",
         parents=list(_parents(connection, session)),
         children=_children(connection, [child.id for child in found][:_RELATIVES]),
         more_children=max(len(found) - _RELATIVES, 0),
