@@ -112,6 +112,7 @@ class Message(Struct):
     event_index: int
     turn: int | None
     step: int | None
+    """None if the agent wrote it itself, without asking a model."""
     at: int
     text: str
 

@@ -35,6 +35,16 @@ def project(asker: Asker) -> dict[str, Any]:
     return dict(found)
 
 
+def test_the_time_until_a_message_that_no_model_made_is_not_active(tmp_path: Path) -> None:
+    session = "5a1e0f3c-0000-4000-8000-000000000001"
+    log = claude_log(tmp_path / "logs", session).prompt("Draft it.").say("Drafted.")
+    log.clock += 8 * 60
+    own = {"role": "assistant", "content": [{"type": "text", "text": "No response requested."}], "model": "<synthetic>"}
+    log.write("assistant", [], message=own).prompt("Go on.").say("Gone on.")
+    stats = Asker(tmp_path / "data", tmp_path / "logs").ask("get_session_details", session_id=session)["data"]["stats"]
+    assert stats["active_seconds"] == 2 * 7
+
+
 def test_figures_that_nobody_knows_cost_nothing_that_is_known(tmp_path: Path) -> None:
     """Known bug 19: zeros that can't be are unknown, and so is their cost."""
     respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=0, output_tokens=0)

@@ -79,6 +79,14 @@ def test_notes_of_the_harness_while_the_human_is_away_are_the_humans_time() -> N
     assert spent.model_seconds == 3600 - spent.human_seconds
 
 
+def test_what_the_agent_says_in_place_of_a_model_took_no_time_of_the_models() -> None:
+    left = _said(2, 2 * MINUTE, UserKind.COMMAND)
+    own = Message(3, 0, None, START + 10 * MINUTE, "No response requested.")
+    history = _history(_said(0, 0), _message(1, SECOND), left, own, _said(4, 11 * MINUTE), _message(5, 11 * MINUTE, 1))
+    assert time_spent(history) == TimeSpent(tools_seconds=0, model_seconds=1, human_seconds=11 * 60 - 1)
+    assert not list(find_slow_model(history))
+
+
 def test_without_times_nothing_is_said() -> None:
     assert time_spent(_history(Message(0, 0, 0, 0, "Hello."))) == TimeSpent()
 

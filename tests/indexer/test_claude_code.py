@@ -415,10 +415,9 @@ def test_a_failure_of_the_api_is_not_the_models_word() -> None:
     assert only(failure) == Notification("api_error", "API Error: 529")
 
 
-def test_words_that_claude_code_puts_in_the_models_mouth_cost_nothing() -> None:
-    assert only(answer(words("No response requested."), model="<synthetic>", usage=usage(0))) == Message(
-        "No response requested."
-    )
+def test_words_that_claude_code_puts_in_the_models_mouth_cost_nothing_and_are_no_response() -> None:
+    drafts, _ = read(answer(words("No response requested."), model="<synthetic>", usage=usage(0)))
+    assert [(draft.payload, draft.step) for draft in drafts] == [(Message("No response requested."), None)]
 
 
 # Tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import TimeSpent
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agtrace.health.facts.actions import asks_human, is_shell
 from agtrace.health.finding import Finding, detector, evidence
-from agtrace.health.history import Call, History, Message, Said, Thought
+from agtrace.health.history import Call, Entry, History, Message, Said, Thought
 from agtrace.text.numbers import duration
 
 _MINUTE = 60_000
@@ -46,6 +46,7 @@ class _Wait(Struct, frozen=True):
     "Time",
     "The model took at least 5 minutes, but less than 2 hours, from the request or the last result to the beginning "
     "of its response.",
+    version=2,
 )
 def find_slow_model(history: History) -> Iterator[Finding]:
     """Find responses that began long after the model had everything it needed."""
@@ -114,7 +115,7 @@ def _in_file_order(history: History) -> list[tuple[int, Call | Message | Thought
     """Return texts, calls and their results, each with its event, in file order."""
     placed: list[tuple[int, Call | Message | Thought | Said, bool]] = []
     for entry in history.entries:
-        if not isinstance(entry, (Call, Message, Thought, Said)):
+        if not isinstance(entry, (Call, Said)) and not _by_model(entry):
             continue
         result = entry.result_event if isinstance(entry, Call) else None
         if result != entry.event_index:  # otherwise the log has only the result
@@ -219,6 +220,11 @@ def _moments(history: History) -> Iterator[tuple[int, int, _What]]:
             interrupted = entry.kind is UserKind.INTERRUPTION
             what = "typed" if entry.kind in _TYPED else "done" if interrupted else "put"
         else:
-            what = "said" if isinstance(entry, Message) else "done" if isinstance(entry, Thought) else "noted"
+            what = "noted" if not _by_model(entry) else "said" if isinstance(entry, Message) else "done"
         if entry.at:
             yield entry.at, entry.event_index, what
+
+
+def _by_model(entry: Entry) -> TypeGuard[Message | Thought]:
+    """Whether it is a text or a thought of a model: what an agent says in its place is part of no response."""
+    return isinstance(entry, (Message, Thought)) and entry.step is not None

@@ -35,10 +35,10 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     if record.get("isApiErrorMessage") is True:
         said = joined_text(content) or text(record.get("error")) or ""
         return [Draft(Notification("api_error", said), time, thread=thread)]
-    model = text(message.get("model"))
-    if model and model != SYNTHETIC:
-        state.sessions[thread].model = model
-    step = first_identifier(message.get("id"), record.get("requestId"), record.get("uuid")) or _nameless(state)
+    model, step = text(message.get("model")), None
+    if model != SYNTHETIC:
+        state.sessions[thread].model = model or state.sessions[thread].model
+        step = first_identifier(message.get("id"), record.get("requestId"), record.get("uuid")) or _nameless(state)
     payloads = [_said(block, state) for block in listed(content)]
     if not thread:
         note_calls(payloads, state)
