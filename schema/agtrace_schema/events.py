@@ -124,7 +124,7 @@ class TokenUsage(Struct):
     complete: bool = True
     """False if the log has only a placeholder for the final figures."""
     context_window: int | None = None
-    """The model's context window, if the log has it."""
+    """The model's context window, if the log has or shows it."""
     speed: str | None = None
     """The speed paid for, if it isn't standard: `fast`."""
     cost_usd: float | None = None

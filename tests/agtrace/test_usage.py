@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
+from agtrace.health.history_reader import read_history
+from agtrace.report.timeline import timeline
+from agtrace.sessions.prices import load
+from agtrace.sessions.query import find_session
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -25,6 +32,12 @@ def respond(log: ClaudeLog, model: str = "claude-opus-4-5", **usage: Any) -> Cla
                      requestId=request, **more)  # fmt: skip
 
 
+def compacted(log: ClaudeLog, tokens: int, trigger: str = "auto") -> ClaudeLog:
+    """Claude Code replaced a context of so many tokens by its summary."""
+    facts = {"trigger": trigger, "preTokens": tokens}
+    return log.write("system", "Compacted", subtype="compact_boundary", compactMetadata=facts)
+
+
 def stats(asker: Asker, session: str) -> dict[str, Any]:
     found: dict[str, Any] = asker.ask("get_session_details", session_id=session)["data"]["stats"]
     return found
@@ -33,6 +46,32 @@ def stats(asker: Asker, session: str) -> dict[str, Any]:
 def project(asker: Asker) -> dict[str, Any]:
     (found,) = asker.ask("get_project_info")["data"]["projects"]
     return dict(found)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "trigger", "window"),
+    [(174_247, "auto", 200_000), (174_247, "manual", 1_000_000), (960_000, "auto", 1_000_000)],
+)
+def test_an_automatic_compaction_shows_the_window_of_a_model_that_can_have_a_larger_one(
+    tokens: int, trigger: str, window: int, tmp_path: Path
+) -> None:
+    log = respond(claude_log(tmp_path / "logs", ONE).prompt("Merge it."), "claude-opus-4-6", input_tokens=tokens - 1000)
+    respond(compacted(log, tokens, trigger), "claude-opus-4-6", input_tokens=60_000)
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    found = stats(asker, ONE)
+    assert (found["peak_context_tokens"], found["context_window"]) == (tokens - 1000, window)
+    with closing(sqlite3.connect(asker.settings.database)) as connection:
+        session = find_session(connection, ONE)
+        history = read_history(connection, session, now=0, prices=load(None))
+    shown = timeline(history, session.started_at, [], 10)
+    assert shown is not None and shown.context_window == window
+
+
+def test_a_response_that_is_larger_than_the_window_shown_before_has_another_one(tmp_path: Path) -> None:
+    log = respond(claude_log(tmp_path / "logs", ONE).prompt("Merge it."), "claude-opus-4-6", input_tokens=9)
+    compacted(log, 174_247)
+    respond(log, "claude-opus-4-6", input_tokens=400_000)
+    assert stats(Asker(tmp_path / "data", tmp_path / "logs"), ONE)["context_window"] == 1_000_000
 
 
 def test_the_time_until_a_message_that_no_model_made_is_not_active(tmp_path: Path) -> None:

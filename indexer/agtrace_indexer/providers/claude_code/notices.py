@@ -20,6 +20,7 @@ from agtrace_indexer.providers.claude_code.queue import taken_up
 from agtrace_indexer.providers.claude_code.sessions import is_inline, note_session, place, request_kind
 from agtrace_indexer.providers.claude_code.titles import TITLES, note_summary, note_title
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
+from agtrace_indexer.providers.claude_code.windows import note_window
 from agtrace_indexer.providers.notes import skip, unknown
 
 BOOKKEEPING = (
@@ -64,6 +65,7 @@ def unknown_line(record: Record, state: LogState, kind: str, thread: str = "") -
 def system(record: Record, state: LogState) -> list[Draft]:
     """Read a system line: its content, or else whatever it has besides its envelope."""
     thread = place(record, state)
+    note_window(record.get("compactMetadata"), state)
     subtype = text(record.get("subtype"))
     said = text(record.get("content"))
     if said is None:

@@ -9,6 +9,7 @@ from agtrace_schema.events import TokenUsage
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.json_values import count, fields, text
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.providers.claude_code.windows import window_of
 from agtrace_indexer.providers.notes import remember
 
 SYNTHETIC: Final = "<synthetic>"
@@ -41,6 +42,7 @@ def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState
     reasoning = None if output is None else count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
     return TokenUsage(
         response, model, fresh, written_5m, written_1h, read, output, reasoning, complete,
+        window_of(model, sum(filter(None, figures[:_OUTPUT])), state),
         speed=None if speed in _STANDARD_SPEEDS else speed, cost_usd=cost,
     )  # fmt: skip
 
