@@ -46,7 +46,7 @@ _DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
 had agreed to is Info."""
 
 _A_FAILURE = 3
-"""Points for the first failed call; twice as many failures and one cost as much again."""
+"""Points for the first call that failed or never got a result, and for each time that their number and one doubles."""
 
 _LOOP = 4
 """Points for each loop."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 
+_PAGE = Path(__file__).parents[2] / "docs" / "health.md"
 ONE = "d0000000-0000-4000-8000-000000000001"
 
 
@@ -52,3 +55,17 @@ def test_what_is_committed_unchecked_after_a_failed_check_costs_all_that_checks_
     log.call("Edit", {"file_path": "/p/ebb.py", "old_string": "2", "new_string": "3"}, "ok")
     log.call("Bash", {"command": "git commit -am ebb"}, "[main 3fa9c21] ebb").say("Mended.")
     assert lost(tmp_path) == {"checks": 10, "failures": 3}
+
+
+@pytest.mark.parametrize(
+    ("failed", "points", "told"),
+    [(1, 3, ": 3 for 1,"), (2, 5, " 5 for 2,"), (6, 8, " 8 for 6,"), (13, 11, ""), (14, 12, " all 12 from 14 on.")],
+)
+def test_failed_calls_cost_what_the_documentation_says(failed: int, points: int, told: str, tmp_path: Path) -> None:
+    log = a_log(tmp_path)
+    for number in range(failed):
+        log.call("Bash", {"command": f"make tide{number}"}, f"tide{number}: out of order", failed=True)
+    log.call("Bash", {"command": "make"}, "ok").say("Mended.")
+    assert lost(tmp_path)["failures"] == points
+    (documented,) = (line for line in _PAGE.read_text().splitlines() if line.startswith("| failures | 12 |"))
+    assert told in documented
