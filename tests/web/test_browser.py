@@ -317,6 +317,20 @@ def test_what_begins_between_a_list_and_its_first_look_is_shown(
         page.close()
 
 
+def test_the_head_of_a_running_session_follows_it(own_home: Path, compiled_rules: Path, visit: Visit) -> None:
+    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001")
+    log.prompt("Begin").call("Bash", {"command": "true"})
+    with opened(own_home, compiled_rules) as site:
+        until(lambda: site.client.get("/s/11ee0000").status_code == 200)
+        page = visit(site, "/s/11ee0000")
+        facts = page.locator(".head .facts")
+        assert "Turns 1" in facts.inner_text() and "Failed 0 of 1 call" in facts.inner_text()
+        log.prompt("And then?").call("Bash", {"command": "false"}, "Exit code 1", failed=True)
+        until(lambda: "Turns 2" in (told := facts.inner_text()) and "Failed 1 of 2 calls" in told)
+        assert page.is_visible("#live")
+        page.close()
+
+
 # -- hostile sessions ------------------------------------------------------------------------------
 
 

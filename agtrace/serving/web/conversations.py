@@ -61,6 +61,15 @@ class Conversations:
 
         return self._answering.page("session", made)
 
+    def facts(self, request: Request) -> Response:
+        """Return what the head of a session's page tells of it."""
+
+        def made(context: Context) -> dict[str, Any]:
+            session = _named(context, request)
+            return {"about": about(context.connection, session, now=context.now, prices=context.prices)}
+
+        return self._answering.page("facts", made)
+
     def window(self, request: Request) -> Response:
         """Return a window of a conversation."""
         wanted = number(request.path_params["number"], "window")

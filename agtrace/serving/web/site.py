@@ -85,6 +85,7 @@ def _application(desk: Answers, token: str, port: int, *, dollars: bool) -> Star
             Route("/live", live),
             Route("/static/{version}/{name}", _static),
             Route("/s/{session}", session.session),
+            Route("/s/{session}/facts", session.facts),
             Route("/s/{session}/window/{number}", session.window),
             Route("/s/{session}/outline", session.outline),
             Route("/s/{session}/call/{event}", session.call),

@@ -23,6 +23,16 @@ const atTheEnd = () => innerHeight + scrollY > document.documentElement.scrollHe
 
 const following = { on: false, known: null };
 
+// Brings the facts in the head up to date, unless a later change is already known.
+async function renewFacts(state) {
+  try {
+    const fresh = await part(`${shown.base}/facts`);
+    if (following.known === state) byId("live").parentElement.replaceChildren(byId("live"), fresh);
+  } catch {
+    // the next change tries again
+  }
+}
+
 async function sessionChanged(state) {
   if (!state || (following.known && JSON.stringify(following.known) === JSON.stringify(state))) return;
   const isFirst = following.known === null;
@@ -31,6 +41,7 @@ async function sessionChanged(state) {
   const follows = following.on || atTheEnd();
   byId("live").hidden = false;
   byId("follow").hidden = false;
+  renewFacts(state);
   await grow(state.last, Math.floor(Math.max(state.last, 0) / shown.size) + 1);
   byId("end").firstChild.textContent = `${plain(state.last + 1)} events. Secrets are masked.`;
   growOutline();
