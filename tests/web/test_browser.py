@@ -250,6 +250,38 @@ def test_a_search_shows_hits_as_one_types_and_opens_them_by_keyboard(site: Site,
     assert not page.is_visible("#find")
 
 
+def test_back_leads_from_a_hit_to_the_search_that_found_it(site: Site, visit: Visit) -> None:
+    page = visit(site, "/?agent=codex")
+    page.keyboard.press("/")
+    page.check("#find [value=newest]")
+    page.fill("#find-query", "locked")
+    hit = page.locator("#find-results .hits .hit").first
+    hit.wait_for()
+    place = hit.get_attribute("href")
+    for _ in range(2):
+        hit.click()
+        page.wait_for_selector("#session-title")
+        page.go_back()
+        hit.wait_for()
+        assert hit.get_attribute("href") == place and page.input_value("#find-query") == "locked"
+        assert page.is_checked("#find [value=newest]") and page.locator("#find mark").count() > 0
+    page.keyboard.press("Escape")
+    page.wait_for_url(f"{site.base}/?agent=codex")
+    page.goto(f"{site.base}/s/{LARGE}")
+    page.keyboard.press("/")
+    page.check("#find [name=session]")
+    page.fill("#find-query", "locked")
+    for _ in range(2):
+        hit = page.locator("#find-results .hit-session li .hit").first
+        hit.click()
+        page.locator(".entry.chosen").wait_for()
+        assert "find=" not in page.url and not page.is_visible("#find")
+        page.go_back()
+        hit.wait_for()
+        assert page.is_checked("#find [name=session]") and page.input_value("#find-query") == "locked"
+        page.reload()
+
+
 def test_filters_work_while_they_are_changed_and_stay_in_the_address(site: Site, visit: Visit) -> None:
     page = visit(site)
     before = page.inner_text("#count")

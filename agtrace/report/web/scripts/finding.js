@@ -1,4 +1,4 @@
-// Search as you type, over everything; the newest question wins.
+// Search as you type, over everything; the newest question wins. The address has it, so that Back leads to it again.
 
 let asking = null;
 let askedFor = "";
@@ -25,10 +25,39 @@ function markWords(container, query, isText) {
   }
 }
 
+const findForm = () => byId("find").querySelector("form");
+const filledIn = (form) => new URLSearchParams(new FormData(form));
+
+function keepInAddress(question) {
+  const address = new URL(location.href);
+  if (question) address.searchParams.set("find", question);
+  else address.searchParams.delete("find");
+  history.replaceState(history.state, "", address);
+}
+
+// Shows the search that the address has, if it has one.
+function restoreFind() {
+  const question = new URLSearchParams(location.search).get("find");
+  if (!question) {
+    byId("find").close();
+    return;
+  }
+  const form = findForm();
+  form.reset();
+  for (const [name, value] of new URLSearchParams(question)) {
+    const field = form.elements[name];
+    if (field?.type === "checkbox") field.checked = field.value === value;
+    else if (field) field.value = value;
+  }
+  openFind();
+  ask(form);
+}
+
 async function ask(form) {
-  const given = new URLSearchParams(new FormData(form));
+  const given = filledIn(form);
   const query = given.get("q") ?? "";
   const question = given.toString();
+  keepInAddress(query.trim() ? question : "");
   if (question === askedFor) return;
   askedFor = question;
   asking?.abort();
@@ -78,7 +107,7 @@ async function showMoreHits(button) {
 
 function startFind() {
   const dialog = byId("find");
-  const form = dialog.querySelector("form");
+  const form = findForm();
   let typing = 0;
   form.addEventListener("input", () => {
     clearTimeout(typing);
@@ -87,7 +116,7 @@ function startFind() {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const [first] = hits();
-    if (askedFor === new URLSearchParams(new FormData(form)).toString() && first) first.click();
+    if (askedFor === filledIn(form).toString() && first) first.click();
     else ask(form);
   });
   byId("open-search").addEventListener("click", (event) => {
@@ -106,10 +135,14 @@ function startFind() {
     const link = event.target.closest("a.hit");
     if (link && samePage(link)) {
       event.preventDefault();
+      history.pushState(null, "", location.href);
       dialog.close();
       goToEvent(Number(new URL(link.href).searchParams.get("at") ?? 0));
     }
   });
+  dialog.addEventListener("close", () => keepInAddress(""));
+  addEventListener("popstate", restoreFind);
+  restoreFind();
   for (const results of document.querySelectorAll("main .results")) {
     const given = new URLSearchParams(location.search);
     markWords(results, given.get("q") ?? "", given.get("order") === "newest");

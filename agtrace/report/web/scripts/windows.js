@@ -82,7 +82,10 @@ async function goToEvent(event, { turn = null, quiet = false } = {}) {
   const entry = target.closest(".entry") ?? target;
   entry.scrollIntoView({ block: "start", behavior: "instant" });
   if (quiet) return;
-  history.replaceState(null, "", `${location.pathname}#${turn === null ? `e${event}` : `turn-${turn}`}`);
+  const address = new URL(location.href);
+  address.searchParams.delete("at");
+  address.hash = turn === null ? `e${event}` : `turn-${turn}`;
+  history.replaceState(null, "", address);
   for (const one of document.querySelectorAll(".entry.chosen")) one.classList.remove("chosen");
   if (turn === null) entry.classList.add("chosen");
   focusOn(entry);
