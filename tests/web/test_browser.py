@@ -300,6 +300,36 @@ def test_filters_work_while_they_are_changed_and_stay_in_the_address(site: Site,
     assert page.inner_text("#count") == before
 
 
+def test_escape_leads_from_a_session_to_the_list_as_it_was_left(
+    own_home: Path, compiled_rules: Path, visit: Visit
+) -> None:
+    for number in range(70):
+        claude_log(own_home / ".claude", f"{number:08x}-0000-4000-8000-000000000001").prompt(f"Number {number}")
+    with opened(own_home, compiled_rules, logs=own_home / ".claude") as site:
+        page = visit(site, "/?agent=claude_code&sort=newest")
+        page.click("#more")
+        becomes(page, "document.querySelectorAll('.sessions tbody tr').length === 70")
+        row = page.locator(".sessions tbody tr .cell-title > a").nth(60)
+        title = row.inner_text()
+        row.focus()
+        top = page.evaluate("scrollY")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#session-title")
+        page.wait_for_load_state()
+        page.keyboard.press("Escape")
+        page.wait_for_url(f"{site.base}/?agent=claude_code&sort=newest")
+        becomes(page, f"Math.abs(scrollY - {top}) < 3 && scrollY > 900")
+        assert focused(page) == title
+        page.go_back()
+        page.wait_for_selector("#session-title")
+        page.go_back()
+        becomes(page, f"Math.abs(scrollY - {top}) < 3")
+        page.click(".brand")
+        page.wait_for_url(f"{site.base}/")
+        assert page.evaluate("scrollY") == 0 and page.locator(".sessions tbody tr").count() == 50
+        page.close()
+
+
 # -- while a session runs --------------------------------------------------------------------------
 
 

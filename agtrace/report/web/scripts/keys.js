@@ -40,7 +40,7 @@ function escape(target) {
     return;
   }
   if (writing(target)) target.blur();
-  else if (byId("session")) location.href = "/";
+  else if (byId("session")) backToList();
 }
 
 function arrow(event) {

@@ -50,13 +50,56 @@ async function showMoreRows(button) {
     rows = await part(button.dataset.more);
   } catch {
     location.href = button.href;
-    return;
+    return false;
   }
   const [first] = rows.querySelectorAll("tbody tr");
   document.querySelector(".sessions tbody").append(...rows.querySelectorAll("tbody tr"));
   byId("onward").replaceChildren(...rows.querySelectorAll("#more"));
   byId("listed").dataset.grown = "true";
   first?.querySelector("a").focus({ preventScroll: true });
+  return true;
+}
+
+const LEFT = "agtrace-list";
+
+function addressOfList() {
+  const address = new URL(location.href);
+  address.searchParams.delete("find");
+  return address.pathname + address.search;
+}
+
+// Remembers the list as it is left, for as long as its tab is open.
+function leaveList() {
+  const row = document.activeElement?.closest?.("#listed tr")?.dataset.id;
+  try {
+    sessionStorage.setItem(LEFT, JSON.stringify({ address: addressOfList(), rows: rowLinks().length, top: scrollY, row }));
+  } catch {
+    // it is found from its beginning
+  }
+}
+
+function leftList() {
+  try {
+    return JSON.parse(sessionStorage.getItem(LEFT));
+  } catch {
+    return null;
+  }
+}
+
+// From a session back to the list, as it was left; to the whole list if none was.
+function backToList() {
+  const left = leftList();
+  if (left) sessionStorage.setItem(LEFT, JSON.stringify({ ...left, wanted: true }));
+  location.href = left?.address ?? "/";
+}
+
+async function restoreList() {
+  const left = leftList();
+  const [{ type }] = performance.getEntriesByType("navigation");
+  if (left?.address !== addressOfList() || !(left.wanted || type === "back_forward")) return;
+  while (rowLinks().length < left.rows && byId("more")) if (!(await showMoreRows(byId("more")))) return;
+  rowLinks().find((link) => link.closest("tr").dataset.id === left.row)?.focus({ preventScroll: true });
+  scrollTo({ top: left.top, behavior: "instant" });
 }
 
 function startList() {
@@ -98,4 +141,8 @@ function startList() {
     event.preventDefault();
     showMoreRows(button);
   });
+  if (isList) {
+    addEventListener("pagehide", leaveList);
+    restoreList();
+  }
 }
