@@ -199,6 +199,30 @@ def test_a_long_result_is_loaded_when_its_call_is_unfolded(hostile: Site, visit:
     page.wait_for_selector(".entry.chosen")
 
 
+def test_a_sub_agent_is_linked_only_if_its_log_is_here(own_home: Path, compiled_rules: Path, visit: Visit) -> None:
+    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001")
+    log.prompt("Ask two.")
+    for agent in ("a1f8104", "a2c9215"):
+        call = {"type": "tool_use", "id": f"toolu_{agent}", "name": "Task", "input": {"prompt": f"Look, {agent}."}}
+        log.write("assistant", [call])
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{agent}", "content": "Seen."}
+        log.write("user", [result], toolUseResult={"status": "completed", "agentId": agent})
+    asked = claude_log(own_home / ".claude", "agent-a2c9215")
+    asked.write("user", "Look, a2c9215.", isSidechain=True, agentId="a2c9215", sessionId=log.session_id)
+    asked.write(
+        "assistant", [{"type": "text", "text": "Seen."}], isSidechain=True, agentId="a2c9215", sessionId=log.session_id
+    )
+    with opened(own_home, compiled_rules, logs=own_home / ".claude") as site:
+        page = visit(site, "/s/11ee0000")
+        assert page.locator(".started").all_inner_texts() == [
+            "Sub-agent agent-a1f8104, whose log isn’t here",
+            "Sub-agent agent-a2",
+        ]
+        page.click(".started a")
+        page.locator(".family", has_text="Sub-agent of").wait_for()
+        page.close()
+
+
 def test_the_command_that_resumes_a_session_is_copied(site: Site, visit: Visit) -> None:
     page = visit(site, f"/s/{LARGE}", permissions=["clipboard-write"])
     page.click("[data-copy=resume]")

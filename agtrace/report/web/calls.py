@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import events
+from agtrace_indexer.index.questions import events, sessions
 from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
@@ -101,6 +101,8 @@ class Call(NamedTuple):
     """Of a failed call, the line that tells why."""
     agent: str | None
     """The id of the sub-agent that it started."""
+    agent_is_here: bool
+    """Whether the index has that sub-agent."""
     added: int
     """The lines that it adds to files; likewise the next one."""
     removed: int
@@ -133,6 +135,7 @@ class Calls:
         error = None
         if result is not None and outcome is Outcome.FAILED:
             error = self._cleaner.line(error_in(_ends(result.text)), _ERROR)
+        agent = self._telling.agent(call, result)
         size = sum(part.chars or len(part.shown) for part in parts) + (0 if result is None else len(result.text))
         is_short = size <= SHORT and (result_row is None or result is not None)
         return Call(
@@ -144,7 +147,8 @@ class Calls:
             took=took(row.duration_ms),
             exit_code=None if result is None else _number(result.rest.get("exit_code")),
             error=error,
-            agent=self._telling.agent(call, result),
+            agent=agent,
+            agent_is_here=agent is not None and bool(sessions.with_prefix(self._connection, agent, 1)),
             added=sum(part.added for part in parts),
             removed=sum(part.removed for part in parts),
             result_event=None if result_row is None else result_row.event_index,
