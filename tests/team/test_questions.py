@@ -69,7 +69,8 @@ def _values(connection: sqlite3.Connection) -> dict[str, Any]:
     step = turns.steps(connection, row, of_turn, -1)[0]
     folder = min(projects.folders(connection), key=lambda one: one.hash).id
     return {
-        "after": 0, "among": Among("all", sessions=(row,)), "api_errors": ["api_error"], "before": 99,
+        "after": 0, "among": Among("all", sessions=(row,)), "api_errors": ["api_error"], "backwards": True,
+        "before": 99,
         "beginning": False,
         "block": of_session[0], "blocks": [of_session[0].id], "by": "tool", "calls": [1, 2, 3], "commit": "any",
         "connection": connection, "event_index": 3, "events": [events.one(connection, row, 3)], "file": session.file_id,

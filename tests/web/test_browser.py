@@ -223,6 +223,33 @@ def test_a_sub_agent_is_linked_only_if_its_log_is_here(own_home: Path, compiled_
         page.close()
 
 
+def test_the_next_failure_is_found_wherever_it_is_and_the_last_one_said(
+    own_home: Path, compiled_rules: Path, visit: Visit
+) -> None:
+    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001").prompt("Begin")
+    for number in range(1, 601):
+        log.call("Bash", {"command": f"make {number}"}, "Error: no", failed=number in (3, 4, 250, 590))
+    with opened(own_home, compiled_rules, logs=own_home / ".claude") as site:
+        page = visit(site, "/s/11ee0000")
+        page.keyboard.press("n")
+        page.keyboard.press("n")
+        for number in (4, 250, 590):
+            page.locator(".call.failed.chosen", has_text=f"make {number}").wait_for()
+            assert page.evaluate(
+                "(box => box.top >= 0 && box.top < 300)(document.querySelector('.chosen').getBoundingClientRect())"
+            )
+            page.keyboard.press("n")
+        page.locator("#notice", has_text="No more failures").wait_for()
+        page.keyboard.press("p")
+        page.locator(".call.failed.chosen", has_text="make 250").wait_for()
+        page.keyboard.press("g")
+        page.keyboard.press("p")
+        page.locator("#notice", has_text="No earlier failures").wait_for()
+        page.keyboard.press("n")
+        page.locator(".call.failed.chosen", has_text="make 3").wait_for()
+        page.close()
+
+
 def test_the_command_that_resumes_a_session_is_copied(site: Site, visit: Visit) -> None:
     page = visit(site, f"/s/{LARGE}", permissions=["clipboard-write"])
     page.click("[data-copy=resume]")

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any
 from urllib.parse import quote
 
-from agtrace_indexer.index.questions import events, sessions
+from agtrace_indexer.index.questions import calls, events, sessions
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.events import EventType
 from starlette.requests import Request
@@ -90,6 +90,16 @@ class Conversations:
             return {"outline": outline(context.connection, session, first), "id": _short(context, session)}
 
         return self._answering.page("turns", made)
+
+    def failure(self, request: Request) -> Response:
+        """Return the first failed call from an event on, or the last one before it, as JSON: an event, or null."""
+        backwards = "before" in request.query_params
+        event = _number(request, "before" if backwards else "from")
+
+        def look(context: Context) -> int | None:
+            return calls.failed_next(context.connection, _named(context, request).id, event, backwards=backwards)
+
+        return JSONResponse(self._answering.desk.read(look))
 
     def call(self, request: Request) -> Response:
         """Return what a call unfolds to."""

@@ -88,6 +88,7 @@ def _application(desk: Answers, token: str, port: int, *, dollars: bool) -> Star
             Route("/s/{session}/facts", session.facts),
             Route("/s/{session}/window/{number}", session.window),
             Route("/s/{session}/outline", session.outline),
+            Route("/s/{session}/failure", session.failure),
             Route("/s/{session}/call/{event}", session.call),
             Route("/s/{session}/text/{event}", session.text),
             Route("/s/{session}/health", session.health),

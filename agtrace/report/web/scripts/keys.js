@@ -10,14 +10,38 @@ function step(number) {
   else moveRow(number);
 }
 
-// The next failed call on the page, from where one is.
+// The event that is chosen, if it is seen; else the place between two events at the top of what is seen.
+function whereOneIs() {
+  const entries = [...document.querySelectorAll(".window .entry")];
+  const chosen = entries.find((one) => one.matches(".chosen"));
+  const box = chosen?.getBoundingClientRect();
+  if (box && box.bottom > 0 && box.top < innerHeight) return Number(chosen.id.slice(1));
+  const below = entries.find((one) => one.getBoundingClientRect().top > 80);
+  return below ? Number(below.id.slice(1)) - 0.5 : shown.last + 0.5;
+}
+
+// Goes to the next failed call, wherever in the session it is, or says that there is none; one press after the other.
+let failing = Promise.resolve();
 function moveFailure(number) {
-  const failed = [...document.querySelectorAll(".call.failed")];
-  const here = document.querySelector(".entry.chosen");
-  const top = here ? here.getBoundingClientRect().top : 80;
-  const ahead = failed.filter((one) => (one.getBoundingClientRect().top - top) * number > 4);
-  const next = number > 0 ? ahead[0] : ahead.at(-1);
-  if (next) goToEvent(Number(next.id.slice(1)));
+  failing = failing.then(() => goToFailure(number)).catch(() => say("This can’t be found now"));
+}
+
+async function goToFailure(number) {
+  const here = whereOneIs();
+  const asked = number > 0 ? `from=${Math.floor(here) + 1}` : `before=${Math.ceil(here)}`;
+  const answer = await fetch(`${shown.base}/failure?${asked}`, { credentials: "same-origin" });
+  if (!answer.ok) throw new Refused(answer.status);
+  const event = await answer.json();
+  if (event === null) say(number > 0 ? "No more failures" : "No earlier failures");
+  else await goToEvent(event);
+}
+
+let silence = 0;
+function say(text) {
+  const notice = byId("notice");
+  notice.textContent = text;
+  clearTimeout(silence);
+  silence = setTimeout(() => notice.replaceChildren(), 3000);
 }
 
 const KEYS = {

@@ -33,6 +33,13 @@ WHERE {_OWN} AND e.type = :call AND e.outcome IN (:failed, :rejected, :interrupt
 ORDER BY e.outcome != :failed, shown LIMIT :most
 """
 
+_FAILED = """
+FROM event e WHERE e.session_id = :session AND e.superseded_by IS NULL AND e.outcome = :failed
+  AND (e.type = :call OR e.type = :result AND e.link IS NULL)
+"""
+_FAILED_FROM = f"SELECT min(e.event_index) {_FAILED} AND e.event_index >= :event"
+_FAILED_BEFORE = f"SELECT max(e.event_index) {_FAILED} AND e.event_index < :event"
+
 _TOOLS_THEN = f"""
 WITH used AS (
   SELECT n.text AS name, -count(*) AS rank, sum(e.outcome IS :failed) AS failed, min(e.event_index) AS first
@@ -128,6 +135,17 @@ def ill_ended(connection: sqlite3.Connection, session_row: int) -> IllEnded:
 def worst(connection: sqlite3.Connection, session_row: int, most: int) -> list[Worst]:
     """Return the calls of a session that did not end well, failed ones first, at most `most`."""
     return list(rows(connection, _worst, _WORST, {**CODES, "session": session_row, "most": most}))
+
+
+@question
+def failed_next(connection: sqlite3.Connection, session_row: int, event_index: int, *, backwards: bool) -> int | None:
+    """Return the first failed call from an event on, or the last one before it, copies included.
+
+    A failed result without a call stands for its call. None if there is none.
+    """
+    named = {**CODES, "session": session_row, "event": event_index}
+    found: int | None = value(connection, _FAILED_BEFORE if backwards else _FAILED_FROM, named)
+    return found
 
 
 def _worst(shown: int, outcome: int, tool: str | None) -> Worst:

@@ -335,6 +335,9 @@ class Calls(Protocol[Connection]):
     def worst(self, connection: Connection, session_row: int, most: int) -> list[Worst]:
         """Return the calls of a session that did not end well, failed ones first, at most `most`."""
 
+    def failed_next(self, connection: Connection, session_row: int, event_index: int, *, backwards: bool) -> int | None:
+        """Return the first failed call from an event on, or the last one before it, copies included."""
+
     def tools_then(
         self, connection: Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
     ) -> list[RankedTool]:
