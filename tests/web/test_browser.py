@@ -402,13 +402,56 @@ def test_a_running_session_grows_on_its_page_and_in_the_list(
         page.locator("#outline .asks", has_text="And then?").wait_for()
         for number in range(150):
             log.say(f"Line {number}.")
-        page.click("#follow")
+        page.locator("#follow[aria-pressed=true]").wait_for()
         page.locator(".answer", has_text="Line 149.").wait_for()
         until(lambda: page.evaluate("innerHeight + scrollY > document.documentElement.scrollHeight - 400"))
         page.goto(f"{site.base}/")
         page.locator(".sessions tbody tr").first.wait_for()
         claude_log(own_home / ".claude", "22ff0000-0000-4000-8000-000000000002").prompt("A second one").say("Yes.")
         page.locator(".sessions .fresh", has_text="A second one").wait_for()
+        page.close()
+
+
+def test_scrolling_up_ends_following_and_reaching_the_end_resumes_it(
+    own_home: Path, compiled_rules: Path, visit: Visit
+) -> None:
+    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001").prompt("Begin")
+    for number in range(150):
+        log.say(f"Line {number}.")
+    with opened(own_home, compiled_rules) as site:
+        until(lambda: site.client.get("/s/11ee0000").status_code == 200)
+        page = visit(site, "/s/11ee0000")
+        left = "document.documentElement.scrollHeight - innerHeight - scrollY"
+
+        def grows(text: str) -> None:
+            before = page.inner_text("#end")
+            log.say(f"{text}\n\n{'More. ' * 400}")
+            until(lambda: page.inner_text("#end") != before)
+
+        grows("While the beginning is read.")
+        page.locator("#follow[aria-pressed=false]").wait_for()
+        assert page.evaluate("scrollY") == 0
+        page.click("#follow")
+        becomes(page, f"{left} < 2")
+        grows("While it is followed.")
+        becomes(page, f"{left} < 2")
+        page.mouse.move(500, 500)
+        page.mouse.wheel(0, -100)
+        page.locator("#follow[aria-pressed=false]").wait_for()
+        top = page.evaluate("scrollY")
+        grows("While one reads above.")
+        grows("And once more.")
+        assert page.evaluate("scrollY") == top
+        for text in ("The end is reached by wheel.", "The end is reached by key."):
+            if "wheel" in text:
+                page.mouse.wheel(0, 9000)
+            else:
+                page.keyboard.press("G")
+            page.locator("#follow[aria-pressed=true]").wait_for()
+            grows(text)
+            becomes(page, f"{left} < 2")
+            page.mouse.wheel(0, -100)
+            page.locator("#follow[aria-pressed=false]").wait_for()
         page.close()
 
 

@@ -19,8 +19,11 @@ function listen(address, changed) {
   follow();
 }
 
-const atTheEnd = () => innerHeight + scrollY > document.documentElement.scrollHeight - 120;
+const leftBelow = () => document.documentElement.scrollHeight - innerHeight - scrollY;
+const atTheEnd = () => leftBelow() < 120;
 
+// Whether the page stays at the end while the session grows: so it does until the reader scrolls up, and again from when
+// the end is reached.
 const following = { on: false, known: null };
 
 // Brings the facts in the head up to date, unless a later change is already known.
@@ -38,30 +41,43 @@ async function sessionChanged(state) {
   const isFirst = following.known === null;
   following.known = state;
   if (isFirst && state.last === shown.last) return;
-  const follows = following.on || atTheEnd();
   byId("live").hidden = false;
   byId("follow").hidden = false;
   renewFacts(state);
   await grow(state.last, Math.floor(Math.max(state.last, 0) / shown.size) + 1);
   byId("end").firstChild.textContent = `${plain(state.last + 1)} events. Secrets are masked.`;
   growOutline();
-  if (follows) toTheEnd();
+  if (following.on) toTheEnd();
 }
 
+// Follows from here on, unless the reader leaves while the last window is loaded.
 async function toTheEnd() {
+  follow(true);
   await loadWindow(shown.count - 1);
-  scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+  if (following.on) scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+}
+
+function follow(on) {
+  following.on = on;
+  byId("follow").setAttribute("aria-pressed", String(on));
+  byId("follow").textContent = on ? "Stop following" : "Follow";
 }
 
 function startFollowing() {
-  const button = byId("follow");
-  button.hidden = byId("live").hidden;
-  button.addEventListener("click", () => {
-    following.on = !following.on;
-    button.setAttribute("aria-pressed", String(following.on));
-    button.textContent = following.on ? "Stop following" : "Follow";
-    if (following.on) toTheEnd();
-  });
+  byId("follow").hidden = byId("live").hidden;
+  byId("follow").addEventListener("click", () => (following.on ? follow(false) : toTheEnd()));
+  follow(atTheEnd());
+  let top = scrollY;
+  addEventListener(
+    "scroll",
+    () => {
+      const up = scrollY < top;
+      top = scrollY;
+      if (up && leftBelow() > 4) follow(false); // else the page became shorter
+      else if (!up && atTheEnd()) follow(true);
+    },
+    { passive: true },
+  );
 }
 
 // The list tells of which state it is: what was written before the page began to listen is new as well.

@@ -31,7 +31,7 @@ function loadWindow(number) {
     .then((content) => {
       const before = element.getBoundingClientRect();
       fillWindow(element, content);
-      if (before.bottom < 0) scrollBy({ top: element.getBoundingClientRect().height - before.height, behavior: "instant" });
+      if (before.bottom < 0) scrollBy({ top: element.getBoundingClientRect().bottom - before.bottom, behavior: "instant" });
       shown.order.push(number);
       noteFindings(element);
       forgetFar();
