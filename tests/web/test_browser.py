@@ -185,6 +185,28 @@ def test_findings_stand_where_they_happened_and_the_timeline_leads_to_events(sit
     page.locator("#health .told a").wait_for(state="attached")
 
 
+def test_a_mark_of_the_timeline_chosen_by_keys_is_zoomed_around_and_opens_its_event(site: Site, visit: Visit) -> None:
+    page = visit(site, f"/s/{LARGE}")
+    page.keyboard.press("h")
+    page.focus("#health .timeline svg")
+    for key in ("PageDown",) * 5 + ("ArrowRight",):
+        page.keyboard.press(key)
+    told = page.inner_text("#health .told")
+    event = page.locator("#health .told a").get_attribute("data-event")
+    assert told.lower().count("event") == 1 and told.endswith(f"Event {event}")
+    place = """(([mark, frame]) => mark.left - frame.left)(
+        ['.chosen', ''].map((name) => document.querySelector(`#health .timeline ${name}`).getBoundingClientRect()))"""
+    before, width = page.evaluate(place), page.evaluate("document.querySelector('#health .timeline svg').clientWidth")
+    for name in ("Zoom in", "Zoom in", "Zoom in", "Zoom out"):
+        page.click(f"[aria-label='{name}']")
+        assert abs(page.evaluate(place) - before) < 4
+    assert page.evaluate("document.querySelector('#health .timeline svg').clientWidth") > 3 * width
+    page.focus("#health .timeline svg")
+    page.keyboard.press("Enter")
+    becomes(page, f"location.hash === '#e{event}'")
+    page.locator(".entry.chosen").wait_for()
+
+
 def test_a_long_result_is_loaded_when_its_call_is_unfolded(hostile: Site, visit: Visit) -> None:
     page = visit(hostile, f"/s/{SESSIONS[8].id}")
     call = page.locator("details.call[data-load]")

@@ -50,7 +50,7 @@ function told(entry) {
     `${KIND_WORDS[entry.kind]}${number}`,
     name,
     entry.failed ? ", failed" : "",
-    `, after ${duration(entry.start)}${length}, event ${entry.event}`,
+    `, after ${duration(entry.start)}${length}`,
   ];
 }
 
@@ -185,7 +185,7 @@ function timelineCard(timeline, id) {
     const entry = ordered[chosen];
     entry.mark.classList.add("chosen");
     const [kind, name, ...rest] = told(entry);
-    line.replaceChildren(kind, foreign(name), ...rest, " ");
+    line.replaceChildren(kind, foreign(name), ...rest, " · ");
     line.append(...eventReference(id, entry.event));
     if (follow) entry.mark.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
   };
@@ -202,18 +202,24 @@ function timelineCard(timeline, id) {
       const step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity }[
         event.key
       ];
-      if (step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+      const opens = event.key === "Enter" && chosen >= 0;
+      if ((step === undefined && !opens) || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
-      choose(Math.max(-1, chosen) + step, true);
+      if (opens) openEvent(id, ordered[chosen].event);
+      else choose(Math.max(-1, chosen) + step, true);
     });
     frame.replaceChildren(picture);
     ordered[chosen]?.mark.classList.add("chosen");
   };
+  // Zooms around the chosen mark, which stays where it is; around the middle if none is seen.
   const zoomed = (factor) => {
+    const place = () => ordered[chosen].mark.getBoundingClientRect().left - frame.getBoundingClientRect().left;
+    const before = chosen < 0 ? -1 : place();
     const middle = (frame.scrollLeft + frame.clientWidth / 2) / frame.scrollWidth;
     zoom = factor ? Math.max(1, Math.min(zoom * factor, 32)) : 1;
     redraw();
-    frame.scrollLeft = middle * frame.scrollWidth - frame.clientWidth / 2;
+    if (before >= 0 && before <= frame.clientWidth) frame.scrollLeft += place() - before;
+    else frame.scrollLeft = middle * frame.scrollWidth - frame.clientWidth / 2;
   };
   const button = (name, label, factor) => {
     const made = el("button", { type: "button", "aria-label": label }, name);
