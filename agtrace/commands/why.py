@@ -28,9 +28,10 @@ def why(place: str, as_json: bool) -> None:
     """Show which session wrote a line of a file, for which request and with which edit.
 
     It says how sure that is: `edit matches` if an edit put the line there, found by repeating all edits in the index;
-    `commit made by session` if git says that the line is from a commit that a session made; `only touched` if neither
-    is known, but a session wrote or read the file. Without LINE: the sessions that wrote the file, newest first. Exit
-    code 1: no session is known.
+    `edit may match` if an edit replaced a text everywhere, and the line has the new one, but may have had it before;
+    `commit made by session` if git says that the line is from a commit that a session made; `only touched` if none of
+    these is known, but a session wrote or read the file. Without LINE: the sessions that wrote the file, newest first.
+    Exit code 1: no session is known.
 
     \b
       agtrace why src/store.py:42

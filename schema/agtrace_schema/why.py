@@ -6,9 +6,14 @@ from typing import Literal
 
 from agtrace_schema.model import Model
 
-Sure = Literal["edit matches", "commit made by session", "only touched", "unknown"]
-"""edit matches: a session's edit put the line there. commit made by session: a session made the commit that the line is
-from. only touched: neither is known, but the session wrote the file, or else read it. unknown: no session is known."""
+Sure = Literal["edit matches", "edit may match", "commit made by session", "only touched", "unknown"]
+"""edit matches: a session's edit put the line there. edit may match: a session's edit replaced a text everywhere, and
+the line has the new one, but may have had it before. commit made by session: a session made the commit that the line is
+from. only touched: none of these is known, but the session wrote the file, or else read it. unknown: no session is
+known."""
+
+Last = Literal["edit", "use"]
+"""edit: the last call that wrote the file. use: the last one that named it, where none is known to have written it."""
 
 
 class WhySession(Model):
@@ -28,6 +33,8 @@ class WhySession(Model):
     event: str | None = None
     """`ax://event/<session>/<index>` of the call."""
     tool: str | None = None
+    last: Last | None = None
+    """What the call is if it isn't known to have written the lines; absent for an edit or a commit that did."""
     resume: str | None = None
     """A shell command that continues the session, if the agent has one."""
 
@@ -64,7 +71,7 @@ class WhyFileSession(Model):
     edits: int
     """Its calls that wrote the file and didn't fail."""
     lines: int | None = None
-    """Lines of the present file that it wrote; absent if that can't be known."""
+    """Lines of the present file that it surely wrote; absent if that can't be known."""
 
 
 class Why(Model):

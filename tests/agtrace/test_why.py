@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from agtrace.health.facts.edits import Edit, edits
-from agtrace.report.authorship.replay import authors, lines_of
+from agtrace.report.authorship.replay import Author, authors, lines_of
 from agtrace.sessions.references import parse
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 from tests.agtrace.terminal import Said, agtrace, agtrace_here, index_here
 
 ONE, TWO, THREE = (f"6d1c2b3{n}-0000-4000-8000-000000000001" for n in range(3))
+NAMES = "tide", "ebb", "moon", "reef", "kelp"
 SECRET = "ghp_abcDEF0123456789ghij" + "abcDEF0123456789ghij"
 
 
@@ -32,6 +33,7 @@ class History:
         self.lines: list[tuple[str, int | None]] = []
         self.calls: list[tuple[str, Any]] = []
         self._number = 0
+        self._renamed: set[str] = set()
 
     @property
     def text(self) -> str:
@@ -40,8 +42,8 @@ class History:
     def new(self) -> str:
         """A line that isn't in the file yet, or now and then one of those that are everywhere."""
         self._number += 1
-        indent = " " * self.random.choice((0, 4, 8))
-        return indent + (f"value_{self._number} = {self._number}" if self.random.random() < 0.85 else "}")
+        indent, name = " " * self.random.choice((0, 4, 8)), self.random.choice(NAMES)
+        return indent + (f"{name}_{self._number} = {name}({self._number})" if self.random.random() < 0.85 else "}")
 
     def by_hand(self) -> None:
         """Somebody inserts a line with an editor."""
@@ -52,7 +54,9 @@ class History:
     def change(self) -> None:
         """A call changes some lines, with one of the tools."""
         author = len(self.calls)
-        make = self.random.choice((self._write, self._edit, self._edit, self._multi, self._patch, self._patch))
+        make = self.random.choice(
+            (self._write, self._edit, self._edit, self._multi, self._rename, self._patch, self._patch)
+        )
         if not self.lines or (found := make(author)) is None:
             found = self._write(author)
         self.calls.append(found)
@@ -83,6 +87,15 @@ class History:
         self.lines[first:last] = changed
         return {"old_string": old, "new_string": "\n".join(line for line, _ in changed)}
 
+    def _rename(self, author: int) -> tuple[str, Any] | None:
+        """Replace a name everywhere by another one, which lines may have already, but not by renaming."""
+        old, new = self.random.sample(NAMES, 2)
+        if old not in self.text or new in self._renamed:
+            return None
+        self._renamed |= {old, new}
+        self.lines = [(line.replace(old, new), author if old in line else before) for line, before in self.lines]
+        return "Edit", {"file_path": "/f", "old_string": old, "new_string": new, "replace_all": True}
+
     def _patch(self, author: int) -> tuple[str, Any] | None:
         first, last = self._span()
         before = [line for line, _ in self.lines[max(first - 2, 0) : first]]
@@ -107,10 +120,14 @@ class History:
         self.lines[first:last] = [(self.new(), author) for _ in range(self.random.randint(0, 3))]
 
 
-def found_in(history: History) -> list[int | None]:
+def authors_in(history: History, copy: str | None = None) -> list[Author | None]:
     made: list[Edit] = [edit for tool, given in history.calls for edit in edits(tool, given, writes=True)]
     assert len(made) == len(history.calls)
-    return authors(lines_of(history.text), made, [True] * len(made))
+    return authors(lines_of(history.text), made, [copy] * len(made))
+
+
+def found_in(history: History) -> list[int | None]:
+    return [author and author.edit for author in authors_in(history)]
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -122,6 +139,7 @@ def test_the_author_of_a_line_is_the_call_that_last_wrote_it(seed: int) -> None:
     found = found_in(history)
     told = [(line, author) for (line, _), author in zip(history.lines, found, strict=True) if line.strip() != "}"]
     assert told == [(line, author) for line, author in history.lines if line.strip() != "}"]
+    assert all(author.sure for author in authors_in(history) if author is not None)
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -138,18 +156,83 @@ def test_lines_that_were_there_before_or_that_somebody_typed_are_nobody_s(seed: 
     assert told == [(line, author) for line, author in history.lines if line.strip() != "}"]
 
 
+@pytest.mark.parametrize("copy", [None, "/elsewhere"])
+@pytest.mark.parametrize("seed", range(150))
+def test_what_was_replaced_everywhere_in_lines_of_nobody_s_is_found_and_the_rest_said_surely(
+    seed: int, copy: str | None
+) -> None:
+    history = History(seed)
+    history.lines = [(f"{history.random.choice(NAMES)} {number}", None) for number in range(20)]
+    for _ in range(history.random.randint(1, 8)):
+        make = history.random.choice((history._edit, history._rename))
+        if (made := make(len(history.calls))) is not None:
+            history.calls.append(made)
+    told = list(zip(history.lines, authors_in(history, copy), strict=True))
+    telling = [(line, wrote, author) for (line, wrote), author in told if line.strip() != "}"]
+    assert [line for line, wrote, author in telling if author and author.sure and author.edit != wrote] == []
+    assert [line for line, wrote, author in telling if wrote is not None and author is None] == []
+
+
+def everywhere(old: str, new: str) -> Edit:
+    return next(edits("Edit", {"path": "/f", "old_string": old, "new_string": new, "replace_all": True}, writes=True))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"replace_all": True}, {"replaceAll": True}, {"allow_multiple": True}, {"AllowMultiple": True},
+        {"expected_replacements": 2},
+    ],
+)  # fmt: skip
+def test_every_agent_s_word_for_everywhere_is_known(said: dict[str, Any]) -> None:
+    replacement = {"old_string": "tide", "new_string": "ebb", **said}
+    for given in ({"path": "/f", **replacement}, {"path": "/f", "edits": [replacement]}):
+        (made,) = edits("Edit", given, writes=True)
+        assert [part.every for part in made.replacements] == [True]
+
+
+def wrote(content: str) -> Edit:
+    return next(edits("Edit", {"path": "/f", "old_string": "# ...", "new_string": content}, writes=True))
+
+
+@pytest.mark.parametrize("copy", [None, "/elsewhere"])
+def test_a_text_that_was_replaced_everywhere_leads_to_the_line_that_had_it(copy: str | None) -> None:
+    """Twice in one line, and in a line that nobody is known to have written, which may have had the new one before."""
+    made = [wrote("a = id.New(id.Pattern)"), everywhere("id.", "ids.")]
+    present = ["import ids", "a = ids.New(ids.Pattern)", "b = ids.Empty"]
+    assert authors(present, made, [copy, copy]) == [None, Author(1), Author(1, sure=False)]
+
+
+def test_lines_that_had_the_new_text_before_keep_their_authors() -> None:
+    made = [wrote("a = ids.New()\n"), wrote("b = id.Empty\n"), everywhere("id.", "ids.")]
+    assert authors(["a = ids.New()", "b = ids.Empty"], made, [None] * 3) == [Author(0), Author(2)]
+
+
+def test_a_text_is_surely_from_a_replacement_if_it_is_there_but_once_or_contains_the_old_one() -> None:
+    assert authors(["a = ids.New()", "b"], [everywhere("id.", "ids.")], [None]) == [Author(0), None]
+    assert authors(["a = xid.A", "b = xid.B"], [everywhere("id.", "xid.")], [None]) == [Author(0), Author(0)]
+
+
+def test_a_line_that_still_has_the_old_text_is_not_from_its_replacement() -> None:
+    made = [everywhere("go run ./tide", "tide")]
+    assert authors(["go run ./tide", "tide up", "tide down"], made, [None]) == [
+        None, Author(0, sure=False), Author(0, sure=False),
+    ]  # fmt: skip
+
+
 def test_an_edit_whose_place_was_changed_since_is_known_by_the_lines_that_it_added() -> None:
     given = {"file_path": "/f", "old_string": "def a():\n    pass", "new_string": "def a():\n    return tide(1)"}
     made = list(edits("Edit", given, writes=True))
-    assert authors(["async def a():", "    return tide(1)", "}"], made, [True]) == [None, 0, None]
-    assert authors(["", "}"], made, [True]) == [None, None]
+    assert authors(["async def a():", "    return tide(1)", "}"], made, [None]) == [None, Author(0), None]
+    assert authors(["", "}"], made, [None]) == [None, None]
 
 
 # -- files -----------------------------------------------------------------------------------------
 
 
-def edit(log: ClaudeLog, file: Path, old: str, new: str, **more: Any) -> None:
-    log.call("Edit", {"file_path": str(file), "old_string": old, "new_string": new}, "done", **more)
+def edit(log: ClaudeLog, file: Path, old: str, new: str, *, replace_all: bool = False, **more: Any) -> None:
+    given = {"file_path": str(file), "old_string": old, "new_string": new, "replace_all": replace_all}
+    log.call("Edit", given, "done", **more)
     file.write_text(file.read_text().replace(old, new)) if not more.get("failed") else None
 
 
@@ -270,7 +353,47 @@ def test_an_edit_that_is_not_in_the_index_leaves_the_session_that_touched_the_fi
     file.write_text(file.read_text() + "print('by hand')\n")
     (part,) = asked(f"{file}:5")["lines"]
     assert (part["sure"], part["session"]["session_id"]) == ("only touched", TWO)
+    assert part["session"]["last"] == "edit" and "last" not in asked(f"{file}:4")["lines"][0]["session"]
+    said = agtrace_here("why", f"{file}:5").out
+    assert "  Last edit of the file: agtrace show " in said and "Edit:" not in said
     assert "1 line was written by no edit" in agtrace_here("why", str(file)).out
+
+
+def test_the_last_use_of_a_file_that_no_session_wrote_is_not_called_an_edit(tmp_path: Path) -> None:
+    file = tmp_path / "tide.py"
+    file.write_text("ebb = 1\n")
+    log = claude_log(tmp_path / "home", ONE, cwd=str(tmp_path)).prompt("Look.")
+    log.call("Read", {"file_path": str(file)}, "ebb = 1")
+    index_here(tmp_path / "home")
+    assert "  Last use of the file: agtrace show " in agtrace_here("why", f"{file}:1").out
+
+
+def test_an_edit_that_replaced_a_text_everywhere_is_named_only_as_surely_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "tide.py"
+    file.write_text("flow = tides.Flow\nebb = tide.Ebb\n")
+    log = claude_log(tmp_path / "home", ONE, cwd=str(tmp_path)).prompt("Rename it.")
+    edit(log, file, "tide.", "tides.", replace_all=True)
+    index_here(tmp_path / "home")
+    (part,) = asked(f"{file}:1-2")["lines"]
+    assert (part["sure"], part["session"]["session_id"]) == ("edit may match", ONE)
+    assert "the line may have had it before\n" in agtrace_here("why", f"{file}:1").out
+    said = agtrace_here("why", str(file)).out
+    assert "1 edit, 0 lines of it now" in said and "2 lines may be from an edit that replaced a text everywhere" in said
+
+
+def test_a_turn_that_a_command_opened_is_told_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "tide.py"
+    file.write_text("ebb = 1\n")
+    log = claude_log(tmp_path / "home", ONE, cwd=str(tmp_path))
+    log.prompt("<command-message>tide</command-message>\n<command-name>/tide-review</command-name>")
+    log.write("user", "Look at the tide.", isMeta=True)
+    edit(log, file, "ebb = 1", "ebb = 2")
+    log.prompt("And now?").say("Ok.")
+    index_here(tmp_path / "home")
+    assert "  turn 0: /tide-review\n" in agtrace_here("why", f"{file}:1").out
+    assert asked(f"{file}:1")["lines"][0]["session"]["request"] == "/tide-review"
+    shown = agtrace_here("show", ONE).out
+    assert shown.index("turn 0 ") < shown.index("/tide-review") < shown.index("Edit")
 
 
 def test_a_file_renamed_by_a_patch_keeps_its_history(tmp_path: Path) -> None:
@@ -376,6 +499,25 @@ def test_a_line_that_is_no_number_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("first = 1\n")
     said = agtrace_here("why", f"{tmp_path / 'a.py'}:x")
     assert said.code == 2 and "expected FILE:10 or FILE:10-20, got 'x'" in said.err
+
+
+def test_in_a_clone_a_text_replaced_everywhere_leads_to_the_edit_that_did_it(tmp_path: Path) -> None:
+    clone = tmp_path / "elsewhere" / "tidepool"
+    clone.mkdir(parents=True)
+    git(clone, "init", "-q")
+    git(clone, "remote", "add", "origin", "git@github.com:mira/tidepool.git")
+    (clone / "a.py").write_text("import tides\n\nfirst = tides.Pattern\n")
+    log = claude_log(tmp_path / "home", ONE, cwd="/srv/mira/tidepool").prompt("Add a pattern.")
+    log.call("Bash", {"command": "git remote -v"}, "origin\tgit@github.com:mira/tidepool.git (fetch)")
+    there = {"file_path": "/srv/mira/tidepool/a.py"}
+    log.call("Edit", {**there, "old_string": "first = 1", "new_string": "first = tide.Pattern"})
+    log.prompt("Rename it.")
+    log.call("Edit", {**there, "old_string": "tide.", "new_string": "tides.", "replace_all": True})
+    log.call("Edit", {**there, "old_string": "import tide", "new_string": "import tides"})
+    index_here(tmp_path / "home")
+    (part,) = asked(f"{clone / 'a.py'}:3")["lines"]
+    assert (part["sure"], part["session"]["request"]) == ("edit matches", "Rename it.")
+    assert "replace_all: True" in agtrace_here("show", part["session"]["event"]).out
 
 
 def test_a_clone_is_known_by_what_was_logged_since_the_last_index(

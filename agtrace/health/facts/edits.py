@@ -18,7 +18,7 @@ _PATCH = later(r"\*\*\* Begin Patch\n.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
 _PATCH_IN_SCRIPT = later(r'(?<!\\)"\*\*\* Begin Patch\\n(?:[^"\\]|\\.)*+"')
 _FILE = later(r"\*\*\* (Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
 _OF_DIFF = ("+++ ", "--- ", "\\ No newline")
-_EVERYWHERE = ("replace_all", "replaceAll", "allow_multiple")
+_EVERYWHERE = ("replace_all", "replaceAll", "allow_multiple", "AllowMultiple")
 _TIMES = ("expected_replacements",)
 _AFTER_LINE = ("insert_line", "insertLine")
 

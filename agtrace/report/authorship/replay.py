@@ -2,21 +2,27 @@
 
 The edits are undone, newest first, to find what the file was before them; then they are done again, and each line
 remembers the edit that put it there. A line that an edit only repeats, as context or in a file written whole, keeps its
-author. An edit whose text isn't there, because something else changed the file in between, is left out of that; at the
-end, lines that nobody wrote are compared with what edits added, such ones first.
+author. An edit whose text isn't there, because something else changed the file in between, is left out of that.
+Lines that nobody wrote are then looked for in other copies of the file, one after the other, in the same way, and at
+the end compared with what edits added, those first that were left out.
+
+An edit that replaces a text everywhere doesn't say where. Undoing it, every place counts at which its new text is now,
+but for lines that an earlier edit wrote just as they are. Of a line that no edit is known to have written before, it
+remains in doubt whether the new text wasn't in it all along.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import NamedTuple
 
 from agtrace.health.facts.changes import tells
 from agtrace.health.facts.edits import Edit, Replacement
+from agtrace.report.authorship.places import Span, is_whole, places_of, replaced_in, spans_of
 
 _MOST_COMPARED = 4_000_000
 """Pairs of lines beyond which lines that are frequent don't begin a match, which is less exact and much faster."""
@@ -27,8 +33,14 @@ _LEAST_RUN = 2
 _MOST_PLACES = 20
 """Places that are tried to undo an edit."""
 
-Author = int | None
-"""The position of an edit among all that are known; None for a line that none of them wrote."""
+
+class Author(NamedTuple):
+    """The edit that wrote a line."""
+
+    edit: int
+    """Its position among all that are known."""
+    sure: bool = True
+    """Whether the line was another one before, as far as edits tell."""
 
 
 class Run(NamedTuple):
@@ -40,18 +52,31 @@ class Run(NamedTuple):
     size: int
 
 
-def authors(present: Sequence[str], edits: Sequence[Edit], replayed: Sequence[bool]) -> list[Author]:
-    """Return the author of each line; those edits that aren't to be replayed are of other copies of the file."""
-    own = [number for number, edit in enumerate(edits) if replayed[number] and not edit.cell]
+def authors(present: Sequence[str], edits: Sequence[Edit], copies: Sequence[str | None]) -> list[Author | None]:
+    """Return the author of each line, None if it has none, given the copy of the file that each edit was made to.
+
+    None is the file itself; in other copies it may have been written before it came here.
+    """
+    found: list[Author | None] = [None] * len(present)
+    done: set[int] = set()
+    for copy in sorted(dict.fromkeys(reversed(copies)), key=lambda copy: copy is not None):
+        if None in found:
+            own = [number for number, edit in enumerate(edits) if copies[number] == copy and not edit.cell]
+            done |= _replay(present, edits, own, found)
+    newest_first = sorted(range(len(edits)), key=lambda number: (number in done, -number))
+    _by_text(present, (_Text(number, *text) for number in newest_first for text in _added(edits[number])), found)
+    return found
+
+
+def _replay(present: Sequence[str], edits: Sequence[Edit], own: Sequence[int], found: list[Author | None]) -> set[int]:
+    """Repeat the edits of one copy, give lines without an author theirs, and return the edits that could be done."""
     before, kept = _before(present, [edits[number] for number in own])
     state = _State(before)
-    done = {number for n, number in enumerate(own) if n not in kept and state.apply(edits[number], number)}
-    found: list[Author] = [None] * len(present)
+    done = {number for n, number in enumerate(own) if n not in kept and state.apply(edits[number], Author(number))}
     for there, here, size in agreeing(state.lines, present):
-        found[here : here + size] = state.authors[there : there + size]
-    newest_first = sorted(range(len(edits)), key=lambda number: (number in done, -number))
-    _by_text(present, edits, newest_first, found)
-    return found
+        for offset in range(size):
+            found[here + offset] = found[here + offset] or state.authors[there + offset]
+    return done
 
 
 def lines_of(text: str) -> list[str]:
@@ -65,7 +90,7 @@ class _State:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = list(lines)
-        self.authors: list[Author] = [None] * len(self.lines)
+        self.authors: list[Author | None] = [None] * len(self.lines)
 
     def apply(self, edit: Edit, author: Author) -> bool:
         """Do an edit; return whether all of it could be done. What can be done, is."""
@@ -75,40 +100,54 @@ class _State:
         done = [self._replace(part, author) for part in edit.replacements]
         return all(done)
 
-    def _replace(self, part: Replacement, author: Author) -> bool:
+    def _replace(self, part: Replacement, author: Author | None) -> bool:
         if not part.old:
             return self._insert(part, author)
         text = "\n".join(self.lines)
-        places = list(_places(text, part.old, part))
+        places = list(places_of(text, part))
         if not part.every:  # tools refuse a text that isn't unique: the others weren't there
-            places = sorted(places, key=lambda place: not _is_whole(text, place, part.old))[:1]
-        for place in reversed(places):  # from the end, as later ones move
-            self._replace_at(text, place, part, author)
-        return bool(places)
+            places = sorted(places, key=lambda place: not is_whole(text, place, part.old))[:1]
+        spans = spans_of(text, places, part)
+        for span in reversed(spans):
+            certain = len(spans) == 1 or part.old in part.new or self._is_known(span)
+            self._replace_in(text, span, part, author and author._replace(sure=certain))
+        return bool(spans)
 
-    def _replace_at(self, text: str, place: int, part: Replacement, author: Author) -> None:
-        """Replace the text at a place of all lines, joined, and with it the lines that it is part of."""
-        end = place + len(part.old)
-        start, stop = text.rfind("\n", 0, place) + 1, text.find("\n", end)
-        whole = text[start:place] + part.new + text[end : len(text) if stop < 0 else stop]
-        after = whole.split("\n") if whole or not part.lines else []
-        self._put(text.count("\n", 0, place), text.count("\n", 0, end) + 1, after, author)
+    def _replace_in(self, text: str, span: Span, part: Replacement, author: Author | None) -> None:
+        """Replace the text in some of all lines, joined, and with it these lines."""
+        whole = span.put(text, part)
+        self._put(span.first, span.end, whole.split("\n") if whole or not part.lines else [], author)
 
-    def undo(self, part: Replacement) -> bool:
+    def _is_known(self, span: Span) -> bool:
+        """Whether edits surely wrote these lines as they are."""
+        return all(author is not None and author.sure for author in self.authors[span.first : span.end])
+
+    def undo(self, part: Replacement, earlier: Sequence[Edit]) -> bool:
         """Undo a replacement where its text is; if at several places, where it can have been made. Return whether."""
         undone = _undone(part)
-        text = "\n".join(self.lines)
-        places = list(islice(_places(text, undone.old, undone), _MOST_PLACES))
-        if part.every or not part.old:
+        if not part.old:
             return self._replace(undone, None)
+        text = "\n".join(self.lines)
+        if part.every:
+            return self._undo_everywhere(text, undone, earlier)
+        places = list(islice(places_of(text, undone), _MOST_PLACES))
         for place in places:
             before = f"{text[:place]}{undone.new}{text[place + len(undone.old) :]}"
             if len(places) == 1 or before.count(part.old) == 1:  # tools refuse a text that isn't unique
-                self._replace_at(text, place, undone, None)
+                self._replace_in(text, spans_of(text, [place], undone)[0], undone, None)
                 return True
         return False
 
-    def _insert(self, part: Replacement, author: Author) -> bool:
+    def _undo_everywhere(self, text: str, undone: Replacement, earlier: Sequence[Edit]) -> bool:
+        """Undo a replacement wherever its text is, but in lines that are older."""
+        spans = spans_of(text, places_of(text, undone), undone)
+        if undone.new not in undone.old:  # else the text would have been replaced in those as well
+            spans = _newer(text, spans, undone, earlier)
+        for span in reversed(spans):
+            self._replace_in(text, span, undone, None)
+        return bool(spans)
+
+    def _insert(self, part: Replacement, author: Author | None) -> bool:
         new = lines_of(part.new)
         place = len(self.lines)
         if isinstance(part.after, int):
@@ -121,29 +160,54 @@ class _State:
         self._put(place, place, new, author)
         return True
 
-    def _put(self, first: int, end: int, new: Sequence[str], author: Author) -> None:
+    def _put(self, first: int, end: int, new: Sequence[str], author: Author | None) -> None:
         """Replace some lines; those that stay the same keep their authors."""
-        by: list[Author] = [author] * len(new)
+        by: list[Author | None] = [author] * len(new)
         for old, now, size in agreeing(self.lines[first:end], new):
             by[now : now + size] = self.authors[first + old : first + old + size]
         self.lines[first:end], self.authors[first:end] = new, by
 
 
-def _places(text: str, sought: str, part: Replacement) -> Iterator[int]:
-    """Yield where a text is, without overlaps; whole lines only where lines begin and end."""
-    at = text.find(sought)
-    while at >= 0:
-        if not part.lines or _is_whole(text, at, sought):
-            yield at
-            at = text.find(sought, at + len(sought))
-        else:
-            at = text.find(sought, at + 1)
+def _newer(text: str, spans: Sequence[Span], undone: Replacement, earlier: Sequence[Edit]) -> list[Span]:
+    """Return those lines that weren't like this before a replacement that is undone, going by earlier edits.
+
+    Replacing a text everywhere leaves it nowhere: lines that have what it replaces are none of these. Others were like
+    this if the last edit after which they were there, as they are or as undoing makes them, left them like this, or an
+    earlier replacement would have changed what undoing makes of them.
+    """
+    spans = [span for span in spans if undone.new not in text[span.start : span.stop]]
+    before, undone_spans = replaced_in(text, spans, undone)
+    as_now = _last_with(text, spans, undone.old, earlier)
+    as_before = _last_with(before, undone_spans, undone.new, earlier)
+    return [
+        span
+        for span, then, now, at in zip(spans, undone_spans, as_now, as_before, strict=True)
+        if _is_replaced(text[span.start : span.stop], earlier[now + 1 :])
+        or (now <= at and not _is_replaced(before[then.start : then.stop], earlier[at + 1 :]))
+    ]
 
 
-def _is_whole(text: str, place: int, sought: str) -> bool:
-    """Whether a text at this place of another one begins and ends with lines."""
-    end = place + len(sought)
-    return (place == 0 or text[place - 1] == "\n") and (end == len(text) or text[end] == "\n")
+def _is_replaced(lines: str, edits: Sequence[Edit]) -> bool:
+    """Whether one of these edits would have replaced a text in these lines, as it did so everywhere, for good."""
+    everywhere = [part for edit in edits for part in edit.replacements if part.every]
+    last = next((part for part in reversed(everywhere) if part.old in lines or part.new in lines), None)
+    return last is not None and last.new not in lines
+
+
+def _last_with(text: str, spans: Sequence[Span], having: str, edits: Sequence[Edit]) -> list[int]:
+    """Return the last edit after which each of these lines, which have a text, was there; -1 if none tells."""
+    lines = text.split("\n")
+    found: list[Author | None] = [Author(-1)] * len(lines)  # nobody asks about others
+    for span in spans:
+        found[span.first : span.end] = [None] * (span.end - span.first)
+    afterwards = (
+        _Text(number, new, [True] * len(new))
+        for number in reversed(range(len(edits)))
+        for new, _ in _added(edits[number])
+        if any(having in line for line in new)
+    )
+    _by_text(lines, afterwards, found)
+    return [max((author.edit for author in found[span.first : span.end] if author), default=-1) for span in spans]
 
 
 def _before(present: Sequence[str], edits: Sequence[Edit]) -> tuple[list[str], set[int]]:
@@ -159,7 +223,7 @@ def _before(present: Sequence[str], edits: Sequence[Edit]) -> tuple[list[str], s
         if edit.whole is not None:
             state = _State(lines_of(edit.whole))
             continue
-        undone = [state.undo(part) for part in reversed(edit.replacements) if part.new]
+        undone = [state.undo(part, edits[:number]) for part in reversed(edit.replacements) if part.new]
         if number < whole and not all(undone):
             kept.add(number)
     return state.lines, kept
@@ -225,20 +289,28 @@ def _between(one: Sequence[str], other: Sequence[str], begin: Run, end: tuple[in
             yield Run(begin.one + here, begin.other + there, size)
 
 
-def _by_text(present: Sequence[str], edits: Sequence[Edit], in_order: Sequence[int], found: list[Author]) -> None:
-    """Give lines without an author to the first of the edits that added the same lines."""
+class _Text(NamedTuple):
+    """A text that an edit puts in."""
+
+    edit: int
+    lines: list[str]
+    counted: list[bool]
+    """Whether each line is the edit's."""
+
+
+def _by_text(present: Sequence[str], texts: Iterable[_Text], found: list[Author | None]) -> None:
+    """Give lines without an author to the first of the edits whose lines they are."""
     times = Counter(present)
-    for number in in_order:
+    for number, new, counted in texts:
         if None not in found:
             return
-        for new, is_added in _added(edits[number]):
-            for here, there, size in agreeing(present, new):
-                run = [line for line in new[there : there + size] if tells(line)]
-                if not run or (size < _LEAST_RUN and times[run[0]] > 1):
-                    continue
-                for offset in range(size):
-                    if found[here + offset] is None and is_added[there + offset]:
-                        found[here + offset] = number
+        for here, there, size in agreeing(present, new):
+            run = [line for line in new[there : there + size] if tells(line)]
+            if not run or (size < _LEAST_RUN and times[run[0]] > 1):
+                continue
+            for offset in range(size):
+                if found[here + offset] is None and counted[there + offset]:
+                    found[here + offset] = Author(number)
 
 
 def _added(edit: Edit) -> Iterator[tuple[list[str], list[bool]]]:

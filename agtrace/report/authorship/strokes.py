@@ -33,8 +33,8 @@ class Stroke(NamedTuple):
     at: int
     """Milliseconds since 1970 UTC; 0 is unknown."""
     edit: Edit
-    here: bool
-    """Whether it was made to this very file, not to one in another checkout of the repository."""
+    copy: str | None
+    """The checkout of the repository in which it was made; None if it was made to this very file."""
 
 
 class Uses(NamedTuple):
@@ -113,9 +113,10 @@ def _strokes(
     connection: sqlite3.Connection, target: _Target, session: Session, use: Use, here: bool
 ) -> Iterator[Stroke]:
     """Yield what a call did to the file."""
+    copy = None if here else checkout_of(session) or ""
     event = text_reader(connection)(events.one(connection, session.id, use.event_index))
     for edit in edits(event.row.name or "", event.rest.get("arguments"), writes=True):
         if target.matches(edit.path, session) is not None or (
             edit.moved_from and target.matches(edit.moved_from, session) is not None
         ):
-            yield Stroke(session, use.event_index, use.at, edit, here)
+            yield Stroke(session, use.event_index, use.at, edit, copy)

@@ -14,7 +14,7 @@ from agtrace_indexer.index.questions import events, landmarks, sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.redact import redact
 from agtrace_schema.patterns import later
-from agtrace_schema.why import Sure, Why, WhyCommit, WhyFileSession, WhyLines, WhySession
+from agtrace_schema.why import Last, Sure, Why, WhyCommit, WhyFileSession, WhyLines, WhySession
 from msgspec import Struct, field
 
 from agtrace.problems import InvalidParameter, InvalidRange
@@ -22,6 +22,8 @@ from agtrace.report.authorship import git
 from agtrace.report.authorship.git import Commit, Tracked
 from agtrace.report.authorship.replay import Author, agreeing, authors, lines_of
 from agtrace.report.authorship.strokes import Stroke, Uses, uses_of
+from agtrace.report.conversation.cleaning import Cleaner
+from agtrace.report.conversation.telling import Telling, typed_before
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
 from agtrace.sessions.resuming import resuming
@@ -62,7 +64,7 @@ class _Known(Struct):
     connection: sqlite3.Connection
     uses: Uses
     content: _Content
-    authors: list[Author]
+    authors: list[Author | None]
     tracked: Tracked | None = None
     names: dict[int, str] = field(default_factory=dict)
     """Projects by row id."""
@@ -160,10 +162,10 @@ def _known(
     return found
 
 
-def _authors(content: _Content, strokes: Sequence[Stroke]) -> list[Author]:
+def _authors(content: _Content, strokes: Sequence[Stroke]) -> list[Author | None]:
     if content.lines is None:
         return []
-    return authors(content.lines, [stroke.edit for stroke in strokes], [stroke.here for stroke in strokes])
+    return authors(content.lines, [stroke.edit for stroke in strokes], [stroke.copy for stroke in strokes])
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -175,6 +177,7 @@ class _Origin(Struct, frozen=True):
     sure: Sure
     session: int | None = None
     event_index: int = 0
+    last: Last | None = None
     commit: Commit | None = None
     uncommitted: bool = False
 
@@ -224,29 +227,35 @@ def _origin(known: _Known, number: int, commit: Commit | None, committed: dict[i
     uncommitted = known.tracked is not None and number not in committed
     author = known.authors[number - 1]
     if author is not None:
-        stroke = known.uses.strokes[author]
-        return _Origin("edit matches", stroke.session.id, stroke.event_index, commit, uncommitted)
+        stroke = known.uses.strokes[author.edit]
+        return _Origin(
+            "edit matches" if author.sure else "edit may match",
+            stroke.session.id,
+            stroke.event_index,
+            None,
+            commit,
+            uncommitted,
+        )
     made = landmarks.committers(known.connection, commit.hash) if commit else []
     if made:
-        return _Origin("commit made by session", made[0].session_row, made[0].event_index, commit)
-    writing = [each for each in known.uses.touched if each[1].access == "write"] or known.uses.touched
-    if writing:
-        session, use = writing[-1]
-        return _Origin("only touched", session.id, use.event_index, commit, uncommitted)
+        return _Origin("commit made by session", made[0].session_row, made[0].event_index, None, commit)
+    writing = list(_writing(known.uses))
+    touched = writing or [(session, use.event_index) for session, use in known.uses.touched]
+    if touched:
+        session, event_index = touched[-1]
+        return _Origin("only touched", session.id, event_index, "edit" if writing else "use", commit, uncommitted)
     return _Origin("unknown", commit=commit, uncommitted=uncommitted)
 
 
 def _session_of(known: _Known, origin: _Origin) -> WhySession | None:
-    return None if origin.session is None else _session(known, origin.session, origin.event_index)
+    return None if origin.session is None else _session(known, origin.session, origin.event_index, origin.last)
 
 
-def _session(known: _Known, session_row: int, event_index: int) -> WhySession:
-    """Return a session with one of its calls, and the request of that turn."""
+def _session(known: _Known, session_row: int, event_index: int, last: Last | None) -> WhySession:
+    """Return a session with one of its calls, perhaps the last one of a kind, and the request of that turn."""
     connection = known.connection
     (session,) = sessions.in_rows(connection, [session_row])
     event = events.one(connection, session_row, event_index)
-    found = [] if event.turn_index is None else turns.several(connection, session_row, [event.turn_index])
-    request = one_line(found[0].request or "", USER_MESSAGE) if found else ""
     shown = short_id(connection, session.uid)
     return WhySession(
         id=shown,
@@ -256,11 +265,21 @@ def _session(known: _Known, session_row: int, event_index: int) -> WhySession:
         provider=session.provider,
         at=iso(event.ts),
         turn_index=event.turn_index,
-        request=request or None,
+        request=_request(connection, session, event.turn_index),
         event=f"ax://event/{shown}/{event_index}",
         tool=one_line(event.name or NO_TOOL, LABEL),
+        last=last,
         resume=resuming(connection, session).line or None,
     )
+
+
+def _request(connection: sqlite3.Connection, session: Session, turn_index: int | None) -> str | None:
+    """Return the request that opened a turn, or the command that led to it."""
+    found = [] if turn_index is None else turns.several(connection, session.id, [turn_index])
+    if not found:
+        return None
+    telling = Telling(connection, session, Cleaner(()))
+    return one_line(found[0].request or typed_before(connection, session, telling, found[0]), USER_MESSAGE) or None
 
 
 def _commit(commit: Commit) -> WhyCommit:
@@ -273,10 +292,10 @@ def _commit(commit: Commit) -> WhyCommit:
 
 def _writers(known: _Known) -> list[WhyFileSession]:
     """Return the sessions that wrote a file, the one that did so last first."""
-    by_author = Counter(author for author in known.authors if author is not None)
+    by_edit = Counter(author.edit for author in known.authors if author is not None and author.sure)
     lines = Counter[int]()
-    for author, count in by_author.items():
-        lines[known.uses.strokes[author].session.id] += count
+    for edit, count in by_edit.items():
+        lines[known.uses.strokes[edit].session.id] += count
     last: dict[int, tuple[Session, int]] = {}
     calls = Counter[int]()
     for session, use in _writing(known.uses):
@@ -285,7 +304,7 @@ def _writers(known: _Known) -> list[WhyFileSession]:
         calls[session.id] += 1
     return [
         WhyFileSession(
-            session=_session(known, row, event_index),
+            session=_session(known, row, event_index, "edit"),
             edits=calls[row],
             lines=None if known.content.lines is None else lines[row],
         )
@@ -304,7 +323,15 @@ def _note(known: _Known) -> str | None:
         readers = len({session.id for session, _ in known.uses.touched})
         said.append(f"No session in the index wrote it; {readers} read it." if readers else
                     _NOWHERE)  # fmt: skip
-    elif None in known.authors:
-        number = known.authors.count(None)
-        said.append(f"{counted(number, 'line')} {'was' if number == 1 else 'were'} written by no edit in the index.")
+    else:
+        said += _not_sure(known.authors)
     return " ".join(said) or None
+
+
+def _not_sure(authors: Sequence[Author | None]) -> Iterator[str]:
+    """Say how many lines no edit wrote, and of how many that isn't sure."""
+    none, doubted = authors.count(None), sum(author is not None and not author.sure for author in authors)
+    if none:
+        yield f"{counted(none, 'line')} {'was' if none == 1 else 'were'} written by no edit in the index."
+    if doubted:
+        yield f"{counted(doubted, 'line')} may be from an edit that replaced a text everywhere, or older."

@@ -13,6 +13,7 @@ from agtrace.text.numbers import counted
 _ABBREVIATED = 10
 _SURE = {
     "edit matches": "an edit of this session put it here",
+    "edit may match": "an edit of this session put this text everywhere; the line may have had it before",
     "commit made by session": "this session made the commit",
     "only touched": "no edit matches; this session only touched the file",
     "unknown": "no session in the index wrote it",
@@ -75,6 +76,7 @@ def _session(session: WhySession) -> Iterator[str]:
     if session.request and session.request != session.title:
         yield f"  turn {session.turn_index}: {session.request}"
     if session.event:
-        yield f"  {session.tool}: {showing(session.event)}"
+        call = f"Last {session.last} of the file" if session.last else session.tool
+        yield f"  {call}: {showing(session.event)}"
     if session.resume:
         yield f"  continue it: {session.resume}"

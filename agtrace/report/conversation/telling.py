@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,6 +19,7 @@ from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_re
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType, Outcome, UserKind
 from agtrace_schema.patterns import later
+from msgspec.structs import replace
 
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.sessions.query import last_event_of, short_id
@@ -37,6 +38,10 @@ _CODE_ALONE = later(r"(?i)\s*(?:exit code:?|exited with code) -?\d+\s*|traceback
 
 _TYPED = later(r"<command-(?:name|args)>([^<]*)</command-(?:name|args)>")
 """What the user typed, in the text that an agent makes of a command."""
+
+_ALL = 1 << 62
+_BEFORE = 12
+"""The events before a turn among which the command is that it follows from."""
 
 _REQUESTS = {UserKind.HUMAN: "Request", UserKind.TASK: "Task", UserKind.COMMAND: "Command"}
 
@@ -139,7 +144,7 @@ def told(connection: sqlite3.Connection, session: Session, part: Part, cleaner: 
     """Yield the items of a part of a session, in file order, all texts cleaned."""
     telling = Telling(connection, session, cleaner)
     turn: int | None = None
-    for placed in placed_in(connection, session, part, answers=False):
+    for placed in _with_command(connection, session, placed_in(connection, session, part, answers=False)):
         if placed.turn_index is not None and placed.turn_index != turn:
             turn = placed.turn_index
             yield Turn(turn, iso(placed.event.ts), placed.copied_turn)
@@ -159,6 +164,36 @@ def placed_in(connection: sqlite3.Connection, session: Session, part: Part, *, a
             if placed.turn_index > part.turns[1]:
                 return
         yield placed
+
+
+def typed_before(connection: sqlite3.Connection, session: Session, telling: Telling, turn: turns.Turn) -> str:
+    """Return the command of the agent that led to a turn without a request: it comes just before; empty if none did."""
+    found = _command_before(connection, session, turn)
+    item = None if found is None else telling.item(found)
+    return item.text if isinstance(item, Request) else ""
+
+
+def _command_before(connection: sqlite3.Connection, session: Session, turn: turns.Turn) -> Placed | None:
+    part = Part(max(turn.first_event - _BEFORE, 0), turn.first_event, None)
+    typed = [
+        placed
+        for placed in placed_in(connection, session, part, answers=False)
+        if placed.event.type is EventType.USER
+        and placed.event.name in _REQUESTS
+        and placed.turn_index in (None, turn.turn_index)
+    ]
+    return typed[-1] if typed else None
+
+
+def _with_command(connection: sqlite3.Connection, session: Session, told: Iterable[Placed]) -> Iterator[Placed]:
+    """Yield events, and the command that led to the first turn, if that has no request, as one of that turn."""
+    first = next(iter(turns.page(connection, session.id, from_turn=0, last_event=_ALL, most=1)), None)
+    command = None if first is None or first.request else _command_before(connection, session, first)
+    for placed in told:
+        if first is not None and command is not None and placed.event.event_index == command.event.event_index:
+            yield replace(placed, turn_index=first.turn_index, copied_turn=bool(first.copied))
+        else:
+            yield placed
 
 
 class Telling:

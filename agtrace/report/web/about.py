@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions import sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.turns import Turn
-from agtrace_schema.events import EventType
 from agtrace_schema.model import dump
 
 from agtrace.report.conversation.cleaning import Cleaner, home_in
 from agtrace.report.conversation.head import with_agents
-from agtrace.report.conversation.telling import Part, Request, Telling, placed_in
+from agtrace.report.conversation.telling import Telling, typed_before
 from agtrace.report.page.visible_text import fit_for_the_page
 from agtrace.report.selection import believable
 from agtrace.report.wording import AGENTS
@@ -30,8 +28,6 @@ TURNS = 200
 """The turns of a page of the outline."""
 
 _RELATIVES = 200
-_BEFORE = 12
-"""The events before a turn among which the command is that it follows from."""
 
 _ACTIVE_SECONDS = 600
 """A session in which something happened so recently may still be at work."""
@@ -156,18 +152,6 @@ def _children(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Relati
     ]  # fmt: skip
 
 
-def _typed(connection: sqlite3.Connection, session: Session, telling: Telling, turn: Turn) -> str:
-    """Return the command of the agent that led to a turn without a request: it comes just before; empty if none did."""
-    part = Part(max(turn.first_event - _BEFORE, 0), turn.first_event, None)
-    near = placed_in(connection, session, part, answers=False)
-    typed = [
-        telling.item(placed)
-        for placed in near
-        if placed.event.type is EventType.USER and placed.turn_index in (None, turn.turn_index)
-    ]
-    return next((item.text for item in reversed(typed) if isinstance(item, Request)), "")
-
-
 # -- outline ---------------------------------------------------------------------------------------
 
 
@@ -179,7 +163,7 @@ def outline(connection: sqlite3.Connection, session: Session, from_turn: int) ->
     shown = [
         OutlinedTurn(
             turn.turn_index, turn.first_event,
-            clean.line(turn.request or _typed(connection, session, telling, turn), LABEL * 2) or "(no request)",
+            clean.line(turn.request or typed_before(connection, session, telling, turn), LABEL * 2) or "(no request)",
             turn.tool_calls, turn.failed_calls, bool(turn.copied),
         )
         for turn in found[:TURNS]
