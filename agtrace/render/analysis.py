@@ -36,7 +36,7 @@ def analysis(answer: dict[str, Any]) -> None:
         _finding(data["session_id"], insight)
     if not data["insights"]:
         OUT.print(indented(Text("Nothing stood out.")))
-    left_out("findings", len(data["insights"]), data.get("total_insights", 0))
+    left_out("finding", len(data["insights"]), data.get("total_insights", 0))
     _spent(data.get("time", {}))
     _token_shares(data.get("token_shares", {}))
     _agents(data)
@@ -108,4 +108,4 @@ def _agents(data: dict[str, Any]) -> None:
         failed = f"{agent['failed_calls']:,}" if "failed_calls" in agent else "unknown how many"
         told = f"{score}, {failed} of {agent['tool_calls']:,} calls failed"
         OUT.print(indented(Text(f"{plain(agent['session_id'])}  ", style="bold").append(told, style="not bold")))
-    left_out("sub-agents", len(agents), data.get("total_agents", 0))
+    left_out("sub-agent", len(agents), data.get("total_agents", 0))

@@ -52,7 +52,7 @@ def comparison(answer: dict[str, Any]) -> None:
     if data["tools"]:
         OUT.print()
         OUT.print(compact(_tool_table(data["tools"])))
-        left_out("tools", len(data["tools"]), data["total_tools"])
+        left_out("tool", len(data["tools"]), data["total_tools"])
     _compared_files(data["files"])
     for number, side in enumerate(sides, 1):
         _failed_calls(number, side)
@@ -114,7 +114,7 @@ def _compared_files(files: dict[str, Any]) -> None:
         heading(f"files {where}: {files[f'total_{name}']}")
         for file in files[name]:
             OUT.print(indented(Text(plain(file["path"])).append(f"  {_accesses(file)}", style="dim")))
-        left_out("files", len(files[name]), files[f"total_{name}"])
+        left_out("file", len(files[name]), files[f"total_{name}"])
 
 
 def _accesses(file: dict[str, Any]) -> str:
@@ -138,4 +138,4 @@ def _failed_calls(number: int, side: dict[str, Any]) -> None:
         place.append(f"{call['outcome']}  ", style=STYLES[call["outcome"]])
         place.append(f"{plain(call['tool'])}  ", style="cyan").append(plain(call["quote"]), style="dim not bold")
         OUT.print(indented(place))
-    left_out("calls", len(side["failures"]["examples"]), total)
+    left_out("call", len(side["failures"]["examples"]), total)

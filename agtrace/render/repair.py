@@ -28,7 +28,7 @@ def repaired(done: Repaired) -> None:
         heading(f"sessions that could not be saved completely: {len(done.lost)}")
         for one in done.lost[:_LOST_SHOWN]:
             OUT.print(f"  {plain_line(_sentence(one))}", soft_wrap=True, markup=False)
-        left_out("sessions", min(len(done.lost), _LOST_SHOWN), len(done.lost))
+        left_out("session", min(len(done.lost), _LOST_SHOWN), len(done.lost))
     if done.others_lost:
         OUT.print("  the list of sessions was only partly readable: more sessions whose logs are gone may be lost")
     if "root" in done.unread:

@@ -73,7 +73,7 @@ def _lessons(found: Report) -> None:
     heading("what keeps failing, and what works")
     for lesson in found.lessons[:_LESSONS]:
         OUT.print(indented(Text(one_line(plain(lesson.advice), OUT.width - 4))))
-    left_out("lessons", min(len(found.lessons), _LESSONS), len(found.lessons))
+    left_out("lesson", min(len(found.lessons), _LESSONS), len(found.lessons))
 
 
 def _endings(figures: Figures) -> None:
@@ -135,7 +135,7 @@ def _failing_tools(found: Report) -> None:
         rate = percent(tool.failed / max(tool.calls, 1))
         table.add_row(Text(plain(tool.tool)), Text(figure(tool.failed), style="red"), *calls, rate, *sessions)
     OUT.print(indented(compact(table)))
-    left_out("tools", _ROWS, len(failing))
+    left_out("tool", _ROWS, len(failing))
 
 
 def _findings(found: Report) -> None:
@@ -149,7 +149,7 @@ def _findings(found: Report) -> None:
         critical = Text(figure(row.critical or None), style=STYLES["Critical"])
         table.add_row(wording.named(row.detector), figure(row.sessions), *findings, critical)
     OUT.print(indented(compact(table)))
-    left_out("detectors", _ROWS, len(found.detectors))
+    left_out("detector", _ROWS, len(found.detectors))
 
 
 def _deeds(found: Report) -> None:
@@ -168,7 +168,7 @@ def _spent(found: Report) -> None:
     for name, used, cost in models[:_ROWS]:
         table.add_row(Text(plain(name)), short(used), *((dollars(cost),) if priced else ()))
     OUT.print(indented(compact(table)))
-    left_out("models", _ROWS, len(models))
+    left_out("model", _ROWS, len(models))
 
 
 def _worst(sessions: Sequence[ReportedSession]) -> None:

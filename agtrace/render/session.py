@@ -146,7 +146,7 @@ def _family(data: dict[str, Any], stats: dict[str, Any]) -> str:
     if data.get("parent_id"):
         call = f":{data['started_by']}" if "started_by" in data else ""
         said.append(f"{data['kind']} of {data['parent_id']}{call}")
-    if data.get("copied_turns") or stats.get("copied"):
+    if stats.get("copied", {}).get("turns"):
         said.append(f"{counted(stats['copied']['turns'], 'turn')} copied from it, not counted here")
     if data.get("children"):
         said.append("started " + ", ".join(child["id"] for child in data["children"]))

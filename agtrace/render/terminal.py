@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.text.lines import unbroken, without_controls
+from agtrace.text.numbers import counted
 
 UNCUT = 10_000
 """Columns of an output that isn't a terminal: what is piped into a program or a file is neither cut nor wrapped."""
@@ -136,10 +137,10 @@ def heading(text: str) -> None:
     OUT.print(Text(text, style="bold"))
 
 
-def left_out(what: str, shown: int, total: int) -> None:
-    """Print how many items are not shown, if any."""
+def left_out(noun: str, shown: int, total: int) -> None:
+    """Print how many items are not shown, if any; `noun` names one of them."""
     if shown < total:
-        OUT.print(indented(Text(f"... and {total - shown} more {what}", style="dim")))
+        OUT.print(indented(Text(f"... and {counted(total - shown, f'more {noun}')}", style="dim")))
 
 
 def compact(table: Table) -> Table:

@@ -110,10 +110,10 @@ def _print_failures(failures: dict[str, Any]) -> None:
     more = failures.get("more", {})
     for name in failures.get("names", []):
         entry("", Text(plain(name), style="red"))
-    left_out("failed tests", 0, more.get("names", 0))
+    left_out("failed test", 0, more.get("names", 0))
     for line in failures.get("lines", []):
         entry(str(line["line"]), Text(plain(line["text"]), style="red"))
-    left_out("failing lines", 0, more.get("lines", 0))
+    left_out("failing line", 0, more.get("lines", 0))
 
 
 def _counts(failures: dict[str, Any]) -> Iterator[str]:

@@ -411,6 +411,15 @@ def much_wrong(folder: Path, session_id: str) -> None:
     log.prompt("and now?").say("Shall I remove the old column?")
 
 
+@pytest.mark.parametrize(("tools", "said"), [(5, []), (6, ["1 more tool"]), (7, ["2 more tools"])])
+def test_what_is_left_out_is_counted_with_the_right_noun(tools: int, said: list[str], tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", f"{7:08x}-0000-4000-8000-000000000001").prompt("Try all of them.")
+    for number in range(tools):
+        log.call(f"mcp__tide__tool_{number}", {}, "no such station", failed=True)
+    index_here(tmp_path / "home")
+    assert re.findall(r"\.\.\. and (\d+ more tools?)", agtrace_here("report").out) == said
+
+
 def test_a_session_with_more_findings_than_are_shown_keeps_one_of_every_detector(tmp_path: Path) -> None:
     much_wrong(tmp_path / "logs", "00000001-0000-4000-8000-000000000001")
     indexed_logs(tmp_path / "logs")

@@ -21,6 +21,7 @@ from tests.agtrace.pseudo_terminal import in_terminal
 from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 
 ONE = "6d1c2b3a-0000-4000-8000-000000000001"
+TWO = "7e2d3c4b-0000-4000-8000-000000000002"
 SECRET = "ghp_abcDEF0123456789ghij" + "abcDEF0123456789ghij"
 ANSWER = (
     "# Tides\n\nThe **moon** pulls, *twice* a day:\n\n- ebb\n- flow\n\n```python\nprint('tide')\n```\n\n"
@@ -98,6 +99,20 @@ def test_the_head_tells_cost_and_calls_alone_and_with_sub_agents(command: list[s
     head = agtrace_here(*command, ONE[:8]).out.replace("\\", "")
     assert re.search(r"\$0\.50 \(\w+\), with 1 sub-agent \$0\.75 \(\w+\)", head)
     assert "1 tool call, with 1 sub-agent 4, 2 failed" in head
+
+
+@pytest.mark.parametrize(("goes_on", "copied"), [("in the same turn", 0), ("in a new one", 1)])
+def test_turns_copied_from_another_session_are_told_if_there_are_any(goes_on: str, copied: int, tmp_path: Path) -> None:
+    origin = claude_log(tmp_path / "home", ONE).prompt("Draw the tide.").call("Bash", {"command": "make"}, "ok")
+    fork = claude_log(tmp_path / "home", TWO)
+    for line in origin.path.read_text().splitlines():
+        fork.raw(json.loads(line) | {"sessionId": TWO})
+    fork.clock += 3_600
+    (fork.prompt("And the ebb.") if copied else fork).say("Drawn.")
+    index_here(tmp_path / "home")
+    said = agtrace_here("show", TWO, "--level", "summary").out
+    assert "fork of" in said and ("1 turn copied from it, not counted here" in said) == bool(copied)
+    assert "0 turns copied" not in said
 
 
 def test_no_line_of_a_log_begins_where_a_line_of_ours_does(tmp_path: Path) -> None:

@@ -641,4 +641,4 @@ def test_hostile_names_and_lines_command_no_terminal(tmp_path: Path) -> None:
 def test_of_a_file_that_no_session_named_it_is_said_how_a_copy_is_known(tmp_path: Path) -> None:
     (tmp_path / "tide.py").write_text("ebb = 1\n")
     said = agtrace_here("why", f"{tmp_path / 'tide.py'}:1")
-    assert said.code == 1 and "is known as one by the remote that both have in git" in said.out
+    assert said.code == 1 and "Clones are recognized by their git remote;" in said.out

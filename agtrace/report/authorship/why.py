@@ -45,8 +45,8 @@ _LONGEST_PATH = 300
 
 
 _NOWHERE = (
-    "No session in the index named this file. A copy of a folder is known as one by the remote that both have in git; "
-    "otherwise ask about the path in which the sessions worked."
+    "No session in the index named this file. Clones are recognized by their git remote; otherwise give the path used "
+    "in the session."
 )
 
 
