@@ -392,8 +392,11 @@ def test_a_turn_that_a_command_opened_is_told_with_it(tmp_path: Path) -> None:
     index_here(tmp_path / "home")
     assert "  turn 0: /tide-review\n" in agtrace_here("why", f"{file}:1").out
     assert asked(f"{file}:1")["lines"][0]["session"]["request"] == "/tide-review"
-    shown = agtrace_here("show", ONE).out
-    assert shown.index("turn 0 ") < shown.index("/tide-review") < shown.index("Edit")
+    for part in ((), ("--turns", "0")):
+        shown = agtrace_here("show", ONE, *part).out
+        assert shown.index("turn 0 ") < shown.index("/tide-review") < shown.index("Edit")
+        assert shown.count("/tide-review") == 1
+    assert "/tide-review" not in agtrace_here("show", ONE, "--turns", "1").out
 
 
 def test_a_file_renamed_by_a_patch_keeps_its_history(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -144,7 +144,7 @@ def told(connection: sqlite3.Connection, session: Session, part: Part, cleaner: 
     """Yield the items of a part of a session, in file order, all texts cleaned."""
     telling = Telling(connection, session, cleaner)
     turn: int | None = None
-    for placed in _with_command(connection, session, placed_in(connection, session, part, answers=False)):
+    for placed in _with_command(connection, session, part):
         if placed.turn_index is not None and placed.turn_index != turn:
             turn = placed.turn_index
             yield Turn(turn, iso(placed.event.ts), placed.copied_turn)
@@ -185,15 +185,22 @@ def _command_before(connection: sqlite3.Connection, session: Session, turn: turn
     return typed[-1] if typed else None
 
 
-def _with_command(connection: sqlite3.Connection, session: Session, told: Iterable[Placed]) -> Iterator[Placed]:
-    """Yield events, and the command that led to the first turn, if that has no request, as one of that turn."""
-    first = next(iter(turns.page(connection, session.id, from_turn=0, last_event=_ALL, most=1)), None)
-    command = None if first is None or first.request else _command_before(connection, session, first)
-    for placed in told:
-        if first is not None and command is not None and placed.event.event_index == command.event.event_index:
-            yield replace(placed, turn_index=first.turn_index, copied_turn=bool(first.copied))
-        else:
-            yield placed
+def _with_command(connection: sqlite3.Connection, session: Session, part: Part) -> Iterator[Placed]:
+    """Yield the events of a part; the command that led to the first turn, if that has no request, as one of that."""
+    command = _first_command(connection, session)
+    if command is not None and part.turns is not None and part.turns[0] == command.turn_index:
+        yield command  # it is in no turn, and so in no part of turns
+    for placed in placed_in(connection, session, part, answers=False):
+        yield command if command is not None and placed.event.event_index == command.event.event_index else placed
+
+
+def _first_command(connection: sqlite3.Connection, session: Session) -> Placed | None:
+    """Return the command before the first turn that led to it, as an event of that turn; None if none did."""
+    found = turns.page(connection, session.id, from_turn=0, last_event=_ALL, most=1)
+    command = _command_before(connection, session, found[0]) if found and not found[0].request else None
+    if command is None or command.turn_index is not None:
+        return None
+    return replace(command, turn_index=found[0].turn_index, copied_turn=bool(found[0].copied))
 
 
 class Telling:
