@@ -313,6 +313,24 @@ def test_a_walk_through_pages_is_not_disturbed_by_what_is_indexed_meanwhile(
     assert found == before
 
 
+def test_a_project_that_becomes_the_latest_during_a_walk_keeps_its_place_in_it(tmp_path: Path) -> None:
+    logs = [
+        claude_log(tmp_path / "logs", f"{number}a5e0000-0000-4000-8000-000000000000", cwd=f"/srv/p{number}")
+        for number in range(3)
+    ]
+    for number, log in enumerate(logs):
+        log.clock += 1_000 * number
+        log.prompt("Draw the tide.").clock += 5_000
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    pages = asker.pages("get_project_info", limit=1)
+    found = [next(pages)["data"]["projects"][0]["name"]]
+    logs[0].say("Drawn.")
+    asker.index()
+    found += [item["name"] for page in pages for item in page["data"]["projects"]]
+    assert found == ["p2", "p1", "p0"]
+    assert [item["name"] for item in asker.items("get_project_info", "projects", limit=1)] == ["p0", "p2", "p1"]
+
+
 def test_the_next_walk_finds_what_was_indexed_meanwhile(growing: tuple[Asker, Callable[[], None]]) -> None:
     asker, grow = growing
     before = hits(asker, query="tide")
