@@ -24,7 +24,8 @@ from msgspec import Struct
 
 from agtrace.problems import InvalidCursor
 
-_SALT = "agtrace.cursor"
+_SALT = "agtrace.cursor.2"
+"""The number changes with what the positions of any tool consist of: an older cursor is then malformed."""
 _FINGERPRINT = 5
 _KEY_BYTES = 32
 _NOT_PART_OF_QUERY = frozenset({"cursor", "limit", "max_bytes"})
