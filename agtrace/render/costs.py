@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, figure, plain, plain_line
+from agtrace.report.costs import lacking
 from agtrace.text.numbers import counted, dollars, short
 
 _NARROW = ("tokens", "cost")
@@ -68,7 +69,7 @@ def _cells(spent: Spent, tokens_marked: bool, cost_marked: bool) -> dict[str, st
         "input": short(spent.input_tokens),
         "cache write": short(spent.cache_write_tokens),
         "cache read": short(spent.cache_read_tokens),
-        "output": short(spent.output_tokens),
+        "output": _marked(short(spent.output_tokens), spent.tokens_made, tokens_marked),
         "tokens": _marked(short(spent.total_tokens), spent.tokens_made, tokens_marked),
         "cost": _marked(dollars(spent.cost_usd), spent.cost_made, cost_marked),
     }
@@ -92,12 +93,7 @@ def _notes(found: Costs) -> Iterator[str]:
             f"no price for the faster (fast, priority) processing of {short(faster.tokens)} tokens of "
             f"{plain_line(faster.model)}: counted at the standard price, so at least so much"
         )
-    if found.incomplete_responses:
-        yield f"incomplete token figures in the logs: {counted(found.incomplete_responses, 'response')}"
-    if found.sessions_without_figures:
-        yield f"no token figures in the logs of {counted(found.sessions_without_figures, 'session')}"
-    if found.sessions_counted_twice:
-        yield f"perhaps counted twice, as their logs are gone: {counted(found.sessions_counted_twice, 'session')}"
+    yield from lacking(found)
     if total.cost_usd is not None and total.cost_made != "exact":
         yield f"dollars are estimates ({found.prices}), not what a subscription costs"
     if found.by in ("day", "week", "month"):

@@ -17,7 +17,7 @@ from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, Row, age, aligned, fills, footer, nothing, plain_line, summary, when
 from agtrace.sessions.describing import Described
 from agtrace.text.next_call import NextCall
-from agtrace.text.numbers import dollars, duration, short, spent
+from agtrace.text.numbers import dollars, duration, least, short, spent
 
 _WIDEST_COLUMNS = (
     "session", "started", "last", "agent", "project", "lasted", "turns", "tools", "failed", "tokens", "cost", "request",
@@ -105,7 +105,7 @@ def projects(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
             "last": when(item.get("last_activity")),
             "sessions": f"{item['session_count']:,}",
             "failed": Text(_failed(item), style="red"),
-            "tokens": short(item.get("total_tokens")),
+            "tokens": least(short(item.get("total_tokens")), item.get("tokens_made")),
             "cost": _cost(item),
         }
         for item in answer["data"].get("projects", [])
@@ -142,7 +142,7 @@ def _session_cells(item: dict[str, Any], whole: Described | None, *, whole_ids: 
         "turns": str(item["turn_count"]),
         "tools": str(item["tool_calls"]),
         "failed": Text(_failed(item), style="red"),
-        "tokens": short(item.get("total_tokens")),
+        "tokens": least(short(item.get("total_tokens")), item.get("tokens_made")),
         "cost": _cost(item),
         "run": str(item.get("failure_run", "")),
         "output": short(item.get("output_tokens")),

@@ -25,6 +25,7 @@ from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.usage import Usage
 from agtrace.text.lines import LABEL, one_line
+from agtrace.text.numbers import counted
 
 UNKNOWN = "unknown"
 OVER_TIME: tuple[CostBy, ...] = ("day", "week", "month")
@@ -81,6 +82,16 @@ def costs(
         prices=f"{prices.source}, {prices.dated}" if dollars else None,
         behind=behind,
     )
+
+
+def lacking(found: Costs) -> Iterator[str]:
+    """Yield, in words, which figures the logs lack or have twice."""
+    if found.incomplete_responses:
+        yield f"incomplete token figures in the logs: {counted(found.incomplete_responses, 'response')}"
+    if found.sessions_without_figures:
+        yield f"no token figures in the logs of {counted(found.sessions_without_figures, 'session')}"
+    if found.sessions_counted_twice:
+        yield f"perhaps counted twice, as their logs are gone: {counted(found.sessions_counted_twice, 'session')}"
 
 
 def _grouped(connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable) -> dict[str, _Group]:

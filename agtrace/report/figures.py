@@ -60,6 +60,7 @@ def figures(tallies: Sequence[Tally], since: int | None, until: int | None) -> F
         sessions_corrected=sum(tally.corrections > 0 for tally in tallies),
         sessions_with_loops=sum(tally.loops for tally in tallies),
         total_tokens=used.total or 0,
+        tokens_made=used.tokens_made,
         cost_usd=used.cost,
         cost_made=used.cost_made,
     )

@@ -206,6 +206,7 @@ class Examiner:
             tool_calls=tally.tool_calls,
             failed_calls=tally.failed_calls,
             total_tokens=tally.usage.total,
+            tokens_made=tally.usage.tokens_made,
             cost_usd=tally.usage.cost,
             cost_made=tally.usage.cost_made,
             model=row.model and one_line(row.model, LABEL),

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from agtrace_indexer.providers import registry
 from agtrace_schema.analysis import Change, Ending, Report, ReportedSession
+from agtrace_schema.answers import Made
 
 from agtrace.report.figures import LOW
 from agtrace.text.lines import one_line
-from agtrace.text.numbers import counted, dollars, percent, short
+from agtrace.text.numbers import counted, dollars, made, percent, short
 
 WORST = 5
 """The number of worst sessions that are listed."""
@@ -64,9 +65,16 @@ def about(report: Report) -> str:
 def spent(report: Report) -> str:
     """Return tokens and cost of the whole report."""
     figures = report.figures
-    cost = "" if figures.cost_usd is None else f", ${figures.cost_usd:,.2f}"
-    made = f" ({figures.cost_made})" if cost and figures.cost_made != "exact" else ""
-    return f"{short(figures.total_tokens)} tokens{cost}{made}"
+    tokens = made(f"{short(figures.total_tokens)} tokens", figures.tokens_made or "exact")
+    cost = "" if figures.cost_usd is None else made(f"${figures.cost_usd:,.2f}", figures.cost_made)
+    return ", ".join(filter(None, (tokens, cost)))
+
+
+def why_at_least(tokens_made: Made | None) -> str:
+    """Say why a total is only a lower bound, by how that of the tokens was made: a cost has no other reason then."""
+    if tokens_made in ("exact", "estimated"):
+        return "some responses have no known price"
+    return "token figures of some responses are missing or incomplete in the logs"
 
 
 def named(name: str) -> str:

@@ -36,9 +36,14 @@ def dollars(cost: float | None) -> str:
     return "<$0.01" if 0 < cost < _HALF_A_CENT else f"${cost:,.2f}"
 
 
+def least(figure: str, made: str | None) -> str:
+    """Return a total, with a sign if it is at least so much: `40.6M+`."""
+    return f"{figure}+" if figure and made == "partial" else figure
+
+
 def spent(cost: float | None, made: str | None) -> str:
     """Return US dollars, with a sign if it is at least so much; nothing if they are unknown."""
-    return dollars(cost) + ("+" if cost is not None and made == "partial" else "")
+    return least(dollars(cost), made)
 
 
 def made(figure: str, made: str | None) -> str:

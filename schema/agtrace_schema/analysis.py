@@ -195,6 +195,7 @@ class ReportedSession(Model):
     tool_calls: int
     failed_calls: int
     total_tokens: int | None = None
+    tokens_made: Made | None = None
     cost_usd: float | None = None
     cost_made: Made | None = None
     model: str | None = None
@@ -271,6 +272,7 @@ class Figures(Model):
     sessions_corrected: int
     sessions_with_loops: int
     total_tokens: int
+    tokens_made: Made | None = None
     cost_usd: float | None = None
     cost_made: Made | None = None
 

@@ -24,6 +24,7 @@ from agtrace_schema.analysis import (
     Timeline,
     TimelineEntry,
 )
+from agtrace_schema.answers import Made
 from msgspec.structs import replace
 
 from agtrace.report.page.bundle import pack
@@ -132,6 +133,28 @@ def test_an_unknown_cost_is_no_cost_of_nothing() -> None:
     assert chart.says == "a $1.50, b unknown"
     table = re.search(r"<caption>Cost .*?</table>", html(made), re.DOTALL)
     assert table and table[0].count("$0.00") == 1 and table[0].count(">unknown<") == 2
+
+
+@pytest.mark.parametrize(
+    ("tokens_made", "why"),
+    [("partial", "token figures of some responses are missing"), ("exact", "some responses have no known price")],
+)
+def test_what_is_at_least_so_much_is_marked_and_says_why(tokens_made: Made, why: str) -> None:
+    least = session(score=40, total_tokens=40_600_000, tokens_made=tokens_made, cost_usd=5.3, cost_made="partial")
+    made = around([least])
+    figures = replace(made.figures, tokens_made=tokens_made, cost_usd=5.3, cost_made="partial")
+    page = html(replace(made, figures=figures))
+    assert re.search(rf"<dd>≥\u202f\$5\.30</dd>\s*<dd class=\"about\">at least; {why}", page)
+    assert re.search(r'class="cell-cost">≥\u202f\$5\.30<', page)
+    assert bool(re.search(r"<dt>Tokens</dt>\s*<dd>≥", page)) is (tokens_made == "partial")
+
+
+def test_the_list_and_the_head_of_a_session_mark_what_is_at_least_so_much(opened: Opener) -> None:
+    least = session(total_tokens=40_600_000, tokens_made="partial", cost_usd=5.3, cost_made="partial")
+    page = opened(html(around([least])))
+    assert page.inner_text("#rows-shown .cell-cost") == "≥\u202f$5.30"
+    page = opened(html(around([least])), place=f"#s={least.session_id}")
+    assert "Tokens ≥\u202f40.6M" in page.inner_text("#session") and "Cost ≥\u202f$5.30" in page.inner_text("#session")
 
 
 def test_the_page_says_why_sessions_have_no_score() -> None:

@@ -78,7 +78,7 @@ def test_the_first_lines_say_which_session_it_is_how_it_ended_and_what_continues
 def with_sub_agent(folder: Path) -> None:
     """A session that cost half a dollar with one call, and its sub-agent: a quarter, three calls, two failed."""
     log = claude_log(folder, ONE)
-    log.prompt("Survey the coast.").call("Bash", {"command": "ls"}).used(100_000, 0).say("Surveyed.")
+    log.prompt("Survey the coast.").call("Bash", {"command": "ls"}).used(100_000, 1).say("Surveyed.")
     agent = claude_log(folder, ONE)
     agent.path = log.path.with_suffix("") / "subagents" / "agent-a1b2c3d.jsonl"
     agent.path.parent.mkdir(parents=True)
@@ -86,7 +86,7 @@ def with_sub_agent(folder: Path) -> None:
     agent.write("user", "Measure the tide.", **own)
     for failed in (True, True, False):
         agent.call("Bash", {"command": "gauge"}, "wet", failed=failed)
-    agent.used(50_000, 0)
+    agent.used(50_000, 1)
     agent.path.write_text(
         "\n".join(json.dumps(json.loads(line) | own) for line in agent.path.read_text().splitlines()) + "\n"
     )

@@ -65,8 +65,28 @@ def test_a_head_tells_cost_tokens_and_failures_alone_and_with_sub_agents(tmp_pat
     with opened(tmp_path / "home", compiled_rules, logs=tmp_path / "logs") as site:
         head = re.sub(r"<[^>]+>", "", unescape(site.page(f"/s/{ONE[:8]}")))
     assert "Failed 0 of 1 call, with 1 sub-agent 2 of 4" in head
-    assert re.search(r"Tokens \S*100k, with 1 sub-agent \S*150k", head)
+    assert re.search(r"Tokens (≥\s)?100k, with 1 sub-agent (≥\s)?150k", head)
     assert re.search(r"Cost (≥\s)?\$0\.50, with 1 sub-agent (≥\s)?\$0\.75", head)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"stop_reason": None}, "token figures of some responses are missing or incomplete in the logs"),
+        ({"model": "tern-9"}, "some responses have no known price"),
+    ],
+)
+def test_what_is_at_least_so_much_says_why_and_the_costs_tell_what_the_logs_lack(
+    given: dict[str, Any], reason: str, tmp_path: Path, compiled_rules: Path
+) -> None:
+    claude_log(tmp_path / "logs", ONE).prompt("Measure.").used(100_000, 1, id="msg_1").used(50_000, 1, **given)
+    lacks_figures = "stop_reason" in given
+    with opened(tmp_path / "home", compiled_rules, logs=tmp_path / "logs") as site:
+        for path in ("/", f"/s/{ONE[:8]}", "/costs", "/projects"):
+            page = site.page(path)
+            assert set(re.findall(r'title="at least: ([^"]+)"', page)) == {reason}, path
+            assert bool(re.search(r"≥&#8239;</span>150k", page)) is (lacks_figures and path != "/projects"), path
+        assert ("Incomplete token figures in the logs: 1 response." in site.page("/costs")) is lacks_figures
 
 
 # -- lists -----------------------------------------------------------------------------------------

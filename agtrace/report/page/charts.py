@@ -215,7 +215,7 @@ def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, st
 
 
 def _made(report: Report) -> str:
-    return wording.cost_made(report.figures.cost_made).capitalize()
+    return wording.cost_made(report.figures).capitalize()
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:

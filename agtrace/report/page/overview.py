@@ -11,7 +11,7 @@ from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.report.page import wording
 from agtrace.report.page.session_data import worst
-from agtrace.report.wording import AGENTS, deeds, named
+from agtrace.report.wording import AGENTS, deeds, named, why_at_least
 from agtrace.text.numbers import counted, duration, percent, short
 
 WORST = 10
@@ -81,16 +81,23 @@ def _figures(report: Report) -> list[dict[str, str | None]]:
         _figure("Corrections", wording.plain(figures.corrections), corrected),
         _checks(report),
         _figure("Failed calls", None if rate is None else percent(rate), failed),
-        _figure("Tokens", short(figures.total_tokens), wording.plain(figures.total_tokens)),
+        _tokens(figures),
     ]
+
+
+def _tokens(figures: Figures) -> dict[str, str | None]:
+    """Return the tokens, rounded and to the last one, which are a lower bound if the logs don't have all."""
+    exactly = wording.plain(figures.total_tokens)
+    about = f"at least {exactly}; {why_at_least('partial')}" if figures.tokens_made == "partial" else exactly
+    return _figure("Tokens", wording.at_least(short(figures.total_tokens), figures.tokens_made), about)
 
 
 def _cost(figures: Figures) -> list[dict[str, str | None]]:
     """Return the cost, unless the report is without dollars."""
     if figures.cost_made is None:
         return [_figure("Sessions", wording.plain(figures.sessions), f"{wording.plain(figures.scored)} scored")]
-    cost = None if figures.cost_usd is None else wording.dollars(figures.cost_usd)
-    return [_figure("Cost", cost, wording.cost_made(figures.cost_made))]
+    cost = "" if figures.cost_usd is None else wording.dollars(figures.cost_usd)
+    return [_figure("Cost", wording.at_least(cost, figures.cost_made) or None, wording.cost_made(figures))]
 
 
 def _hours(sessions: Sequence[ReportedSession]) -> dict[str, str | None]:
@@ -161,5 +168,7 @@ def _session(session: ReportedSession) -> dict[str, Any]:
         ],
         "failed": f"{session.failed_calls:,} of {session.tool_calls:,}",
         "lasted": "" if session.duration_seconds is None else duration(1000 * session.duration_seconds),
-        "cost": "" if session.cost_usd is None else wording.dollars(session.cost_usd),
+        "cost": wording.at_least(
+            "" if session.cost_usd is None else wording.dollars(session.cost_usd), session.cost_made
+        ),
     }

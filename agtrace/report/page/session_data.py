@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 ROW = (
     "id", "provider", "project", "title", "start", "duration", "ending", "score", "turns", "calls", "failed",
-    "tokens", "cost", "model", "severities", "detectors", "worst", "agents",
+    "tokens", "tokens_made", "cost", "cost_made", "model", "severities", "detectors", "worst", "agents",
 )  # fmt: skip
 """The columns of a row; the page's script finds them by these names."""
 
@@ -26,8 +26,8 @@ def row(session: ReportedSession) -> list[Any]:
     return [
         session.session_id, str(session.provider), session.project, session.title, session.start_time,
         session.duration_seconds, session.ending.ending, session.score, session.turns, session.tool_calls,
-        session.failed_calls, session.total_tokens, session.cost_usd, session.model, severities,
-        sorted(session.detectors), worst(session), len(session.agents or ()),
+        session.failed_calls, session.total_tokens, session.tokens_made, session.cost_usd, session.cost_made,
+        session.model, severities, sorted(session.detectors), worst(session), len(session.agents or ()),
     ]  # fmt: skip
 
 
@@ -37,9 +37,7 @@ def worst(session: ReportedSession) -> str | None:
     return found.message if found else None
 
 
-_SHOWN = frozenset(
-    {"kind", "active_seconds", "ending", "unscored", "percentile", "parts", "cost_made", "agents", "time"}
-)
+_SHOWN = frozenset({"kind", "active_seconds", "ending", "unscored", "percentile", "parts", "agents", "time"})
 """What the page tells of an opened session, besides its findings and its timeline."""
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from agtrace_schema.analysis import Figures
 from agtrace_schema.answers import Made
 
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
+from agtrace.report.wording import why_at_least
 
 ENDINGS = {ending: wording.ENDED[ending] for ending in wording.ENDINGS}
 """The endings in words, in the order of charts and filters."""
 
+AT_LEAST = "≥\u202f"
+"""Stands before a total that is only a lower bound."""
+
 _COST_MADE: dict[Made, str] = {
     "exact": "as recorded for every response",
-    "partial": "at least; some responses have no known price",
     "estimated": "estimated from list prices",
     "unknown": "no known prices",
 }
@@ -30,9 +34,15 @@ def dollars(amount: float) -> str:
     return f"${amount:.2f}" if amount >= 0.01 or not amount else f"${amount:.4f}"
 
 
-def cost_made(made: Made | None) -> str:
+def cost_made(figures: Figures) -> str:
     """Say in words how a cost was made."""
-    return _COST_MADE[made or "unknown"]
+    made = figures.cost_made or "unknown"
+    return f"at least; {why_at_least(figures.tokens_made)}" if made == "partial" else _COST_MADE[made]
+
+
+def at_least(figure: str, made: Made | None) -> str:
+    """Mark a total that is only a lower bound."""
+    return f"{AT_LEAST}{figure}" if figure and made == "partial" else figure
 
 
 def grade(score: float | None) -> str:

@@ -12,7 +12,7 @@ from agtrace_schema.model import dump
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
 
-from agtrace.report.costs import OVER_TIME, costs
+from agtrace.report.costs import OVER_TIME, costs, lacking
 from agtrace.report.page.visible_text import fit_for_the_page
 from agtrace.report.selection import Selection
 from agtrace.report.wording import AGENTS
@@ -77,6 +77,8 @@ class Ledger(NamedTuple):
     """The fields of `Costs`."""
     bars: list[Bar]
     in_time: bool
+    lacking: list[str]
+    """Which figures the logs lack or have twice, as phrases."""
 
 
 def behind_in(written: str) -> Behind | None:
@@ -128,7 +130,7 @@ def ledger(
     measure = "cost_usd" if any(group.get("cost_usd") for group in groups) else "total_tokens"
     most = max((group.get(measure) or 0 for group in groups), default=0) or 1
     bars = [Bar(_named(group, by), (group.get(measure) or 0) / most) for group in groups]
-    return Ledger(told, bars, by in OVER_TIME)
+    return Ledger(told, bars, by in OVER_TIME, list(lacking(found)))
 
 
 def _named(group: dict[str, Any], by: CostBy) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from agtrace.report.page import wording
 from agtrace.report.page.document import as_script, bundled, chart_library, environment, scripts, style
 from agtrace.report.web.conversation import clock, date_and_time
 from agtrace.report.web.examined import FACTS
+from agtrace.report.wording import why_at_least
 from agtrace.text.numbers import counted, percent, seconds, short
 
 _HERE = Path(__file__).parent
@@ -54,6 +55,7 @@ def _environment(dollars: bool) -> Environment:
     }  # fmt: skip
     found.globals |= {
         "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "version": static_version(),
+        "why_at_least": why_at_least,
         "facts": as_script({**FACTS, "dollars": dollars}),
     }  # fmt: skip
     return found

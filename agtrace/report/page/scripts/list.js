@@ -40,7 +40,7 @@ function rowElement(row) {
     el("td", { role: "cell", class: "cell-ending" }, ended(row.ending)),
     el("td", { role: "cell", class: "cell-failed" }, `${plain(row.failed)} of ${plain(row.calls)}`),
     el("td", { role: "cell", class: "cell-lasted" }, row.duration === null ? "" : duration(row.duration)),
-    facts.dollars && el("td", { role: "cell", class: "cell-cost" }, row.cost === null ? "" : dollars(row.cost)),
+    facts.dollars && el("td", { role: "cell", class: "cell-cost" }, row.cost === null ? "" : atLeast(dollars(row.cost), row.cost_made)),
   );
 }
 

@@ -5,7 +5,6 @@ const PART_WORDS = {
 };
 const LENS_WORDS = { TokenUsage: "tokens and context" };
 const TIME_WORDS = { tools: "tools", model: "model", human: "human", unknown: "unknown" };
-const COST_WORDS = { estimated: " (estimated)", partial: " at least" };
 
 const card = (title, ...content) => el("section", { class: "card", "aria-label": title }, el("h2", {}, title), content);
 
@@ -39,7 +38,7 @@ function ring(score) {
 function headOf(row, details) {
   const shows = showCommand(row.id);
   const opens = command("open", row.id);
-  const cost = row.cost === null ? "unknown" : dollars(row.cost) + (COST_WORDS[details?.cost_made] ?? "");
+  const cost = row.cost === null ? "unknown" : atLeast(dollars(row.cost), row.cost_made) + (row.cost_made === "estimated" ? " (estimated)" : "");
   return el(
     "header",
     { class: "head" },
@@ -59,7 +58,7 @@ function headOf(row, details) {
         details?.active_seconds === undefined ? null : fact("Active", duration(details.active_seconds)),
         fact("Turns", plain(row.turns)),
         fact("Failed", `${plain(row.failed)} of ${counted(row.calls, "tool call")}`),
-        fact("Tokens", row.tokens === null ? "unknown" : short(row.tokens)),
+        fact("Tokens", row.tokens === null ? "unknown" : atLeast(short(row.tokens), row.tokens_made)),
         facts.dollars ? fact("Cost", cost) : null,
       ),
       el("p", { class: "id" }, el("code", {}, opens), copyButton(opens, "the command that opens this session in the browser")),

@@ -25,6 +25,9 @@ function dollars(amount) {
   return amount >= 0.01 || amount === 0 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(4)}`;
 }
 
+// Marks a total that is only a lower bound.
+const atLeast = (figure, made) => (made === "partial" ? `\u2265\u202f${figure}` : figure);
+
 const WRITTEN = { number: plain, tokens: short, dollars };
 
 function duration(seconds) {
