@@ -9,6 +9,7 @@ from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, fills, footer, heading, indented, left_out, plain, summary
 from agtrace.sessions.landmarks import said
+from agtrace.text.lines import end_of_path
 from agtrace.text.next_call import command
 from agtrace.text.numbers import seconds, short
 
@@ -94,7 +95,7 @@ def _token_shares(shares: dict[str, list[dict[str, Any]]]) -> None:
         return
     heading("Tokens")
     for label, largest in found:
-        named = (f"{plain(share['name'])[-_LONGEST_NAME:]} {short(share['tokens'])}" for share in largest)
+        named = (f"{end_of_path(plain(share['name']), _LONGEST_NAME)} {short(share['tokens'])}" for share in largest)
         OUT.print(indented(Text(f"{label:<10}", style="dim").append(" · ".join(named), style="not dim")))
 
 

@@ -18,6 +18,8 @@ from agtrace.text.numbers import dollars, percent, short
 _ROWS = 5
 _WIDE = 60
 """The terminal's width from which a table has room for all its columns."""
+_WIDEST = 80
+"""The one from which that of the findings names sessions, too."""
 
 _LOOKS: dict[Ending, tuple[str, str]] = {
     "finished": ("█", "green"),
@@ -142,12 +144,16 @@ def _findings(found: Report) -> None:
     if not found.detectors:
         return
     heading("findings")
-    wide = OUT.width >= _WIDE
-    table = _table("detector", ("sessions", "right"), *([("findings", "right")] * wide), ("critical", "right"))
+    wide, widest = OUT.width >= _WIDE, OUT.width >= _WIDEST
+    table = _table(
+        "detector", ("sessions", "right"), *([("findings", "right")] * wide), ("critical", "right"),
+        *(["worst"] * widest),
+    )  # fmt: skip
     for row in found.detectors[:_ROWS]:
         findings = [figure(row.findings)] if wide else []
         critical = Text(figure(row.critical or None), style=STYLES["Critical"])
-        table.add_row(wording.named(row.detector), figure(row.sessions), *findings, critical)
+        worst = [Text(plain(" ".join(wording.worst_of(found, row.detector))), style="dim")] if widest else []
+        table.add_row(wording.named(row.detector), figure(row.sessions), *findings, critical, *worst)
     OUT.print(indented(compact(table)))
     left_out("detector", _ROWS, len(found.detectors))
 

@@ -167,7 +167,8 @@ def text(found: Lessons, place: Callable[[str], str] = str) -> str:
         lines.append(f"   failed {often(lesson)}, {_cost(lesson)}: {place(lesson.failed)}")
         lines.append(f"   worked: {place(lesson.succeeded)}")
     if found.unsolved:
-        lines += ["", f"{counted(found.unsolved, 'more failure')} came again and again, and nothing fixed them twice:"]
+        have = "has" if found.unsolved == 1 else "have"
+        lines += ["", f"{counted(found.unsolved, 'more recurring failure')} {have} no proven fix:"]
         for one in found.worst_unsolved:
             where = f"{counted(one.times, 'time')} in {counted(one.sessions, 'session')}: {place(one.failed)}"
             lines.append(f"- `{one.what}`: “{one.error}”, {where}")

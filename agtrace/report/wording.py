@@ -35,6 +35,7 @@ AGENTS = {agent.name: agent.title for agent in registry.AGENTS.values()}
 """The agents' display names, by provider."""
 
 _LONGEST = 140
+_OF_A_DETECTOR = 2
 
 
 def headline(report: Report) -> str:
@@ -124,6 +125,11 @@ _PLURALS = {"branch": "branches", "push": "pushes"}
 def worst(report: Report) -> list[ReportedSession]:
     """Return the sessions with the lowest scores, leaving out those that lost no points."""
     return [session for session in report.sessions if session.score is not None and session.score < 100][:WORST]
+
+
+def worst_of(report: Report, detector: str) -> list[str]:
+    """Return the ids of the worst sessions in which a detector found something, at most two."""
+    return [session.session_id for session in report.sessions if detector in session.detectors][:_OF_A_DETECTOR]
 
 
 def wrong(session: ReportedSession) -> str:

@@ -35,6 +35,7 @@ _CONTROLS = later(
     f"|[\x00-\x08\x0b-\x1f{UNSEEN}]"
 )
 _ROWS = later("([\u200c\u200d])[\u200c\u200d]+|([\ufe00-\ufe0f])[\ufe00-\ufe0f]+")  # runs of them can hide a text
+_SEPARATOR = later(r"[/\\]")
 _PLAIN_NAME = later(r"[\w.:/@+#~-]+", re.ASCII)
 
 
@@ -61,8 +62,16 @@ def unbroken(text: str) -> str:
 
 def shown_path(path: str, most: int = PATH) -> str:
     """Return a path on one line, redacted, without control characters; of a long one the end, which says most."""
-    line = unbroken(redact(path))
-    return line if len(line) <= most else "..." + line[3 - most :]
+    return end_of_path(unbroken(redact(path)), most)
+
+
+def end_of_path(path: str, most: int) -> str:
+    """Cut a path to the last folders that fit, behind `…/`; if not even its last name fits, to the end of that."""
+    if len(path) <= most:
+        return path
+    end = path[1 - most :]
+    whole = _SEPARATOR.search(end[:-1])
+    return f"…{end[whole.start() :] if whole else end}"
 
 
 def named_path(path: str, most: int) -> str:

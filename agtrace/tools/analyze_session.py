@@ -16,6 +16,7 @@ from agtrace.sessions.landmarks import done_by
 from agtrace.sessions.query import find_session
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
+from agtrace.text.lines import SUMMARY
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, SessionId
@@ -68,13 +69,19 @@ _ENDED: dict[Ending, str] = {
 
 
 def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str:
-    """`Session fb3cff44: health 65 of 100, ended on an error, 4 findings; most points lost: the last call failed`."""
+    """`Session fb3cff44: health 65 of 100, ended on an error, 4 findings; most points lost: failures`.
+
+    Why they were lost, if there is room for it.
+    """
     health = "no score" if found.score is None else f"health {found.score} of 100"
     more = f", {left_out} more left out" if left_out else ""
     ending = _ENDED[found.ending.ending]
+    said = f"Session {found.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}"
     costly = max(found.parts, key=lambda part: part.lost, default=None)
-    why = f"; most points lost: {costly.why}" if costly is not None and costly.lost else ""
-    return f"Session {found.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}{why}"
+    if costly is None or not costly.lost:
+        return said
+    fuller = (f"{said}; most points lost: {what}" for what in (costly.why, costly.part))
+    return next((line for line in fuller if len(line) <= SUMMARY), said)
 
 
 def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, int] | None:

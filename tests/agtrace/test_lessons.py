@@ -96,7 +96,15 @@ def test_what_was_overcome_differently_each_time_names_no_fix(tmp_path: Path) ->
         log = session(tmp_path, number).call("Bash", {"command": "npm run sass"}, MISSING, failed=True)
         log.call("Bash", {"command": fix}, "done").call("Bash", {"command": "npm run sass"}, "ok")
     assert learned(tmp_path) == []
-    assert "1 more failure came again and again, and nothing fixed" in agtrace_here("lessons").out
+    assert "\n1 more recurring failure has no proven fix:\n" in agtrace_here("lessons").out
+
+
+def test_several_failures_that_nothing_fixed_are_several(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = session(tmp_path, number).call("Bash", {"command": "npm run sass"}, MISSING, failed=True)
+        log.call("Bash", {"command": "cargo fetch"}, "Exit code 1\nerror: no gauge for this tide", failed=True)
+    assert learned(tmp_path) == []
+    assert "\n2 more recurring failures have no proven fix:\n" in agtrace_here("lessons").out
 
 
 def test_a_secret_in_a_command_is_in_no_lesson(tmp_path: Path) -> None:

@@ -396,6 +396,12 @@ def test_the_page_for_the_terminal_says_it_all_on_a_screen(indexed: Path) -> Non
     assert f"${figures['cost_usd']:,.2f}" in said.out
     for heading in ("how they ended", "tools that failed most", "findings", "worst sessions"):
         assert f"\n{heading}\n" in said.out
+    found = report["detectors"][0]["detector"]
+    worst = [one["session_id"] for one in report["sessions"] if found in one["detectors"]][:2]
+    assert re.search(rf"^  {found.replace('_', ' ')} .* {' '.join(worst)} *$", said.out, re.MULTILINE)
+    assert not re.search(
+        rf"^  {found.replace('_', ' ')} .*{worst[0]}", agtrace("report", COLUMNS="70").out, re.MULTILINE
+    )
     assert said.out.endswith(f"\nagtrace analyze {report['sessions'][0]['session_id']}\n")
     assert len(said.out.splitlines()) < 75
 

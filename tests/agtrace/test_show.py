@@ -14,7 +14,7 @@ from rich.console import Console
 
 from agtrace.render.conversation import Unfolded, conversation
 from agtrace.report.conversation.head import Fact, Head
-from agtrace.report.conversation.telling import Item, Said
+from agtrace.report.conversation.telling import Item, Said, error_in
 from agtrace.sessions.resuming import Resuming
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
@@ -63,6 +63,20 @@ def test_a_conversation_has_requests_answers_and_a_line_for_each_call_with_why_i
     assert any(re.fullmatch(r" +\d+  Thinking, 2 lines", line) for line in lines)
     assert "First the moon" not in said.out and "wave 1" not in said.out and SECRET not in said.out
     assert "left out: 1 thought, 8 lines of tools: --all shows thoughts and results" in lines
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("Exit code 1\n# Caches\n.venv/\n", None),
+        ("// the tide\n", None),
+        ("# tide/sea\n./a.go:3:2: undefined: ebb", "./a.go:3:2: undefined: ebb"),
+        ("# tests 2\n# fail 1", "# fail 1"),
+        ("Exit code 1\nno gauge\n# see below", "no gauge"),
+    ],
+)
+def test_a_heading_or_a_comment_does_not_tell_why_a_call_failed(output: str, why: str | None) -> None:
+    assert error_in(output) == why
 
 
 def test_the_first_lines_say_which_session_it_is_how_it_ended_and_what_continues_it(tmp_path: Path) -> None:

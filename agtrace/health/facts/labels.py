@@ -6,8 +6,8 @@ from agtrace.health.facts.actions import command_of
 from agtrace.health.history import Call
 from agtrace.sessions.quotes import seen
 from agtrace.sessions.steps import telling_argument
+from agtrace.text.lines import end_of_path, one_line
 from agtrace.text.lines import named as in_words
-from agtrace.text.lines import one_line
 
 _LONGEST = 80
 _LONGEST_TOOL = 40
@@ -34,4 +34,4 @@ def quoted(text: str, most: int = _LONGEST) -> str:
 def quoted_path(path: str) -> str:
     """Quote a path; if it is too long, its end."""
     line = one_line(seen(path), len(path)).replace("`", _NO_QUOTE)
-    return f"`{line if len(line) <= _LONGEST else '...' + line[3 - _LONGEST :]}`"
+    return f"`{end_of_path(line, _LONGEST)}`"

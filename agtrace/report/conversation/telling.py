@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.events.searchable_text import without_preface
@@ -35,6 +34,9 @@ _LOOKED_AT = 2_000
 
 _CODE_ALONE = later(r"(?i)\s*(?:exit code:?|exited with code) -?\d+\s*|traceback \(most recent call last\):")
 """Lines that tell of a failure but not of why."""
+
+_COMMENT = later(r"\s*(?:#{1,6} |//|/\*|<!--)")
+"""How headings and comments begin."""
 
 _TYPED = later(r"<command-(?:name|args)>([^<]*)</command-(?:name|args)>")
 """What the user typed, in the text that an agent makes of a command."""
@@ -278,10 +280,11 @@ class Telling:
         inside = argument.removeprefix(self._folder)
         return inside[1:] if inside != argument and inside.startswith(("/", "\\")) and inside[1:] else argument
 
-    def _error(self, output: str) -> str:
+    def _error(self, output: str) -> str | None:
         """Return the line of an output that tells of the failure, not looking at what the agent writes before it."""
         body = output if self._header is None else self._header.sub("", output)
-        return self._cleaner.line(error_in(body or output), _ERROR)
+        told = error_in(body or output)
+        return told and self._cleaner.line(told, _ERROR)
 
     def agent(self, call: StoredEvent | None, result: StoredEvent | None) -> str | None:
         """Return the id of the sub-agent that a call started; None if it started none, or its log isn't known."""
@@ -319,10 +322,19 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=None if plain else 2)
 
 
-def error_in(output: str) -> str:
-    """Return the line of an output that tells of the failure, else its first line with a text."""
+def error_in(output: str) -> str | None:
+    """Return the line of an output that tells of the failure, else its first line with a text.
+
+    None if nothing tells of it and the output begins with a heading or a comment: it is what was printed of a file.
+    """
     lines = output.split("\n")
     lines = lines if len(lines) <= 2 * _LOOKED_AT else lines[:_LOOKED_AT] + lines[-_LOOKED_AT:]
-    telling = (lines[number] for number, _ in failures_in(lines))
-    both = chain(telling, lines)
-    return next((line for line in both if line.strip() and not _CODE_ALONE.fullmatch(line)), lines[0])
+    told = (lines[number] for number, _ in failures_in(lines))
+    if telling := _first(told):
+        return telling
+    begins = _first(lines) or lines[0]
+    return None if _COMMENT.match(begins) else begins
+
+
+def _first(lines: Iterable[str]) -> str | None:
+    return next((line for line in lines if line.strip() and not _CODE_ALONE.fullmatch(line)), None)

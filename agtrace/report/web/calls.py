@@ -134,7 +134,8 @@ class Calls:
         parts = [part.block(SHOWN) for part in arguments_of(arguments)]
         error = None
         if result is not None and outcome is Outcome.FAILED:
-            error = self._cleaner.line(error_in(_ends(result.text)), _ERROR)
+            told = error_in(_ends(result.text))
+            error = told and self._cleaner.line(told, _ERROR)
         agent = self._telling.agent(call, result)
         size = sum(part.chars or len(part.shown) for part in parts) + (0 if result is None else len(result.text))
         is_short = size <= SHORT and (result_row is None or result is not None)
