@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from agtrace_schema.events import Outcome
 from rich.table import Table
 from rich.text import Text
 
@@ -26,7 +28,7 @@ def sections_head(answer: dict[str, Any]) -> None:
 
 def section(name: str, content: Any) -> None:
     """Print a section under its name; `content` is all items of a list, or for facts the answer that has them."""
-    heading(name if name in FACTS else f"{name}: {len(content):,}")
+    heading(name if name in FACTS else f"{name}: {_counted(name, content)}")
     if name == "session":
         _session(content["data"])
     elif name == "stats":
@@ -38,6 +40,14 @@ def section(name: str, content: Any) -> None:
         print_table([rows(item) for item in content], right, frozenset() if OUT.width >= _WIDE else wide_only)
     else:
         nothing("none")
+
+
+def _counted(name: str, items: list[Any]) -> str:
+    """Return the number of items; of failures by outcome if not all of them failed: `2 failed, 1 rejected`."""
+    outcomes = Counter(item["outcome"] for item in items) if name == "failures" else Counter()
+    if not outcomes.keys() - {Outcome.FAILED}:
+        return f"{len(items):,}"
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
 
 
 def _session(data: dict[str, Any]) -> None:

@@ -167,6 +167,12 @@ def test_the_headline_of_an_analysis_is_not_cut(indexed: Path) -> None:
     assert answer_of("analyze", LARGE)["summary"].endswith("1 finding; most points lost: failures")
 
 
+def test_failures_that_are_none_are_counted_by_what_became_of_them(indexed: Path) -> None:
+    said = agtrace_here("show", SURGE, "--sections", "failures").out
+    assert " 2 of 14 tool calls failed " in said.splitlines()[0]
+    assert "\nfailures: 2 failed, 1 rejected\n" in said
+
+
 def test_every_section_has_its_place(indexed: Path) -> None:
     said = agtrace_here("show", SURGE, "--sections", "session,stats,children,turns,models").out
     headings = ["session", "stats", "children: 1", "turns: 6", "models: 1"]
