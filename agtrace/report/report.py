@@ -61,8 +61,8 @@ def _with_percentiles(sessions: Sequence[ReportedSession]) -> Iterator[ReportedS
         if session.score is None or len(scores) < ENOUGH_TO_RANK:
             yield session
         else:
-            place = 100 * bisect_left(scores, session.score) // len(scores)
-            yield replace(session, percentile=place)
+            below = bisect_left(scores, session.score)
+            yield replace(session, percentile=max(100 * below // len(scores), min(below, 1)))  # 0 is the lowest alone
 
 
 def _lessons(connection: sqlite3.Connection, chosen: Sequence[Family], seen: Sequence[Seen]) -> list[Lesson]:

@@ -188,7 +188,8 @@ class ReportedSession(Model):
     ending: SessionEnding
     score: int | None = None
     percentile: int | None = None
-    """How many of a hundred scored sessions of the report score lower; absent if these are fewer than ten."""
+    """How many of a hundred scored sessions of the report score lower, at least 1 if any does; absent if these are
+    fewer than ten."""
     unscored: str | None = None
     parts: list[ScorePart]
     turns: int

@@ -371,7 +371,7 @@ def test_findings_that_are_not_shown_are_counted_and_a_command_shows_them(opened
         detectors={"failed_calls": 61, "edit_churn": 2}, severities={"Warning": 60, "Info": 3},
     )  # fmt: skip
     page = opened(html(around([odd])))
-    assert page.inner_text("#rows-shown .marks").split() == ["60", "warning", "3", "info"]
+    assert page.inner_text("#rows-shown .marks").split() == ["60", "warnings", "3", "info"]
     page.select_option("#by-finding", "detector:edit_churn")
     assert page.inner_text("#found") == "1 session"
     page.click("#rows-shown a")
@@ -379,6 +379,17 @@ def test_findings_that_are_not_shown_are_counted_and_a_command_shows_them(opened
     said = page.inner_text(".findings")
     assert "1 of 63 findings are shown" in said and "Warning (1 of 60)" in said
     assert "agtrace read 'ax://analysis/a;reboot'" in said
+
+
+@pytest.mark.parametrize(
+    ("percentile", "place"),
+    [(None, ""), (0, ", the lowest score of these sessions"), (40, ", more than 40 % of these sessions")],
+)
+def test_a_score_has_its_place_among_the_others(opened: Opener, percentile: int | None, place: str) -> None:
+    page = opened(html(around([session(session_id="a1", score=57, percentile=percentile)])))
+    page.click("#rows-shown a")
+    page.wait_for_selector("#session-title")
+    assert page.locator(".card h2", has_text="Why").inner_text() == f"Why 57 of 100{place}"
 
 
 def test_a_session_has_an_address_and_back_leads_to_the_list(seventy: tuple[Report, str], opened: Opener) -> None:

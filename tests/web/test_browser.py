@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.agtrace.asking import claude_log
+from tests.agtrace.live_logs import Claude
 from tests.web.hostile_sessions import EVIL, SESSIONS
 from tests.web.opening import Site, opened, until
 
@@ -279,6 +280,50 @@ def test_the_command_that_resumes_a_session_is_copied(site: Site, visit: Visit) 
     page.keyboard.press("/")
     page.keyboard.press("Control+V")
     assert page.input_value("#find-query") == page.inner_text("#resume")
+
+
+def test_pages_say_in_words_what_is_there_and_what_is_not(site: Site, visit: Visit) -> None:
+    page = visit(site, "/s/nobody")
+    assert page.inner_text(".empty") == "Session not found: nobody. Search for it, or see all sessions."
+    assert page.locator(".empty a").evaluate_all("all => all.map((a) => a.pathname)") == ["/search", "/"]
+    page.click(".empty a[href='/']")
+    agents = {name for name in page.locator("[name=agent] option").all_inner_texts() if name != "All agents"}
+    page.select_option("[name=kind]", "all")
+    becomes(page, "location.search.startsWith('?kind=all')")
+    page.wait_for_load_state("networkidle")
+    assert agents == set(page.locator(".sessions .agent").all_inner_texts())
+    headings = page.locator(".sessions th[role=columnheader]").all_inner_texts()
+    ages = page.locator(".sessions .cell-age").all_inner_texts()
+    assert "Last active" in headings and {age for age in ages if not age.endswith(" ago")} == {"unknown"}
+    unlogged = page.locator(".sessions small", has_text="tokens not logged")
+    assert unlogged.count() > 0 and page.locator(".sessions small", has_text="– tokens").count() == 0
+    page.keyboard.press("/")
+    page.check("#find [value=newest]")
+    page.fill("#find-query", "database is locked")
+    hit = page.locator(f"#find-results .hits .hit[href^='/s/{LARGE}?']").first
+    about = hit.locator(".by").inner_text()
+    hit.click()
+    assert page.inner_text("#session-title")[:40] in about and page.inner_text(".facts a") in about
+
+
+def test_a_call_without_a_result_runs_while_its_session_does(
+    own_home: Path, compiled_rules: Path, visit: Visit
+) -> None:
+    log = Claude(own_home)
+    log.asked("Run the tests.")
+    log.calls("Bash", command="make test")
+    ended = Claude(own_home, 2, ago=7200)
+    ended.asked("Run the tests.")
+    ended.calls("Bash", command="make test")
+    with opened(own_home, compiled_rules) as site:
+        until(lambda: site.client.get("/s/00000002").status_code == 200)
+        page = visit(site, "/s/00000002")
+        assert page.locator(".call .outcome").all_inner_texts() == ["unknown"]
+        page.goto(f"{site.base}/s/00000001")
+        assert page.locator(".call .outcome").all_inner_texts() == ["running"]
+        log.returns("All passed.")
+        page.locator(".call .outcome", has_text="ok").wait_for()
+        page.close()
 
 
 def test_without_scripts_lists_filters_search_and_conversations_work(site: Site, visit: Visit) -> None:

@@ -101,7 +101,6 @@ def cleaner_for(session: Session) -> Cleaner:
 
 def about(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> About:
     """Return the head of a session; `now` is seconds since 1970 UTC."""
-    clean = cleaner_for(session)
     found = sessions.children(connection, session)
     head = session_head(connection, session, prices)
     ended = believable(session.ended_at)
@@ -112,7 +111,7 @@ def about(connection: sqlite3.Connection, session: Session, *, now: float, price
     told: Any = fit_for_the_page({"head": dump(head), "project": project, "resume": line, "why_not": why_not})
     return About(
         id=short_id(connection, session.uid),
-        title=_title(session, clean),
+        title=title(session),
         agent=AGENTS[session.provider],
         project=told["project"],
         head=told["head"],
@@ -124,12 +123,18 @@ def about(connection: sqlite3.Connection, session: Session, *, now: float, price
         why_not=told["why_not"],
         last_event=last_event_of(connection, session),
         ended_at=ended,
-        active=now - ended / 1000 < _ACTIVE_SECONDS,
+        active=is_active(session, now),
     )
 
 
-def _title(session: Session, clean: Cleaner) -> str:
-    return clean.line(session.title or session.snippet or "", USER_MESSAGE) or "(no request)"
+def is_active(session: Session, now: float) -> bool:
+    """Whether a session may still be at work; `now` is seconds since 1970 UTC."""
+    return now - believable(session.ended_at) / 1000 < _ACTIVE_SECONDS
+
+
+def title(session: Session, most: int = USER_MESSAGE) -> str:
+    """Return the title of a session, or the beginning of its first request, on one line of so many characters."""
+    return cleaner_for(session).line(session.title or session.snippet or "", most) or "(no request)"
 
 
 def _parents(connection: sqlite3.Connection, session: Session) -> Iterator[Relative]:
@@ -138,15 +143,14 @@ def _parents(connection: sqlite3.Connection, session: Session) -> Iterator[Relat
     parent = None if uid is None else sessions.with_id(connection, uid)
     if parent is not None:
         relation = f"{_KINDS.get(shown_kind(session), 'Continuation')} of"
-        title = _title(parent, cleaner_for(parent))
-        yield Relative(relation, short_id(connection, parent.uid), title, session.started_by)
+        yield Relative(relation, short_id(connection, parent.uid), title(parent), session.started_by)
 
 
 def _children(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Relative]:
     return [
         Relative(
             _KINDS.get(shown_kind(child), "Continuation"), short_id(connection, child.uid),
-            _title(child, cleaner_for(child)), child.started_by,
+            title(child), child.started_by,
         )
         for child in sessions.in_rows(connection, ids)
     ]  # fmt: skip

@@ -81,11 +81,11 @@ def _moment(iso: str | None) -> int:
 
 
 def ago(moment: int, now: float) -> str:
-    """Return how long ago a moment in milliseconds since 1970 UTC is: `now`, `5 min`, `3 d`; empty if it is unknown."""
+    """Return how long ago a moment in milliseconds since 1970 UTC is: `now`, `5 min ago`; empty if it is unknown."""
     if not moment:
         return ""
     passed = now - moment / 1000
-    return next((f"{int(passed // size)} {unit}" for size, unit in _UNITS if passed >= size), "now")
+    return next((f"{int(passed // size)} {unit} ago" for size, unit in _UNITS if passed >= size), "now")
 
 
 # -- what pages load -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from agtrace.answers.desk import Answers
-from agtrace.problems import IndexUnavailable, Problem, SessionNotFound
+from agtrace.problems import IndexUnavailable, Problem
 from agtrace.report.web.pages import Pages
 from agtrace.text.next_call import text_of
 from agtrace.tools.tool import Context
@@ -38,8 +38,7 @@ class Answering:
     def problem(self, request: Request, problem: Exception) -> Response:
         """Return a page that says why a request can't be answered, and what to do next."""
         assert isinstance(problem, Problem)
-        tells = isinstance(problem, (IndexUnavailable, SessionNotFound))
-        hint = text_of(problem.hint) if problem.hint and tells else ""
+        hint = text_of(problem.hint) if problem.hint and isinstance(problem, IndexUnavailable) else ""
         return self._said(problem.message, _STATUS.get(problem.code, 400), hint)
 
     def missing(self, request: Request, problem: Exception) -> Response:

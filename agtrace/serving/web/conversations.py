@@ -9,13 +9,15 @@ from urllib.parse import quote
 
 from agtrace_indexer.index.questions import calls, events, sessions
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.providers.registry import AGENTS as BY_NAME
 from agtrace_schema.events import EventType
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from agtrace.answers.at_work import open_calls
 from agtrace.problems import InvalidEventIndex
 from agtrace.report.conversation.telling import written
-from agtrace.report.web.about import about, cleaner_for, outline
+from agtrace.report.web.about import about, cleaner_for, is_active, outline
 from agtrace.report.web.calls import Calls, result_shown
 from agtrace.report.web.conversation import WINDOW, window, window_of, windows
 from agtrace.report.web.examined import examined
@@ -57,7 +59,14 @@ class Conversations:
             count = windows(told.last_event)
             shown = window(context.connection, session, min(window_of(at), count - 1), cleaner_for(session))
             turns = outline(context.connection, session, 0)
-            return {"about": told, "window": shown, "windows": count, "size": WINDOW, "outline": turns}
+            return {
+                "about": told,
+                "window": shown,
+                "windows": count,
+                "size": WINDOW,
+                "outline": turns,
+                "running": _running(context, session),
+            }
 
         return self._answering.page("session", made)
 
@@ -77,7 +86,8 @@ class Conversations:
         def made(context: Context) -> dict[str, Any]:
             session = _named(context, request)
             found = window(context.connection, session, wanted, cleaner_for(session))
-            return {"window": found, "id": _short(context, session), "agent": AGENTS[session.provider]}
+            named = {"id": _short(context, session), "agent": AGENTS[session.provider]}
+            return {"window": found, "running": _running(context, session), **named}
 
         return self._answering.page("window", made)
 
@@ -161,6 +171,14 @@ class Conversations:
 def _named(context: Context, request: Request) -> Session:
     """Return the session that the address names. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
     return find_session(context.connection, request.path_params["session"])
+
+
+def _running(context: Context, session: Session) -> set[int]:
+    """Return the calls that a session may be waiting for."""
+    if not is_active(session, context.now):
+        return set()
+    latest = events.latest(context.connection, session.id, WINDOW)
+    return {call.event_index for call in open_calls(latest, BY_NAME[session.provider].tools)}
 
 
 def _short(context: Context, session: Session) -> str:

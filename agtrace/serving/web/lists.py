@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions import sessions, upkeep
 from starlette.requests import Request
 from starlette.responses import Response
 
 from agtrace.answers.running import DAY_MS, asks
+from agtrace.problems import SessionNotFound
 from agtrace.report.web import listing
+from agtrace.report.web.about import title
 from agtrace.report.wording import AGENTS
 from agtrace.serving.web.answering import Answering
 from agtrace.serving.web.asked import PERIODS, Asked, behind
 from agtrace.sessions.projects import labels
+from agtrace.sessions.query import find_session
 from agtrace.settings.limits import limits
 from agtrace.tools.tool import Context
 
@@ -21,6 +25,9 @@ _FOUND = 20
 """The most hits of a search that are shown at once."""
 
 _LONGEST_QUERY = 2_000
+
+_TITLE = 100
+"""The most characters of a session's title next to a hit."""
 
 
 class Lists:
@@ -80,7 +87,16 @@ class Lists:
             "provider": given.get("agent"), "project": given.get("project"),
         }  # fmt: skip
         asked = {name: value for name, value in wanted.items() if value}
-        return shown | {"answer": self._answering.desk.ask("search_event_previews", asked).value}
+        answer = self._answering.desk.ask("search_event_previews", asked).value
+        return shown | {"answer": answer, "titles": self._answering.desk.read(lambda context: _titles(context, answer))}
+
+
+def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:
+    """Return the titles of the sessions of exact hits, by id."""
+    hits = answer.get("data", {}).get("matches") or []
+    with suppress(SessionNotFound):  # one was forgotten since
+        return {id: title(find_session(context.connection, id), _TITLE) for id in {hit["session_id"] for hit in hits}}
+    return {}
 
 
 def _listed(context: Context, request: Request) -> dict[str, Any]:
@@ -110,4 +126,6 @@ def _choices(context: Context, asked: Asked) -> dict[str, Any]:
     """Return what filters offer, and what is chosen of it."""
     names = sorted(set(labels(context.connection).values()), key=str.lower)
     projects = [("", "All projects"), *((name, name) for name in names)]
-    return {"asked": asked, "periods": PERIODS, "agents": AGENTS, "project_options": projects}
+    known = {one.provider for one in upkeep.providers(context.connection) if one.sessions} | {asked.agent}
+    agents = {name: title for name, title in AGENTS.items() if name in known}
+    return {"asked": asked, "periods": PERIODS, "agents": agents, "project_options": projects}

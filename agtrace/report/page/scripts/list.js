@@ -24,7 +24,7 @@ function rowElement(row) {
     el("time", {}, minute(row.start)),
   );
   const marks = facts.severities.map(
-    (name, n) => row.severities[n] && el("span", { class: name }, `${row.severities[n]} ${name.toLowerCase()}`),
+    (name, n) => row.severities[n] && el("span", { class: name }, countedFindings(row.severities[n], n)),
   );
   return el(
     "tr",

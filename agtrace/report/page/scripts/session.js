@@ -68,6 +68,11 @@ function headOf(row, details) {
   );
 }
 
+function placeAmong(percentile) {
+  if (percentile === undefined) return "";
+  return percentile === 0 ? ", the lowest score of these sessions" : `, more than ${percentile} % of these sessions`;
+}
+
 function partsCard(row, details) {
   if (row.score === null)
     return card("No score", el("p", { class: "reason" }, foreign(capital(details.unscored ?? "too little is known"))));
@@ -91,8 +96,7 @@ function partsCard(row, details) {
       el("span", { class: "why" }, foreign(part.why)),
     );
   });
-  const place = details.percentile === undefined ? "" : `, more than ${details.percentile} % of these sessions`;
-  return card(`Why ${row.score} of 100${place}`, el("ul", { class: "parts" }, items));
+  return card(`Why ${row.score} of 100${placeAmong(details.percentile)}`, el("ul", { class: "parts" }, items));
 }
 
 function timeSplit(time) {

@@ -9,6 +9,9 @@ const detectorWords = (name) => name.replaceAll("_", " ");
 const providerName = (name) => facts.providers[name] ?? name;
 const counted = (number, noun, nouns = `${noun}s`) => `${plain(number)} ${number === 1 ? noun : nouns}`;
 
+const SEVERAL = ["critical", "warnings", "info"]; // of the severities, in their order
+const countedFindings = (count, severity) => counted(count, facts.severities[severity].toLowerCase(), SEVERAL[severity]);
+
 function short(number) {
   for (const [size, unit] of [
     [1e9, "B"],

@@ -1,7 +1,5 @@
 // The health of the session and its timeline, drawn as on the report's page; its findings stand where they happened.
 
-const SEVERAL = ["critical", "warnings", "info"]; // of the severities, in their order
-
 let findings = [];
 let endChart = () => {};
 
@@ -56,7 +54,7 @@ async function loadHealth({ draw }) {
   findings = told.details.insights.map((found, number) => ({ ...found, number }));
   for (const element of windowElements()) noteFindings(element);
   panel.told = told;
-  const worst = told.row.severities.map((count, n) => (count ? counted(count, facts.severities[n].toLowerCase(), SEVERAL[n]) : "")).filter(Boolean);
+  const worst = told.row.severities.map((count, n) => (count ? countedFindings(count, n) : "")).filter(Boolean);
   panel.says = worst.length ? worst.join(", ") : "nothing found";
   panel.querySelector(".hint").textContent = `${told.row.score === null ? "no score" : `score ${told.row.score} of 100`} · ${panel.says}`;
   if (draw) drawHealth();
