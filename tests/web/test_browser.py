@@ -306,6 +306,28 @@ def test_pages_say_in_words_what_is_there_and_what_is_not(site: Site, visit: Vis
     assert page.inner_text("#session-title")[:40] in about and page.inner_text(".facts a") in about
 
 
+def test_a_text_on_one_line_is_shown_without_the_marks_of_markdown_and_an_agents_tags(
+    own_home: Path, compiled_rules: Path, visit: Visit
+) -> None:
+    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001")
+    log.prompt("You are **bob**. See [the plan](https://example.org/plan) for <T> and **/*.py, **/*.js, 2 ** 3 ** 4.")
+    error = "<tool_use_error>File has not been read yet.</tool_use_error>"
+    log.call("Edit", {"file_path": "/home/mira/tide.py", "old_string": "a", "new_string": "b"}, error, failed=True)
+    title = "You are bob. See the plan for <T> and **/*.py, **/*.js, 2 ** 3 ** 4."
+    with opened(own_home, compiled_rules, logs=own_home / ".claude") as site:
+        page = visit(site)
+        assert page.locator(".cell-title > a").all_inner_texts() == [title]
+        page.keyboard.press("/")
+        page.check("#find [value=newest]")
+        page.fill("#find-query", "You are")
+        assert page.locator("#find-results .quote").first.inner_text() == title
+        page.goto(f"{site.base}/s/11ee0000")
+        assert page.inner_text("#session-title") == page.inner_text("#outline .asks bdi") == title
+        assert page.inner_text(".call .error") == "File has not been read yet."
+        assert "**bob**" in page.inner_text(".request .text"), "the request itself is as it was written"
+        page.close()
+
+
 def test_a_call_without_a_result_runs_while_its_session_does(
     own_home: Path, compiled_rules: Path, visit: Visit
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import nh3
+from agtrace_schema.patterns import later
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
@@ -39,6 +40,14 @@ _ATTRIBUTES = {"a": {"href", "target"}, "ol": {"start"}, "span": {"class"}, "pre
 _OURS = frozenset({"leads", "image", "block", "scrolls", *CLASSES})
 """The classes that our own rendering gives."""
 
+_MARKS = later(
+    r"(?<![\w*/])\*\*(?=[^\s*/])(?P<strong>[^*]+)(?<=[^\s*/])\*\*(?![\w*/])"  # no globs, powers or **arguments
+    r"|(?<!\S)#{2,6} (?=\S)|\A# (?=\S)"
+    r"|(?<![\w\])])\[(?P<link>[^\[\]]+)\]\(https?://[^()\s]+\)"
+    r"|</?[a-z]+(?:[_-][a-z]+)+(?: [^<>]*)?>"  # tags of an agent's own, as HTML has none
+)
+"""What is Markdown, or a tag around what an agent was told, in a text on one line."""
+
 _kept = local()
 
 
@@ -53,6 +62,11 @@ def html(text: str) -> Markup:
             link_rel=_REL, clean_content_tags={"script", "style"}, strip_comments=True,
         )
     )  # fmt: skip
+
+
+def unmarked(text: str) -> str:
+    """Return a text on one line without the marks of Markdown and the tags that agents put around texts."""
+    return _MARKS.sub(lambda found: found["strong"] or found["link"] or "", text).strip() or text
 
 
 def _allowed(tag: str, name: str, value: str) -> str | None:

@@ -16,6 +16,7 @@ from agtrace.report.page import wording
 from agtrace.report.page.document import as_script, bundled, chart_library, environment, scripts, style
 from agtrace.report.web.conversation import clock, date_and_time
 from agtrace.report.web.examined import FACTS
+from agtrace.report.web.markdown import unmarked
 from agtrace.report.wording import why_at_least
 from agtrace.text.numbers import counted, percent, seconds, short
 
@@ -52,6 +53,7 @@ def _environment(dollars: bool) -> Environment:
     found.filters |= {
         "short": short, "number": wording.plain, "dollars": wording.dollars, "percent": percent,
         "duration": seconds, "clock": clock, "when": date_and_time, "moment": _moment, "path": _path,
+        "unmarked": unmarked,
     }  # fmt: skip
     found.globals |= {
         "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "version": static_version(),
