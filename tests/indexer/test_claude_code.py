@@ -410,6 +410,32 @@ def test_an_unknown_block_is_shown_and_counted() -> None:
     assert state.unknown == ["assistant.hologram"]
 
 
+ORCHESTRATE = (
+    "<command-message>orchestrator is running…</command-message>\n<command-name>/orchestrator</command-name>\n"
+    "<command-args>update @CLAUDE.md,\nthen stop</command-args>"
+)
+CHOOSE = (
+    "<command-name>/model</command-name>\n            <command-message>model</command-message>\n"
+    "            <command-args>opus</command-args>"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        ([said(ORCHESTRATE), said("Thanks.")], "/orchestrator update @CLAUDE.md, then stop"),
+        ([said(CHOOSE), said(ORCHESTRATE)], "/orchestrator update @CLAUDE.md, then stop"),
+        ([said("Hello."), said(ORCHESTRATE)], None),
+        ([said(CHOOSE), said("Hello.")], None),
+        ([said(ORCHESTRATE.replace("update @CLAUDE.md,\nthen stop", ""))], None),
+        ([said(ORCHESTRATE), line("summary", summary="Orchestrated")], "Orchestrated"),
+        ([line("summary", summary="Orchestrated"), said(ORCHESTRATE)], "Orchestrated"),
+    ],
+)
+def test_a_session_that_begins_with_a_prompting_command_is_called_by_it(lines: list[Record], title: str | None) -> None:
+    assert read(*lines)[1].sessions[""].title == title
+
+
 def test_a_failure_of_the_api_is_not_the_models_word() -> None:
     failure = answer(words("API Error: 529"), isApiErrorMessage=True, model="<synthetic>", usage=usage(0))
     assert only(failure) == Notification("api_error", "API Error: 529")

@@ -16,6 +16,7 @@ from agtrace_indexer.providers.claude_code.deeds import deeds
 from agtrace_indexer.providers.claude_code.notices import unknown_line
 from agtrace_indexer.providers.claude_code.sessions import place, request_kind
 from agtrace_indexer.providers.claude_code.sidechains import note_calls
+from agtrace_indexer.providers.claude_code.titles import note_request
 from agtrace_indexer.providers.claude_code.tokens import SYNTHETIC, token_usage
 from agtrace_indexer.providers.claude_code.tool_results import bare_result, spilled_output, tool_result
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
@@ -87,6 +88,7 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
         state.skipped.append("user")
     if not thread:
         note_calls(payloads, state)
+        note_request(payloads, state)
     time = milliseconds(record.get("timestamp"))
     ends = settlements(payloads, record.get("toolUseResult"), time, thread, state)
     drafts = [Draft(payload, time, None, thread) for payload in payloads]

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from agtrace_schema.events import Payload, User, UserKind
+from agtrace_schema.patterns import later
+
+from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import LogState, Record
 from agtrace_indexer.events.json_values import text
 from agtrace_indexer.events.strings import identifier, masked
@@ -15,8 +21,15 @@ TITLES: dict[str, tuple[str, int]] = {
 }
 """The keys of titles and how good they are (indexer/README.md); 2 is a title from another log."""
 
+_PROMPTING = later(
+    r"(?s)\s*<command-message>[^<]*</command-message>\s*<command-name>([^<]{1,200})</command-name>\s*"
+    r"<command-args>\s*([^<\s].*?)</command-args>"
+)
+"""A command that is a prompt, with what it was given; one that Claude Code carries out itself begins with its name."""
+
 _NAMINGS_REMEMBERED = 256
 _LONGEST_TITLE = 500
+_LONGEST_COMMAND = 20_000
 
 
 def note_title(record: Record, state: LogState) -> None:
@@ -37,3 +50,19 @@ def note_summary(record: Record, state: LogState) -> None:
         note_title(record, state)
     elif title:
         remember(state.sessions[""].namings, leaf, masked(title)[:_LONGEST_TITLE], _NAMINGS_REMEMBERED)
+
+
+def note_request(said: Sequence[Payload], state: LogState) -> None:
+    """Call a session by the command with arguments that it begins with, while nothing else names it.
+
+    Such a command is what the human asks for, but only texts are requests (`User.kind`).
+    """
+    for user in said:
+        if "asked" in state.memory or not isinstance(user, User):
+            continue
+        command = _PROMPTING.match(user.text[:_LONGEST_COMMAND]) if user.kind is UserKind.COMMAND else None
+        facts = state.sessions[""]
+        if command and not facts.title:
+            facts.title = masked(" ".join(f"{command[1]} {command[2]}".split()))[:_LONGEST_TITLE]
+        if command or user.kind in REQUESTS:
+            state.memory["asked"] = True
