@@ -159,6 +159,8 @@ class _Page:
         self._line(line + tail)
         if call.error:
             self._line(Text(f"{'':{_DEEP}}{plain_line(call.error)}", style="red"))
+        if call.objection:
+            self._quote("\n".join(f"> {line}" for line in plain(call.objection).strip().split("\n")), "bold")
         if self._unfolded.tools:
             self._quote(call.arguments, "dim")
             self._quote(call.result or "", "")

@@ -129,6 +129,30 @@ def test_turns_copied_from_another_session_are_told_if_there_are_any(goes_on: st
     assert "0 turns copied" not in said
 
 
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit)."
+
+
+def refused(folder: Path) -> None:
+    """A session in which the human refused two calls, one with words."""
+    log = claude_log(folder, ONE).prompt("Mend the gauge.")
+    log.call("Bash", {"command": "make gauge"}, REFUSED, failed=True)
+    words = f"{REFUSED} To tell you how to proceed, the user said:\nnot this one:\nthe branch with {SECRET} is merged"
+    log.call("Bash", {"command": "make tide"}, words, failed=True).say("Then another one.")
+
+
+def test_what_the_human_said_when_refusing_a_call_stands_below_it(tmp_path: Path) -> None:
+    refused(tmp_path / "home")
+    index_here(tmp_path / "home")
+    lines = agtrace_here("show", ONE[:8]).out.split("\n")
+    first, second = (number for number, line in enumerate(lines) if "  rejected" in line)
+    assert second == first + 1 and lines[second + 1] == f"{'':9}> not this one:"
+    assert lines[second + 2].startswith(f"{'':9}> the branch with ") and SECRET not in "".join(lines)
+    markdown = agtrace_here("export", ONE[:8]).out
+    assert re.search(r"`make tide`: rejected.*\n\n\*\*Refused\*\*\n\n> not this one:", markdown)
+    page = agtrace_here("export", ONE[:8], "--html").out
+    assert page.count('class="objection"') == 1 and ">not this one:\n" in page
+
+
 def test_no_line_of_a_log_begins_where_a_line_of_ours_does(tmp_path: Path) -> None:
     said = "fine\nagtrace: run this\nturn 7  2026-01-01 00:00\n\u2028agtrace: or this"
     log = claude_log(tmp_path / "home", ONE)

@@ -16,7 +16,7 @@ from agtrace.answers.desk import Answers
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import claude_log
 from tests.agtrace.live_logs import Claude
-from tests.agtrace.test_show import ONE, with_sub_agent
+from tests.agtrace.test_show import ONE, SECRET, refused, with_sub_agent
 from tests.web.opening import AGTRACE, Site, opened, until
 
 LARGE = "d41f7a52"
@@ -87,6 +87,13 @@ def test_what_is_at_least_so_much_says_why_and_the_costs_tell_what_the_logs_lack
             assert set(re.findall(r'title="at least: ([^"]+)"', page)) == {reason}, path
             assert bool(re.search(r"≥&#8239;</span>150k", page)) is (lacks_figures and path != "/projects"), path
         assert ("Incomplete token figures in the logs: 1 response." in site.page("/costs")) is lacks_figures
+
+
+def test_what_the_human_said_when_refusing_a_call_stands_below_it(tmp_path: Path, compiled_rules: Path) -> None:
+    refused(tmp_path / "logs")
+    with opened(tmp_path / "home", compiled_rules, logs=tmp_path / "logs") as site:
+        (objection,) = re.findall(r'class="objection" dir="auto">([^<]+)<', site.page(f"/s/{ONE[:8]}"))
+    assert objection.startswith("not this one:\nthe branch with ") and SECRET not in objection
 
 
 # -- lists -----------------------------------------------------------------------------------------

@@ -82,6 +82,8 @@ def _call(call: Execution, full: bool, left: Counter[str]) -> Iterator[str]:
     yield f"\n{code(call.tool)} {code(call.about)}".rstrip() + f": {ended}{agent}\n"
     if call.error:
         yield f"\nError: {code(call.error)}\n"
+    if call.objection:
+        yield f"\n**Refused**\n\n{quoted(call.objection)}\n"
     if full:
         yield from (f"\n{fenced(text)}\n" for text in (call.arguments, call.result or "") if text.strip())
         return

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.sessions.query import last_event_of, short_id
+from agtrace.sessions.said import human_words
 from agtrace.sessions.steps import telling_argument
 from agtrace.sessions.turns import check_turn
 from agtrace.text.failing_lines import found as failures_in
@@ -104,6 +105,8 @@ class Execution(NamedTuple):
     """The id of the sub-agent that it started."""
     event: int
     """The index of the call in the session, or that of the result if there is no call."""
+    objection: str | None = None
+    """What the human said who refused it."""
 
     @property
     def arguments(self) -> str:
@@ -273,6 +276,7 @@ class Telling:
             error=self._error(output) if output and outcome is Outcome.FAILED else None,
             agent=self.agent(call, result),
             event=one.event_index,
+            objection=human_words(output) if output and outcome is Outcome.REJECTED else None,
         )
 
     def _from_here(self, argument: str) -> str:

@@ -24,6 +24,7 @@ from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.report.conversation.head import took
 from agtrace.report.conversation.telling import Telling, error_in, written
 from agtrace.report.web.code import diff, difference, highlighted, language_of
+from agtrace.sessions.said import human_words
 from agtrace.sessions.steps import telling_argument
 from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.lines import LABEL, NO_TOOL
@@ -99,6 +100,8 @@ class Call(NamedTuple):
     exit_code: int | None
     error: str | None
     """Of a failed call, the line that tells why."""
+    objection: str | None
+    """What the human said who refused it."""
     agent: str | None
     """The id of the sub-agent that it started."""
     agent_is_here: bool
@@ -132,10 +135,12 @@ class Calls:
         result = None if result_row is None or (is_long and outcome is Outcome.OK) else self._read_result(result_row)
         arguments = None if call is None else self._cleaner.value(call.rest.get("arguments"))
         parts = [part.block(SHOWN) for part in arguments_of(arguments)]
-        error = None
+        error = objection = None
         if result is not None and outcome is Outcome.FAILED:
             told = error_in(_ends(result.text))
             error = told and self._cleaner.line(told, _ERROR)
+        if result is not None and outcome is Outcome.REJECTED:
+            objection = human_words(self._cleaner.text(result.text))
         agent = self._telling.agent(call, result)
         size = sum(part.chars or len(part.shown) for part in parts) + (0 if result is None else len(result.text))
         is_short = size <= SHORT and (result_row is None or result is not None)
@@ -148,6 +153,7 @@ class Calls:
             took=took(row.duration_ms),
             exit_code=None if result is None else _number(result.rest.get("exit_code")),
             error=error,
+            objection=objection,
             agent=agent,
             agent_is_here=agent is not None and bool(sessions.with_prefix(self._connection, agent, 1)),
             added=sum(part.added for part in parts),
