@@ -249,7 +249,7 @@ def test_a_session_is_followed_at_its_end_until_somebody_scrolls(own_home: Path,
         log.says(f"Tide {number} was counted.")
 
     async def check(pilot: Pilot[None], app: WatchApp) -> None:
-        await until(pilot, app, "Claude Code")
+        await until(pilot, app, "tidepool")
         await pilot.press("enter")
         await until(pilot, app, lambda text: "Tide 59" in below_the_head(text))
         await pilot.press("up", "up", "up", "up")
