@@ -21,7 +21,7 @@ from agtrace.render.terminal import (
     summary,
     when,
 )
-from agtrace.text.numbers import dollars, made, seconds
+from agtrace.text.numbers import dollars, how_made, seconds
 
 _SIDE_FACTS = (
     ("agent", "provider"), ("kind", "kind"), ("title", "title"), ("request", "snippet"), ("project", "root_path"),
@@ -81,10 +81,10 @@ def _side_rows(sides: tuple[dict[str, Any], ...]) -> Iterator[tuple[str, list[st
     yield "lasted", [seconds(side.get("duration_seconds")) for side in sides]
     yield "active", [seconds(side.get("active_seconds")) for side in sides]
     yield "models", [", ".join(plain(model["model"]) for model in side["models"]) for side in sides]
-    yield "tokens", [made(figure(side.get("total_tokens")), side.get("tokens_made")) for side in sides]
+    yield "tokens", [how_made(figure(side.get("total_tokens")), side.get("tokens_made")) for side in sides]
     for label, kind in _SIDE_TOKENS:
         yield f"  {label}", [figure(side.get("tokens", {}).get(kind)) for side in sides]
-    yield "cost", [made(dollars(side.get("cost_usd")), side.get("cost_made")) for side in sides]
+    yield "cost", [how_made(dollars(side.get("cost_usd")), side.get("cost_made")) for side in sides]
     yield "copied events", [figure(side.get("copied", {}).get("events")) for side in sides]
 
 

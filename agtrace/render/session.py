@@ -10,7 +10,7 @@ from rich.text import Text
 from agtrace.render.terminal import OUT, STYLES, entry, indented, plain, summary, when
 from agtrace.render.text import told_focus
 from agtrace.sessions.landmarks import said
-from agtrace.text.numbers import counted, dollars, made, seconds, short
+from agtrace.text.numbers import counted, dollars, how_made, seconds, short
 
 _LINES_OF_TEXT = 8
 _TOKEN_KINDS = (
@@ -129,7 +129,7 @@ def _tokens(stats: dict[str, Any]) -> str:
         return ""
     kinds = ", ".join(f"{short(stats['tokens'][kind])} {name}" for kind, name in _TOKEN_KINDS
                       if stats["tokens"].get(kind))  # fmt: skip
-    total = made(f"{short(stats['total_tokens'])} tokens", stats.get("tokens_made"))
+    total = how_made(f"{short(stats['total_tokens'])} tokens", stats.get("tokens_made"))
     peak = short(stats.get("peak_context_tokens"))
     window = f" of {short(stats['context_window'])}" if stats.get("context_window") else ""
     context = f"largest context {peak}{window}" if peak else ""
@@ -137,7 +137,7 @@ def _tokens(stats: dict[str, Any]) -> str:
 
 
 def _cost(figures: dict[str, Any]) -> str:
-    return made(dollars(figures.get("cost_usd")), figures.get("cost_made"))
+    return how_made(dollars(figures.get("cost_usd")), figures.get("cost_made"))
 
 
 def _family(data: dict[str, Any], stats: dict[str, Any]) -> str:

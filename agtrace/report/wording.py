@@ -10,7 +10,7 @@ from agtrace_schema.answers import Made
 
 from agtrace.report.figures import LOW
 from agtrace.text.lines import one_line
-from agtrace.text.numbers import counted, dollars, made, percent, short
+from agtrace.text.numbers import counted, dollars, how_made, percent, short
 
 WORST = 5
 """The number of worst sessions that are listed."""
@@ -66,8 +66,8 @@ def about(report: Report) -> str:
 def spent(report: Report) -> str:
     """Return tokens and cost of the whole report."""
     figures = report.figures
-    tokens = made(f"{short(figures.total_tokens)} tokens", figures.tokens_made or "exact")
-    cost = "" if figures.cost_usd is None else made(f"${figures.cost_usd:,.2f}", figures.cost_made)
+    tokens = how_made(f"{short(figures.total_tokens)} tokens", figures.tokens_made or "exact")
+    cost = "" if figures.cost_usd is None else how_made(f"${figures.cost_usd:,.2f}", figures.cost_made)
     return ", ".join(filter(None, (tokens, cost)))
 
 

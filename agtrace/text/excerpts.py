@@ -65,7 +65,7 @@ def excerpt(text: str, words: Sequence[str], most: int) -> str:
 
 def stems_in(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
     """Yield where words of a text, or parts of a name such as `readFile`, begin with the stems of these."""
-    stems = "|".join(re.escape(_stem(word)) for word in words)
+    stems = "|".join(re.escape(_stem(word)) for word in words if word)
     found = re.finditer(stems, text, re.IGNORECASE) if stems else iter(())
     return (match for match in found if _begins(text, match.start()))
 

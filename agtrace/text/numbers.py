@@ -46,7 +46,7 @@ def spent(cost: float | None, made: str | None) -> str:
     return least(dollars(cost), made)
 
 
-def made(figure: str, made: str | None) -> str:
+def how_made(figure: str, made: str | None) -> str:
     """Add to a total how it was made, unless it is exact."""
     return f"{figure} ({made})" if figure and made != "exact" else figure
 

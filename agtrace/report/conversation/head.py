@@ -18,7 +18,7 @@ from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.turns import last_outcome, why_unknown
 from agtrace.text.lines import LABEL, PATH
-from agtrace.text.numbers import counted, dollars, made, seconds
+from agtrace.text.numbers import counted, dollars, how_made, seconds
 from agtrace.times import iso
 
 _ENDED = {
@@ -119,7 +119,7 @@ def _cost(stats: SessionStats) -> str:
 
 
 def _priced(sums: SessionStats | WithChildren) -> str:
-    return made(dollars(sums.cost_usd), sums.cost_made)
+    return how_made(dollars(sums.cost_usd), sums.cost_made)
 
 
 def _calls(stats: SessionStats) -> str:
