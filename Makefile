@@ -67,7 +67,7 @@ bench: $(READY)  ## the tables of docs/performance.md; an hour, or minutes with 
 
 lock:  ## needs uv: writes the versions and hashes of everything that is installed
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
+	  --no-emit-index-url --no-header --quiet --output-file requirements.lock
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
