@@ -33,7 +33,7 @@ for ignored in (signal.SIGHUP, signal.SIGQUIT):  # `nohup make test` and a shell
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # code that is started hundreds of times is compiled once
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it if it matters
-for name in (*variables(), "XDG_DATA_HOME", *(name for name in os.environ if name.startswith("OTEL_"))):
+for name in (*variables(), "XDG_DATA_HOME"):
     os.environ.pop(name, None)  # what a developer has set mustn't change what the tests see
 settings.register_profile(  # laws, not speed
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)

@@ -145,8 +145,6 @@ def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_
         assert families & NETWORK == allowed.get(module.name, set()), module.name
         if not module.name.startswith(("agtrace.serving.", "agtrace.pruning.")):
             assert families & {"mcp", "mcp_types", "starlette", "uvicorn"} == set(), module.name
-        if not module.name.startswith("agtrace.serving.otel."):
-            assert "opentelemetry" not in families, module.name
         if module.package != "agtrace_team":
             assert "psycopg" not in families, module.name
 
@@ -350,11 +348,10 @@ def test_the_lock_satisfies_every_dependency_of_the_project() -> None:
     asked = [
         *project["project"]["dependencies"],
         *extras["dev"],
-        *extras["otel"],
         *extras["team"],
         *project["build-system"]["requires"],
     ]
-    asked.remove("agtrace[otel,team]")  # ours, and listed by itself
+    asked.remove("agtrace[team]")  # ours, and listed by itself
     locked = _locked()
     for wanted in map(Requirement, asked):
         assert canonicalize_name(wanted.name) in locked, wanted

@@ -240,7 +240,7 @@ class _Group(click.Group):
     Start with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
     """,
     epilog="The index is in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
-    "Nothing leaves the machine, unless you set up OpenTelemetry, name the URL of a pruner, or push to a team.",
+    "Nothing leaves the machine, unless you name the URL of a pruner or push to a team.",
 )
 @click.version_option(__version__, "--version", "-V", prog_name="agtrace")
 @index_options

@@ -17,8 +17,6 @@ _LONGEST_START = 10
 """Seconds; no client waits for a server that takes longer to start."""
 _RECORDING_SECONDS = 0.2
 """How long figures of the last requests may still be written."""
-_SENDING_SECONDS = 0.3
-"""How long, from the same moment on, spans and figures may still be sent to a collector."""
 _PAUSE = 0.02
 
 _RDHUP = getattr(select, "POLLRDHUP", 0)
@@ -47,18 +45,9 @@ def end(code: int = 0) -> NoReturn:
         processes = sys.modules.get("agtrace_indexer.parallel.processes")  # loaded only if work was done on all cores
         if processes is not None:
             processes.end_all()
-        last = time.monotonic() + _SENDING_SECONDS
-        sending = sys.modules.get("agtrace.serving.otel.sending")  # loaded only if the user asked for it
-        if sending is not None:
-            sending.begin_last()
-        shadow = sys.modules.get("agtrace.answers.telemetry.shadow")  # loaded once something was asked
-        if shadow is not None:
-            shadow.give_up_all()
-        recorder = sys.modules.get("agtrace.answers.telemetry.recorder")  # likewise
+        recorder = sys.modules.get("agtrace.answers.telemetry.recorder")  # loaded once something was asked
         if recorder is not None:
             recorder.close_all(_RECORDING_SECONDS)
-        if sending is not None:
-            sending.await_last(last - time.monotonic())
     finally:
         os._exit(code)
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 import anyio
 import mcp_types as types
 from mcp.server.caching import CacheHint
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -55,8 +55,6 @@ _PROCESS = uuid4().hex
 """The connection over stdio: a process has one."""
 
 _JSON = "application/json"
-_GREETINGS = frozenset({"initialize", "server/discover"})
-"""What is answered before anything else is loaded."""
 _STAYS = CacheHint(ttl_ms=3_600_000, scope="public")  # a version of agtrace lists the same for every client
 _FOLLOWS = CacheHint(scope="public")  # it has the page sizes of the settings, which may change at any time
 _NOT_FOUND = frozenset(
@@ -140,12 +138,10 @@ class Desk:
             Answers,  # takes 60 ms: it loads all our modules, sqlite3, the models and the redaction
         )
         from agtrace.answers.telemetry.recorder import Recorder
-        from agtrace.serving.otel.start import started
 
         settings = live.current.settings
-        recorder, self.monitor = Recorder(settings.telemetry_file), started(settings.environment)
-        asked = [*observers, *([self.monitor] if self.monitor else [])]
-        self.answers = Answers(settings, recorder=recorder, observers=asked, live=live)
+        recorder = Recorder(settings.telemetry_file)
+        self.answers = Answers(settings, recorder=recorder, observers=observers, live=live)
         self._live, self._listed = live, _Listed("", types.ListToolsResult(tools=[]))
         self._threads = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(cores()))
 
@@ -188,19 +184,6 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
             if opened is None:
                 opened = await anyio.to_thread.run_sync(Desk, live)
         return opened
-
-    async def prepared(ctx: Request, call_next: CallNext) -> HandlerResult:
-        """Open the desk before the span of a message begins, if spans are asked for: it sets up what makes them."""
-        if opened is None and ctx.method not in _GREETINGS:
-            from agtrace.serving.otel.asked import asked
-
-            if asked(live.current.settings.environment).is_anything:
-                await at_desk()
-        return await call_next(ctx)
-
-    async def monitored(ctx: Request, call_next: CallNext) -> HandlerResult:
-        monitor = opened and opened.monitor
-        return await (monitor.observe(ctx, call_next) if monitor else call_next(ctx))
 
     async def initialized(context: Request, params: types.NotificationParams) -> None:
         await at_desk()
@@ -246,7 +229,6 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
         on_get_prompt=_get_prompt,
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
-    server.middleware = [prepared, *server.middleware, monitored]
     return server
 
 
