@@ -26,7 +26,6 @@ from agtrace.answers.telemetry.alert import OversizedAlert
 from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.answers.telemetry.request import Observer, Origin, Request, request_of
-from agtrace.answers.telemetry.shadow import Shadow
 from agtrace.answers.telemetry.store import Wanted
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.chosen import index_of
@@ -34,8 +33,7 @@ from agtrace.index.freshness import Freshness
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.prices import load as load_prices
-from agtrace.settings import ABSOLUTE_MAX_BYTES
-from agtrace.settings.limits import Limits, holding, limits, limits_for, unprotected
+from agtrace.settings.limits import Limits, holding, limits, limits_for
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 from agtrace.shaping.cursors import Cursors, load_key
@@ -105,7 +103,6 @@ class Answers:
         self._key: bytes | None = None
         self._spare_key = os.urandom(32)
         self._problem: str | None = None
-        self._shadow = Shadow(self._measured, self._observe)
         self._live.tell(self._log)
         self._priced = _Priced(settings.prices, self._load_prices(settings.prices))
 
@@ -144,10 +141,7 @@ class Answers:
         size, id, held = len(given.text.encode()), _id(), limits()
         alert = self._metrics.record(name, arguments, given, size)
         request = request_of(name, arguments, given, origin, held, at=self._now(), ms=ms, id=id)
-        if held.arm == "shadow":
-            self._shadow.measure(name, arguments, held, request)
-        else:
-            self._observe(request, held)
+        self._observe(request, held)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
         told = {"tool": name, "ms": round(ms, 1), "bytes": size, **oversized, "ok": not given.is_error}
         self._log({"event": "answer", "request": id, **told})
@@ -165,11 +159,6 @@ class Answers:
                 self._recorder.keep_days = held.settings.telemetry.keep_days
             with suppress(Exception):  # one that fails must not cost the others theirs
                 observer.record(request)
-
-    def _measured(self, name: str, arguments: Mapping[str, Any], held: Limits) -> int:
-        """Return the bytes of the answer that a request would have had without protection."""
-        with holding(unprotected(held)):
-            return len(self._ask(self.tools[name], arguments, ABSOLUTE_MAX_BYTES).text.encode())
 
     def health(self) -> Health:
         """Return the current figures, after a brief attempt to bring the index up to date."""

@@ -41,7 +41,7 @@ def metrics(found: RequestMetrics, by: RequestsBy) -> None:
 def comparison(found: AbComparison) -> None:
     """Print a column for each side of a comparison: sizes, calls that followed, errors."""
     if not found.arms:
-        nothing("Nothing was compared in this period. Set ab.mode to shadow or split to turn comparison on.")
+        nothing("Nothing was compared in this period. Set ab.mode to split to turn comparison on.")
         return
     sides = {arm.arm: _side(arm) for arm in found.arms}
     labels = {label: None for side in sides.values() for label in side}
@@ -52,7 +52,6 @@ def comparison(found: AbComparison) -> None:
 
 
 def _side(found: ArmFigures) -> dict[str, str]:
-    without = found.unprotected_bytes
     return {
         "connections": figure(found.connections),
         "requests": figure(found.requests),
@@ -60,11 +59,7 @@ def _side(found: ArmFigures) -> dict[str, str]:
         "errors": percent(found.error_share),
         "bytes, p50": figure(round(found.bytes.p50)),
         "bytes, p95": figure(round(found.bytes.p95)),
-        **({} if without is None else {
-            "unprotected bytes, p50": figure(round(without.p50)),
-            "unprotected bytes, p95": figure(round(without.p95)),
-        }),
-    }  # fmt: skip
+    }
 
 
 def _row(found: RequestFigures, by: RequestsBy) -> Row:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, UNPROTECTED_BYTES
 from agtrace.settings.model import USUAL_TOKENS, Features, Protection, Settings, ToolSettings
 
-Arm = Literal["protected", "unprotected", "shadow"]
+Arm = Literal["protected", "unprotected"]
 """The side of a comparison (`ab`) that an answer is on."""
 
 _UNPAGED = 5_000
@@ -129,19 +129,10 @@ def limits_for(settings: Settings, tool: str, connection: str | None = None) -> 
     )
 
 
-def unprotected(held: Limits) -> Limits:
-    """Return the same limits without any protection."""
-    off = {"pagination": False, "summarization": False, "chunking": False, "pruning": False}
-    return Limits(held.settings, held.tool, **off, arm=held.arm)
-
-
 def _arm(settings: Settings, connection: str | None) -> Arm | None:
-    mode, chosen = settings.ab.mode, connection is not None and _lot(connection, "ab") < settings.ab.share
-    if mode == "off" or connection is None:
+    if settings.ab.mode == "off" or connection is None:
         return None
-    if mode == "shadow":
-        return "shadow" if chosen else None
-    return "unprotected" if chosen else "protected"
+    return "unprotected" if _lot(connection, "ab") < settings.ab.share else "protected"
 
 
 def _protects(protection: Protection, connection: str | None, tool: str) -> bool:

@@ -231,7 +231,7 @@ class Telemetry(Group):
     ] = False
 
 
-AbMode = Literal["off", "shadow", "split"]
+AbMode = Literal["off", "split"]
 
 
 class Ab(Group):
@@ -240,16 +240,13 @@ class Ab(Group):
     mode: Annotated[
         AbMode,
         Meta(
-            description="`shadow` measures what the answer without protection would have been; `split` gives that "
-            "answer, with secrets masked and at most 1 MiB, to a share of the connections"
+            description="`split` gives a share of the connections the answer without protection, with secrets masked "
+            "and at most 1 MiB"
         ),
     ] = "off"
     share: Annotated[
         Percent,
-        Meta(
-            description="`shadow`: the percentage of connections that are measured; `split`: the percentage that get "
-            "the unprotected answer"
-        ),
+        Meta(description="the percentage of connections that get the unprotected answer"),
     ] = 50
 
 

@@ -68,7 +68,7 @@ class ArmFigures(Model):
     """The requests on one side of a comparison of answers with and without protection."""
 
     arm: str
-    """`protected`, `unprotected` (both with `ab.mode` split), or `shadow`."""
+    """`protected` or `unprotected`."""
     connections: int
     requests: int
     requests_per_connection: float
@@ -78,10 +78,6 @@ class ArmFigures(Model):
     bytes: Percentiles
     """Of the answers that were sent."""
     tokens: Percentiles
-    unprotected_bytes: Percentiles | None = None
-    """With shadow: of the same answers without protection."""
-    measured: int | None = None
-    """With shadow: how many of them could be measured."""
 
 
 class AbComparison(Model):

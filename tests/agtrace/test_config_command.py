@@ -41,7 +41,7 @@ TEN = {
     "keep_days": ("0.5", "a whole number from 1 to 36500"),
     "nothing": ("1", "a known key"),
     "http.hosts": ("'here'", "a list, each a host name"),
-    "ab.mode": ("'on'", "one of off, shadow, split"),
+    "ab.mode": ("'on'", "one of off, split"),
     "modes.minimal.chars": ("1", "a whole number from 500 to 1000000"),
     "tools.list_sessions.features.chunking.rollout": ("101", "a whole number from 0 to 100"),
 }

@@ -597,26 +597,6 @@ def test_a_rollout_of_0_and_100_is_off_and_on(http: Running, percent: int, paged
 
 # -- a comparison ----------------------------------------------------------------------------------
 
-QUESTIONS: list[tuple[str, dict[str, Any]]] = [
-    ("list_sessions", {}),
-    ("get_event_details", {"session_id": LONG, "event_index": 2}),
-    ("get_session_details", {"session_id": LONG}),
-    ("get_session_details", {"session_id": "nobody"}),
-    ("get_project_info", {}),
-]
-
-
-def test_a_shadow_changes_no_byte_of_an_answer_and_records_the_other_size(server: Running) -> None:
-    usual = [shape(server.ask(name, **arguments)) for name, arguments in QUESTIONS]
-    forget_figures(server)
-    server.set(ab={"mode": "shadow", "share": 100})
-    assert [shape(server.ask(name, **arguments)) for name, arguments in QUESTIONS] == usual
-    rows = until(lambda: len(found := figures(server, "shadow")) == len(QUESTIONS) and found)
-    assert all(row.unprotected_bytes for row in rows)
-    sizes = {row.tool: (row.bytes, row.unprotected_bytes) for row in rows}
-    assert sizes["list_sessions"][1] > 3 * sizes["list_sessions"][0]
-    assert sizes["get_event_details"][1] > 60_000 > 10_240 >= sizes["get_event_details"][0]
-
 
 def forget_figures(server: Running) -> None:
     (server.home.parent / "data" / "telemetry.sqlite3").unlink(missing_ok=True)
@@ -653,16 +633,6 @@ def test_a_split_gives_a_share_the_unprotected_answer(http: Running) -> None:
 def test_a_split_over_stdio_has_the_whole_process_on_one_side(stdio: Running, share: int, items: int) -> None:
     afresh(stdio).set(ab={"mode": "split", "share": share})
     assert [stdio.page() for _ in range(3)] == [items] * 3
-
-
-def test_what_a_shadow_measures_is_recorded_though_the_server_ends(home: Path, tmp_path: Path) -> None:
-    file = tmp_path / "agtrace.json"
-    file.write_text('{"ab": {"mode": "shadow", "share": 100}}')
-    with running("stdio", home, file) as server:
-        forget_figures(server)
-        for _ in range(10):
-            server.ask("get_event_details", session_id=LONG, event_index=4)
-    assert len(figures(server, "shadow")) == 10
 
 
 # -- telemetry -------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> RequestMe
 
 
 def comparison(path: Path, wanted: Wanted) -> AbComparison:
-    """Return the two sides of a comparison, or what a shadow measured. Raises `TelemetryUnavailable`."""
+    """Return the two sides of a comparison. Raises `TelemetryUnavailable`."""
     try:
         found = store.compared(path, wanted)
     except sqlite3.Error:
@@ -55,7 +55,6 @@ def comparison(path: Path, wanted: Wanted) -> AbComparison:
 def _side(arm: str, found: Sequence[Compared]) -> ArmFigures:
     connections = len({one.connection for one in found})
     errors = sum(one.outcome != "ok" for one in found)
-    measured = [one.unprotected_bytes for one in found if one.unprotected_bytes is not None]
     return ArmFigures(
         arm=arm,
         connections=connections,
@@ -65,8 +64,6 @@ def _side(arm: str, found: Sequence[Compared]) -> ArmFigures:
         error_share=round(errors / len(found), 4),
         bytes=_percentiles([one.bytes for one in found]),
         tokens=_percentiles([one.tokens for one in found]),
-        unprotected_bytes=_percentiles(measured) if measured else None,
-        measured=len(measured) if arm == "shadow" else None,
     )
 
 

@@ -81,9 +81,7 @@ class Request(NamedTuple):
     connection: str | None = None
     """12 characters that the requests of a connection have in common, and no others."""
     arm: str | None = None
-    """The side of a comparison with answers without protection: protected, unprotected or shadow."""
-    unprotected_bytes: int | None = None
-    """With shadow: the size that the answer would have had without protection."""
+    """The side of a comparison with answers without protection: protected or unprotected."""
     arguments: str | None = None
     """The arguments as JSON, without secrets; None unless the user wants them recorded."""
 

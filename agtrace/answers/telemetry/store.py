@@ -27,22 +27,23 @@ _PATIENCE, _READING_PATIENCE = 1.0, 0.2
 """Seconds to wait for another process that writes: in the thread that records, and in one that answers."""
 
 _END_OF_TIME = 1 << 62
-_VERSION = 2
+_VERSION = 3
 _TABLE = """
 CREATE TABLE request (
   at INTEGER NOT NULL, tool TEXT NOT NULL, request_id TEXT NOT NULL, client TEXT, client_version TEXT, protocol TEXT,
   transport TEXT NOT NULL, outcome TEXT NOT NULL, ms REAL NOT NULL, tokens INTEGER NOT NULL,
   asked_bytes INTEGER NOT NULL, bytes INTEGER NOT NULL, items INTEGER, attempt INTEGER NOT NULL,
   paginated INTEGER NOT NULL, chunked INTEGER NOT NULL, summarized INTEGER NOT NULL, pruned INTEGER NOT NULL,
-  cut INTEGER NOT NULL, index_state TEXT NOT NULL, connection TEXT, arm TEXT, unprotected_bytes INTEGER, arguments TEXT
+  cut INTEGER NOT NULL, index_state TEXT NOT NULL, connection TEXT, arm TEXT, arguments TEXT
 )
 """
-_SINCE_VERSION_1 = ("connection TEXT", "arm TEXT", "unprotected_bytes INTEGER", "arguments TEXT")
+_SINCE_VERSION_1 = ("connection TEXT", "arm TEXT", "arguments TEXT")
 _BY_TIME = "CREATE INDEX request_at ON request (at)"
 _MARKED = f"PRAGMA user_version = {_VERSION}"
 _MADE_FROM = {
     0: (_TABLE, _BY_TIME, _MARKED),
     1: (*(f"ALTER TABLE request ADD COLUMN {column}" for column in _SINCE_VERSION_1), _MARKED),
+    2: ("ALTER TABLE request DROP COLUMN unprotected_bytes", _MARKED),
     _VERSION: (),
 }
 """The statements that make this version's table from an earlier one; 0 is an empty file."""
@@ -261,7 +262,6 @@ class Compared(Struct, frozen=True):
     outcome: str
     bytes: int
     tokens: int
-    unprotected_bytes: int | None
 
 
 def compared(path: Path, wanted: Wanted) -> list[Compared]:
@@ -270,7 +270,7 @@ def compared(path: Path, wanted: Wanted) -> list[Compared]:
         if connection is None:
             return []
         chosen, given = _chosen(wanted)
-        columns = "arm, coalesce(connection, ''), outcome, bytes, tokens, unprotected_bytes"
+        columns = "arm, coalesce(connection, ''), outcome, bytes, tokens"
         rows = connection.execute(f"SELECT {columns} {chosen} AND arm IS NOT NULL", given)
         return [Compared(*row) for row in rows]
 
