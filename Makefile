@@ -33,7 +33,6 @@ types: $(READY)
 docs: $(READY)  ## what is generated from the code: tables of README and schema/README.md, answers in tests/answers
 	$(BIN)/python -m tests.documents --write
 	$(BIN)/python -m tests.snapshots --write
-	$(BIN)/python -m tests.health --write
 
 health-eval: $(READY)  ## precision and recall of every detector on the sessions of tests/health
 	$(BIN)/python -m tests.health

@@ -86,8 +86,8 @@ def tool_table() -> str:
 
 
 def command_table() -> str:
-    """Return the table of commands, with their arguments, purposes and options."""
-    rows = ["| command | what it does | options |", "|---|---|---|"]
+    """Return the table of commands, with their arguments and purposes; `--help` explains their options."""
+    rows = ["| command | what it does |", "|---|---|"]
     return "\n".join([*rows, *_commands(click.Context(agtrace, info_name="agtrace", **agtrace.context_settings))])
 
 
@@ -97,21 +97,11 @@ def _commands(group: click.Context) -> Iterator[str]:
     for name, command in group.command.commands.items():
         context = click.Context(command, group, name)
         arguments = [p.make_metavar(context) for p in command.params if isinstance(p, click.Argument)]
-        options = [
-            f"`{option}`"
-            for p in command.params
-            if isinstance(p, click.Option) and not p.hidden
-            for option in _names(p)
-        ]
-        told = inspect.cleandoc(command.help or "").split("\n\n")[0]
+        purpose = " ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split())
         written = " ".join([context.command_path, *arguments]).replace("|", "\\|")
-        yield f"| `{written}` | {' '.join(told.split())} | {' '.join(options)} |"
+        yield f"| `{written}` | {purpose} |"
         if isinstance(command, click.Group):
             yield from _commands(context)
-
-
-def _names(option: click.Option) -> Iterator[str]:
-    yield from (*option.opts, *option.secondary_opts)
 
 
 def setting_table() -> str:

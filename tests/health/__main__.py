@@ -1,7 +1,6 @@
 """`python -m tests.health`: how often each detector is right about the labelled sessions, and what readers say.
 
-With `--write` it writes the table into docs/health.md. It exits with 1 if a precision or a recall is below 0.95, or if
-a detector has too few sessions.
+It exits with 1 if a precision or a recall is below 0.95, or if a detector has too few sessions.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from agtrace.health.detectors.registry import DETECTORS
-from tests.health.evaluation import PAGE, evaluate, table, with_table
+from tests.health.evaluation import evaluate, table
 from tests.health.notation import StoryError
 from tests.health.readings import LOGS, examined, readings
 from tests.health.readings import table as compared
@@ -21,8 +20,6 @@ def main() -> int:
         judged, scores = evaluate(DETECTORS)
     except StoryError as error:
         sys.exit(str(error))
-    if "--write" in sys.argv:
-        PAGE.write_text(with_table(scores, len(judged)), encoding="utf-8")
     read = readings() if LOGS.is_dir() else []
     if read:
         sys.stdout.write(f"{compared(read, examined({one.session for one in read}))}\n\n")

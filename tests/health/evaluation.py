@@ -15,13 +15,10 @@ from agtrace.health.history_reader import read_history
 from agtrace.index.reader import Reader
 from agtrace.sessions import prices
 from agtrace.settings.model import Settings
-from tests.documents import ROOT, between
 from tests.health.logs import write_logs
 from tests.health.notation import read_stories
 from tests.health.stories import Story
 from tests.health.writing import NOW
-
-PAGE = ROOT / "docs" / "health.md"
 
 LEAST = 0.95
 """The least precision and recall that are good enough."""
@@ -144,14 +141,6 @@ def table(scores: Sequence[Score], sessions: int) -> str:
         cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append(f"{row[0]:<{widths[0]}}  {'  '.join(cells)}{mark}")
     return "\n".join(lines)
-
-
-def with_table(scores: Sequence[Score], sessions: int) -> str:
-    """Return docs/health.md with the table of these scores."""
-    head = f"| detector | positives | near-misses | precision | recall | precision in all {sessions:,} | recall |"
-    rows = (f"| `{one.name}` | {' | '.join(_row(one)[1:])} |" for one in scores)
-    written = "\n".join((head, "|---|---|---|---|---|---|---|", *rows))
-    return between(PAGE.read_text(encoding="utf-8"), "health", written)
 
 
 def _row(one: Score) -> tuple[str, ...]:
