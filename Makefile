@@ -8,10 +8,9 @@ READY := $(VENV)/ready
 DEMO := .demo
 E2E := .e2e
 MEGABYTES ?= 1000
-MINUTES ?= 60
 MEASURED ?= --peers --growth 100,300,1000,3000
 
-.PHONY: demo test e2e lint types lock docs health-eval prune-eval secrets fuzz soak stress picture bench clean
+.PHONY: demo test e2e lint types lock docs thorough health-eval prune-eval secrets picture bench clean
 
 demo: $(READY)
 	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
@@ -22,6 +21,9 @@ test: lint types $(READY)
 e2e: $(READY) $(E2E)/small/ready $(E2E)/agents/ready  ## the real clients, offline; needs npm and 1.2 GB
 	AGTRACE_E2E=1 $(BIN)/python -m pytest -n auto --dist loadscope tests/e2e
 	$(BIN)/python -m tests.investigations
+
+thorough: e2e secrets  ## every test, with more examples of every law, the real clients, all secrets; an hour or more
+	AGTRACE_THOROUGH=1 $(BIN)/python -m pytest -n auto -m ""
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -42,15 +44,6 @@ prune-eval: $(READY)  ## what the pruner keeps and loses of the labelled texts o
 
 secrets: $(READY)  ## what comes out of the secrets of tests/secrets, and which near-misses are masked
 	$(BIN)/python -m tests.secrets
-
-fuzz: $(READY)  ## 100,000 mutated logs and 20,000 mutated requests; some twenty minutes
-	$(BIN)/python -m tests.fuzz
-
-soak: $(READY)  ## agents, clients and commands at once, for an hour or so many MINUTES
-	$(BIN)/python -m tests.soak --minutes $(MINUTES)
-
-stress: $(READY)  ## everything asked at once while the index is examined; some ten minutes
-	$(BIN)/python -m tests.stress --runs 20 --megabytes 150
 
 picture: $(READY)  ## docs/terminal.svg and docs/watch.svg, from real commands; docs/*.png, where Chromium is
 	$(BIN)/python docs/terminal.py
@@ -89,4 +82,4 @@ $(E2E)/%/ready: tests/e2e/npm/%/package.json tests/e2e/npm/%/package-lock.json
 $(E2E)/agents/ready: | $(E2E)/small/ready  # whose Node it uses
 
 clean:
-	rm -rf $(VENV) $(DEMO) $(E2E) .bench .fuzz
+	rm -rf $(VENV) $(DEMO) $(E2E) .bench

@@ -16,14 +16,7 @@ from agtrace_indexer.parallel.pool import cores
 from hypothesis import HealthCheck, settings
 
 from agtrace.settings import variables
-from tests.depth import examples
-from tests.long_tests import (  # noqa: F401
-    choose_part,
-    pytest_collection_modifyitems,
-    pytest_fixture_setup,
-    pytest_runtest_protocol,
-    pytest_terminal_summary,
-)
+from tests.depth import THOROUGH, examples
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # else what the tests start would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,8 +28,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # code that is started hundreds
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it if it matters
 for name in (*variables(), "XDG_DATA_HOME"):
     os.environ.pop(name, None)  # what a developer has set mustn't change what the tests see
-settings.register_profile(  # laws, not speed
-    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
+settings.register_profile(  # laws, not speed; the same examples every day, others in a thorough run
+    "patient",
+    deadline=None,
+    derandomize=not THOROUGH,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples(100),
 )
 settings.load_profile("patient")
 
@@ -58,8 +55,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the first process compile the rules for secrets, and all others read them; choose among the long tests."""
-    choose_part(config)
+    """Let the first process compile the rules for secrets, and all others read them.
+
+    The workers inherit AGTRACE_THOROUGH; what tests start doesn't.
+    """
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        os.environ.pop("AGTRACE_THOROUGH", None)
     redact.use(_rules(config))
     redact.redact("a text")
 

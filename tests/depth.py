@@ -1,7 +1,7 @@
 """How deep the suite looks.
 
 Where every pair of two long lists could be tried, a run tries a part in which each member of both has its turn, and of
-what is drawn at random it draws a part; with AGTRACE_THOROUGH=1 in the environment it tries all.
+what is drawn at random it draws a part; with AGTRACE_THOROUGH=1 in the environment (`make thorough`) it tries all.
 """
 
 from __future__ import annotations

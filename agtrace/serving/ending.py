@@ -11,9 +11,9 @@ from typing import NoReturn
 
 _LAST_SECONDS = 0.5
 """How long answers in progress may still take when the client's input ends."""
-_LAST_SECONDS_AT_START = 3.0
+_LAST_SECONDS_AT_START = 30.0
 """The same if the input ended before the server had started to read it."""
-_LONGEST_START = 10
+_LONGEST_START = 60
 """Seconds; no client waits for a server that takes longer to start."""
 _RECORDING_SECONDS = 0.2
 """How long figures of the last requests may still be written."""

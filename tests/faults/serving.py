@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
-SECONDS = 90
+SECONDS = 300
 """Anything that takes longer counts as hanging."""
 
 SLOW = {"query": r"([a-z]+[a-z ]*)+[0-9]{40}", "regex": True}
@@ -44,6 +45,7 @@ class Server:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self._read = b""
+        self._lines: deque[bytes] = deque()
 
     def send(self, content: bytes) -> None:
         """Write to its stdin."""
@@ -67,12 +69,18 @@ class Server:
         """Yield the messages that arrive within some seconds."""
         assert self.process.stdout
         end = time.monotonic() + seconds
+        yield from self._unread()
         while select.select([self.process.stdout], [], [], max(end - time.monotonic(), 0))[0]:
             piece = os.read(self.process.stdout.fileno(), 1 << 16)
             if not piece:
                 return
             *lines, self._read = (self._read + piece).split(b"\n")
-            yield from (json.loads(one) for one in lines)
+            self._lines.extend(lines)
+            yield from self._unread()
+
+    def _unread(self) -> Iterator[dict[str, Any]]:
+        while self._lines:
+            yield json.loads(self._lines.popleft())
 
     def ends(self) -> float:
         """End its input without reading its output; return the seconds until it has ended with all its processes."""

@@ -1,8 +1,8 @@
 """A damaged, locked or foreign database: a correct answer, or an error that says what to do; then an honest repair.
 
-The damage is real: bytes of the file are overwritten, cut off, or changed by SQLite itself. `python -m
-tests.faults.sweep` does the same to every page. No test can demand that a changed figure in a row is noticed, as
-SQLite has no checksums of its pages. Texts and the word index have checksums of ours.
+The damage is real: bytes of the file are overwritten, cut off, or changed by SQLite itself. No test
+can demand that a changed figure in a row is noticed, as SQLite has no checksums of its pages. Texts and the word index
+have checksums of ours.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_an_overwritten_page_changes_no_answer_is_noticed_and_can_be_repaired(
     undisturbed: Undisturbed, expected: dict[int, dict[str, Any]], tmp_path: Path
 ) -> None:
     """Some pages of all that the file has: tables, indexes, the word index, the list of the tables."""
-    for page in range(2, undisturbed.pages, depth(61, 31)):
+    for page in range(2, undisturbed.pages, depth(61, 7)):
         database = undisturbed.copy(tmp_path / "data")
         damage.overwrite_page(database, page)
         assert examine(database), f"page {page}"

@@ -1,4 +1,4 @@
-"""The server ends with its client, whatever it is doing. `python -m tests.faults.ending` tries each story 20 times."""
+"""The server ends with its client, whatever it is doing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from tests.conftest import keep_rules
 from tests.faults import ending
 from tests.faults.ending import Ground
-from tests.faults.serving import AGTRACE, HELLO, call, line, serving
+from tests.faults.serving import AGTRACE, HELLO, SECONDS, call, line, serving
 
-BUSY = 3.0
-"""Seconds that a machine may take longer which runs other tests beside."""
+LIMIT = 1.0
+"""The most seconds that a server may outlive its client on a machine that does nothing else."""
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,15 @@ def ground(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Gr
 
 @pytest.mark.parametrize("story", ending.STORIES, ids=lambda story: story.__name__)
 def test_no_process_of_the_server_outlives_its_client(story: Callable[[Ground], float], ground: Ground) -> None:
-    assert story(ground) < ending.LIMIT + BUSY
+    """A search may take longer than is waited for here."""
+    story(ground)
     assert "Traceback" not in (ground.folder / "stderr").read_text()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("story", ending.STORIES, ids=lambda story: story.__name__)
+def test_it_outlives_its_client_by_a_second_at_most(story: Callable[[Ground], float], ground: Ground) -> None:
+    assert sorted(story(ground) for _ in range(5))[2] < LIMIT
 
 
 def test_what_is_nearly_answered_when_the_input_ends_is_still_answered(ground: Ground) -> None:
@@ -46,7 +53,7 @@ def test_what_is_nearly_answered_when_the_input_ends_is_still_answered(ground: G
 def test_what_was_asked_before_the_server_was_there_is_answered(ground: Ground) -> None:
     """`cat requests | agtrace mcp`: the pipe is closed before anybody reads it."""
     said = subprocess.run(
-        [AGTRACE, "mcp"], input=HELLO + line("tools/list", 1), capture_output=True, timeout=60, check=False,
+        [AGTRACE, "mcp"], input=HELLO + line("tools/list", 1), capture_output=True, timeout=SECONDS, check=False,
         env=ground.environment,
     )  # fmt: skip
     assert said.returncode == 0
@@ -56,6 +63,6 @@ def test_what_was_asked_before_the_server_was_there_is_answered(ground: Ground) 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_without_a_pipe_to_speak_through_it_ends_with_a_sentence(closed: str, own_home: Path) -> None:
     command = ["sh", "-c", f'exec "$0" mcp {closed}', AGTRACE]
-    ended = subprocess.run(command, input=HELLO, capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(command, input=HELLO, capture_output=True, timeout=SECONDS, check=False)
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert ended.stderr == b"agtrace: stdin and stdout must be open: clients talk to the server through them\n"

@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agtrace_indexer.run import index
 
+from agtrace.answers.desk import Answers
+from agtrace.index.trouble import damage_in
+from agtrace.settings.model import Settings
 from tests.agtrace.terminal import AGTRACE
 from tests.agtrace.test_watch import Watcher
+from tests.conftest import SAMPLES
 from tests.contents import contents
-from tests.faults.serving import Server, call, serving
+from tests.faults.serving import Server, call, memory, serving
+
+SERVERS = 2
+ASKED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("search_event_previews", {"order": "newest", "query": "ebb at eleven"}),
+    ("list_sessions", {"limit": 5}),
+    ("search_event_previews", {"query": "tide ebb"}),
+    ("count_events", {"group_by": "model"}),
+    ("search_event_previews", {"query": "[a-z]+ at eleven", "regex": True}),
+    ("get_project_info", {}),
+    ("read_artifact", {"ref": "ax://health"}),
+)
+COMMANDS = (
+    ("index",),
+    ("index", "--optimize"),
+    ("report", "--json"),
+    ("sessions", "--json"),
+    ("index", "--json"),
+    ("search", "eleven", "--by-session"),
+)
+LARGEST_WAL = 96_000_000
+"""Bytes: it is truncated to 32 MB whenever no reader needs it; a long read and a large commit may coincide."""
+LARGEST = 400_000_000
+"""Bytes of memory that a server may take."""
 
 
 @contextmanager
 def agent(folder: Path, seed: int) -> Iterator[None]:
-    """A process that changes the logs of a folder; behind the block they are whole and at rest."""
+    """A process that changes the logs of a folder; after the block they are whole and at rest."""
     command = [sys.executable, "-m", "tests.faults.agent", folder, str(seed)]
     with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE) as process:
         try:
@@ -49,47 +80,116 @@ def test_logs_may_be_changed_in_every_way_while_they_are_read(seed: int, tmp_pat
     check_contents(database, tmp_path / "logs", tmp_path / "fresh.sqlite3")
 
 
-def test_two_indexers_a_watcher_and_two_servers_share_an_index_while_logs_change(
+def test_an_agent_writes_clients_ask_and_commands_run_at_once_and_the_index_is_a_fresh_one(
     own_home: Path, database: Path, tmp_path: Path
 ) -> None:
+    """Beside them a watcher follows the logs; memory, open files and the write-ahead log stay bounded."""
     logs = own_home / ".claude" / "projects"
     over = threading.Event()
-    answers: list[dict[str, object]] = []
-    codes: list[int] = []
+    answers: list[dict[str, Any]] = []
+    codes: list[tuple[tuple[str, ...], int]] = []
 
-    def search(server: Server) -> None:
-        number = 10
-        while not over.is_set():
-            number += 1
-            server.send(call(number, "search_event_previews", order="newest", query="ebb at eleven"))
+    def ask(server: Server) -> None:
+        for number, (tool, arguments) in enumerate(itertools.cycle(ASKED), 10):
+            if over.is_set():
+                return
+            server.send(call(number, tool, **arguments))
             answers.append(server.answer(number)["result"]["structuredContent"])
 
-    def run() -> None:
-        while not over.is_set():
-            codes.append(subprocess.run([AGTRACE, "index"], stdout=subprocess.DEVNULL, check=False).returncode)
+    def run(first: int) -> None:
+        for command in itertools.islice(itertools.cycle(COMMANDS), first, None):
+            if over.is_set():
+                return
+            codes.append((command, subprocess.run([AGTRACE, *command], stdout=-3, stderr=-3, check=False).returncode))
 
     with ExitStack() as everybody:
-        servers = [everybody.enter_context(serving(tmp_path / "stderr")) for _ in range(2)]
+        servers = [everybody.enter_context(serving(tmp_path / "stderr")) for _ in range(SERVERS)]
         for server in servers:
             server.greet()
         watcher = Watcher()
         everybody.callback(watcher.process.kill)
-        work = [threading.Thread(target=search, args=(server,)) for server in servers]
-        work += [threading.Thread(target=run) for _ in range(2)]
+        work = [threading.Thread(target=ask, args=(server,)) for server in servers]
+        work += [threading.Thread(target=run, args=(first,)) for first in (0, len(COMMANDS) // 2)]
         for thread in work:
             thread.start()
         try:
             with agent(logs / "p", 7):
-                while len(codes) < 6 or len(answers) < 20:
+                while len(codes) < len(COMMANDS) or len(answers) < 5 * len(ASKED):
                     assert all(thread.is_alive() for thread in work), "one of them failed"
                     over.wait(0.1)
         finally:
             over.set()
             for thread in work:
                 thread.join()
+        assert max(memory(server.process.pid) for server in servers) < LARGEST
+        assert max(len(os.listdir(f"/proc/{server.process.pid}/fd")) for server in servers) < 64
+        assert database.with_name(f"{database.name}-wal").stat().st_size < LARGEST_WAL
         assert watcher.end()[0] == 0
-    assert answers and all(answer["success"] for answer in answers)
-    assert codes and set(codes) == {0}
+    assert [answer for answer in answers if not answer["success"] or "problem" in answer.get("index", {})] == []
+    assert {command for command, code in codes if code} == set()
     assert "internal_error" not in (tmp_path / "stderr").read_text()
     index(database, [])
     check_contents(database, logs, tmp_path / "fresh.sqlite3")
+
+
+def steady(value: Any) -> Any:
+    """An answer without its cursors, which contain the time they were made."""
+    if isinstance(value, dict):
+        return {key: steady(inner) for key, inner in value.items() if key != "next_cursor"}
+    return [steady(inner) for inner in value] if isinstance(value, list) else value
+
+
+def questions(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every tool but for the health of the index, which is never the same twice."""
+    ids = [session["id"] for session in answers.ask("list_sessions", {"limit": 5}).value["data"]["sessions"]]
+    yield "list_sessions", {"sort": "failure_run"}
+    yield "get_project_info", {}
+    yield "count_events", {"group_by": "model"}
+    yield "search_event_previews", {"order": "newest", "query": "error", "limit": 20}
+    yield "search_event_previews", {"query": "test import", "words": "event"}
+    yield "search_event_previews", {"query": "return [a-z]+ error", "regex": True}
+    for one, other in itertools.pairwise(ids):
+        for level in ("summary", "turns", "steps", "full"):
+            yield "get_session_details", {"session_id": one, "detail_level": level}
+        yield "get_event_details", {"session_id": one, "event_index": 1}
+        yield "get_reasoning_chain", {"session_id": one}
+        yield "analyze_session", {"session_id": one}
+        yield "read_artifact", {"ref": f"ax://session/{one}"}
+        yield "compare_sessions", {"id1": one, "id2": other}
+
+
+def test_everything_asked_at_once_while_the_index_is_examined_is_answered_as_when_nothing_else_is(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where threads are switched every few microseconds."""
+    index(database, [str(SAMPLES / "claude"), str(SAMPLES / "codex")])
+    answers = Answers(Settings(data_dir=database.parent, environment={}), log=lambda record: None)
+    alone = [(tool, given, steady(answers.ask(tool, given).value)) for tool, given in questions(answers)]
+    assert {tool for tool, _, _ in alone} == set(answers.tools)
+    assert [(tool, given) for tool, given, answer in alone if not answer["success"]] == []
+    over = threading.Event()
+
+    def examine() -> list[object]:
+        found = []
+        while not over.is_set():
+            found.append(damage_in(database))
+        return found
+
+    def differs(asked: tuple[str, dict[str, Any], Any]) -> bool:
+        tool, given, answer = asked
+        return bool(steady(answers.ask(tool, given).value) != answer)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(9) as pool:
+            examined = pool.submit(examine)
+            wrong = [
+                asked[:2] for asked, is_wrong in zip(2 * alone, pool.map(differs, 2 * alone), strict=True) if is_wrong
+            ]
+            over.set()
+            found = examined.result()
+    finally:
+        over.set()
+        sys.setswitchinterval(before)
+    assert (wrong, {*found}) == ([], {None})

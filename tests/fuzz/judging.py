@@ -22,7 +22,7 @@ from tests.fuzz.questions import questions
 from tests.fuzz.ways import differences
 
 SECONDS = 10.0
-"""Seconds after which one small log counts as hanging; a batch gets as many, and a tenth more for each log."""
+"""Seconds of processor time after which one small log counts as hanging; a batch gets a tenth more for each log."""
 
 SLOW = 2.0
 """Seconds of processor time that no log of a few kilobytes may take."""
@@ -117,15 +117,15 @@ def _limit(mutants: Sequence[Mutant]) -> float:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise `Hung` if the block takes longer; only in the main thread of a system that has alarms."""
+    """Raise `Hung` if the block takes more processor time; only in the main thread."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Hung
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

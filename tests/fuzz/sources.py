@@ -14,7 +14,7 @@ import zstandard
 from agtrace_indexer.providers.registry import container_of
 
 from agtrace.health.detectors.registry import DETECTORS
-from tests.conftest import REAL_LOGS, SAMPLES
+from tests.conftest import SAMPLES
 from tests.health.logs import write_logs
 from tests.health.notation import read_stories
 
@@ -54,9 +54,9 @@ def authored() -> tuple[Source, ...]:
 
 
 @cache
-def real() -> tuple[Source, ...]:
-    """Return logs of real sessions; none if they are absent."""
-    return tuple(source for folder in REAL_LOGS for source in _below(folder))
+def below(root: Path) -> tuple[Source, ...]:
+    """Return small logs taken from those of a folder; none if it is absent."""
+    return tuple(_below(root))
 
 
 def _below(root: Path) -> Iterator[Source]:

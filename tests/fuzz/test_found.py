@@ -1,9 +1,8 @@
-"""Bugs that fuzzing found: small logs and requests that broke a law, each fixed since."""
+"""Bugs that fuzzing found: small logs that broke a law, each fixed since."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 from pathlib import Path
 from random import Random
@@ -13,8 +12,6 @@ import pytest
 from agtrace_indexer.run import index
 
 from tests.contents import contents
-from tests.fuzz import conversation
-from tests.fuzz.asked import Asked
 from tests.fuzz.judging import judge
 from tests.fuzz.mutants import Mutant
 from tests.fuzz.sources import Source
@@ -93,16 +90,3 @@ def test_logs_that_contradict_each_other_form_the_same_family_in_any_order(tmp_p
         families.append(contents(database))
     assert [found for found in families if found != families[0]] == []
     assert sum(session[-6] is not None for session in families[0]["sessions"]) == 2, "two of them come from another"
-
-
-def test_requests_that_broke_a_law_are_answered() -> None:
-    """With an error that speaks of the request, and never with silence."""
-    frames = [json.loads(line) for line in (FOUND / "requests.jsonl").read_text().splitlines()]
-
-    def following(number: int, known: conversation.Known, random: Random) -> Asked:
-        frame = {**frames[number - conversation.FIRST_ID], "id": number}
-        arguments = frame["params"]["arguments"]
-        tool = frame["params"]["name"] if frame["method"] == "tools/call" else None
-        return Asked(json.dumps(frame).encode(), number, tool, arguments)
-
-    assert conversation.converse(Random(1), len(frames), following) == []

@@ -47,6 +47,11 @@ def reading(database: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+def test_an_index_is_much_smaller_than_its_logs(optimized: Path) -> None:
+    logs = sum(path.stat().st_size for path in (optimized.parent / "logs").rglob("*") if path.is_file())
+    assert optimized.stat().st_size < 0.6 * logs
+
+
 def found(database: Path) -> dict[str, list[tuple[int, int]]]:
     """The newest hits of some queries."""
     with reading(database) as connection:
