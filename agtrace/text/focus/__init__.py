@@ -1,27 +1,31 @@
 """Keeps the lines of a text that a question is about, without a model: `focus`.
 
-A text is divided into blocks (`layout.py`, `blocks.py`), which are compared with the question's words (`words.py`,
-`thesaurus.py`, `scoring.py`); of a large text only parts are (`large.py`). The best are kept (`selection.py`), as are
-failures (`protected.py`); what is left out is told (`gaps.py`). Diffs stay whole (`diffs.py`).
+A text is divided into blocks (`blocks.py`), which are compared with the question's words (`words.py`); of a large text
+only parts are. The best are kept (`selection.py`), as are failures; what is left out is told. Diffs stay whole.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.text import failing_lines
-from agtrace.text.focus.blocks import blocks
-from agtrace.text.focus.diffs import is_diff
-from agtrace.text.focus.gaps import longest_gap, spans, widened, written
-from agtrace.text.focus.large import LARGE, LONG, looked_at
-from agtrace.text.focus.layout import layout
-from agtrace.text.focus.protected import protected
-from agtrace.text.focus.scoring import scores
-from agtrace.text.focus.selection import Characters, chosen, chosen_within
+from agtrace.text.focus.blocks import blocks, layout
+from agtrace.text.focus.selection import (
+    Characters,
+    chosen,
+    chosen_within,
+    longest_gap,
+    protected,
+    scores,
+    spans,
+    widened,
+    written,
+)
 from agtrace.text.focus.words import Finder, Question, identifiers
 
 LEAST_SHARE_SAVED = 0.2
@@ -144,3 +148,93 @@ def _found(
         for index, some in written.items()
         if not telling.keys().isdisjoint(some)
     }
+
+
+# -- large texts: which parts are worth a closer look -----------------------------------------------
+
+LARGE, LONG = 200_000, 6_000
+"""A text with more characters, or with more lines, is looked at in part."""
+
+MOST_LINES = 1500
+"""About the most lines that are looked at closely, beside those with failures."""
+
+AROUND, AROUND_FAILURES, ENDS = 8, 6, 30
+"""The lines looked at before and after one with a word of the question, around a failure, and at both ends."""
+
+MOST_FAILURES = 100
+"""The failures around which lines are looked at: the first and the last."""
+
+MOST_FOUND = 1500
+"""Words are searched for, those of the question and the rarest first, as long as about so many lines have one."""
+
+_SAMPLES, _OF_LINES = 20, 40
+_SHORTEST = 3
+_LONGEST_LINE = 2000
+
+
+def looked_at(lines: Sequence[str], question: Question, failing: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the stretches of lines to look at; the second number is the line after. `failing` report failures."""
+    forms = _rare(lines, question)
+    found = list(failing_lines.lines_with(lines, tuple(forms)))
+    looked = {*range(min(ENDS, len(lines))), *range(max(len(lines) - ENDS, 0), len(lines))}
+    half = MOST_FAILURES // 2
+    for line in {*failing[:half], *failing[-half:]}:
+        looked.update(_around(line, AROUND_FAILURES, len(lines)))
+    for line in _best(found, lines, forms):
+        if len(looked) > MOST_LINES:
+            break
+        looked.update(_around(line, AROUND, len(lines)))
+    return [(start, end + 1) for start, end in spans(looked)]
+
+
+def _around(line: int, more: int, total: int) -> range:
+    return range(max(line - more, 0), min(line + more + 1, total))
+
+
+def _rare(lines: Sequence[str], question: Question) -> dict[str, int]:
+    """Return the words of a question that few lines have, by a sample of them, with their weights."""
+    step = max(len(lines) // _SAMPLES, _OF_LINES)
+    sample = [line[:_LONGEST_LINE] for start in range(0, len(lines), step) for line in lines[start : start + _OF_LINES]]
+    joined = "\n".join(sample).lower()
+    exact = {term.form for term in question.terms}
+    like = {form for term in question.terms for form in term.like} - exact
+    rare: dict[str, int] = {}
+    left = MOST_FOUND * len(sample) / max(len(lines), 1)
+    for forms, weight in ((exact, 2), (like, 1)):
+        counts = {form: joined.count(form) for form in sorted(forms) if len(form) >= _SHORTEST}
+        for form in sorted(counts, key=counts.__getitem__):
+            left -= counts[form]
+            if left < 0 and rare:
+                break
+            rare[form] = weight
+    return rare
+
+
+def _best(found: Iterable[int], lines: Sequence[str], forms: Mapping[str, int]) -> list[int]:
+    """Return the lines with the most of these words first."""
+
+    def lacking(line: int) -> int:
+        text = lines[line][:_LONGEST_LINE].lower()
+        return -sum(weight for form, weight in forms.items() if form in text)
+
+    return sorted(found, key=lacking)
+
+
+# -- diffs -----------------------------------------------------------------------------------------
+
+_BEGUN = r"^(?: *\d+[\t→])?(?:\x1b\[[\d;]*m)*"
+_PATTERN = (
+    rf"(?m){_BEGUN}(?:@@+ (?:-\d+(?:,\d+)? )+\+\d+(?:,\d+)? @@"  # a hunk; of a merge with several parents
+    r"|diff --(?:git|cc|combined) \S"
+    r"|--- \S[^\n]*\n(?: *\d+[\t→])?(?:\x1b\[[\d;]*m)*\+\+\+ \S"
+    r"|\*{15}$"
+    r"|\d+(?:,\d+)?[acd]\d+(?:,\d+)?\n[<>] )"
+)
+_DIFF = later(_PATTERN)
+_MARKS = ("@@ -", "diff --", "+++ ", 15 * "*", "\n< ", "\n> ")
+"""One of these is in every diff."""
+
+
+def is_diff(text: str) -> bool:
+    """Tell whether a text is a diff or contains one: unified, of a merge, with context, or plain."""
+    return any(mark in text for mark in _MARKS) and _DIFF.search(text) is not None

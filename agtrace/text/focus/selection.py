@@ -1,13 +1,227 @@
-"""Chooses the lines that are kept."""
+"""Chooses the lines of a text that are kept: the blocks a question is about, and failures whatever the question.
+
+Blocks are scored with BM25, what stands above a block counting as well; kept whatever the question are failures with
+their frames, verdicts, and both ends.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import log
 
+from agtrace_schema.patterns import later
+from msgspec import Struct
+
+from agtrace.text.failing_lines import Failing
 from agtrace.text.focus.blocks import Block
-from agtrace.text.focus.gaps import spans
-from agtrace.text.focus.protected import Protected
+from agtrace.text.focus.words import Question
+
+# -- scores ----------------------------------------------------------------------------------------
+
+SATURATION = 1.2
+LENGTH_MATTERS = 0.3
+"""k1 and b of BM25."""
+
+IN_HEADER = 0.5
+"""What a word counts in a line above a block."""
+
+IN_FIRST_LINE = 1.3
+"""What a word counts in the first line of a block of several lines."""
+
+COMMON = 0.6
+"""A word in more than this share of the blocks doesn't tell them apart."""
+
+NEXT_LINE, LINE_AFTER = 0.6, 0.45
+"""What a line of a longer stretch gets of the scores of those around it."""
+
+NEXT_BLOCK = 0.15
+
+NEARBY, HALVED = 0.3, 8
+"""The share of a score that the blocks around have if it is larger than theirs; halved after each so many lines."""
+
+ELSEWHERE = 0.5
+"""The share that goes on to a block with other lines above it."""
+
+
+def scores(
+    blocks: Sequence[Block], lengths: Sequence[int], found: Mapping[int, Sequence[int]], question: Question
+) -> list[float]:
+    """Return the score of each block: 0 where no word of the question tells it from others.
+
+    `lengths` are the characters of each block; `found` has the numbers of the question's words for the lines with some.
+    """
+    counts = _counts(blocks, found)
+    own = Counter(number for count in counts.values() for number in count)
+    weights = {
+        number: question.weight(number) * log(1 + (len(blocks) - count + 0.5) / (count + 0.5))
+        for number, count in own.items()
+        if count <= COMMON * len(blocks)
+    }
+    above = {block.about: _above(block.about, found) for block in blocks if block.about}
+    average = sum(lengths) / max(len(lengths), 1) or 1
+    plain = [0.0] * len(blocks)
+    for index, block in enumerate(blocks):
+        count, inherited = counts.get(index), above.get(block.about)
+        if count or inherited:
+            plain[index] = _score(count or {}, inherited or (), lengths[index] / average, weights)
+    return _nearby(blocks, _spread(blocks, plain))
+
+
+def _counts(blocks: Sequence[Block], found: Mapping[int, Sequence[int]]) -> dict[int, dict[int, float]]:
+    """Count the words in the blocks that have any, by the number of the block; `found` is in the order of the lines."""
+    counts: dict[int, dict[int, float]] = {}
+    at = 0
+    for line, numbers in found.items():
+        while blocks[at].end <= line:
+            at += 1
+        block, count = blocks[at], counts.setdefault(at, {})
+        each = IN_FIRST_LINE if line == block.start and block.end - line > 1 else 1
+        for number in numbers:
+            count[number] = count.get(number, 0) + each
+    return counts
+
+
+def _above(lines: Sequence[int], found: Mapping[int, Sequence[int]]) -> set[int]:
+    return {number for line in lines for number in found.get(line, ())}
+
+
+def _score(counts: Mapping[int, float], above: Collection[int], length: float, weights: Mapping[int, float]) -> float:
+    slack = SATURATION * (1 - LENGTH_MATTERS + LENGTH_MATTERS * min(length, 4))
+    score = 0.0
+    for number in sorted({*counts, *above}):
+        count = counts.get(number, 0) + (IN_HEADER if number in above else 0)
+        score += weights.get(number, 0) * count * (SATURATION + 1) / (count + slack)
+    return score
+
+
+def _spread(blocks: Sequence[Block], plain: Sequence[float]) -> list[float]:
+    """Let blocks gain from those around them that have the same headers."""
+    spread = list(plain)
+    for index, score in enumerate(plain):
+        if not score:
+            continue
+        for distance, share in ((-2, LINE_AFTER), (-1, NEXT_LINE), (1, NEXT_LINE), (2, LINE_AFTER)):
+            other = index + distance
+            if not 0 <= other < len(blocks) or blocks[other].headers != blocks[index].headers:
+                continue
+            if blocks[index].loose and blocks[other].loose:
+                spread[other] = max(spread[other], score * share)
+            elif abs(distance) == 1:
+                spread[other] += NEXT_BLOCK * score
+    return spread
+
+
+def _nearby(blocks: Sequence[Block], scores: Sequence[float]) -> list[float]:
+    """Let what stands near a block that fits be worth more than what stands far from any."""
+    near = list(scores)
+    forth = range(len(blocks))
+    for order in (forth, reversed(forth)):
+        carried, before = 0.0, None
+        for index in order:
+            block = blocks[index]
+            if carried and before is not None:
+                carried *= ELSEWHERE if block.headers != before.headers else 1
+                near[index] = max(near[index], carried)
+            carried = max(carried, NEARBY * scores[index]) * 0.5 ** ((block.end - block.start) / HALVED)
+            before = block
+    return near
+
+
+# -- lines that are kept whatever the question ----------------------------------------------------
+
+FIRST, LAST = 2, 4
+"""The lines kept at both ends of an output."""
+
+MOST_DETAILS = 6
+"""The lines kept after a line with a failure that belong to it."""
+
+FIRST_FRAMES, LAST_FRAMES = 7, 14
+"""The lines kept of a traceback."""
+
+MOST_VERDICTS = 12
+
+_TRACEBACK = later(r"\W*Traceback \(most recent call last\):")
+_LONGEST_TRACEBACK = 1000
+_BELONGS = later(r"\s+(?:at |-->|\||\d+ +\||\^|\.{3} \d+ more|File \")|\tat |E  |> |\s*\^|Caused by: |\s+raise ")
+_VERDICT = later(
+    r"[=\s]*\d+ (?:passed|passing|tests? passed)\b|test result: |Tests?:? +\d+ passed|BUILD SUCCESS|Ran \d+ tests? in"
+    r"|Found 0 errors|Success: no issues|All checks passed|\s*OK$|ok +\t|Finished `?\w+|\[INFO\] BUILD|PASS$"
+    r"|Successfully |exit code:? \d|Process exited"
+)
+
+
+_LOGGED = later(
+    r"\W*(?:\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR)\b|time=|\w{3} [ \d]\d \d\d:)"
+)
+_SAMPLE = 200
+
+
+class Protected(Struct, frozen=True):
+    """Lines by how certainly they are kept."""
+
+    failing: dict[int, int]
+    """The lines that report a failure, each with its rank: 0 a verdict, 1 a failed test, 2 an error."""
+    around: list[int]
+    """Verdicts of what went well, both ends: kept as far as there is room, in this order."""
+    details: list[int]
+    """Frames, and what else belongs to failures: those of failures that the question is about come first."""
+
+
+_RANKS = {"verdict": 0, "test": 1, "error": 2}
+
+
+def protected(
+    lines: Sequence[str], failures: Sequence[tuple[int, Failing]], looked: Sequence[tuple[int, int]]
+) -> Protected:
+    """Return the protected lines of an output, given the failures in it, and the stretches to find others in."""
+    failing = {index: _RANKS[told.kind] for index, told in failures if told.kind != "detail"}
+    details = [index for index, told in failures if told.kind == "detail"]
+    verdicts: list[int] = []
+    tracebacks: list[int] = []
+    for start, end in looked:
+        for index in range(start, end):
+            line = lines[index][:200]
+            if "Traceback" in line and _TRACEBACK.match(line):
+                tracebacks.append(index)
+            elif index not in failing and _VERDICT.match(line):
+                verdicts.append(index)
+    frames = [line for index in tracebacks for line in _frames(index, lines, failing)]
+    after = [line for index in failing for line in _after(index, lines)]
+    ends = _ends(lines) if failing or verdicts or _is_log(lines) else []
+    return Protected(failing, [*verdicts[-MOST_VERDICTS:], *ends], [*frames, *details, *after])
+
+
+def _is_log(lines: Sequence[str]) -> bool:
+    sample = lines[:_SAMPLE]
+    return sum(_LOGGED.match(line[:100]) is not None for line in sample) * 2 > len(sample)
+
+
+def _ends(lines: Sequence[str]) -> list[int]:
+    """Return the last and the first lines, the last one first."""
+    return [*range(len(lines) - 1, max(len(lines) - 1 - LAST, -1), -1), *range(min(FIRST, len(lines)))]
+
+
+def _frames(index: int, lines: Sequence[str], failing: dict[int, int]) -> list[int]:
+    """Return the first and last lines of the traceback that begins at this line."""
+    indented = index + 1
+    last = min(index + _LONGEST_TRACEBACK, len(lines))
+    while indented < last and indented not in failing and "Traceback (" not in lines[indented]:
+        indented += 1
+    whole = list(range(index, indented))
+    return whole if len(whole) <= FIRST_FRAMES + LAST_FRAMES else whole[:FIRST_FRAMES] + whole[-LAST_FRAMES:]
+
+
+def _after(index: int, lines: Sequence[str]) -> Iterator[int]:
+    for line in range(index + 1, min(index + 1 + MOST_DETAILS, len(lines))):
+        if not _BELONGS.match(lines[line][:200]):
+            return
+        yield line
+
+
+# -- the choice -----------------------------------------------------------------------------------
 
 MOST_KEPT = 0.4
 """The share of a text's lines that is kept for the question,"""
@@ -158,3 +372,60 @@ class Characters:
         self.kept |= new
         self._left -= cost
         return True
+
+
+# -- what is written ------------------------------------------------------------------------------
+
+
+def gap(first: int, last: int) -> str:
+    """Return the line that stands for those left out, given the numbers of the first and the last of them."""
+    return f"({last - first + 1} lines left out: {first}-{last})"
+
+
+def longest_gap(last: int) -> int:
+    """Return the most characters of a gap in a text whose last line has this number."""
+    return len(gap(last, last)) + len(str(last))
+
+
+def spans(kept: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the stretches of these lines, inclusive."""
+    found: list[tuple[int, int]] = []
+    for line in sorted(kept):
+        if found and found[-1][1] == line - 1:
+            found[-1] = (found[-1][0], line)
+        else:
+            found.append((line, line))
+    return found
+
+
+def widened(kept: list[tuple[int, int]], lines: Sequence[str], first: int, *, single: bool) -> list[tuple[int, int]]:
+    """Add lines that cost no more than the gap that stood for them; with `single`, each that is left out alone."""
+    ends = [(-1, -1), *kept, (len(lines), len(lines))]
+    more = [
+        range(before + 1, after)
+        for (_, before), (after, _) in pairwise(ends)
+        if after - before > 1 and not _worth(lines, before + 1, after - 1, first, single)
+    ]
+    if not more:
+        return kept
+    return spans(
+        {line for start, end in kept for line in range(start, end + 1)} | {line for one in more for line in one}
+    )
+
+
+def _worth(lines: Sequence[str], start: int, end: int, first: int, single: bool) -> bool:
+    if single and start == end:
+        return False
+    size = len(gap(first + start, first + end))
+    return sum(len(lines[line]) + 1 for line in range(start, min(end + 1, start + size))) - 1 > size
+
+
+def written(kept: Sequence[tuple[int, int]], lines: Sequence[str], first: int) -> str:
+    """Write the kept lines, each gap as a line; the first line of the text has the number `first`."""
+    ends = [(-1, -1), *kept, (len(lines), len(lines))]
+    pieces: list[str] = []
+    for (_, before), (start, end) in pairwise(ends):
+        if start - before > 1:
+            pieces.append(gap(first + before + 1, first + start - 1))
+        pieces += lines[start : end + 1]
+    return "\n".join(pieces)

@@ -14,8 +14,6 @@ from itertools import accumulate, pairwise
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
-from agtrace.text.focus.thesaurus import ALIKE, SAME
-
 LONGEST = 100
 """The characters of the longest identifier that is split into words."""
 
@@ -63,6 +61,47 @@ _WEAK_WORDS = frozenset(
     """)
 )
 
+_LIKE = (
+    "condition if when check predicate case",
+    "count number amount total sum quantity size how",
+    "time date timestamp duration clock now second when",
+    "fail error exception raise throw panic err reject wrong crash broken problem fault failure abort invalid issue",
+    "repeat loop iterate cycle again every each while for recur recursive",
+    "cause reason because why due source",
+    "missing absent lack undefined none null nil notfound empty required without unknown unset not",
+    "place location position path where spot",
+    "check validate verify ensure assert test inspect confirm examine guard valid",
+    "get fetch load read retrieve obtain lookup query receive pull access",
+    "set assign store save write put persist record update keep dump",
+    "test spec case suite check",
+    "allow may permission whitelist allowlist can able",
+    "path file folder directory dir location filename document source",
+    "wrong invalid incorrect bad mismatch unexpected illegal malformed corrupt error",
+    "machine host node server computer runner platform address hostname domain",
+    "receive accept get recv consume read incoming",
+    "parse read interpret analyze decode scan tokenize lex",
+    "complain warn error report lint",
+    "size length count number len bytes large big width capacity long amount",
+    "long duration length elapsed took time seconds slow",
+    "problem issue bug error trouble vulnerability defect complain",
+    "range bounds between interval from",
+    "create make new build construct generate produce spawn instantiate allocate add",
+    "stop end finish close shutdown terminate kill exit quit halt abort cancel cease complete done",
+    "log print report warn record emit trace output write",
+    "finish complete done end ready success conclude",
+    "slow performance duration elapsed latency took long time",
+    "increase increment grow raise add up",
+    "timeout deadline expire expiry ttl timed duration late",
+    "row record line entry",
+    "download fetch get pull retrieve install",
+    "subscribe listen register on handler",
+    "name title label identifier key called alias",
+    "reply answer response respond return",
+    "upgrade update bump migrate newer version",
+    "option flag switch argument parameter setting",
+)
+"""Words that may stand for each other in texts about programs; they count less than the word itself."""
+
 _IDENTIFIER = later(r"\w+")
 _PARTS = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ENDING = later(
@@ -97,10 +136,10 @@ def parts(identifier: str) -> list[str]:
 
 
 @cache
-def _groups(table: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
-    """Return the stems that stand together in a table of the thesaurus, by each of them."""
+def _like() -> Mapping[str, frozenset[str]]:
+    """Return the stems that may stand for a stem, itself among them, by each that has any."""
     found: dict[str, set[str]] = {}
-    for words in table:
+    for words in _LIKE:
         stems = {stem(word) for word in words.split()}
         for one in stems:
             found.setdefault(one, set()).update(stems)
@@ -110,8 +149,8 @@ def _groups(table: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
 class Term(Struct, frozen=True):
     """A word that a text is searched for."""
 
-    forms: frozenset[str]
-    """Stems any of which is this word, or one identifier in lower case without underscores."""
+    form: str
+    """Its stem, or an identifier in lower case without underscores."""
     weight: float = 1.0
     like: frozenset[str] = frozenset()
     """Stems of words that may stand for it."""
@@ -125,17 +164,17 @@ class Question(Struct, frozen=True):
     @classmethod
     def of(cls, question: str) -> Question:
         """Take the words out of a question that can tell anything."""
-        terms: dict[frozenset[str], Term] = {}
+        terms: dict[str, Term] = {}
         written = _IDENTIFIER.findall(question)
         for identifier in written:
             split = parts(identifier)
             if len(split) > 1 and (whole := _plain(identifier)) and len(whole) > _SHORTEST_STEM:
-                terms.setdefault(frozenset({whole}), Term(frozenset({whole}), WHOLE))
+                terms.setdefault(whole, Term(whole, WHOLE))
             for part in split:
                 if term := _term(part.lower()):
-                    terms.setdefault(term.forms, term)
+                    terms.setdefault(term.form, term)
         for compound in _compounds(written):
-            terms.setdefault(frozenset({compound}), Term(frozenset({compound})))
+            terms.setdefault(compound, Term(compound))
         return cls(tuple(terms.values())[:MOST_WORDS])
 
     def weight(self, number: int) -> float:
@@ -147,10 +186,8 @@ class Question(Struct, frozen=True):
 def _term(word: str) -> Term | None:
     if word in STOP_WORDS or len(word) < 2:
         return None
-    one = stem(word)
-    forms = _groups(SAME).get(one, frozenset()) | {one}
-    like = frozenset[str]().union(*(_groups(ALIKE).get(form, ()) for form in forms)) - forms
-    return Term(forms, WEAK if word in _WEAK_WORDS else 1.0, like)
+    form = stem(word)
+    return Term(form, WEAK if word in _WEAK_WORDS else 1.0, _like().get(form, frozenset()) - {form})
 
 
 def _compounds(written: Sequence[str]) -> list[str]:
@@ -175,8 +212,7 @@ class Finder:
         self._terms: dict[str, list[int]] = {}
         self._count = len(question.terms)
         for number, term in enumerate(question.terms):
-            for form in term.forms:
-                self._terms.setdefault(form, []).append(number)
+            self._terms.setdefault(term.form, []).append(number)
             for form in term.like:
                 self._terms.setdefault(form, []).append(number + self._count)
 
