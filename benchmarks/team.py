@@ -85,22 +85,18 @@ def _blocks(folder: Path, wanted: argparse.Namespace) -> Iterator[str]:
         yield _pushed(database, server)
         yield _sizes(database, server)
         yield _asked(database, server)
-        yield _halved(database, server)
         yield _together(database, server, wanted)
     finally:
         server.stop("immediate")
 
 
-def _push(
-    database: Path, url: str, audience: Audience = "team", *, half: int | None = None, **options: Any
-) -> tuple[float, int, int]:
-    """Push an index, or every second of its projects; return the seconds, and how many sessions and bytes went."""
+def _push(database: Path, url: str, audience: Audience = "team", **options: Any) -> tuple[float, int, int]:
+    """Push an index; return the seconds, and how many sessions and bytes went."""
     began = time.perf_counter()
     with closing(sqlite3.connect(database)) as own, closing(connect(url)) as team:
         projects = [project for (project,) in own.execute("SELECT DISTINCT project_id FROM session")]
-        meant = [project for project in projects if half is None or (project or 0) % 2 == half]
         push = Push(own, team, "bench", "bench", "")
-        done = push.run(chosen(own, dict.fromkeys(meant, audience)), lambda _provider, _id: False, **options)
+        done = push.run(chosen(own, dict.fromkeys(projects, audience)), lambda _provider, _id: False, **options)
     return time.perf_counter() - began, len(done.new), done.bytes
 
 
@@ -163,22 +159,6 @@ def _answers(database: Path, url: str | None) -> Answers:
 def _asked(database: Path, server: Server) -> str:
     engines = {"SQLite": _answers(database, None), "PostgreSQL": _answers(database, server.url("team", "ann"))}
     return _compared(database, engines)
-
-
-def _halved(database: Path, server: Server) -> str:
-    """Compare a database with two that have half of the projects each, and are asked together."""
-    urls = []
-    for half in range(2):
-        name = f"half{half}"
-        server.make(name)
-        with connect(server.url(name)) as owner:
-            people.add(owner, "ann", "ann", None, push=True)
-        _push(database, server.url(name, "ann"), half=half)
-        with connect(server.url(name)) as owner:
-            owner.execute("VACUUM ANALYZE")
-        urls.append(server.url(name, "ann"))
-    one = _answers(database, server.url("team", "ann"))
-    return _compared(database, {"one database": one, "two together": _answers(database, " ".join(urls))})
 
 
 def _compared(database: Path, engines: dict[str, Answers]) -> str:

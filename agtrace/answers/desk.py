@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -204,17 +203,12 @@ class Answers:
             return self._ask_of(user, tool, arguments, most)
 
     def _ask_of(self, user: str | None, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
-        freshness: Freshness | None = None
         try:
             wanted = parse(tool.arguments, arguments)
-            freshness = self._index.refresh(self._refresh_seconds)
+            fresh = self._index.refresh(self._refresh_seconds)
             self._index.note(tool.name)
-            fresh = freshness
             return self._read(lambda context: answer(tool.answer(context, wanted), fresh, most), fresh, user)
         except Problem as problem:
-            if freshness is not None and freshness.state == "partial":  # it may be there
-                problem = copy(problem)
-                problem.message = f"{problem.message} ({freshness.problem})"
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
             return error_answer(self._index.soundness.unusable(error), most)

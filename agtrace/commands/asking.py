@@ -164,8 +164,7 @@ def described(ids: Iterable[str]) -> dict[str, Described]:
 def behind(state: str, files_behind: int | None, problem: str | None) -> str:
     """Describe, in a sentence, what an index that isn't ready lacks."""
     if problem is not None:
-        covered = "lacks what is there" if state == "partial" else "covers only what was indexed before"
-        return f"{problem}; the answer {covered}"
+        return f"{problem}; the answer covers only what was indexed before"
     files = f", {files_behind} files to go" if files_behind is not None else ""
     covered = "the answer covers only what is indexed so far (`agtrace index` completes it)"
     return f"the index is {state.replace('_', ' ')}{files}: {covered}"

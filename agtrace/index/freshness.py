@@ -10,10 +10,8 @@ from msgspec import Struct
 class Freshness(Struct, frozen=True):
     """How far the index is behind the logs; None means unknown."""
 
-    state: Literal["ready", "catching_up", "building", "partial"]
-    """Partial: some of the databases that are asked together can't be reached."""
+    state: Literal["ready", "catching_up", "building"]
     files_behind: int | None = None
     bytes_behind: int | None = None
     problem: str | None = None
-    """Why the logs can't be indexed at the moment, so that answers come from what was indexed before; or, if it is
-    partial, which databases are missing."""
+    """Why the logs can't be indexed at the moment, so that answers come from what was indexed before."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -15,7 +14,6 @@ from agtrace.problems import IndexUnavailable, SettingError
 
 if TYPE_CHECKING:
     from agtrace_team.connection import TeamConnection
-    from agtrace_team.several import SeveralConnections
 
 Kept = TypeVar("Kept")
 
@@ -29,16 +27,15 @@ def check_installed() -> None:
         )
 
 
-def connection_to(urls: str, only: str | None = None) -> sqlite3.Connection:
+def connection_to(url: str, only: str | None = None) -> sqlite3.Connection:
     """Return a connection to a team's index: it offers what questions use of SQLite's. Raises `sqlite3.Error`.
 
-    Several databases, separated by spaces, are asked together, as many of them as can be reached. `only` is the login
-    of the person whose sessions are asked; None for all people.
+    `only` is the login of the person whose sessions are asked; None for all people.
     """
     check_installed()
-    from agtrace_team.connecting import connected
+    from agtrace_team.connection import TeamConnection
 
-    connection = connected(urls.split())
+    connection = TeamConnection(url)
     if only is not None:
         connection.only(only)
     return cast(sqlite3.Connection, connection)
@@ -59,17 +56,6 @@ class TeamReader:
         if self._connection is None:
             self._connection = connection_to(self._url, self._only)
         return self._connection
-
-    def lacking(self) -> str | None:
-        """Return which of several databases can't be reached, as a sentence; None if all can. Raises `sqlite3.Error`.
-
-        What is lost connects anew, at once; what couldn't be reached is tried again once in a while.
-        """
-        several = cast("SeveralConnections", self.connection)
-        if not several.is_whole(time.monotonic()):
-            self.close()
-            several = cast("SeveralConnections", self.connection)
-        return several.lacking
 
     def narrow(self, only: str | None) -> None:
         """Answer from what this person pushed from now on, or from all there is. Raises `sqlite3.Error`."""
@@ -134,15 +120,8 @@ class TeamIndex:
             self._readers.append(reader)
 
     def refresh(self, seconds: float) -> Freshness:
-        """Return that it is as of the last push of each person, or which of several databases are missing.
-
-        Raises `sqlite3.Error` if none can be reached.
-        """
-        if len(self._url.split()) == 1:
-            return Freshness("ready")
-        with self.reader() as reader:
-            lacking = reader.lacking()
-        return Freshness("partial", problem=lacking) if lacking else Freshness("ready")
+        """Return that it is as of the last push of each person."""
+        return Freshness("ready")
 
     def check_masks(self, connection: sqlite3.Connection) -> None:
         """Do nothing: what was pushed was masked by the rules of who pushed it, and answers are masked once more."""

@@ -12,6 +12,7 @@ from subprocess import Popen
 from typing import NamedTuple, TypeAlias
 
 from agtrace_indexer.index.opening import path_of
+from agtrace_indexer.index.questions.queries import is_team
 from agtrace_indexer.parallel.processes import Crew
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 from msgspec import Struct
@@ -92,7 +93,7 @@ def examine_all(
     events = sum(family.row.event_count for family in chosen)
     if asked.most_events is not None and events > asked.most_events:
         raise TooManyEvents(len(chosen))
-    if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS:
+    if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS and not is_team(connection):
         try:
             return _on_all_cores(connection, asked, chosen, entries, cores, note)
         except OSError:

@@ -99,7 +99,7 @@ _FORMATS = {
     "path": "a path",
     "endpoint": "builtin, none or a URL that begins with http:// or https://",
     "team": "postgresql://LOGIN@HOST/DATABASE",
-    "index": "`team`, or postgresql://LOGIN@HOST/DATABASE (several are separated by spaces)",
+    "index": "`team`, or postgresql://LOGIN@HOST/DATABASE",
 }
 
 

@@ -79,9 +79,7 @@ Token = Annotated[str, Meta(extra={"check": _token, "schema": {"minLength": SHOR
 
 _TEAM = r"postgres(ql)?://\S*"
 TeamUrl = Annotated[str, Meta(pattern=f"^{_TEAM}$", max_length=2_000, extra={"schema": {"format": "team"}})]
-IndexUrl = Annotated[
-    str, Meta(pattern=f"^(team|{_TEAM}( {_TEAM})*)$", max_length=2_000, extra={"schema": {"format": "index"}})
-]
+IndexUrl = Annotated[str, Meta(pattern=f"^(team|{_TEAM})$", max_length=2_000, extra={"schema": {"format": "index"}})]
 
 _RESTART = {"restart": True}
 """Marks what a running server can't change."""
@@ -310,8 +308,8 @@ class Values(Group):
     index: Annotated[
         IndexUrl | None,
         Meta(
-            description="the index that is asked: `team` for that of the team, a URL as `team` has it, or several, "
-            "separated by spaces, which are asked together; by default your own",
+            description="the index that is asked: `team` for that of the team, or a URL as `team` has it; by default "
+            "your own",
             extra={"restart": True, "secret": True},
         ),
     ] = None
@@ -392,7 +390,7 @@ class Settings(Values):
 
     @property
     def asked(self) -> str | None:
-        """The URLs of the team's index that is asked; None for one's own. Raises `SettingError` if there is no URL."""
+        """The URL of the team's index that is asked; None for one's own. Raises `SettingError` if there is no URL."""
         if self.index == "team" and self.team is None:
             raise SettingError("the setting index is team, but the setting team (AGTRACE_TEAM) names no database")
         return self.team if self.index == "team" else self.index

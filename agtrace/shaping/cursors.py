@@ -48,7 +48,7 @@ class Cursors(Struct, frozen=True):
     ttl_seconds: int
     now: Callable[[], float] = time.time
     of: str | None = None
-    """Which databases of a team are asked, and whose sessions, which is part of the query; None for one's own index."""
+    """Which team's database is asked, and whose sessions, which is part of the query; None for one's own index."""
 
     def make(self, tool: str, arguments: Mapping[str, Any], position: tuple[int, ...]) -> str:
         """Return the cursor that continues this query after `position`."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.people import is_of_people
+from agtrace_indexer.index.questions.queries import is_team
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import SessionItem
@@ -211,9 +211,7 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
     if given and total:
         shows = call(TOOL.name).saying(f"shows all {total} without filters", sessions_kilobytes(total), after=after)
         return (shows, *more)
-    if is_of_people(context.connection):
-        if context.freshness.state == "partial":
-            return "What the missing database has can't be told."
+    if is_team(context.connection):
         return "Nobody has pushed a session yet that you may see."
     return "Run `agtrace doctor` to see which logs were found."
 

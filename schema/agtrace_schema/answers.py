@@ -816,12 +816,11 @@ class Pruning(Model):
 class IndexState(Model):
     """The state of the index, if it isn't up to date."""
 
-    state: Literal["catching_up", "building", "partial"]
-    """Partial: of several databases that are asked together, some can't be reached."""
+    state: Literal["catching_up", "building"]
     files_behind: int | None = None
     bytes_behind: int | None = None
     problem: str | None = None
-    """Why the logs can't be indexed at the moment, or which databases can't be reached."""
+    """Why the logs can't be indexed at the moment."""
 
 
 ErrorCode = Literal[

@@ -12,7 +12,7 @@ from agtrace_schema.model import Model
 class IndexHealth(Model):
     """The state of the index, and how far it is behind the logs; None is unknown."""
 
-    state: Literal["ready", "catching_up", "building", "partial"]
+    state: Literal["ready", "catching_up", "building"]
     files_behind: int | None = None
     bytes_behind: int | None = None
     problem: str | None = None

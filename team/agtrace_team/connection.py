@@ -10,28 +10,35 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from re import Match
 from typing import Any
 
 import psycopg
-from agtrace_indexer.index.questions import matches, ranking
-from agtrace_indexer.texts.candidates import Narrowed
-from agtrace_schema.database import VERSION
+from agtrace_indexer.index.questions.matches import Ahead
 from agtrace_schema.patterns import later
 from psycopg import ClientCursor, errors
 from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict
 
-from agtrace_team.dialect import respelled
 from agtrace_team.problems import LoginRefused, NobodyOfTheTeam, TeamUnavailable
-from agtrace_team.words import grams_of_query, tsquery
 
 TABLES = 1
 """What the tables mean: raised, here and in `meta`, by a step that changes that. A step that only adds a column leaves
 it as it is: an older agtrace goes on, and a newer one says that the tables are older."""
 
-_PATH = "team, pg_catalog"
-_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_FEWEST_AHEAD, _MOST_AHEAD = 4, 32
+_SETTINGS = """
+SET search_path = team, pg_catalog;
+SET default_transaction_isolation = 'repeatable read';
+SET default_transaction_read_only = on;
+SET jit = off
+"""
+_LOGINS = """
+SELECT login::text, login = :name FROM person WHERE login = :name OR lower(shown) = lower(:name) ORDER BY 2 DESC
+"""
+_PLACEHOLDER = later(r"'(?:[^']|'')*'|(?<!:):(\w+)|\?|%")
+"""A placeholder of SQLite's, or what psycopg would take for one of its own; texts are passed over."""
+
 _LOOPBACK = frozenset({"", "localhost", "::1"})
 _OF_LOOPBACK = later(r"127(?:\.[0-9]{1,3}){3}")
 _PLAIN = "a team's database on another machine is reached by TLS only: sslmode=verify-full, verify-ca or require"
@@ -53,11 +60,6 @@ class _Condition(Loader):
 
     def load(self, data: Any) -> int:
         return int(bytes(data) == b"t")
-
-
-class _Bytes(Loader):
-    def load(self, data: Any) -> bytes:
-        return bytes.fromhex(bytes(data)[2:].decode())
 
 
 class _Int(Dumper):
@@ -86,12 +88,6 @@ def connect(url: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
         connection.close()
         raise TeamUnavailable(_PLAIN)
     return connection
-
-
-def shown(url: str) -> str:
-    """Return what a database is called for people: its name, and where it is; nothing that is secret."""
-    given = conninfo_to_dict(url)
-    return f"{given.get('dbname') or 'the database'} at {given.get('host') or 'this machine'}"
 
 
 def is_here(given: Mapping[str, Any]) -> bool:
@@ -127,23 +123,20 @@ def is_local(host: str) -> bool:
 
 
 class TeamConnection:
-    """A connection of one thread. Its errors are those of `sqlite3`."""
+    """A connection of one thread, and its own cursor. Its errors are those of `sqlite3`."""
 
     row_factory: Any = None
 
     def __init__(self, url: str) -> None:
-        """Connect. Raises `TeamUnavailable`; for a database that another version of agtrace made, `sqlite3` errors."""
+        """Connect. Raises `TeamUnavailable`."""
         connection = self._connection = connect(url, cursor_factory=ClientCursor)
         connection.adapters.register_loader("numeric", _Whole)
         connection.adapters.register_loader("bool", _Condition)
-        connection.adapters.register_loader("bytea", _Bytes)
         connection.adapters.register_dumper(int, _Int)
-        self.ahead = _Ahead(self)
+        self.ahead = Ahead()
         self._is_to_stop: Callable[[], bool] | None = None
         self._check_tables()
-        self.execute("SET search_path = " + _PATH)
-        self.execute("SET default_transaction_read_only = on")
-        self.execute("SET jit = off")
+        self.execute(_SETTINGS)
 
     def _check_tables(self) -> None:
         try:
@@ -157,17 +150,18 @@ class TeamConnection:
             newer = "a newer agtrace made the team's tables: update agtrace"
             raise TeamUnavailable(newer if version > TABLES else _OLDER)
 
-    def cursor(self) -> TeamCursor:
-        """Return a cursor."""
-        return TeamCursor(self)
+    def cursor(self) -> TeamConnection:
+        """Return what executes statements: no more is needed for that."""
+        return self
 
-    def execute(self, sql: str, arguments: Sequence[Any] | Mapping[str, Any] = ()) -> TeamCursor:
-        """Execute a statement in SQLite's spelling."""
-        return self.cursor().execute(sql, arguments)
+    def execute(self, sql: str, arguments: Sequence[Any] | Mapping[str, Any] = ()) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Execute a statement with SQLite's placeholders, until it is to stop; return its rows."""
+        cursor = self._connection.cursor()
+        with _as_of_sqlite(), self._watched():
+            return cursor.execute(_with_placeholders(sql), arguments)
 
     def rollback(self) -> None:
         """End the transaction."""
-        self.ahead.forget()
         with _as_of_sqlite():
             self._connection.execute("ROLLBACK")
 
@@ -179,56 +173,19 @@ class TeamConnection:
         """Have statements end with an error once this is true; None: let them run."""
         self._is_to_stop = is_to_stop
 
-    def narrowed(self, queries: Sequence[bytes]) -> Narrowed:
-        """Return the blocks that may contain all of some folded queries."""
-        wanted = sorted({gram for query in queries for gram in grams_of_query(query)})
-        if not wanted:
-            return Narrowed(None, final=True)
-        listed = ", ".join(map(str, wanted))
-        found = self.execute(f"SELECT one FROM blocks_with('{{{listed}}}'::smallint[]) one").fetchall()
-        return Narrowed({block: None for (block,) in found}, final=True)
+    def only(self, name: str | None) -> None:
+        """Answer from what somebody with this login, or who is shown so, pushed; None: from all there is.
 
-    def only(self, login: str | None) -> None:
-        """Answer from what this person pushed, or from all there is. Raises `sqlite3.Error` for nobody of the team.
-
-        A person is named by the login, or as others see them.
+        Raises `NobodyOfTheTeam`, also if several are shown so.
         """
-        if login is not None and not self.knows(login):
-            raise NobodyOfTheTeam(login)
-        self.narrow(login)
-
-    def knows(self, name: str) -> bool:
-        """Whether somebody of the team has this login, or is the only one who is shown so."""
-        return self._login_of(name) is not None
-
-    def _login_of(self, name: str) -> str | None:
-        called = "login = %s OR lower(shown) = lower(%s)"
-        sql = f"SELECT login::text, login = %s FROM team.person WHERE {called} ORDER BY 2 DESC"
-        found = self.run(sql, (name, name, name)).fetchall()
-        return found[0][0] if found and (found[0][1] or len(found) == 1) else None
-
-    def narrow(self, login: str | None) -> None:
-        """Answer from what somebody with this login, or who is shown so, pushed, or from all there is."""
-        meant = login and (self._login_of(login) or login)
-        self.run("SELECT set_config('agtrace.only', %s, false)", (meant or "",))
-
-    def people_of(self, sessions: Sequence[int]) -> dict[int, str]:
-        """Return session -> who pushed it."""
-        sql = "SELECT s.id, p.shown FROM session s JOIN person p ON p.id = s.person_id WHERE s.id = ANY (%s)"
-        return dict(self.run(sql, (list(sessions),)).fetchall())
+        found = self.execute(_LOGINS, {"name": name}).fetchall() if name else []
+        if name and (not found or (len(found) > 1 and not found[0][1])):
+            raise NobodyOfTheTeam(name)
+        self.execute("SELECT set_config('agtrace.only', ?, false)", (found[0][0] if found else "",))
 
     def note(self, kind: str) -> None:
         """Note that this person asked this kind of question."""
-        with _as_of_sqlite():
-            self._connection.execute("BEGIN READ WRITE")
-            self._connection.execute("INSERT INTO asked (kind) VALUES (%s)", (kind,))
-            self._connection.execute("COMMIT")
-
-    def run(self, sql: str, arguments: Any) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Execute a statement in PostgreSQL's spelling, until it is to stop."""
-        cursor = self._connection.cursor()
-        with _as_of_sqlite(), self._watched():
-            return cursor.execute(sql, arguments)
+        self.execute("BEGIN READ WRITE; INSERT INTO asked (kind) VALUES (?); COMMIT", (kind,))
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -254,102 +211,16 @@ class TeamConnection:
                 return
 
 
-class _Ahead:
-    """The texts of blocks, fetched before they are asked for: a search reads one after the other until it has enough.
-
-    Each time twice as many, as asking for one costs more than it has.
-    """
-
-    def __init__(self, connection: TeamConnection) -> None:
-        self._connection = connection
-        self.forget()
-
-    def forget(self) -> None:
-        """Forget all: another moment, other texts."""
-        self._fetched: dict[int, tuple[Any, ...]] = {}
-        self.expect([])
-
-    def expect(self, blocks: list[int]) -> None:
-        """Expect that these blocks will be asked for, some or all of them, in this order."""
-        self._blocks, self._place = blocks, {block: at for at, block in enumerate(blocks)}
-        self._number = _FEWEST_AHEAD
-
-    def text(self, block: int) -> list[tuple[Any, ...]]:
-        """Return the row of a block's text; no row if there is none."""
-        if block not in self._fetched:
-            at = self._place.get(block)
-            wanted = [block] if at is None else self._blocks[at : at + self._number]
-            self._number = min(2 * self._number, _MOST_AHEAD)
-            sql = "SELECT block_id, ends, text FROM block_data WHERE block_id = ANY (%s)"
-            self._fetched = {id: tuple(rest) for id, *rest in self._connection.run(sql, (wanted,))}
-        return [self._fetched[block]] if block in self._fetched else []
+@lru_cache(maxsize=1000)
+def _with_placeholders(sql: str) -> str:
+    """Return a statement with psycopg's placeholders: `%(name)s` for `:name`, `%s` for `?`."""
+    return _PLACEHOLDER.sub(_placeholder, sql)
 
 
-class TeamCursor:
-    """A cursor of a `TeamConnection`."""
-
-    row_factory: Any = None
-
-    def __init__(self, connection: TeamConnection) -> None:
-        self._connection = connection
-        self._found: psycopg.Cursor[tuple[Any, ...]] | list[tuple[Any, ...]] = []
-
-    def execute(self, sql: str, arguments: Sequence[Any] | Mapping[str, Any] = ()) -> TeamCursor:
-        """Execute a statement in SQLite's spelling; return this cursor."""
-        if sql == matches.TEXT:
-            self._found = self._connection.ahead.text(arguments[0])  # type: ignore[index]
-            return self
-        if sql in _STATEMENTS:
-            statement, given = _STATEMENTS[sql](arguments)
-        else:
-            statement, given = respelled(sql), arguments
-        self._found = self._connection.run(statement, given or None)
-        if sql.lstrip().startswith(matches.BLOCK):
-            self._found = self._found.fetchall()
-            self._connection.ahead.expect([row[0] for row in self._found])
-        return self
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the next row; None if there is none."""
-        return next(iter(self), None)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return the rows that are left."""
-        return list(self)
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Return the rows that are left, one after the other."""
-        return iter(self._found)
-
-
-def _no_file(_: Any) -> tuple[str, Any]:
-    """A team's index is no file that other processes of this machine could open."""
-    raise OSError("a team's index is no file")
-
-
-def _ranked(statement: str) -> Callable[[Any], tuple[str, Any]]:
-    """Return a question to the ranking index, which SQLite keeps in FTS5 and PostgreSQL in stems."""
-
-    def of(arguments: Any) -> tuple[str, Any]:
-        word = arguments[0]
-        return statement, (tsquery(word.strip('"*'), beginning=word.endswith("*")),)
-
-    return of
-
-
-_STATEMENTS: dict[str, Callable[[Any], tuple[str, Any]]] = {
-    "BEGIN": lambda _: (_BEGIN, None),
-    "PRAGMA user_version": lambda _: (f"SELECT {VERSION}", None),
-    "PRAGMA data_version": lambda _: (
-        "SELECT (extract(epoch FROM max(pushed_at)) * 1000000)::bigint FROM session",
-        None,
-    ),
-    "PRAGMA database_list": _no_file,
-    ranking.COUNT: _ranked("SELECT count(*) FROM events_with(%s::tsquery)"),
-    ranking.HOLDING: _ranked("SELECT coalesce(json_agg(one), '[]')::text FROM events_with(%s::tsquery) one"),
-    ranking.IS_RANKED: lambda _: ("SELECT 1", None),
-}
-"""The statements that PostgreSQL has others for."""
+def _placeholder(found: Match[str]) -> str:
+    if found[1]:
+        return f"%({found[1]})s"
+    return "%s" if found[0] == "?" else found[0].replace("%", "%%")
 
 
 @contextmanager

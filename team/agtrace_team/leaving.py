@@ -12,10 +12,9 @@ import psycopg
 from agtrace_indexer.index.ranking import ranked_events
 from agtrace_indexer.index.remasking import masked_block
 from agtrace_indexer.index.table_roles import TABLES
+from agtrace_indexer.index.team_words import grams, stems, tsvector
 from agtrace_indexer.texts.blocks import BlockText, unpack
 from msgspec import Struct, field
-
-from agtrace_team.words import grams, stems, tsvector
 
 AS_THEY_ARE = ("turn", "token_usage", "naming", "request", "landmark", "clue", "model_usage", "agent_start")
 """Tables whose rows only say which session they are of."""

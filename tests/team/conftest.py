@@ -14,6 +14,8 @@ from agtrace_team.connection import connect
 from agtrace_team.problems import NoServer
 from agtrace_team.server import Server
 
+from agtrace.report.conversation import as_page
+from agtrace.report.web import code
 from agtrace.tools import search_ranked
 from tests.conftest import LOGS, MORE_LOGS, REAL_LOGS, SAMPLES
 from tests.depth import THOROUGH
@@ -47,8 +49,10 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every search for a whole query end, however busy the machine is: what is found decides what comes first."""
+    """Let searches and the colours of code take their time, however busy the machine is: answers depend on the data."""
     monkeypatch.setattr(search_ranked, "_PHRASE_SECONDS", 30)
+    monkeypatch.setattr(code, "_SECONDS", 30)
+    monkeypatch.setattr(as_page, "_COLOURING_SECONDS", 300)
 
 
 def new_team(server: Server) -> Team:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, cast
 
 import pytest
-from agtrace_indexer.index.questions import engine, events, matches, projects, sessions, turns
+from agtrace_indexer.index import questions
+from agtrace_indexer.index.questions import events, matches, projects, sessions, turns
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.sessions import SessionFilters
@@ -21,10 +23,6 @@ from agtrace_team.server import Server
 
 from tests.team.conftest import new_team
 
-TOPICS = tuple(
-    name.lower() for name, kind in vars(engine).items()
-    if getattr(kind, "_is_protocol", False) and kind.__module__ == engine.__name__
-)  # fmt: skip
 BIG = events.NOW.newest_row
 OTHERWISE = {
     "upkeep.roots": "nothing is kept fresh from a team's index",
@@ -39,14 +37,16 @@ OTHERWISE = {
 
 
 def _questions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for topic in TOPICS:
-        module = import_module(f"agtrace_indexer.index.questions.{topic}")
+    for topic in {one.name for one in iter_modules(questions.__path__)} - {"queries"}:
+        module = import_module(f"{questions.__name__}.{topic}")
         for name, function in vars(module).items():
-            if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_"):
+            if not inspect.isfunction(function) or function.__module__ != module.__name__ or name.startswith("_"):
+                continue
+            if "connection" in inspect.signature(function).parameters:
                 yield f"{topic}.{name}", function
 
 
-QUESTIONS = dict(_questions())
+QUESTIONS = dict(sorted(_questions()))
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from agtrace_indexer.index.team_words import grams_of_query
 from agtrace_schema.fields import fields
 from agtrace_team import people
 from agtrace_team.connection import TeamConnection, connect
 from agtrace_team.server import Server
-from agtrace_team.words import grams_of_query
 
 from agtrace.problems import Problem
 from agtrace.tools import TOOLS as ALL_TOOLS

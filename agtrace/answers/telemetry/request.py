@@ -77,7 +77,7 @@ class Request(NamedTuple):
     cut: bool
     """Whether parts are missing that no cursor continues."""
     index_state: str
-    """ready, catching_up, building or partial."""
+    """ready, catching_up or building."""
     connection: str | None = None
     """12 characters that the requests of a connection have in common, and no others."""
     arm: str | None = None

@@ -60,9 +60,10 @@ def highlighted(text: str, language: str) -> Markup:
         return Markup(escape(text))
     if name == "diff":
         return diff(text)
+    lexer = _lexer(name)
     until = min(time.thread_time() + _SECONDS, _until.get())
     pieces = []
-    for kind, value in _lexer(name).get_tokens(text):
+    for kind, value in lexer.get_tokens(text):
         if time.thread_time() > until:
             return Markup(escape(text))
         pieces.append(_span(_class(str(kind)), value))

@@ -55,8 +55,7 @@ def _lacking(context: Context) -> str:
     """Say what the index doesn't have yet; empty if that is nothing to speak of."""
     fresh = context.freshness
     if fresh.problem is not None:
-        shown = "what is there is missing" if fresh.state == "partial" else "only what was indexed before is shown"
-        return f"{fresh.problem}; {shown}"
+        return f"{fresh.problem}; only what was indexed before is shown"
     if fresh.state == "building" or (fresh.files_behind or 0) > _FEW:
         return f"Indexing: {fresh.files_behind:,} files to go" if fresh.files_behind else "Indexing your logs"
     return ""

@@ -11,8 +11,14 @@ from typing import Any
 
 from agtrace_schema.database import VERSION
 
+from agtrace_indexer.index.questions.queries import is_team
+
 _MOST_VERSIONS = 1000
 """The limit for a plausible version: versions increase by one, so a larger number was never written and is damage."""
+
+
+_LAST_PUSH = "SELECT coalesce((extract(epoch FROM max(pushed_at)) * 1000000)::bigint, 0) FROM session"
+"""PostgreSQL's: microseconds."""
 
 
 class Reading(sqlite3.Connection):
@@ -130,7 +136,8 @@ def one_moment(connection: sqlite3.Connection) -> Iterator[None]:
 
 def state_of(connection: sqlite3.Connection) -> int:
     """Return a number that changes with another connection's commit, for as long as this connection is open."""
-    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+    sql = _LAST_PUSH if is_team(connection) else "PRAGMA data_version"
+    return int(connection.execute(sql).fetchone()[0])
 
 
 def bytes_on_disk(path: Path) -> int:

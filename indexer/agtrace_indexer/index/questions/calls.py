@@ -10,12 +10,12 @@ from agtrace_schema.events import Outcome
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import only, question, rows, value
+from agtrace_indexer.index.questions.queries import only, rows, value
 
 _OWN = f"e.session_id = :session AND {COUNTED}"
 
 _TOOLS = f"""
-SELECT coalesce(n.text, ''), count(*), sum(e.outcome IS :failed)
+SELECT coalesce(n.text, ''), count(*), count(*) FILTER (WHERE e.outcome = :failed)
 FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {_OWN} AND e.type = :call GROUP BY 1
 """
 
@@ -42,7 +42,8 @@ _FAILED_BEFORE = f"SELECT max(e.event_index) {_FAILED} AND e.event_index < :even
 
 _TOOLS_THEN = f"""
 WITH used AS (
-  SELECT n.text AS name, -count(*) AS rank, sum(e.outcome IS :failed) AS failed, min(e.event_index) AS first
+  SELECT n.text AS name, -count(*) AS rank, count(*) FILTER (WHERE e.outcome = :failed) AS failed,
+    min(e.event_index) AS first
   FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {OWN_THEN} AND e.type = :call GROUP BY n.id)
 SELECT name, rank, failed, first, (SELECT count(*) FROM used) FROM used
 WHERE (rank, first) > (:rank, :first) ORDER BY rank, first LIMIT :most
@@ -119,25 +120,21 @@ class Failure(NamedTuple):
 # -- a session as it is ----------------------------------------------------------------------------
 
 
-@question
 def tools(connection: sqlite3.Connection, session_row: int) -> list[ToolTotals]:
     """Return the tools that a session called, in no particular order."""
     return list(rows(connection, ToolTotals, _TOOLS, {**CODES, "session": session_row}))
 
 
-@question
 def ill_ended(connection: sqlite3.Connection, session_row: int) -> IllEnded:
     """Return how many calls of a session did not end well."""
     return only(connection, IllEnded, _ENDS, {**CODES, "session": session_row})
 
 
-@question
 def worst(connection: sqlite3.Connection, session_row: int, most: int) -> list[Worst]:
     """Return the calls of a session that did not end well, failed ones first, at most `most`."""
     return list(rows(connection, _worst, _WORST, {**CODES, "session": session_row, "most": most}))
 
 
-@question
 def failed_next(connection: sqlite3.Connection, session_row: int, event_index: int, *, backwards: bool) -> int | None:
     """Return the first failed call from an event on, or the last one before it, copies included.
 
@@ -155,7 +152,6 @@ def _worst(shown: int, outcome: int, tool: str | None) -> Worst:
 # -- a snapshot ------------------------------------------------------------------------------------
 
 
-@question
 def tools_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
 ) -> list[RankedTool]:
@@ -165,7 +161,6 @@ def tools_then(
     return list(rows(connection, RankedTool, _TOOLS_THEN, named))
 
 
-@question
 def failures_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: int, most: int
 ) -> list[Failure]:
@@ -174,7 +169,6 @@ def failures_then(
     return list(rows(connection, _failure, _FAILURES_THEN, named))
 
 
-@question
 def count_failures_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
     """Return the number of calls that had not ended well."""
     return int(value(connection, f"SELECT count(*) FROM event e WHERE {_ILL_ENDED_THEN}", _named(session_row, then)))

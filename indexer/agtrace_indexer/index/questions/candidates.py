@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import orjson
 
 from agtrace_indexer.index import checksum, vocabulary
-from agtrace_indexer.index.engines import Narrowing
 from agtrace_indexer.index.opening import Reading, is_damage
-from agtrace_indexer.index.questions.queries import question, value, values
+from agtrace_indexer.index.questions.queries import is_team, value, values
+from agtrace_indexer.index.team_words import grams_of_query
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.candidates import Cut, Narrowed, Pieces, Places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
@@ -30,19 +30,20 @@ _FEW = 256
 
 _MATCHING = "FROM words WHERE words MATCH ?"
 
+_HAVING_GRAMS = "SELECT one FROM blocks_with(?::smallint[]) one"
+"""PostgreSQL's."""
 
 _NOTHING_KNOWN = Narrowed(None, final=True)
 
 
-@question
 def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
     """Return the blocks that may contain the folded query; None if words don't narrow them down.
 
     A thorough answer has fewer blocks and takes up to 100 ms, the other one 20 ms. Blocks that the word index
     doesn't cover are always included; some of the others may be gone.
     """
-    if isinstance(connection, Narrowing):
-        return connection.narrowed([query]).places
+    if is_team(connection):
+        return _having_grams(connection, [query]).places
     return _candidates(connection, query, thorough=thorough).places
 
 
@@ -72,14 +73,13 @@ def _candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool)
     return Narrowed(named, final=not at_first)
 
 
-@question
 def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], *, thorough: bool) -> Narrowed:
     """Return the blocks that may contain all of some folded queries, with the first one's places.
 
     Nothing is known if the word index is damaged: reading all blocks then finds what it no longer lists.
     """
-    if isinstance(connection, Narrowing):
-        return connection.narrowed(queries)
+    if is_team(connection):
+        return _having_grams(connection, queries)
     try:
         if not _is_sealed_so(connection):
             return _NOTHING_KNOWN
@@ -93,6 +93,15 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
         if found is not None:
             first = dict.fromkeys(found) if first is None else {b: there for b, there in first.items() if b in found}
     return Narrowed(first, all(found.final for found in found_of_each))
+
+
+def _having_grams(connection: sqlite3.Connection, queries: Sequence[bytes]) -> Narrowed:
+    """Return the blocks of a team's index that have all grams of some folded queries."""
+    grams = sorted({gram for query in queries for gram in grams_of_query(query)})
+    if not grams:
+        return _NOTHING_KNOWN
+    listed = f"{{{', '.join(map(str, grams))}}}"
+    return Narrowed(dict.fromkeys(values(connection, _HAVING_GRAMS, (listed,))), final=True)
 
 
 def _is_sealed_so(connection: sqlite3.Connection) -> bool:

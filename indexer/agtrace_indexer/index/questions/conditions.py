@@ -28,9 +28,12 @@ coalesce((SELECT f.repository_id FROM repository_folder f WHERE f.project_id = s
 """
 """The repository of a session; its folder, until a run has found out. Both have the same numbers."""
 
+LAST = "'\U0010ffff'"
+"""The text after all others that go on differently, as SQL: `:prefix || LAST` is the end of those that begin so."""
+
 # A hash may be given in full and stored abbreviated, or the other way round.
-IS_COMMIT = """
-(l.kind = 'commit' AND (:commit = 'any' OR l.name >= :commit AND l.name < :commit || char(1114111)
+IS_COMMIT = f"""
+(l.kind = 'commit' AND (:commit = 'any' OR l.name >= :commit AND l.name < :commit || {LAST}
   OR substr(:commit, 1, length(l.name)) = l.name
   OR ltrim(lower(:commit), '0123456789abcdef') != '' AND instr(lower(l.detail), lower(:commit))))
 """

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.requests import GroupBy
 
-from agtrace_indexer.index.engines import OfPeople
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, REPOSITORY
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
-from agtrace_indexer.index.questions.queries import question, rows
+from agtrace_indexer.index.questions.queries import is_team, rows
 from agtrace_indexer.index.turn_sums import TOTAL
 
 # The model of the response that made a call; if the log doesn't tell, the session's.
@@ -49,11 +48,11 @@ _NAMED = "(SELECT text FROM name WHERE id = key)"
 
 # CROSS JOIN makes SQLite read the events in order, instead of those of one session after the other.
 _COUNTED = f"""
-CROSS JOIN session s ON s.id = e.session_id {{joins}} WHERE {COUNTED} AND s.kind != 'warmup' {{conditions}}
+CROSS JOIN session s {{joins}} WHERE s.id = e.session_id AND {COUNTED} AND s.kind != 'warmup' {{conditions}}
 """
 
 
-_FAILED = "CASE WHEN max(e.outcome != :unknown) THEN sum(e.outcome IS :failed) END"
+_FAILED = "CASE WHEN max(e.outcome != :unknown) THEN count(*) FILTER (WHERE e.outcome = :failed) END"
 """How many calls failed; NULL if the logs don't say of any of them how it ended."""
 
 _CALLS = f"""
@@ -110,7 +109,6 @@ class TokenGroup(NamedTuple):
     sessions: int
 
 
-@question
 def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[CallGroup]:
     """Return the calls that pass the filters, by group; `kind` as in `SessionFilters`.
 
@@ -122,13 +120,11 @@ def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, ki
     return list(rows(connection, CallGroup, *_asked(_CALLS, filters, kind, more=runs, **parts)))
 
 
-@question
 def files(connection: sqlite3.Connection, filters: EventFilters, kind: str | None) -> Iterator[FileUses]:
     """Yield the files that such calls name, by session."""
     return rows(connection, FileUses, *_asked(_FILES, filters, kind, joins="JOIN path p ON p.id = t.path_id"))
 
 
-@question
 def tokens(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[TokenGroup]:
     """Return the tokens of the responses that pass the filters, by group; none but calls have tools and programs."""
     key = "u.model" if by == "model" else _key(connection, by)
@@ -137,7 +133,7 @@ def tokens(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, k
 
 def _key(connection: sqlite3.Connection, by: GroupBy) -> str:
     """Return the key of a call, as SQL; one's own index has nobody's sessions but one's own."""
-    return "NULL" if by == "user" and not isinstance(connection, OfPeople) else _KEYS[by]
+    return "NULL" if by == "user" and not is_team(connection) else _KEYS[by]
 
 
 def _asked(

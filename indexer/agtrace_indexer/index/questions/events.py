@@ -11,7 +11,7 @@ from agtrace_schema.events import EventType, Outcome
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, LIVE, OF_STEP
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, question, rows, value
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, rows, value
 from agtrace_indexer.index.questions.turns import Step
 
 _COLUMNS = """
@@ -24,24 +24,24 @@ _EVENT = f"SELECT {_COLUMNS} FROM event e LEFT JOIN name n ON n.id = e.name_id"
 _HERE = "e.session_id = ? AND e.event_index = ?"
 
 _OF_SESSION = f"""
-SELECT t.turn_index, t.request_event IS e.event_index, t.copied, {_COLUMNS}
+SELECT t.turn_index, coalesce(t.request_event, -1) = e.event_index, t.copied, {_COLUMNS}
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND {LIVE}
-  AND e.turn_index IS coalesce(:turn, e.turn_index)
+  AND (:turn IS NULL OR e.turn_index = :turn)
 ORDER BY e.event_index
 """
 
 _LIVE_CALL = LIVE.replace("e.", "c.")
 
 _WITHOUT_ANSWERS = f"""
-SELECT t.turn_index, t.request_event IS e.event_index, t.copied, {_COLUMNS}
+SELECT t.turn_index, coalesce(t.request_event, -1) = e.event_index, t.copied, {_COLUMNS}
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
 LEFT JOIN event c ON e.type = :result AND c.session_id = e.session_id AND c.event_index = e.link
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND {LIVE}
-  AND e.turn_index IS coalesce(:turn, e.turn_index)
-  AND NOT (c.id IS NOT NULL AND c.link IS e.event_index AND {_LIVE_CALL})
+  AND (:turn IS NULL OR e.turn_index = :turn)
+  AND NOT (c.id IS NOT NULL AND coalesce(c.link, -1) = e.event_index AND {_LIVE_CALL})
 ORDER BY e.event_index
 """
 
@@ -165,33 +165,28 @@ def _placed(turn_index: int | None, opens: int, copied: int | None, *columns: An
 # -- single events ---------------------------------------------------------------------------------
 
 
-@question
 def at(connection: sqlite3.Connection, session_row: int, event_index: int) -> Event | None:
     """Return an event of a session; None if it has no such event."""
     return first(connection, _event, f"{_EVENT} WHERE {_HERE}", (session_row, event_index))
 
 
-@question
 def one(connection: sqlite3.Connection, session_row: int, event_index: int) -> Event:
     """Return an event of a session. Raise `KeyError` if it has no such event."""
     return only(connection, _event, f"{_EVENT} WHERE {_HERE}", (session_row, event_index))
 
 
-@question
 def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Event]:
     """Return those of these events that the session has, in file order."""
     sql = f"{_EVENT} WHERE e.session_id = ? AND e.event_index IN {GIVEN} ORDER BY e.event_index"
     return list(rows(connection, _event, sql, (session_row, as_json(indices))))
 
 
-@question
 def address(connection: sqlite3.Connection, row: int) -> Address | None:
     """Return the session and index of an event, given its row id; None if there is no such event."""
     sql = "SELECT s.uid, e.event_index FROM event e JOIN session s ON s.id = e.session_id WHERE e.id = ?"
     return first(connection, Address, sql, (row,))
 
 
-@question
 def line_length(connection: sqlite3.Connection, session_row: int, event_index: int) -> int:
     """Return the length in bytes of an event's line; 0 if the session has no such event."""
     sql = "SELECT length FROM event WHERE session_id = ? AND event_index = ?"
@@ -201,20 +196,17 @@ def line_length(connection: sqlite3.Connection, session_row: int, event_index: i
 # -- a session -------------------------------------------------------------------------------------
 
 
-@question
 def last(connection: sqlite3.Connection, session_row: int) -> int | None:
     """Return the last event of a session."""
     found: int | None = value(connection, "SELECT max(event_index) FROM event WHERE session_id = ?", (session_row,))
     return found
 
 
-@question
 def latest(connection: sqlite3.Connection, session_row: int, most: int) -> list[Event]:
     """Return the last events of a session, copies included, the latest first, at most `most`."""
     return list(rows(connection, _event, _LATEST, (session_row, most)))
 
 
-@question
 def last_of_type(connection: sqlite3.Connection, session_row: int, type: EventType, last_event: int) -> int | None:
     """Return the last event of a type in a session, up to an event."""
     sql = (
@@ -225,21 +217,18 @@ def last_of_type(connection: sqlite3.Connection, session_row: int, type: EventTy
     return found
 
 
-@question
 def snapshot(connection: sqlite3.Connection, session_row: int, last_event: int) -> Snapshot:
     """Return a snapshot of a session at the moment when this was its last event."""
     sql = "SELECT id FROM event WHERE session_id = ? AND event_index = ?"
     return Snapshot(last_event, int(value(connection, sql, (session_row, last_event)) or 0))
 
 
-@question
 def times(connection: sqlite3.Connection, session_row: int) -> Times:
     """Return the first and the last time of a session's events, without copies."""
     sql = f"SELECT min(nullif(e.ts, 0)), max(nullif(e.ts, 0)) FROM event e WHERE e.session_id = ? AND {COUNTED}"
     return only(connection, Times, sql, (session_row,))
 
 
-@question
 def of_session(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, from_event: int, turn_index: int | None
 ) -> Iterator[Placed]:
@@ -247,7 +236,6 @@ def of_session(
     return rows(connection, _placed, _OF_SESSION, _named(session_row, then, from_event, turn_index))
 
 
-@question
 def without_answers(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, from_event: int, turn_index: int | None
 ) -> Iterator[Placed]:
@@ -262,7 +250,6 @@ def _named(session_row: int, then: Snapshot, from_event: int, turn_index: int | 
     }  # fmt: skip
 
 
-@question
 def later_calls(
     connection: sqlite3.Connection, session_row: int, tool: str, *, behind: int, most: int
 ) -> Iterator[Event]:
@@ -274,14 +261,12 @@ def later_calls(
 # -- steps -----------------------------------------------------------------------------------------
 
 
-@question
 def of_step(connection: sqlite3.Connection, session_row: int, step: Step, types: Iterable[EventType]) -> list[Event]:
     """Return the events of these types in a step, in file order."""
     sql = f"{_EVENT} WHERE {OF_STEP} AND e.type IN {_codes(types)} ORDER BY e.event_index"
     return list(rows(connection, _event, sql, {**step._asdict(), "session": session_row}))
 
 
-@question
 def of_steps(
     connection: sqlite3.Connection,
     session_row: int,
@@ -307,7 +292,6 @@ def _codes(types: Iterable[EventType]) -> str:
 # -- reasoning -------------------------------------------------------------------------------------
 
 
-@question
 def reasoning(
     connection: sqlite3.Connection, session_row: int, *, last_event: int, turn_index: int | None
 ) -> list[Thinking]:
@@ -316,7 +300,6 @@ def reasoning(
     return list(rows(connection, Thinking, _REASONING, named))
 
 
-@question
 def reasoning_left_out(connection: sqlite3.Connection, file_row: int) -> int:
     """Return how often a log has reasoning without readable text, which is therefore no event (Codex)."""
     return int(value(connection, _REASONING_LEFT_OUT, (file_row,)))

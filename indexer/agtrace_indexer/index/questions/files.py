@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import as_json, question, rows, value, values
+from agtrace_indexer.index.questions.queries import as_json, rows, value, values
 
 _TOUCHED = f"""
 SELECT p.text, sum(t.access = 'read'), sum(t.access = 'write')
@@ -66,14 +66,12 @@ class Touched(Struct, frozen=True):
     writes: int
 
 
-@question
 def touched(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> Iterator[Touched]:
     """Yield the files that a session's calls had touched, copies excluded."""
     named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
     return rows(connection, Touched, _TOUCHED, named)
 
 
-@question
 def in_sessions(
     connection: sqlite3.Connection, session_rows: Iterable[int], path: str, *, newest: int
 ) -> dict[int, tuple[int, int]]:
@@ -85,20 +83,17 @@ def in_sessions(
     return dict(rows(connection, lambda session, reads, writes: (session, (reads, writes)), _IN_SESSIONS, named))
 
 
-@question
 def changes(connection: sqlite3.Connection, session_row: int, *, after: int, before: int) -> list[int]:
     """Return the calls between two events that wrote files and are not known to have failed, in file order."""
     return values(connection, _CHANGES, {**CODES, "session": session_row, "after": after, "before": before})
 
 
-@question
 def writes(connection: sqlite3.Connection, session_row: int, event_index: int) -> bool:
     """Whether a call names a file that it writes."""
     sql = "SELECT 1 FROM touched WHERE session_id = ? AND event_index = ? AND access = 'write'"
     return value(connection, sql, (session_row, event_index)) is not None
 
 
-@question
 def uses(connection: sqlite3.Connection, name: str) -> Iterator[Use]:
     """Yield the calls on files whose paths end with this name and that aren't known to have failed, oldest first.
 

@@ -20,7 +20,7 @@ _NAMED = "IN (SELECT id FROM name WHERE lower(text) = lower(:tool))"
 _HAS_TOOL = f"EXISTS (SELECT 1 FROM block_tool t WHERE t.block_id = b.id AND t.name_id {_NAMED})"
 _IS_OF_TOOL = f"e.name_id {_NAMED} AND e.type IN ({_CALL}, {_RESULT})"
 _FAILED = f"e.outcome = {OUTCOME_CODE[Outcome.FAILED]}"
-_NOT_FAILED = f"e.outcome IS NOT {OUTCOME_CODE[Outcome.FAILED]}"
+_NOT_FAILED = f"coalesce(e.outcome, -1) != {OUTCOME_CODE[Outcome.FAILED]}"
 _HAS_FAILED = (
     "EXISTS (SELECT 1 FROM event e WHERE e.session_id = b.session_id AND e.event_index >= b.first_index "
     f"AND e.event_index < b.first_index + b.event_count AND {_FAILED})"

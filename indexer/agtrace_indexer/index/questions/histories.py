@@ -11,7 +11,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.conditions import COUNTED
-from agtrace_indexer.index.questions.queries import pairs, question, rows, values
+from agtrace_indexer.index.questions.queries import pairs, rows, values
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _EVENTS = f"""
@@ -56,7 +56,8 @@ SELECT id FROM below WHERE id != :id
 
 _CARRIED_OUT = """
 SELECT EXISTS (SELECT 1 FROM session s JOIN session o ON o.started_at BETWEEN s.ended_at - 2000 AND s.ended_at + 15000
-  WHERE s.id = ? AND o.id != s.id AND o.cwd IS s.cwd AND o.snippet LIKE 'Implement the following plan%')
+  WHERE s.id = ? AND o.id != s.id AND coalesce(o.cwd, '') = coalesce(s.cwd, '')
+    AND o.snippet LIKE 'Implement the following plan%')
 """
 """Claude Code writes an approved plan as refused where the human has the context cleared: a new session has it."""
 
@@ -110,19 +111,16 @@ class TokenFigures(NamedTuple):
     context_window: int | None
 
 
-@question
 def is_carried_out(connection: sqlite3.Connection, session_row: int) -> bool:
     """Return whether another session began to carry out a plan, in the same folder, as this one ended."""
     return bool(connection.execute(_CARRIED_OUT, (session_row,)).fetchone()[0])
 
 
-@question
 def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:
     """Return the events of a session in file order, without copies and superseded ones."""
     return list(rows(connection, PastEvent, _EVENTS, (session_row,)))
 
 
-@question
 def payloads(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each event with the stored rest of its payload, in file order, one block in memory at a time."""
     for first, payload in rows(connection, lambda *row: row, _PAYLOADS, (session_row,)):
@@ -130,49 +128,41 @@ def payloads(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple
             yield event_index, rest or {}
 
 
-@question
 def texts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, BlockText]]:
     """Yield the texts of a session, block by block, each with the index of its first event."""
     return rows(connection, lambda first, ends, text: (first, BlockText.of(ends, text)), _TEXTS, (session_row,))
 
 
-@question
 def touched(connection: sqlite3.Connection, session_row: int) -> Iterator[TouchedFile]:
     """Yield the files that the calls of a session name, in file order."""
     return rows(connection, TouchedFile, _TOUCHED, (session_row,))
 
 
-@question
 def token_figures(connection: sqlite3.Connection, session_row: int) -> Iterator[TokenFigures]:
     """Yield the token figures of a session's responses."""
     return rows(connection, TokenFigures, _USAGES, (session_row,))
 
 
-@question
 def requests(connection: sqlite3.Connection, session_row: int) -> set[int]:
     """Return the events that open the turns of a session."""
     return set(values(connection, _REQUESTS, (session_row,)))
 
 
-@question
 def agents(connection: sqlite3.Connection, session_row: int) -> dict[int, str]:
     """Return call event -> id of the sub-agent that it started."""
     return pairs(connection, _AGENTS, (session_row,))
 
 
-@question
 def sub_agents(connection: sqlite3.Connection, session_row: int) -> list[int]:
     """Return the row ids of all sub-agents below a session; a cycle in damaged logs ends where it began."""
     return values(connection, _BELOW, {"id": session_row})
 
 
-@question
 def counts_by_type(connection: sqlite3.Connection, session_row: int) -> dict[int, int]:
     """Return how many events of each type (`codes.EVENT_TYPE_CODES`) count in a session."""
     return pairs(connection, _BY_TYPE, (session_row,))
 
 
-@question
 def calls_by_outcome(connection: sqlite3.Connection, session_row: int) -> dict[int | None, int]:
     """Return how many tool calls of each outcome (`codes.OUTCOME_CODES`) count in a session; None: no result."""
     return pairs(connection, _BY_OUTCOME, (session_row,))

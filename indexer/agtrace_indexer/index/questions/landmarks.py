@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import COUNTED, IS_COMMIT, IS_PULL_REQUEST, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, question, rows, value
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, rows, value
 
 _ONCE = """
 NOT (coalesce(l.verdict, '') = 'linked' AND EXISTS (SELECT 1 FROM landmark o WHERE o.session_id = l.session_id
-  AND o.kind = l.kind AND o.name IS l.name AND o.verdict != 'linked'))
+  AND o.kind = l.kind AND coalesce(o.name, '') = coalesce(l.name, '') AND o.verdict != 'linked'))
 """
 """A link says nothing new of a pull request with which the session did something."""
 
@@ -106,7 +106,6 @@ class Deeds(Struct, frozen=True):
     releases: int
 
 
-@question
 def landmarks_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
 ) -> list[Landmark]:
@@ -116,14 +115,12 @@ def landmarks_then(
     return list(rows(connection, _landmark, _LANDMARKS, {**named, "event": event, "number": number, "most": most}))
 
 
-@question
 def count_landmarks_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
     """Return the number of landmarks of a session."""
     named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
     return int(value(connection, f"SELECT count(*) {_OWN}", named))
 
 
-@question
 def matching(
     connection: sqlite3.Connection, session_rows: Iterable[int], commit: str | None, pr: str | None, *, newest: int
 ) -> dict[int, list[Landmark]]:
@@ -138,20 +135,17 @@ def matching(
     return found
 
 
-@question
 def committers(connection: sqlite3.Connection, commit: str) -> list[Committer]:
     """Return the calls that made a commit, given its full hash, oldest first."""
     return list(rows(connection, Committer, _COMMITTERS, {"commit": commit, "shortest": _SHORTEST_HASH}))
 
 
-@question
 def deeds(connection: sqlite3.Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:
     """Return what each of these sessions did, in figures, without those that left no landmark."""
     found = rows(connection, _of_session, _DEEDS, (as_json(session_rows),))
     return dict(found)
 
 
-@question
 def totals(connection: sqlite3.Connection, session_rows: Iterable[int]) -> list[KindOfSession]:
     """Return how many landmarks of each kind each of these sessions has."""
     return list(rows(connection, KindOfSession, _TOTALS, (as_json(session_rows),)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions.queries import first, question, rows, values
+from agtrace_indexer.index.questions.queries import first, rows, values
 from agtrace_indexer.index.questions.sessions import Session, in_rows
 from agtrace_indexer.index.turn_sums import WHOLE_INPUT
 
@@ -50,13 +50,11 @@ class Filled(NamedTuple):
     """The size of the window, according to the log."""
 
 
-@question
 def active(connection: sqlite3.Connection, since: int, most: int) -> list[Active]:
     """Return the sessions, no sub-agents, that were active at or after a time, the latest first."""
     return list(rows(connection, Active, _ACTIVE, {"since": since, "most": most}))
 
 
-@question
 def newest(connection: sqlite3.Connection, most: int) -> list[Session]:
     """Return the sessions, no sub-agents, in which something happened last, the latest first."""
     ids = values(connection, _NEWEST, (most,))
@@ -64,7 +62,6 @@ def newest(connection: sqlite3.Connection, most: int) -> list[Session]:
     return [found[id] for id in ids]
 
 
-@question
 def filled(connection: sqlite3.Connection, session_row: int) -> Filled | None:
     """Return the figures of the last response of a session that has some."""
     return first(connection, Filled, _FILLED, (session_row,))

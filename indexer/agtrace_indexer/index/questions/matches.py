@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.filters import EventFilters, all_of, of_blocks, of_events
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, question, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, is_team, rows, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
-BLOCK = "SELECT b.id, b.session_id, b.first_index, b.event_count, b.t0, b.t1 FROM block b"
+_BLOCK = "SELECT b.id, b.session_id, b.first_index, b.event_count, b.t0, b.t1 FROM block b"
 
-"""What a search asks of blocks: their order, and then, for one after the other, `TEXT`."""
+_TEXT = "SELECT ends, text FROM block_data WHERE block_id = ?"
+_TEXTS = f"SELECT block_id, ends, text FROM block_data WHERE block_id IN {GIVEN}"
 
-TEXT = "SELECT ends, text FROM block_data WHERE block_id = ?"
+_AHEAD = 16
+"""Texts that are fetched at once from a team's server, where asking for one costs more than it has."""
 
 _BLOCKS = f"""
-{BLOCK} {{way}}
+{_BLOCK} {{way}}
 WHERE b.t0 <= :until AND b.t1 >= :since {{conditions}}
 ORDER BY {{order}}
 """
 
-_OF_SESSION = f"{BLOCK} WHERE b.session_id = ? ORDER BY b.first_index"
+_OF_SESSION = f"{_BLOCK} WHERE b.session_id = ? ORDER BY b.first_index"
 
 _NEWEST_FIRST, _OLDEST_FIRST = "b.t1 DESC, b.id DESC", "b.t0, b.id"
 
@@ -74,7 +76,6 @@ class FoundEvent(NamedTuple):
     """1 for a call to agtrace itself, and for its result."""
 
 
-@question
 def blocks(
     connection: sqlite3.Connection,
     filters: EventFilters,
@@ -90,33 +91,32 @@ def blocks(
         conditions.append("b.id IN (SELECT value FROM json_each(:among))")
         arguments["among"] = as_json(among)
     query = _BLOCKS.format(
-        way=_way(filters, newest_first=newest_first) if among is None else "NOT INDEXED",
+        way="" if is_team(connection) else _way(filters, among, newest_first=newest_first),
         conditions=all_of(conditions),
         order=_NEWEST_FIRST if newest_first else _OLDEST_FIRST,
     )
-    return rows(connection, Block, query, arguments)
+    return iter(_expected(connection, rows(connection, Block, query, arguments)))
 
 
-def _way(filters: EventFilters, *, newest_first: bool) -> str:
-    """Return how SQLite should go through the blocks: by time, unless those of one session are few."""
+def _way(filters: EventFilters, among: Collection[int] | None, *, newest_first: bool) -> str:
+    """Return how SQLite should go through the blocks: by time, unless those that are meant are few."""
+    if among is not None:
+        return "NOT INDEXED"
     if filters.session_row is not None:
         return "INDEXED BY block_place"
     return "INDEXED BY block_newest" if newest_first else "NOT INDEXED"
 
 
-@question
 def blocks_of_session(connection: sqlite3.Connection, session_row: int) -> list[Block]:
     """Return all blocks of a session, in file order."""
-    return list(rows(connection, Block, _OF_SESSION, (session_row,)))
+    return [*_expected(connection, rows(connection, Block, _OF_SESSION, (session_row,)))]
 
 
-@question
 def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[int]:
     """Return the sessions that these blocks belong to; a block may be gone."""
     return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {GIVEN}", (as_json(blocks),)))
 
 
-@question
 def events(
     connection: sqlite3.Connection,
     filters: EventFilters,
@@ -144,16 +144,48 @@ def events(
     return [FoundEvent._make(row) for row in found if numbers is None or row[0] - begin in numbers]
 
 
-@question
 def text(connection: sqlite3.Connection, block: int) -> BlockText:
     """Return the texts of a block. Raise `sqlite3.DatabaseError` if it has none: that is damage."""
-    found = first(connection, BlockText.of, TEXT, (block,))
+    found = _fetched(connection, block) if is_team(connection) else first(connection, BlockText.of, _TEXT, (block,))
     if found is None:
         raise sqlite3.DatabaseError("a block has no text")
     return found
 
 
-@question
+class Ahead:
+    """The texts that a search will ask a team's server for, as far as they are known; its connection has one."""
+
+    def __init__(self, blocks: Iterable[int] = ()) -> None:
+        """Expect these blocks to be opened, some or all of them, in this order."""
+        self.blocks = [*blocks]
+        self.places = {block: place for place, block in enumerate(self.blocks)}
+        self.texts: dict[int, BlockText] = {}
+
+
+def _expected(connection: sqlite3.Connection, found: Iterator[Block]) -> Iterable[Block]:
+    """Return blocks that are about to be opened in this order."""
+    if not is_team(connection):
+        return found
+    blocks = list(found)
+    cast(Any, connection).ahead = Ahead(block.id for block in blocks)
+    return blocks
+
+
+def _fetched(connection: sqlite3.Connection, block: int) -> BlockText | None:
+    """Return the texts of a block of a team's index, which are fetched together with those of the next blocks."""
+    ahead: Ahead = cast(Any, connection).ahead
+    if block not in ahead.texts:
+        place = ahead.places.get(block)
+        wanted = [block] if place is None else ahead.blocks[place : place + _AHEAD]
+        found = rows(connection, _named, _TEXTS, (as_json(wanted),))
+        ahead.texts = dict(found)
+    return ahead.texts.get(block)
+
+
+def _named(block: int, ends: bytes, text: bytes) -> tuple[int, BlockText]:
+    return block, BlockText.of(ends, text)
+
+
 def newest_event(connection: sqlite3.Connection) -> int:
     """Return the row id of the newest event, which marks the present state of the index; 0 if it is empty."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM event"))

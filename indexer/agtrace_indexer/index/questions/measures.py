@@ -12,7 +12,7 @@ from agtrace_schema.codes import OUTCOME_CODE
 from agtrace_schema.events import Outcome
 
 from agtrace_indexer.index.questions.conditions import CODES, LIVE
-from agtrace_indexer.index.questions.queries import as_json, pairs, question
+from agtrace_indexer.index.questions.queries import as_json, pairs
 from agtrace_indexer.index.questions.tokens import TokenCounts
 from agtrace_indexer.index.turn_sums import TOTAL
 
@@ -100,7 +100,6 @@ human_requests: also the task that a sub-agent was given in place of one.
 """
 
 
-@question
 def of_sessions(
     connection: sqlite3.Connection, sessions: Iterable[int], measure: str, *, newest_event: int
 ) -> dict[int, int | None]:

@@ -5,17 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from agtrace_indexer.index.engines import OfPeople
-from agtrace_indexer.index.questions.queries import question
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, is_team, pairs
+
+_PUSHED = f"SELECT s.id, p.shown FROM session s JOIN person p ON p.id = s.person_id WHERE s.id IN {GIVEN}"
 
 
-@question
-def is_of_people(connection: sqlite3.Connection) -> bool:
-    """Whether the index is that of a team, and not one's own."""
-    return isinstance(connection, OfPeople)
-
-
-@question
 def people_of(connection: sqlite3.Connection, sessions: Sequence[int]) -> dict[int, str]:
     """Return session -> who pushed it, for the sessions with these row ids; nothing for one's own index."""
-    return connection.people_of(sessions) if isinstance(connection, OfPeople) else {}
+    return pairs(connection, _PUSHED, (as_json(sessions),)) if is_team(connection) else {}

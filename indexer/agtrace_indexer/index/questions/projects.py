@@ -10,7 +10,7 @@ from msgspec import Struct
 from agtrace_indexer.index.membership import is_scratch
 from agtrace_indexer.index.questions.conditions import REPOSITORY
 from agtrace_indexer.index.questions.measures import ENDED
-from agtrace_indexer.index.questions.queries import question, rows
+from agtrace_indexer.index.questions.queries import rows
 
 _ACTIVE = f"""
 WITH active AS (
@@ -75,7 +75,6 @@ def _project(id: int, sessions: int, providers: str, failed: int, last: int, tot
     return Project(id, sessions, tuple(providers.split(",")), failed, last, total)
 
 
-@question
 def page(
     connection: sqlite3.Connection, *, snapshot: int, newest_event: int, behind: tuple[int, int] | None, most: int
 ) -> list[Project]:
@@ -89,27 +88,23 @@ def page(
     return list(rows(connection, _project, _ACTIVE, named))
 
 
-@question
 def folders(connection: sqlite3.Connection) -> list[Folder]:
     """Return all folders, by path; those without one last."""
     return list(rows(connection, Folder, f"{_FOLDERS} ORDER BY p.root_path IS NULL, p.root_path, p.hash"))
 
 
-@question
 def folders_of(connection: sqlite3.Connection, repository: int) -> list[Folder]:
     """Return the folders of a repository, those with the most sessions first."""
     sql = f"{_FOLDERS} WHERE coalesce(f.repository_id, p.id) = ? ORDER BY {_BY_USE}, p.root_path IS NULL, p.root_path"
     return list(rows(connection, Folder, sql, (repository,)))
 
 
-@question
 def repositories(connection: sqlite3.Connection) -> dict[int, Repository]:
     """Return what is known of repositories, by their row ids."""
     found = rows(connection, Repository, "SELECT id, name, remote, made FROM repository")
     return {one.id: one for one in found}
 
 
-@question
 def called(connection: sqlite3.Connection, name: str) -> list[Repository]:
     """Return the repositories with a name: theirs, with or without the owner, a folder's or a former one."""
     sql = """
@@ -119,7 +114,6 @@ def called(connection: sqlite3.Connection, name: str) -> list[Repository]:
     return list(rows(connection, Repository, sql, {"name": name.lower()}))
 
 
-@question
 def names(connection: sqlite3.Connection) -> list[tuple[int, str]]:
     """Return all names that repositories have, each with the row id of the repository."""
     return list(rows(connection, _name, "SELECT repository_id, name FROM repository_name"))

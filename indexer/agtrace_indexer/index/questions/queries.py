@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
 from itertools import starmap
-from typing import Any, TypeAlias, TypeVar, cast
-
-from agtrace_indexer.index.engines import Several
+from typing import Any, TypeAlias, TypeVar
 
 Row = TypeVar("Row")
-Question = TypeVar("Question", bound=Callable[..., Any])
 
 Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
 """Arguments by position or by name."""
@@ -21,16 +17,9 @@ FILES = "(SELECT value FROM json_each(:files))"
 """The ids that a query is about, passed as `as_json`."""
 
 
-def question(function: Question) -> Question:
-    """Mark a question: what stands for several databases asks each of them, and puts their answers together."""
-
-    @wraps(function)
-    def asked(connection: sqlite3.Connection, *given: Any, **named: Any) -> Any:
-        if isinstance(connection, Several):
-            return connection.asked(function, *given, **named)
-        return function(connection, *given, **named)
-
-    return cast(Question, asked)
+def is_team(connection: sqlite3.Connection) -> bool:
+    """Whether this stands for a connection to a team's index, on PostgreSQL, and isn't one to a file of SQLite."""
+    return not isinstance(connection, sqlite3.Connection)
 
 
 def rows(

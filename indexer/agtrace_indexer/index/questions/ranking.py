@@ -14,16 +14,19 @@ from msgspec import Struct
 from agtrace_indexer.index import ranking
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.matches import Span
-from agtrace_indexer.index.questions.queries import as_json, pairs, question, rows, value, values
+from agtrace_indexer.index.questions.queries import as_json, is_team, pairs, rows, value, values
+from agtrace_indexer.index.team_words import tsquery
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
-IS_RANKED = "SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'"
-"""This and the next two are SQLite's own: another engine has others for them."""
+_IS_RANKED = "SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'"
 
-COUNT = "SELECT count(*) FROM ranked WHERE ranked MATCH ?"
+_COUNT = "SELECT count(*) FROM ranked WHERE ranked MATCH ?"
+_COUNT_IN_TEAM = "SELECT count(*) FROM events_with(?::tsquery)"
+"""PostgreSQL's, as whatever is called so."""
 
 # One row of JSON takes half the time of a row for each event.
-HOLDING = "SELECT json_group_array(rowid) FROM ranked WHERE ranked MATCH ?"
+_HOLDING = "SELECT json_group_array(rowid) FROM ranked WHERE ranked MATCH ?"
+_HOLDING_IN_TEAM = "SELECT coalesce(json_agg(one), '[]')::text FROM events_with(?::tsquery) one"
 
 _EVENTS = """
 SELECT e.id, e.session_id, e.event_index, e.ts, e.turn_index, r.voice, r.words
@@ -68,29 +71,31 @@ class RankedEvent(Struct, frozen=True):
     """How many of its words count."""
 
 
-@question
 def size(connection: sqlite3.Connection) -> Size:
     """Return how much is ranked: nothing where there is no ranking index."""
-    if not values(connection, IS_RANKED):
+    if not is_team(connection) and not values(connection, _IS_RANKED):
         return Size(0, 0)
     events, words = ranking.size(connection)
     return Size(events, words / events if events else 0)
 
 
-@question
 def count(connection: sqlite3.Connection, word: str) -> int:
     """Return how many events hold a word in any of its forms; some may be gone."""
-    return int(value(connection, COUNT, (f'"{word}"',)))
+    if is_team(connection):
+        return int(value(connection, _COUNT_IN_TEAM, (tsquery(word, beginning=False),)))
+    return int(value(connection, _COUNT, (f'"{word}"',)))
 
 
-@question
 def holding(connection: sqlite3.Connection, word: str, *, beginning: bool = False) -> list[int]:
     """Return the ids of the events that hold a word in any of its forms, or one that begins so; some may be gone."""
-    found: list[int] = orjson.loads(value(connection, HOLDING, (f'"{word}"*' if beginning else f'"{word}"',)))
+    if is_team(connection):
+        listed = value(connection, _HOLDING_IN_TEAM, (tsquery(word, beginning=beginning),))
+    else:
+        listed = value(connection, _HOLDING, (f'"{word}"*' if beginning else f'"{word}"',))
+    found: list[int] = orjson.loads(listed)
     return found
 
 
-@question
 def events(
     connection: sqlite3.Connection, ids: Collection[int], filters: EventFilters, snapshot: int, span: Span
 ) -> Iterator[RankedEvent]:
@@ -100,7 +105,6 @@ def events(
     return rows(connection, RankedEvent, _EVENTS.format(conditions=conditions), arguments)
 
 
-@question
 def asking(connection: sqlite3.Connection, turns: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
     """Return those of some turns, as (session, turn), that called agtrace, with the last event that is about asking.
 
@@ -116,7 +120,6 @@ def _until(session: int, turn: int, event_index: int) -> tuple[tuple[int, int], 
     return (session, turn), event_index
 
 
-@question
 def titled(connection: sqlite3.Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, int]:
     """Return which of some words stand, in any form, in the titles of sessions, as masks: bit n is the n-th word."""
     titles = pairs(connection, _TITLES, (as_json(sessions),))

@@ -11,7 +11,7 @@ from agtrace_schema.events import EventType, Outcome
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import COUNTED
-from agtrace_indexer.index.questions.queries import as_json, question, rows
+from agtrace_indexer.index.questions.queries import as_json, rows
 
 _PARENTS = "SELECT id, kind, parent_session FROM session WHERE kind != 'warmup' ORDER BY id"
 
@@ -49,19 +49,16 @@ class ToolCalls(NamedTuple):
     failed: int
 
 
-@question
 def relatives(connection: sqlite3.Connection) -> Iterator[Relative]:
     """Yield all sessions except warm-ups, by row id."""
     return rows(connection, Relative, _PARENTS)
 
 
-@question
 def projects(connection: sqlite3.Connection) -> list[Project]:
     """Return all projects, by root."""
     return list(rows(connection, Project, _PROJECTS))
 
 
-@question
 def calls_by_tool(connection: sqlite3.Connection, sessions: Iterable[int]) -> Iterator[ToolCalls]:
     """Yield the tools that each of these sessions called, without copied and superseded calls."""
     return rows(connection, ToolCalls, _CALLS, (as_json(sessions),))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agtrace_indexer.index.questions.conditions import OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import question, rows, value
+from agtrace_indexer.index.questions.queries import rows, value
 
 _OWN = f"FROM request r JOIN event e USING (session_id, event_index) WHERE {OWN_THEN}"
 
@@ -25,7 +25,6 @@ class Request(NamedTuple):
     """Its beginning, on one line."""
 
 
-@question
 def requests_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: int, most: int
 ) -> list[Request]:
@@ -34,7 +33,6 @@ def requests_then(
     return list(rows(connection, Request, _REQUESTS, {**named, "behind": behind, "most": most}))
 
 
-@question
 def count_requests_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
     """Return the number of requests of a session."""
     named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}

@@ -8,8 +8,15 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import COUNTED, IS_COMMIT, IS_PULL_REQUEST, OF_PROJECTS, REPOSITORY
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, pairs, question, rows, value, values
+from agtrace_indexer.index.questions.conditions import (
+    COUNTED,
+    IS_COMMIT,
+    IS_PULL_REQUEST,
+    LAST,
+    OF_PROJECTS,
+    REPOSITORY,
+)
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, pairs, rows, value, values
 
 _SESSION = """
 SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,
@@ -20,7 +27,7 @@ SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,
 FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.project_id
 """
 
-_BEGINS = "uid >= :prefix AND uid < :prefix || char(1114111)"
+_BEGINS = f"uid >= :prefix AND uid < :prefix || {LAST}"
 
 # instr rather than LIKE, so that the text is taken literally.
 _SAYS = """
@@ -52,7 +59,7 @@ WHERE parent_session = :id AND kind != 'warmup'
 UNION
 SELECT id, uid, kind, copied_events, parent_session, started_by, started_at FROM session
 WHERE parent_session IS NULL AND parent_id = :own_id AND id != :id AND provider = :provider AND kind != 'warmup'
-ORDER BY started_at, id
+ORDER BY started_at NULLS FIRST, id
 """
 
 _PARENT = """
@@ -202,40 +209,34 @@ class SessionFilters(Struct, frozen=True):
 # -- by id -----------------------------------------------------------------------------------------
 
 
-@question
 def with_id(connection: sqlite3.Connection, uid: str) -> Session | None:
     """Return the session with this id."""
     return first(connection, Session, f"{_SESSION} WHERE s.uid = ?", (uid,))
 
 
-@question
 def latest(connection: sqlite3.Connection) -> Session | None:
     """Return the session in which something happened last; a sub-agent's only if there are no others."""
     newest = "s.kind IN ('subagent', 'warmup'), coalesce(s.ended_at, 0) DESC, s.id DESC"
     return first(connection, Session, f"{_SESSION} ORDER BY {newest} LIMIT 1", ())
 
 
-@question
 def with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[Session]:
     """Return the first sessions, ordered by id, whose id begins with a prefix."""
     sql = f"{_SESSION} WHERE {_BEGINS} ORDER BY s.uid LIMIT :most"
     return list(rows(connection, Session, sql, {"prefix": prefix, "most": most}))
 
 
-@question
 def ids_with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
     """Return the first ids that begin with a prefix."""
     sql = f"SELECT uid FROM session WHERE {_BEGINS} ORDER BY uid LIMIT :most"
     return values(connection, sql, {"prefix": prefix, "most": most})
 
 
-@question
 def count_with_prefix(connection: sqlite3.Connection, prefix: str) -> int:
     """Return the number of sessions whose id begins with a prefix."""
     return int(value(connection, f"SELECT count(*) FROM session WHERE {_BEGINS}", {"prefix": prefix}))
 
 
-@question
 def neighbours(connection: sqlite3.Connection, uid: str) -> Neighbours:
     """Return the ids before and after this one, which determine its shortest unique prefix."""
     return Neighbours(
@@ -244,15 +245,12 @@ def neighbours(connection: sqlite3.Connection, uid: str) -> Neighbours:
     )
 
 
-@question
 def in_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Session]:
     """Return the sessions with these row ids, oldest first."""
-    return list(
-        rows(connection, Session, f"{_SESSION} WHERE s.id IN {GIVEN} ORDER BY s.started_at, s.id", (as_json(ids),))
-    )
+    sql = f"{_SESSION} WHERE s.id IN {GIVEN} ORDER BY s.started_at NULLS FIRST, s.id"
+    return list(rows(connection, Session, sql, (as_json(ids),)))
 
 
-@question
 def id_of(connection: sqlite3.Connection, row: int) -> str:
     """Return the id of the session with this row id."""
     uid: str = value(connection, "SELECT uid FROM session WHERE id = ?", (row,))
@@ -262,20 +260,17 @@ def id_of(connection: sqlite3.Connection, row: int) -> str:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-@question
 def of_repositories(connection: sqlite3.Connection, repositories: Iterable[int]) -> set[int]:
     """Return the rows of the sessions of some repositories."""
     sql = f"SELECT s.id FROM session s WHERE {REPOSITORY} IN {GIVEN}"
     return {int(row) for row in values(connection, sql, (as_json(repositories),))}
 
 
-@question
 def newest_row(connection: sqlite3.Connection) -> int:
     """Return the row id of the session indexed last, which marks the present state of lists; 0 if there is none."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM session"))
 
 
-@question
 def of_provider(connection: sqlite3.Connection, provider: str | None) -> list[Session]:
     """Return all sessions except warm-ups, of one provider or of all, oldest first."""
     wanted = "s.kind != 'warmup' AND (:provider IS NULL OR s.provider = :provider)"
@@ -283,7 +278,6 @@ def of_provider(connection: sqlite3.Connection, provider: str | None) -> list[Se
     return list(rows(connection, Session, sql, {"provider": provider}))
 
 
-@question
 def page(
     connection: sqlite3.Connection,
     filters: SessionFilters,
@@ -307,20 +301,17 @@ def page(
     return list(rows(connection, Session, sql, {**arguments, "start": start, "row": row, "most": most}))
 
 
-@question
 def starts(connection: sqlite3.Connection, filters: SessionFilters, *, newest: int) -> dict[int, int]:
     """Return row id -> start of all sessions of a list, in no particular order; 0 is an unknown start."""
     condition, arguments = _condition(filters, newest)
     return pairs(connection, f"SELECT s.id, coalesce(s.started_at, 0) FROM session s WHERE {condition}", arguments)
 
 
-@question
 def ends(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, int]:
     """Return row id -> when something happened last in these sessions, in milliseconds since 1970 UTC; 0 is unknown."""
     return pairs(connection, f"SELECT id, coalesce(ended_at, 0) FROM session WHERE id IN {GIVEN}", (as_json(ids),))
 
 
-@question
 def count(connection: sqlite3.Connection, filters: SessionFilters, *, newest: int) -> Counts:
     """Return the number of sessions in a list."""
     condition, arguments = _condition(filters, newest)
@@ -356,20 +347,17 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
 # -- sessions that belong together -----------------------------------------------------------------
 
 
-@question
 def children(connection: sqlite3.Connection, session: Session) -> list[Child]:
     """Return the sessions that come from this one, oldest first; if its log is gone, also those that name it."""
     return list(rows(connection, Child, _CHILDREN, session._asdict()))
 
 
-@question
 def parent_id(connection: sqlite3.Connection, session: Session) -> str | None:
     """Return the id of the session that this one comes from; if that one's log is gone, the one that the log names."""
     found: str | None = value(connection, _PARENT, session._asdict())
     return found
 
 
-@question
 def with_agents(connection: sqlite3.Connection, row: int) -> Family:
     """Return the totals of a session, given its row id, and of all sub-agents below it."""
     return only(connection, _family, _WITH_AGENTS, {"id": row})
@@ -379,7 +367,6 @@ def _family(sessions: int, tool_calls: int, failed_calls: int, ids: str) -> Fami
     return Family(sessions, tool_calls, failed_calls, tuple(map(int, ids.split(","))))
 
 
-@question
 def started_by(connection: sqlite3.Connection, row: int, calls: Iterable[int]) -> dict[int, str]:
     """Return call event -> id of the session it started, for calls of the session with this row id.
 
@@ -389,7 +376,6 @@ def started_by(connection: sqlite3.Connection, row: int, calls: Iterable[int]) -
     return pairs(connection, sql, (row, as_json(calls)))
 
 
-@question
 def shared_events(connection: sqlite3.Connection, one: int, other: int) -> int:
     """Return how many events two sessions share: copied from one to the other, or by both from a third."""
     ways = ({"one": one, "other": other}, {"one": other, "other": one})

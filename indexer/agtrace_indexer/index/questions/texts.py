@@ -13,7 +13,7 @@ from agtrace_schema.events import EventType, Outcome
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.events import Event
-from agtrace_indexer.index.questions.queries import only, question, rows
+from agtrace_indexer.index.questions.queries import only, rows
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _BLOCK = """
@@ -72,7 +72,6 @@ ReadText: TypeAlias = Callable[[Event], StoredEvent]
 """Returns an event with its texts."""
 
 
-@question
 def text_reader(connection: sqlite3.Connection) -> ReadText:
     """Return a reader of texts, for one event after another; it keeps the block opened last for the next event."""
     kept: tuple[int, _Opened] | None = None
@@ -88,7 +87,6 @@ def text_reader(connection: sqlite3.Connection) -> ReadText:
     return read
 
 
-@question
 def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[StoredEvent]:
     """Return events with their texts, opening each block once."""
     opened: dict[int, _Opened] = {}
@@ -114,7 +112,6 @@ def _stored(event: Event, block: _Block, opened: _Opened) -> StoredEvent:
     return StoredEvent(event, opened.texts.text(number), opened.rests[number] or {})
 
 
-@question
 def having_text(connection: sqlite3.Connection, session_row: int, indices: Collection[int]) -> set[int]:
     """Return those of these events that have a text, judged by where texts end, without decompressing any."""
     if not indices:

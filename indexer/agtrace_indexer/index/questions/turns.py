@@ -11,7 +11,7 @@ from agtrace_schema.events import UserKind
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, question, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, rows, value, values
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.turn_sums import TOTAL
 
@@ -23,14 +23,14 @@ FROM turn t LEFT JOIN request r ON r.session_id = t.session_id AND r.event_index
 
 _ENDINGS = """
 SELECT e.turn_index, count(e.step_index) AS responses,
-  sum(e.type = :call AND e.outcome IS :failed) AS failed,
+  count(*) FILTER (WHERE e.type = :call AND e.outcome = :failed) AS failed,
   sum(e.type = :call AND e.outcome IN (:rejected, :interrupted)) + sum(e.type = :user AND n.text = :stop) AS stopped,
   max(CASE WHEN e.type = :call AND coalesce(e.outcome, :unknown) IN (:unknown, :running) THEN e.event_index END)
     AS open_call,
   max(CASE WHEN e.type = :result AND e.outcome = :failed THEN e.event_index END) AS last_failed,
   max(CASE WHEN e.type = :result THEN e.event_index END) AS last_result,
   max(CASE WHEN e.type = :message THEN e.event_index END) AS last_message,
-  max(CASE WHEN e.type = :notification AND n.text IN (SELECT value FROM json_each(:api_errors))
+  max(CASE WHEN e.type = :notification AND instr(:api_errors, '"' || n.text || '"')
     THEN e.event_index END) AS api_error
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.superseded_by IS NULL
@@ -38,11 +38,11 @@ GROUP BY e.turn_index
 """
 
 _TOOLS = """
-SELECT e.turn_index, n.text, count(*), sum(e.outcome IS :failed)
+SELECT e.turn_index, n.text, count(*), count(*) FILTER (WHERE e.outcome = :failed)
 FROM event e JOIN name n ON n.id = e.name_id
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.type = :call
   AND e.superseded_by IS NULL
-GROUP BY e.turn_index, n.id ORDER BY e.turn_index, min(e.event_index)
+GROUP BY e.turn_index, n.id ORDER BY e.turn_index NULLS FIRST, min(e.event_index)
 """
 
 _SPANS = """
@@ -53,7 +53,7 @@ WHERE session_id = :session AND turn_index >= :from_turn AND turn_index = coales
 
 _STEPS = """
 SELECT turn_index, step_index, min(event_index), max(event_index), sum(type = :call),
-  sum(type = :call AND outcome IS :failed)
+  count(*) FILTER (WHERE type = :call AND outcome = :failed)
 FROM event
 WHERE session_id = :session AND event_index BETWEEN :first AND :last AND turn_index = :turn
   AND step_index > :behind AND superseded_by IS NULL
@@ -154,35 +154,30 @@ def _turn(*columns: Any) -> Turn:
 # -- turns -----------------------------------------------------------------------------------------
 
 
-@question
 def page(connection: sqlite3.Connection, session_row: int, *, from_turn: int, last_event: int, most: int) -> list[Turn]:
     """Return the turns of a session from one on, at most `most`, that began no later than an event."""
     sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index >= ? AND t.first_event <= ? ORDER BY t.turn_index LIMIT ?"
     return list(rows(connection, _turn, sql, (session_row, from_turn, last_event, most)))
 
 
-@question
 def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Turn]:
     """Return those of these turns that the session has, in order."""
     sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN {GIVEN} ORDER BY t.turn_index"
     return list(rows(connection, _turn, sql, (session_row, as_json(indices))))
 
 
-@question
 def exists(connection: sqlite3.Connection, session_row: int, turn_index: int | None) -> bool:
     """Whether a session has a turn, or still has it."""
     sql = "SELECT 1 FROM turn WHERE session_id = ? AND turn_index = ?"
     return value(connection, sql, (session_row, turn_index)) is not None
 
 
-@question
 def last(connection: sqlite3.Connection, session_row: int) -> int | None:
     """Return the last turn of a session."""
     found: int | None = value(connection, "SELECT max(turn_index) FROM turn WHERE session_id = ?", (session_row,))
     return found
 
 
-@question
 def behind(connection: sqlite3.Connection, session_row: int, turn_index: int | None, last_event: int) -> int | None:
     """Return the turn after a given one, or the first one, if it began no later than an event."""
     sql = "SELECT min(turn_index) FROM turn WHERE session_id = ? AND turn_index > ? AND first_event <= ?"
@@ -190,14 +185,12 @@ def behind(connection: sqlite3.Connection, session_row: int, turn_index: int | N
     return found
 
 
-@question
 def count(connection: sqlite3.Connection, session_row: int, last_event: int) -> int:
     """Return the number of turns of a session that began no later than an event."""
     sql = "SELECT count(*) FROM turn WHERE session_id = ? AND first_event <= ?"
     return int(value(connection, sql, (session_row, last_event)))
 
 
-@question
 def failing(connection: sqlite3.Connection, session_row: int, last_event: int) -> list[int]:
     """Return the turns with failed tool calls that began no later than an event, without copied ones."""
     sql = (
@@ -207,7 +200,6 @@ def failing(connection: sqlite3.Connection, session_row: int, last_event: int) -
     return values(connection, sql, (session_row, last_event))
 
 
-@question
 def endings(
     connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn], *, api_errors: Collection[str]
 ) -> dict[int | None, Ending]:
@@ -218,7 +210,6 @@ def endings(
     return {ending.turn_index: ending for ending in rows(connection, Ending, _ENDINGS, named)}
 
 
-@question
 def tools(connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn]) -> Iterator[ToolUse]:
     """Return the tools called in these turns of a session, by turn and in the order of their first calls."""
     return rows(connection, ToolUse, _TOOLS, _span(session_row, turns))
@@ -230,14 +221,12 @@ def _span(session_row: int, turns: Sequence[Turn]) -> dict[str, Any]:
     return {**CODES, "session": session_row, "first": first_event, "last": last_event}
 
 
-@question
 def size(connection: sqlite3.Connection, session_row: int, turn_index: int) -> Size:
     """Return the size of a turn that the session has."""
     sql = "SELECT step_count, last_event - first_event + 1 FROM turn WHERE session_id = ? AND turn_index = ?"
     return only(connection, Size, sql, (session_row, turn_index))
 
 
-@question
 def tokens(connection: sqlite3.Connection, session_row: int) -> int:
     """Return all tokens of all turns of a session."""
     sql = f"SELECT coalesce(sum({TOTAL}), 0) FROM turn u WHERE u.session_id = ?"
@@ -247,7 +236,6 @@ def tokens(connection: sqlite3.Connection, session_row: int) -> int:
 # -- steps -----------------------------------------------------------------------------------------
 
 
-@question
 def spans(
     connection: sqlite3.Connection, session_row: int, *, from_turn: int, turn_index: int | None, last_event: int
 ) -> Iterator[Span]:
@@ -256,7 +244,6 @@ def spans(
     return rows(connection, Span, _SPANS, named)
 
 
-@question
 def steps(connection: sqlite3.Connection, session_row: int, span: Span, behind: int) -> list[Step]:
     """Return the steps after a given one that have events in a span of a turn."""
     named = {
@@ -266,7 +253,6 @@ def steps(connection: sqlite3.Connection, session_row: int, span: Span, behind: 
     return list(rows(connection, Step, _STEPS, named))
 
 
-@question
 def count_steps(connection: sqlite3.Connection, session_row: int) -> int:
     """Return the number of steps of a session, without copied ones."""
     return int(value(connection, _COUNTED_STEPS, (session_row,)))

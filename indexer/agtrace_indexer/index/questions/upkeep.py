@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.questions.queries import FILES, as_json, pairs, question, rows, value, values
+from agtrace_indexer.index.questions.queries import FILES, as_json, pairs, rows, value, values
 
 _NOTIFICATION = TYPE_CODE[EventType.NOTIFICATION]
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
@@ -66,7 +66,7 @@ GROUP BY provider, type ORDER BY records DESC, type
 
 _HELD = f"""
 SELECT s.kind, s.title, s.snippet, s.started_at, s.ended_at, s.event_count, f.path, f.gone
-FROM session s JOIN file f ON f.id = s.file_id WHERE s.file_id IN {FILES} ORDER BY s.started_at, s.id
+FROM session s JOIN file f ON f.id = s.file_id WHERE s.file_id IN {FILES} ORDER BY s.started_at NULLS FIRST, s.id
 """
 
 _ALSO_IN = f"""
@@ -190,55 +190,46 @@ class SharedEvents(NamedTuple):
 # -- what `agtrace doctor` shows -------------------------------------------------------------------
 
 
-@question
 def totals(connection: sqlite3.Connection) -> Totals:
     """Return the totals of the index."""
     return next(rows(connection, Totals, _TOTALS))
 
 
-@question
 def roots(connection: sqlite3.Connection) -> list[str]:
     """Return the paths that are kept fresh."""
     return values(connection, "SELECT path FROM root ORDER BY path")
 
 
-@question
 def providers(connection: sqlite3.Connection) -> list[ProviderTotals]:
     """Return the totals of each agent."""
     return list(rows(connection, ProviderTotals, _PROVIDERS))
 
 
-@question
 def sessions_gone(connection: sqlite3.Connection) -> dict[str, int]:
     """Return, by agent, how many sessions, no sub-agents, the index holds whose logs were deleted."""
     return pairs(connection, _GONE)
 
 
-@question
 def logs(connection: sqlite3.Connection) -> list[LogFile]:
     """Return all logs, by path."""
     return list(rows(connection, LogFile, _LOGS))
 
 
-@question
 def files_not_read(connection: sqlite3.Connection) -> list[UnreadFile]:
     """Return the files that are not logs, or can't be read."""
     return list(rows(connection, UnreadFile, _NOT_READ))
 
 
-@question
 def logs_partly_read(connection: sqlite3.Connection) -> list[PartlyReadFile]:
     """Return the logs that weren't read to the end."""
     return list(rows(connection, PartlyReadFile, _PARTLY_READ))
 
 
-@question
 def unreadable_lines(connection: sqlite3.Connection) -> list[UnreadableLine]:
     """Return the lines that couldn't be parsed, by file and position."""
     return list(rows(connection, UnreadableLine, _UNREADABLE_LINES))
 
 
-@question
 def record_types(connection: sqlite3.Connection, status: str) -> list[RecordType]:
     """Return the types of records with status `unknown` or `skipped`, the most frequent first."""
     return list(rows(connection, RecordType, _RECORD_TYPES, (status,)))
@@ -247,38 +238,32 @@ def record_types(connection: sqlite3.Connection, status: str) -> list[RecordType
 # -- what `agtrace forget` shows -------------------------------------------------------------------
 
 
-@question
 def held_by(connection: sqlite3.Connection, files: Collection[int]) -> list[HeldSession]:
     """Return the sessions of these files, oldest first."""
     return list(rows(connection, HeldSession, _HELD, {"files": as_json(files)}))
 
 
-@question
 def also_in(connection: sqlite3.Connection, files: Collection[int]) -> list[SharedEvents]:
     """Return the sessions of other files that contain some of the same events, those with most first."""
     return list(rows(connection, SharedEvents, _ALSO_IN, {"files": as_json(files)}))
 
 
-@question
 def told_in(connection: sqlite3.Connection, files: Collection[int]) -> list[str]:
     """Return the ids of the sessions in other files that started sub-agents in these and report on them."""
     return values(connection, _TOLD_IN, {"files": as_json(files)})
 
 
-@question
 def has_session(connection: sqlite3.Connection, uid: str) -> bool:
     """Whether there is a session with exactly this id."""
     return value(connection, "SELECT 1 FROM session WHERE uid = ?", (uid,)) is not None
 
 
-@question
 def head_of(connection: sqlite3.Connection, file: int) -> str | None:
     """Return the id of a log's main session; others in the same file are its sub-agents."""
     uid: str | None = value(connection, "SELECT uid FROM session WHERE file_id = ? AND thread = ''", (file,))
     return uid
 
 
-@question
 def files_of_project(connection: sqlite3.Connection, project: int) -> set[int]:
     """Return the log files of a project."""
     return set(values(connection, "SELECT file_id FROM session WHERE project_id = ? AND thread = ''", (project,)))

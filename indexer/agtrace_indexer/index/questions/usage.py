@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agtrace_indexer.index.questions.conditions import COUNTED, LIVE, OF_PROJECTS, OF_STEP, OWN_THEN, REPOSITORY
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, question, rows
+from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
 from agtrace_indexer.index.turn_sums import CONTEXT_CLASS, MODEL_USAGE, WHOLE_INPUT
@@ -32,7 +32,7 @@ _BY_MODEL = f"""
 SELECT {{key}}, m.model, m.speed, m.context_class, m.told,
   sum(m.responses), sum(m.incomplete), sum(m.cost_usd), {", ".join(f"sum(m.{kind})" for kind in TokenCounts._fields)}
 FROM {{usage}} m JOIN session s ON s.id = m.session_id WHERE {{condition}}
-GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, sum(m.responses) DESC, 2, 3, 4, 5
+GROUP BY 1, 2, 3, 4, 5 ORDER BY 1 NULLS FIRST, sum(m.responses) DESC, 2, 3, 4, 5
 """
 
 # Sessions that grew since have more in `model_usage` by now.
@@ -47,9 +47,9 @@ _BY_DAY = f"""
 SELECT CASE WHEN e.ts != 0 THEN e.ts / {24 * 3600 * 1000} END, u.session_id, coalesce(u.model, ''),
   coalesce(u.speed, ''), {CONTEXT_CLASS}, u.cost_usd IS NOT NULL, count(*), sum(NOT u.complete), sum(u.cost_usd),
   {", ".join(f"sum(u.{kind})" for kind in TokenCounts._fields)}
-FROM json_each(:sessions) wanted CROSS JOIN token_usage u ON u.session_id = wanted.value
-CROSS JOIN event e USING (session_id, event_index)
-WHERE {COUNTED} AND (:since IS NULL OR e.ts >= :since) AND (:until IS NULL OR e.ts <= :until)
+FROM json_each(:sessions) wanted CROSS JOIN token_usage u CROSS JOIN event e
+WHERE u.session_id = wanted.value AND e.session_id = u.session_id AND e.event_index = u.event_index AND {COUNTED}
+  AND (:since IS NULL OR e.ts >= :since) AND (:until IS NULL OR e.ts <= :until)
 GROUP BY 1, 2, 3, 4, 5, 6
 """
 
@@ -88,14 +88,12 @@ def _with_counts(form: Callable[..., Row], *columns: Any) -> Row:
     return form(*columns[:-_KINDS], TokenCounts(*columns[-_KINDS:]))
 
 
-@question
 def figures(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Figures]:
     """Return the token figures in these events of a session, in file order."""
     sql = f"SELECT {_FIGURES} FROM token_usage u WHERE session_id = ? AND event_index IN {GIVEN} ORDER BY 1"
     return list(rows(connection, partial(_with_counts, Figures), sql, (session_row, as_json(indices))))
 
 
-@question
 def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> list[Figures]:
     """Return the token figures of a step, in file order."""
     sql = (
@@ -113,13 +111,11 @@ class LargestRequest(NamedTuple):
     """The model's context window, according to the log."""
 
 
-@question
 def largest_request(connection: sqlite3.Connection, session_row: int) -> LargestRequest:
     """Return the largest request of a session, without copies."""
     return only(connection, LargestRequest, _LARGEST_REQUEST, (session_row,))
 
 
-@question
 def models_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> dict[str, int]:
     """Return model -> event of its first figures, for the models that a session had used, in that order.
 
@@ -167,7 +163,6 @@ class ModelSums(Struct, frozen=True):
     tokens: TokenCounts
 
 
-@question
 def by_model(connection: sqlite3.Connection, among: Among) -> Iterator[ModelSums]:
     """Yield the usage of sessions by key and by everything that affects the price, the most used first."""
     return rows(connection, partial(_with_counts, ModelSums), *_asked(_BY_MODEL, among))
@@ -186,7 +181,6 @@ def _day_sums(day: int | None, *columns: Any) -> DaySums:
     return DaySums(day, _with_counts(ModelSums, *columns))
 
 
-@question
 def by_day(
     connection: sqlite3.Connection, sessions: Iterable[int], *, since: int | None, until: int | None
 ) -> Iterator[DaySums]:
@@ -198,13 +192,11 @@ def by_day(
     return rows(connection, _day_sums, _BY_DAY, {"sessions": as_json(sessions), "since": since, "until": until})
 
 
-@question
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """Return, by key, the number of sessions in which a model answered but whose log has no figures at all."""
     return pairs(connection, *_asked(_WITHOUT_FIGURES, among))
 
 
-@question
 def counted_twice(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """Return, by key, the number of vanished logs' sessions that share events with existing logs, counted twice."""
     return pairs(connection, *_asked(_COUNTED_TWICE, among))
@@ -228,4 +220,4 @@ def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
     if among.newest_event is not None:
         arguments["newest"] = among.newest_event
     key = {"session": "s.id", "project": REPOSITORY, "all": "0"}[among.by]
-    return query.format(key=key, usage=usage, condition=" AND ".join(conditions) or "1"), arguments
+    return query.format(key=key, usage=usage, condition=" AND ".join(conditions) or "true"), arguments

@@ -1,4 +1,4 @@
-"""What narrows a search down on PostgreSQL: the grams of blocks, and the stems of the words of events.
+"""What narrows a search down in a team's index, on PostgreSQL: the grams of blocks, and the stems of words.
 
 A gram is a pair or a triple of bytes of a folded text, hashed to 16 bits. A block that contains a text has all of its
 grams, so a search opens only blocks that have them; what merely collides is sorted out when the texts are read.
