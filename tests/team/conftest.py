@@ -50,7 +50,8 @@ def server() -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let searches and the colours of code take their time, however busy the machine is: answers depend on the data."""
-    monkeypatch.setattr(search_ranked, "_PHRASE_SECONDS", 30)
+    for limit in ("_SECONDS", "_PHRASE_SECONDS"):
+        monkeypatch.setattr(search_ranked, limit, 30)
     monkeypatch.setattr(code, "_SECONDS", 30)
     monkeypatch.setattr(as_page, "_COLOURING_SECONDS", 300)
 
