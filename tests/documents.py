@@ -19,8 +19,8 @@ import click
 import yaml
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.redact.rules import LOOKS, kept_looks
-from agtrace_schema import analysis, answers, comparison, database, events, status
-from agtrace_schema.fields import fields as fields_of
+from agtrace_schema import analysis, answers, comparison, database, events, status, wire
+from pydantic import BaseModel
 
 from agtrace import settings
 from agtrace.commands.group import agtrace
@@ -57,6 +57,8 @@ _HISTORY = """\
 - 7 (2026-11-25): `context_focus_question` of get_event_details, read_artifact and get_session_details (steps, full):
   the lines that it is about, in place of the first chunk or of beginnings; `pruning` in the envelope,
   `truncation.reason` focus. `ax://exec/<id>`: an output that `agtrace prune` keeps for a day.
+- 8 (2026-11-28): an output schema for each tool, `McpResponse` and `McpError`. Arguments are also read in camelCase;
+  messages about them are shorter.
 """
 
 
@@ -78,9 +80,9 @@ def tool_table() -> str:
     """Return the table of tools, with their arguments and purposes."""
     rows = ["| tool | arguments | what it answers |", "|---|---|---|"]
     for tool in TOOLS.values():
-        listed = input_schema(tool.arguments)["properties"]
-        fields = [item for item in fields_of(tool.arguments).items() if item[0] in listed]
-        arguments = ", ".join(f"**{name}**" if field.is_required else name for name, field in fields)
+        schema = input_schema(tool.arguments)
+        required = schema.get("required", ())
+        arguments = ", ".join(f"**{name}**" if name in required else name for name in schema["properties"])
         rows.append(f"| `{tool.name}` | {arguments} | {tool.description} |")
     return "\n".join(rows)
 
@@ -186,10 +188,9 @@ The outcome of a tool execution is one of {_values(events.Outcome)}; unknown is 
 
 ## Answers
 
-Every answer is one JSON object: `summary` (at most 100 characters), `success`, `data` (below), and where they
-apply `pagination`, `chunk`, `index`, `untrusted`, `artifact_ref`, `truncation`, `pruning`, `budget`, `hint`. Unknown
-fields are left out. An error has `success: false` and `error` instead of `data`; its codes are
-{", ".join(f"`{code}`" for code in get_args(answers.ErrorCode))}.
+Every answer is one JSON object, an `McpResponse` (`wire.py`): {_fields(wire.McpResponse)}. Unknown fields are left out,
+as are parts that don't apply; `summary` has at most 100 characters. An error is an `McpError`:
+{_fields(wire.McpError)}; its codes are {", ".join(f"`{code}`" for code in get_args(answers.ErrorCode))}.
 
 {_answer_models()}
 
@@ -239,11 +240,12 @@ def _answer_models() -> str:
 def _models(module: ModuleType) -> Iterator[str]:
     """Yield the models of a module, a table each."""
     source = inspect.getsource(module)
-    for name in re.findall(r"^class (\w+)\(Model\b", source, re.MULTILINE):
+    for name, base in re.findall(r"^class (\w+)\((Model|SessionHead)\b", source, re.MULTILINE):
         model = getattr(module, name)
-        yield from (f"### {name}", "", _first_line(model), "", "| field | type | |", "|---|---|---|")
-        notes = _field_notes(module, name)
-        for field, annotation in get_type_hints(model).items():
+        more = "" if base == "Model" else f" In addition to the fields of {base}:"
+        yield from (f"### {name}", "", f"{_first_line(model)}{more}", "", "| field | type | |", "|---|---|---|")
+        notes, kinds = _field_notes(module, name), get_type_hints(model)
+        for field, annotation in ((field, kinds[field]) for field in model.__annotations__):
             kind = annotation.__name__ if isinstance(annotation, type) else _type_name(str(annotation))
             yield f"| `{field}` | {kind} | {notes.get(field, '')} |"
         yield ""
@@ -263,6 +265,10 @@ def _type_name(annotation: str) -> str:
 
 def _opening() -> str:
     return " and ".join(f"`{kind}`" for kind in events.UserKind if kind in REQUESTS)
+
+
+def _fields(model: type[BaseModel]) -> str:
+    return ", ".join(f"`{name}`" for name in model.model_fields)
 
 
 def _values(kind: type) -> str:

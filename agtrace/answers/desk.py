@@ -39,10 +39,11 @@ from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.next_call import taking_along
 from agtrace.tools import tools_for
-from agtrace.tools.arguments import parse
+from agtrace.tools.arguments import Arguments, parse
 from agtrace.tools.tool import Context, Tool
 
 Found = TypeVar("Found")
+Reader = Callable[[type[Arguments], Mapping[str, Any]], Arguments]
 
 REFRESH_SECONDS = 3.0
 """How long a request waits for changed logs to be indexed; the rest is indexed in the background."""
@@ -86,11 +87,13 @@ class Answers:
         recorder: Recorder | None = None,
         observers: Sequence[Observer] = (),
         live: Live | None = None,
+        read: Reader = parse,
     ) -> None:
         """Create answers; `recorder` and the other observers, if given, get the figures of each.
 
-        `live`, if given, has the settings of each moment, of which `settings` are the first.
+        `live`, if given, has the settings of each moment, of which `settings` are the first; `read` reads arguments.
         """
+        self._parse = read
         self._live = live or Live.fixed(settings)
         self._recorder = recorder
         self._observers: tuple[Observer, ...] = (*([] if recorder is None else [recorder]), *observers)
@@ -204,7 +207,7 @@ class Answers:
 
     def _ask_of(self, user: str | None, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
         try:
-            wanted = parse(tool.arguments, arguments)
+            wanted = self._parse(tool.arguments, arguments)
             fresh = self._index.refresh(self._refresh_seconds)
             self._index.note(tool.name)
             return self._read(lambda context: answer(tool.answer(context, wanted), fresh, most), fresh, user)

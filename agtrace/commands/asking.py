@@ -93,10 +93,11 @@ def answers() -> Answers:
     from agtrace.answers.desk import Answers
     from agtrace.answers.log import silent
     from agtrace.sessions.prices import load as load_prices
+    from agtrace.tools.arguments import parse_options
 
     found = usable()
     load_prices(found.prices)
-    return Answers(found, refresh_seconds=10, log=silent)
+    return Answers(found, refresh_seconds=10, log=silent, read=parse_options)
 
 
 def ask(tool: str, arguments: dict[str, Any]) -> Answer:

@@ -36,10 +36,11 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
     from agtrace.serving.web.places import path_of
     from agtrace.serving.web.site import opened
     from agtrace.sessions.prices import load as load_prices
+    from agtrace.tools.arguments import parse_options
 
     settings = usable()
     load_prices(settings.prices)
-    desk = Answers(settings, refresh_seconds=0.3, log=silent)
+    desk = Answers(settings, refresh_seconds=0.3, log=silent, read=parse_options)
     found = opened(desk, port, path_of(desk, place), dollars=not no_dollars)
     sys.stdout.write(f"{found.link}\n")
     sys.stdout.flush()

@@ -100,21 +100,6 @@ TEMPLATES = types.ListResourceTemplatesResult(
     ]
 )
 
-OUTPUT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "anyOf": [
-        {
-            "properties": {"summary": {"type": "string"}, "success": {"const": True}, "data": {"type": "object"}},
-            "required": ["summary", "success", "data"],
-        },
-        {
-            "properties": {"success": {"const": False}, "error": {"type": "object"}},
-            "required": ["success", "error"],
-        },
-    ],
-}
-"""The schema of every answer: an envelope around the payload, or an error."""
-
 
 class _Listed(NamedTuple):
     """The list of tools, and the version of the settings that it was made for."""
@@ -319,6 +304,8 @@ def _of_team(schema: dict[str, Any], held: Limits) -> dict[str, Any]:
 
 
 def _described(tool: Tool, held: Limits) -> types.Tool:
+    from agtrace_schema.wire import output_schema
+
     from agtrace.tools.arguments import input_schema
 
     return types.Tool(
@@ -326,6 +313,6 @@ def _described(tool: Tool, held: Limits) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema=_of_team(input_schema(tool.arguments, held), held),
-        output_schema=OUTPUT_SCHEMA,
+        output_schema=output_schema(tool.payloads),
         annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
     )

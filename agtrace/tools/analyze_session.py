@@ -140,5 +140,6 @@ TOOL = Tool(
     "What went wrong in a session: a health score and findings (failures, tokens, time, ending, loops), each with "
     "its evidence. Next: get_event_details.",
     AnalyzeSession,
+    (Analysis,),
     answer,
 )

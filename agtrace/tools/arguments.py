@@ -1,76 +1,57 @@
-"""The arguments that tools share, and how arguments are read. The record of a tool, next to it, is its input schema.
+"""The arguments of the tools: what they share, and how they are read.
 
-Unknown arguments are refused. Errors become `InvalidParameter`, which names the field, the allowed
-values and the nearest valid one.
+The record of a tool, next to it, describes each argument once. The pydantic model made from it is the tool's input
+schema and reads what a client sends: in camelCase as well, and in another type where that can be meant only one way.
+What it refuses becomes one `InvalidParameter`. A command reads its options without pydantic, which takes longer to load
+than most answers take.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
-from enum import Enum
-from typing import Annotated, Any, TypeVar
+import re
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 from agtrace_indexer.providers.registry import AGENTS, named
 from agtrace_schema.events import Provider
-from agtrace_schema.fields import Field, Unfit, fields
 from agtrace_schema.model import Record
 from agtrace_schema.patterns import later
 from msgspec import Meta
+from msgspec.structs import replace
 
 from agtrace.problems import InvalidParameter, UnknownArgument
 from agtrace.settings.limits import Limits, limits
-from agtrace.settings.model import LARGEST_PAGE, USUAL_PAGE
+from agtrace.settings.model import USUAL_PAGE
 from agtrace.text.lines import repeated
-from agtrace.text.numbers import counted
 
-_LARGEST = 2**53
-_LENGTHS = ("minLength", "maxLength")
-_BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic_core import ErrorDetails
+
+LARGEST = 2**53
+"""The largest whole number that every client can write."""
 
 DEFAULT_LIMIT = USUAL_PAGE
 """Stands for the page size of the settings in force, which `parse` puts in its place."""
 
-Limit = Annotated[int, Meta(ge=1, le=LARGEST_PAGE)]
+Limit = Annotated[int, Meta(ge=1)]
 """The settings say what the largest one is (`max_page_size`)."""
 Cursor = str | None
 """The `next_cursor` of an answer, which goes on where that one ended."""
 AnotherId = Annotated[str, Meta(min_length=1, max_length=200)]
 """The id of a session, or its beginning, where other tools have described that."""
 SessionId = Annotated[AnotherId, Meta(description="ID or prefix.")]
-_HEXADECIMAL = later("[0-9A-Fa-f]+")
-
-
-ANY = "any"
-"""As a commit or pull request: whichever a session made."""
-
-
-def _as_hash(given: str) -> str:
-    """Lower-case a hash. Anything else stays as typed: a secret in it couldn't be recognized once changed."""
-    return given.lower() if _HEXADECIMAL.fullmatch(given) or given.lower() == ANY else given
-
 
 AnyProject = Annotated[str, Meta(min_length=1, max_length=500)] | None
 """The name, folder or hash of a project, where other tools have described that."""
 ProjectName = Annotated[AnyProject, Meta(description="Name, folder or hash.")]
 
-
-def _as_pull_request(given: str) -> str:
-    """Read `any`, `104`, `#104`, or the address of a pull request or of a page below it."""
-    if given.strip().lower() == ANY:
-        return ANY
-    found = _PULL_REQUEST.fullmatch(given.strip())
-    if found is None:
-        raise Unfit("give the number or the URL of a pull request, or any")
-    return found["number"] or found["address"]
-
-
-_PULL_REQUEST = later(r"#?(?P<number>\d{1,9})|(?P<address>https?://\S+?/(?:pull|merge_requests)/\d{1,9})(?:[/?#]\S*)?")
-
-Hash = Annotated[str, Meta(min_length=3, max_length=200, extra={"check": _as_hash})]
+Hash = Annotated[str, Meta(min_length=3, max_length=200)]
 """The hash of a commit, or its beginning."""
-
-PullRequest = Annotated[str, Meta(max_length=500, extra={"check": _as_pull_request})]
+PullRequest = Annotated[str, Meta(max_length=500)]
 """The number or the address of a pull request."""
 
 Until = Annotated[str, Meta(max_length=60)] | None
@@ -78,97 +59,165 @@ Time = Annotated[Until, Meta(description="ISO 8601, 30m, 12h, 7d, today, yesterd
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 """Part of a text to look for."""
 
-
-def listed(given: Any) -> Any:
-    """Read a comma-separated string as a list."""
-    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
-    if isinstance(names, list) and not any(names):
-        raise Unfit("name at least one")
-    return [name for name in names if name != ""] if isinstance(names, list) else names
-
-
-def known_agent(given: str) -> Provider:
-    """Return the agent that is meant by a name; refuse one whose logs agtrace doesn't read."""
-    agent = named(given)
-    if agent is None:
-        raise Unfit("no agent has this name", AGENTS)
-    return agent
-
-
-Agent = Annotated[Provider, Meta(max_length=60, extra={"check": known_agent})]
+Agent = Annotated[Provider, Meta(max_length=60)]
 """The name of an agent whose logs agtrace reads. The schema doesn't list them: there are many, and every byte of it is
 paid for by each connection. A wrong name is answered with all of them."""
 
 FocusQuestion = Annotated[str, Meta(min_length=1, max_length=2_000)] | None
 """What the lines of a long text that are wanted are about; `shaping/focusing.py` finds them."""
 
-Fields = Annotated[list[str] | None, Meta(extra={"read": listed})]
+Fields = Annotated[list[str], Meta(min_length=1)] | None
 """The fields to keep in an answer; read by `projection`."""
 
-
-def turn_number(given: Any) -> Any:
-    """Read `turn-3`, as level summary names it, as 3."""
-    return given.removeprefix("turn-") if isinstance(given, str) else given
+TurnIndex = Annotated[int, Meta(ge=0, le=LARGEST)] | None
 
 
-TurnIndex = Annotated[int, Meta(ge=0, le=_LARGEST, extra={"read": turn_number})] | None
-
-
-class Arguments(Record):
+class Arguments(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The arguments of one tool."""
 
 
 Wanted = TypeVar("Wanted", bound=Arguments)
 
 
+# -- other ways to write an argument ---------------------------------------------------------------
+
+ANY = "any"
+"""As a commit or pull request: whichever a session made."""
+
+_HEXADECIMAL = later("[0-9A-Fa-f]+")
+_PULL_REQUEST = later(r"#?(?P<number>\d{1,9})|(?P<address>https?://\S+?/(?:pull|merge_requests)/\d{1,9})(?:[/?#]\S*)?")
+
+
+def _hash(given: str) -> str:
+    """Lower-case a hash. Anything else stays as typed: a secret in it couldn't be recognized once changed."""
+    return given.lower() if _HEXADECIMAL.fullmatch(given) or given.lower() == ANY else given
+
+
+def _pull_request(given: str) -> str:
+    """Read `any`, `104`, `#104`, or the address of a pull request or of a page below it."""
+    if given.strip().lower() == ANY:
+        return ANY
+    found = _PULL_REQUEST.fullmatch(given.strip())
+    if found is None:
+        raise InvalidParameter("pr", "pr: give the number or the URL of a pull request, or any")
+    return found["number"] or found["address"]
+
+
+def known_agent(given: str) -> Provider:
+    """Return the agent that is meant by a name; refuse one whose logs agtrace doesn't read."""
+    agent = named(given)
+    if agent is None:
+        raise _wrong_choice("provider", given, list(AGENTS))
+    return agent
+
+
+def _names(given: str) -> list[str]:
+    """Read a comma-separated text as a list."""
+    return [name for name in map(str.strip, given.split(",")) if name]
+
+
+_WRITTEN: dict[str, Callable[[str], Any]] = {
+    "commit": _hash,
+    "fields": _names,
+    "pr": _pull_request,
+    "provider": known_agent,
+    "sections": _names,
+    "turn_index": lambda given: given.removeprefix("turn-"),
+}
+"""How the text given for an argument is read; `turn-3` is what level summary calls a turn."""
+
+_LONGEST_WRITTEN = 2_000
+
+
+def _read(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _WRITTEN[name](value)
+        if name in _WRITTEN and isinstance(value, str) and len(value) <= _LONGEST_WRITTEN
+        else value
+        for name, value in given.items()
+    }
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
 def parse(tool: type[Wanted], given: Mapping[str, Any]) -> Wanted:
-    """Read the arguments of a call. Raises `InvalidParameter` for the first invalid one."""
-    known, given = fields(tool), _under_present_names(tool, given)
-    stray = next((name for name in given if name not in known), None)
-    if stray is not None:
-        raise UnknownArgument(str(stray), _offered(tool), _MEANT)
-    values: dict[str, Any] = {}
-    for name, field in known.items():
-        if name in given:
-            values[name] = _read(field, given[name])
-        elif field.is_required:
-            raise InvalidParameter(name, f"{name} is missing", _offered(tool))
-    if "limit" not in known:
-        return tool(**values)
-    if "limit" in given and values["limit"] > limits().settings.max_page_size:
-        raise _too_large_a_limit()
-    return tool(**{"limit": limits().page_size, **values})
+    """Read the arguments of a call. Raises `InvalidParameter` for an invalid one."""
+    from pydantic import ValidationError
 
-
-def _under_present_names(tool: type[Arguments], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read `project_hash`, as `project` was called before it took names."""
-    if "project_hash" not in given or "project" not in fields(tool):
-        return given
-    rest = {name: value for name, value in given.items() if name != "project_hash"}
-    return {"project": given["project_hash"], **rest}
-
-
-def _read(field: Field, given: Any) -> Any:
     try:
-        return field.read(given, strict=False)
-    except Unfit as error:
-        raise _unfit(field, given, error) from None
+        found = _model(tool).model_validate(_read(given))
+    except ValidationError as error:
+        raise _refusal(tool, error.errors(include_url=False)) from None
+    return _paged(tool(**{name: getattr(found, name) for name in found.model_fields_set}), given)
 
 
-def _too_large_a_limit() -> InvalidParameter:
-    most = limits().settings.max_page_size
-    return InvalidParameter("limit", f"limit exceeds maximum of {most}", f"1 to {most}", most)
+def parse_options(tool: type[Wanted], given: Mapping[str, Any]) -> Wanted:
+    """Read the options of a command, as `parse` does, which says what is wrong with them."""
+    try:
+        return _paged(msgspec.json.decode(msgspec.json.encode(_read(given)), type=tool), given)
+    except ValueError:
+        return parse(tool, given)
 
 
-def told(wanted: Arguments, *, with_defaults: bool = True, only: Collection[str] | None = None) -> dict[str, Any]:
-    """Return the arguments that were given, as JSON has them; of the others, `with_defaults` those with a default."""
-    found: dict[str, Any] = {}
-    for name, field in fields(type(wanted)).items():
-        value = getattr(wanted, name)
-        if value is None or (value == field.default and not with_defaults) or (only is not None and name not in only):
-            continue
-        found[name] = value.value if isinstance(value, Enum) else value
-    return found
+def _paged(wanted: Wanted, given: Mapping[str, Any]) -> Wanted:
+    """Return the arguments with the page size of the settings. Raises `InvalidParameter` for a larger one."""
+    limit, most = getattr(wanted, "limit", None), limits().settings.max_page_size
+    if limit is None:
+        return wanted
+    if "limit" not in given:
+        return replace(wanted, limit=limits().page_size)
+    if limit > most:
+        raise InvalidParameter("limit", f"limit exceeds maximum of {most}", f"1 to {most}", most)
+    return wanted
+
+
+def arguments_of(wanted: Arguments, only: Collection[str] | None = None) -> dict[str, Any]:
+    """Return the arguments that differ from their defaults, as JSON has them."""
+    found: dict[str, Any] = msgspec.to_builtins(wanted)
+    return {name: value for name, value in found.items() if only is None or name in only}
+
+
+# -- the model of a tool ---------------------------------------------------------------------------
+
+_FORMER = {"project": ("project_hash",)}
+"""Former names of arguments, which are still understood."""
+
+
+@cache
+def _model(tool: type[Arguments]) -> type[BaseModel]:
+    """Return what reads the arguments of a tool."""
+    from pydantic import AliasChoices, AliasGenerator, ConfigDict, create_model
+    from pydantic.alias_generators import to_camel
+
+    def names(name: str) -> AliasChoices:
+        snake = (name, *_FORMER.get(name, ()))
+        return AliasChoices(*snake, *map(to_camel, snake))
+
+    kinds = get_type_hints(tool, include_extras=True)
+    config = ConfigDict(
+        extra="forbid", frozen=True, loc_by_alias=False, alias_generator=AliasGenerator(validation_alias=names)
+    )
+    fields: dict[str, Any] = {
+        one.name: (_annotation(kinds[one.name]), ... if one.required else one.default)
+        for one in msgspec.structs.fields(tool)
+    }
+    return create_model(tool.__name__, __config__=config, **fields)
+
+
+def _annotation(kind: Any) -> Any:
+    """Return a type with its bounds and its description as pydantic has them."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return Annotated[(_annotation(inner[0]), *map(_field, inner[1:]))]
+    return _annotation(inner[0]) | None if origin in (Union, UnionType) else kind
+
+
+def _field(meta: Meta) -> Any:
+    from pydantic import Field
+
+    said = {name: getattr(meta, name) for name in ("ge", "le", "min_length", "max_length", "description")}
+    return Field(**{name: value for name, value in said.items() if value is not None})
 
 
 def input_schema(tool: type[Arguments], held: Limits | None = None) -> dict[str, Any]:
@@ -178,63 +227,58 @@ def input_schema(tool: type[Arguments], held: Limits | None = None) -> dict[str,
     sizes, by default those of the settings without any change.
     """
     held = held or limits()
-    properties = {name: _lean(fields(tool)[name]) for name in _offered(tool)}
+    properties = {name: _lean(part) for name, part in _properties(tool).items()}
     if "limit" in properties:
         properties["limit"] |= {"default": held.tool.page_size or held.settings.default_page_size}
         properties["limit"] |= {"maximum": held.settings.max_page_size}
-    required = [name for name in properties if fields(tool)[name].is_required]
+    required = [name for name, field in _model(tool).model_fields.items() if field.is_required()]
     lean: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     return lean | ({"required": required} if required else {})
 
 
-def _offered(tool: type[Arguments]) -> list[str]:
-    """Return the arguments that the schema of a tool names."""
-    return [name for name, field in fields(tool).items() if not field.extra.get("hidden")]
+def _properties(tool: type[Arguments]) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each argument, besides null."""
+    found = _model(tool).model_json_schema(by_alias=False)["properties"]
+    return {name: _besides_null(part) for name, part in found.items() if name not in _HIDDEN}
 
 
-def _lean(field: Field) -> dict[str, Any]:
-    """Return one parameter, with its default unless that is null or false."""
-    schema = field.schema | ({} if field.is_required or not field.default else {"default": field.default})
-    unread = (*_BOUNDS, *((name, schema.get(name)) for name in _LENGTHS))
-    return {name: schema[name] for name in sorted(schema) if (name, schema[name]) not in unread}
+def _besides_null(schema: dict[str, Any]) -> dict[str, Any]:
+    given = {**schema, **schema.get("anyOf", [{}])[0]}
+    return {**given, "enum": [given["const"]]} if "const" in given else given  # not every client knows `const`
 
 
-def _unfit(field: Field, given: Any, error: Unfit) -> InvalidParameter:
-    schema = field.schema | ({"maximum": limits().settings.max_page_size} if field.name == "limit" else {})
-    from agtrace.settings.faults import allowed  # only if something is wrong
+_HIDDEN = frozenset({"event_type"})
+"""Arguments that `kind` has replaced, which are still understood."""
 
-    choices = error.choices or schema.get("enum") or schema.get("items", {}).get("enum")
-    if choices:
-        items = listed(given) if schema.get("type") == "array" and not error.why else given
-        wrong = next((one for one in items if one not in choices), given) if isinstance(items, list) else given
-        return _wrong_choice(field.name, wrong, choices)
-    bound = _bound_passed(schema, given)
-    if field.name == "limit" and bound == "maximum":
-        return _too_large_a_limit()
-    bounds = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
-    text = ", ".join(f"{name} {value}" for name, value in bounds.items())
-    got = "other values" if isinstance(given, list) and schema["type"] == "array" else _shown(given)
-    why = error.why or f"expected {allowed(schema)}, got {got}"
-    return InvalidParameter(field.name, f"{field.name}: {why}", text or None, schema.get(bound))
+_UNREAD = frozenset({"anyOf", "const", "minItems", "minLength", "maxLength", "title"})
+_SENSELESS = (("minimum", 0), ("minimum", 1), ("maximum", LARGEST), ("default", None), ("default", False))
 
 
-def _shown(given: Any) -> str:
-    """Return what was given, for a sentence."""
-    if isinstance(given, str):
-        return f"a text of {counted(len(given), 'character')}"
-    if isinstance(given, dict | list):
-        return "an object" if isinstance(given, dict) else "a list"
-    if isinstance(given, int) and abs(given) > _LARGEST:
-        return "a number that is far too large"
-    return json.dumps(given)
+def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an argument without what is not worth its bytes."""
+    kept = {name: value for name, value in sorted(schema.items()) if name not in _UNREAD}
+    return {name: value for name, value in kept.items() if (name, value) not in _SENSELESS}
 
 
-def _bound_passed(schema: Mapping[str, Any], given: Any) -> str:
-    """Return the bound that a number passes: `minimum` or `maximum`; an empty text if there is none."""
-    if not isinstance(given, int):
-        return ""
-    low, high = schema.get("minimum", given), schema.get("maximum", given)
-    return "maximum" if given > high else "minimum" if given < low else ""
+# -- what is wrong with an argument ----------------------------------------------------------------
+
+_SAID = frozenset({"type", "minimum", "maximum", "minLength", "maxLength"})
+
+
+def _refusal(tool: type[Arguments], errors: list[ErrorDetails]) -> InvalidParameter:
+    """Return what is wrong with a call: an unknown argument, or else the first that can't be taken."""
+    first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
+    field, context, schema = str(first["loc"][0]), first.get("ctx", {}), _properties(tool)
+    match first["type"]:
+        case "extra_forbidden":
+            return UnknownArgument(field, list(schema), _MEANT)
+        case "missing":
+            return InvalidParameter(field, f"{field} is missing", list(schema))
+        case "literal_error" | "enum":
+            return _wrong_choice(field, first["input"], re.findall(r"'(\w+)'", context["expected"]))
+    bounds = ", ".join(f"{name} {value}" for name, value in schema[field].items() if name in _SAID)
+    message = f"{field}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    return InvalidParameter(field, message, bounds, context.get("ge", context.get("le")))
 
 
 _MEANT: dict[str, tuple[str, ...]] = {
@@ -282,16 +326,16 @@ _MEANT: dict[str, tuple[str, ...]] = {
 }
 """Names that arguments have elsewhere -> their names here; the first one that the tool has is meant."""
 
-_JSON_TYPES = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
-
 
 def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParameter:
-    given = given if isinstance(given, str) else _JSON_TYPES[type(given)]  # an integer may be too long to print
-    folded = {choice.lower(): choice for choice in allowed}
+    """Return that an argument isn't one of several names, and which of them it is most like."""
     import difflib  # only if needed
 
-    close = difflib.get_close_matches(given.lower(), list(folded), 1, cutoff=0.4)
+    text = given if isinstance(given, str) else type(given).__name__  # an integer may be too long to print
+    folded = {choice.lower(): choice for choice in allowed}
+    close = difflib.get_close_matches(text.lower(), list(folded), 1, cutoff=0.4)
     nearest = folded[close[0]] if close else None
     also = f"; did you mean {nearest}?" if nearest else ""
-    message = f"{field}: {repeated(given, 60)!r} is not one of {', '.join(allowed)}{also}"
-    return InvalidParameter(field, message, allowed, nearest)
+    return InvalidParameter(
+        field, f"{field}: {repeated(text, 60)!r} is not one of {', '.join(allowed)}{also}", allowed, nearest
+    )

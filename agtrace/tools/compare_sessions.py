@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import orjson
-from agtrace_schema.comparison import ComparedSession
+from agtrace_schema.comparison import ComparedSession, Comparison
 from agtrace_schema.model import dump
 from msgspec import Meta
 
@@ -195,5 +195,6 @@ TOOL = Tool(
     "Compare two sessions",
     "Two tries at one task side by side; and whether one derives from the other.",
     CompareSessions,
+    (Comparison,),
     answer,
 )

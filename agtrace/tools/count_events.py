@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_schema.answers import Counts
 from agtrace_schema.model import dump
 from agtrace_schema.requests import CountOf, GroupBy, SessionKind, columns
 from msgspec import Meta
@@ -16,7 +17,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
-from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, AnyProject, Arguments, Limit, Text, Until, told
+from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, AnyProject, Arguments, Limit, Text, Until, arguments_of
 from agtrace.tools.tool import Context, Tool, kilobytes, list_budget, unless_behind
 
 _OF_CALLS = frozenset({"tool", "program", "file"})
@@ -108,7 +109,7 @@ def _summary(wanted: CountEvents, totals: list[int | None]) -> str:
 
 def _opening(wanted: CountEvents, group: str) -> NextCall | None:
     """Return the call that shows what is in the first group, within the same filters; None if no filter does."""
-    given: dict[str, Any] = told(wanted, only=_SHARED)
+    given: dict[str, Any] = arguments_of(wanted, _SHARED)
     match wanted.group_by:
         case "session":
             return call("get_session_details", session_id=group).saying("opens the first session", _size())
@@ -127,7 +128,7 @@ def _opening(wanted: CountEvents, group: str) -> NextCall | None:
 
 def _widening(wanted: CountEvents) -> NextCall | None:
     """Return the same call without filters; None if it has none."""
-    if told(wanted).keys() <= {"group_by", "measure", "limit"}:
+    if arguments_of(wanted).keys() <= {"group_by", "measure", "limit"}:
         return None
     measure = None if wanted.measure == "calls" else wanted.measure
     return call(TOOL.name, group_by=wanted.group_by, measure=measure).saying("counts without filters", _size())
@@ -145,5 +146,6 @@ TOOL = Tool(
     "Count",
     "How many calls, failed calls or tokens, by group: which tool or program fails most, who used most tokens.",
     CountEvents,
+    (Counts,),
     answer,
 )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent
-from agtrace_schema.answers import EventsAround
+from agtrace_schema.answers import EventDetails, EventsAround
 from agtrace_schema.model import dump
 from agtrace_schema.requests import MOST_AROUND, Mode
 from msgspec import Meta
@@ -111,5 +111,6 @@ TOOL = Tool(
     "succeeded and the changes before it. Long texts come in chunks: follow chunk.next_cursor, give lines, set mode "
     "for a digest, or ask a context_focus_question for the lines it is about.",
     GetEventDetails,
+    (EventDetails, EventsAround),
     answer,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_schema.answers import ProjectItem
+from agtrace_schema.answers import ProjectItem, ProjectList
 from agtrace_schema.model import dump_all
 
 from agtrace.sessions import projects
@@ -60,5 +60,6 @@ TOOL = Tool(
     "The projects: repositories with all their folders, sessions and last activity; other tools take "
     "their names as project.",
     GetProjectInfo,
+    (ProjectList,),
     answer,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.answers import Thought
+from agtrace_schema.answers import ReasoningChain, Thought
 from agtrace_schema.model import dump_all
 
 from agtrace.sessions import reasoning, turns
@@ -107,5 +107,6 @@ TOOL = Tool(
     "Read the thinking",
     "Why something was done: each thought of a session with what the model did next.",
     GetReasoningChain,
+    (ReasoningChain,),
     answer,
 )

@@ -14,6 +14,7 @@ from agtrace_schema.answers import (
     SessionSections,
     SessionSteps,
     SessionTurns,
+    Transcript,
 )
 from agtrace_schema.model import Model, dump, dump_all
 from msgspec.structs import replace
@@ -239,5 +240,6 @@ TOOL = Tool(
     "One session, from overview to full text; landmarks: its commits, pull requests, test runs. Start with level "
     "summary, go deeper with turn_index. Next: get_event_details.",
     GetSessionDetails,
+    (SessionOverview, SessionTurns, SessionSteps, Transcript, SessionSections),
     answer,
 )

@@ -9,7 +9,7 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.queries import is_team
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.answers import SessionItem
+from agtrace_schema.answers import SessionItem, SessionList
 from agtrace_schema.model import dump_all
 from agtrace_schema.requests import Access, SessionKind, Sort
 from msgspec import Meta
@@ -37,7 +37,7 @@ from agtrace.tools.arguments import (
     Text,
     Time,
     Until,
-    told,
+    arguments_of,
 )
 from agtrace.tools.tool import (
     Context,
@@ -147,7 +147,7 @@ def _always(item: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
 
 
 def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
-    given = told(wanted, only={*_FILTERS} - {"since", "until", "kind", "project"})
+    given = arguments_of(wanted, {*_FILTERS} - {"since", "until", "kind", "project"})
     period = context.period(wanted.since, wanted.until)
     return SessionFilters(
         **given,
@@ -191,7 +191,7 @@ def _opening(context: Context, item: SessionItem) -> NextCall:
 
 def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> Hint:
     """Return what to call when nothing was found: the same call without a filter that hides sessions, if one does."""
-    given: dict[str, Any] = told(wanted, only=_FILTERS)
+    given: dict[str, Any] = arguments_of(wanted, _FILTERS)
     if wanted.query and wanted.project is None:
         named = _of_project(context, wanted.query, snapshot)
         if named is not None:
@@ -233,5 +233,6 @@ TOOL = Tool(
     f"Past sessions of coding agents (provider: {', '.join([*AGENTS][:3])} ...), newest first, or by sort, largest "
     "first. For an error, file or phrase use search_event_previews. Next: get_session_details.",
     ListSessions,
+    (SessionList,),
     answer,
 )

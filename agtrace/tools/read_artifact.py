@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_schema.answers import Artifact
 from agtrace_schema.model import dump
 from agtrace_schema.requests import Mode
 from msgspec import Meta, Struct
@@ -324,5 +325,6 @@ TOOL = Tool(
     "What an artifact_ref refers to, as text: event, session, analysis; ax://report/7d (last 7 days), ax://lessons, "
     "ax://health, ax://why/FILE:LINE.",
     ReadArtifact,
+    (Artifact,),
     answer,
 )

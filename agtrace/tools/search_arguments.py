@@ -51,7 +51,7 @@ class SearchEventPreviews(Arguments):
     provider: Agent | None = None
     project: ProjectName = None
     kind: EventKind | None = None
-    event_type: Annotated[EventType | None, Meta(extra={"hidden": True})] = None
+    event_type: EventType | None = None
     tool: Annotated[_Name, Meta(description="Tool name, such as Bash.")] = None
     path: Annotated[_Name, Meta(description="Only calls that name a file with this in its path.")] = None
     failed: Annotated[bool | None, Meta(description="true: only failed tool executions.")] = None

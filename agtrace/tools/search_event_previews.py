@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agtrace_schema.answers import WordCount
+from agtrace_schema.answers import SearchResult, WordCount
 from agtrace_schema.model import dump_all
 from msgspec import Struct
 from msgspec.structs import replace
@@ -135,5 +135,6 @@ TOOL = Tool(
     "the words of a query are about, best first, with their best events and how the best one ended: often the whole "
     "answer. With order newest or oldest: every event that contains the text. Next: get_event_details.",
     SearchEventPreviews,
+    (SearchResult,),
     answer,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from agtrace_schema.answers import SearchResult
 from msgspec import Meta
 from msgspec.structs import replace
 
@@ -48,5 +49,6 @@ TOOL = Tool(
     "Search events (deprecated)",
     "Deprecated: use search_event_previews, which has filters.",
     SearchEvents,
+    (SearchResult,),
     answer,
 )

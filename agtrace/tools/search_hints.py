@@ -23,7 +23,7 @@ from agtrace.sessions.query import find_session, short_id
 from agtrace.settings.limits import limits
 from agtrace.text.lines import one_line
 from agtrace.text.next_call import NextCall, call
-from agtrace.tools.arguments import told
+from agtrace.tools.arguments import arguments_of
 from agtrace.tools.search_arguments import SearchEventPreviews, matcher_of
 from agtrace.tools.tool import Context, event_kilobytes, kilobytes
 
@@ -146,7 +146,7 @@ class _Alternatives:
 
     def call(self, found: int, says: str, *, argument: str = "", **changed: Any) -> NextCall | None:
         """Return the same call with these arguments changed; None if it is too long for a hint."""
-        given = told(self._wanted, with_defaults=False)
+        given = arguments_of(self._wanted)
         given.pop("cursor", None)
         other = call("search_event_previews", **(given | changed))
         size = kilobytes(0, _AROUND + _PREVIEW_BYTES * min(found, self._wanted.limit))

@@ -21,7 +21,7 @@ from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages
 from agtrace.text.next_call import NextCall, call
-from agtrace.tools.arguments import Arguments, Cursor, Fields, FocusQuestion, SessionId, TurnIndex, listed
+from agtrace.tools.arguments import Arguments, Cursor, Fields, FocusQuestion, SessionId, TurnIndex
 from agtrace.tools.long_text import QUESTION, check_question
 from agtrace.tools.tool import Context, event_kilobytes, kilobytes, query_of, turn_kilobytes
 
@@ -59,10 +59,7 @@ class GetSessionDetails(Arguments):
             "message, call and output; full: verbatim."
         ),
     ] = "summary"
-    sections: Annotated[
-        list[Section] | None,
-        Meta(description="Only these, in full.", extra={"read": listed}),
-    ] = None
+    sections: Annotated[list[Section], Meta(min_length=1, description="Only these, in full.")] | None = None
     fields: Annotated[Fields, Meta(description="Only these: title, stats.cost_usd, turns.outcome")] = None
     turn_index: TurnIndex = None
     include_reasoning: Annotated[bool, Meta(description="Quote the thinking (level turns).")] = False

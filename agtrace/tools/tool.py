@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.metrics import RequestMetrics
+from agtrace_schema.model import Model
 from agtrace_schema.status import Health
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ from agtrace.settings.limits import limits
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.times import Period, moment, period
-from agtrace.tools.arguments import Arguments, told
+from agtrace.tools.arguments import Arguments, arguments_of
 
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Analysis
@@ -84,6 +85,8 @@ class Tool(Struct, frozen=True):
     title: str
     description: str
     arguments: type[Arguments]
+    payloads: tuple[type[Model], ...]
+    """What `data` is in its answers, by what was asked for."""
     answer: Callable[[Context, Any], Reply]
 
 
@@ -104,7 +107,7 @@ def list_budget(limit: int) -> int:
 
 def query_of(wanted: Arguments) -> dict[str, Any]:
     """Return the arguments that identify a query; what to look for in its texts changes no position in it."""
-    given = told(wanted, with_defaults=False)
+    given = arguments_of(wanted)
     return {name: value for name, value in given.items() if name != "context_focus_question"}
 
 

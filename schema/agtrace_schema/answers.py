@@ -18,7 +18,7 @@ Made = Literal["exact", "partial", "estimated", "unknown"]
 from vanished logs that share responses with others; unknown: there is no figure."""
 
 
-# -- list_sessions: data is {"sessions": [SessionItem]} --------------------------------------------
+# -- list_sessions ---------------------------------------------------------------------------------
 
 
 class Done(Model):
@@ -96,6 +96,12 @@ class SessionItem(Model):
     """The files that they wrote."""
 
 
+class SessionList(Model):
+    """Payload of list_sessions."""
+
+    sessions: list[SessionItem]
+
+
 class ModelTotals(Model):
     """The usage of one model in a session or project."""
 
@@ -108,7 +114,7 @@ class ModelTotals(Model):
     cost_made: Made | None = None
 
 
-# -- get_project_info: data is {"projects": [ProjectItem]} -----------------------------------------
+# -- get_project_info ------------------------------------------------------------------------------
 
 
 class ProjectItem(Model):
@@ -139,6 +145,12 @@ class ProjectItem(Model):
     cost_usd: float | None = None
     cost_made: Made | None = None
     last_activity: str | None = None
+
+
+class ProjectList(Model):
+    """Payload of get_project_info."""
+
+    projects: list[ProjectItem]
 
 
 # -- get_session_details ---------------------------------------------------------------------------
@@ -413,14 +425,13 @@ class TurnSteps(Model):
     steps: list[StepDetail] | None = None
 
 
-class Transcript(Model):
+class Transcript(SessionHead):
     """Level full: the session as one text, in chunks that join to it.
 
     For every event in file order: a line `## event 12 · turn 0 step 3 · ToolCall Bash · ok · <time>`, then the
     text that get_event_details gives (for TokenUsage, its figures as one line of JSON), then a newline.
     """
 
-    session_id: str
     text: str
 
 
@@ -510,10 +521,7 @@ class SessionSections(SessionHead):
     total_models: int | None = None
 
 
-# -- search_event_previews: data is {"matches": [EventPreview]}, or {"sessions": [SessionMatches]} ----
-# In addition `own_left_out`, the number of agtrace's own calls and results that were left out as far as the scan
-# came; if a text was not found, `best`, a BestMatches by its words, or otherwise `words`, [WordCount].
-# With order best, data is {"best": BestMatches}.
+# -- search_event_previews -------------------------------------------------------------------------
 
 
 class EventPreview(Model):
@@ -625,6 +633,19 @@ class WordCount(Model):
     events: int
     exact: bool
     """False if there may be more."""
+
+
+class SearchResult(Model):
+    """Payload of search_event_previews: `best` with order best, else `matches`, or `sessions` if grouped."""
+
+    matches: list[EventPreview] | None = None
+    sessions: list[SessionMatches] | None = None
+    best: BestMatches | None = None
+    """By the words of the query; also if it was not found as a text."""
+    words: list[WordCount] | None = None
+    """If nothing was found."""
+    own_left_out: int | None = None
+    """agtrace's own calls and results that were left out, as far as the scan came."""
 
 
 # -- count_events ----------------------------------------------------------------------------------
@@ -846,7 +867,28 @@ class ErrorBody(Model):
     retryable: bool
 
 
-# -- get_reasoning_chain: data is {"session_id", "turn_index", "total", "hidden", "copied", "chain": [Thought]} ------
+class Truncation(Model):
+    """What is missing from an answer that was made smaller to fit; `artifact_ref` and `hint` say how to get it."""
+
+    reason: Literal["bytes", "digest", "focus"]
+    shown: int | None = None
+    """Of the items of the lists that were cut, or of the lines of a text."""
+    total: int | None = None
+    omitted_failures: int | None = None
+    paths: list[str] | None = None
+    """What was cut where: `steps[3].result: 500 of 18233 chars`."""
+    more_paths: int | None = None
+
+
+class Budget(Model):
+    """The size of an answer, as a share of what it may take."""
+
+    estimated_tokens: int
+    budget_used: float
+    budget_remaining: int
+
+
+# -- get_reasoning_chain ---------------------------------------------------------------------------
 
 
 class Thought(Model):
@@ -864,3 +906,16 @@ class Thought(Model):
     """The model's next action within the step: `calls Bash, Read x2` or `says ...`."""
     copied: bool | None = None
     """True if the log repeats it from another session's log."""
+
+
+class ReasoningChain(Model):
+    """Payload of get_reasoning_chain."""
+
+    session_id: str
+    turn_index: int | None = None
+    total: int
+    """All readable thoughts; exact on every page, as are the next two."""
+    hidden: int
+    """Thoughts that the log has no text of."""
+    copied: int | None = None
+    chain: list[Thought]

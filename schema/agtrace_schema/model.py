@@ -27,6 +27,13 @@ class Model(Record):
     One with `array_like=True` is written as a row: the values of its fields, up to the last that isn't None.
     """
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Let pydantic read it, as a part of an answer on the wire."""
+        from agtrace_schema.wire import wire_model
+
+        return handler.generate_schema(wire_model(cls))
+
 
 def dump(model: Model) -> dict[str, Any]:
     """Return a model as JSON values, without the fields that are None."""

@@ -13,17 +13,19 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import jsonschema
 from agtrace_indexer.run import index
+from agtrace_schema.wire import McpError, McpResponse, output_schema
 
 from agtrace.answers.desk import Answers
-from agtrace.serving.server import OUTPUT_SCHEMA
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.settings.model import Settings
 from agtrace.shaping.shape import Answer
+from agtrace.tools import tools_for
 from tests.conftest import LOGS, SAMPLES
 
 PORTABLE = 10_240
@@ -32,8 +34,26 @@ PORTABLE = 10_240
 HOUR = 3600
 YEAR = 366 * 24 * HOUR
 """A lifetime of cursors so long that two calls in a row return the same cursor, as its time is equally coarse."""
-_SCHEMA = jsonschema.Draft202012Validator(OUTPUT_SCHEMA)
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+ALL_TOOLS = tools_for(Settings(data_dir=Path(), search_events=True))
+
+
+@cache
+def schema_of(tool: str) -> jsonschema.Draft202012Validator:
+    """Return what checks the answers of a tool."""
+    return jsonschema.Draft202012Validator(output_schema(ALL_TOOLS[tool].payloads))
+
+
+def read(tool: str, text: str) -> McpResponse[Any] | McpError:
+    """Read an answer of a tool as a client does that knows its models."""
+    value = json.loads(text)
+    if not value["success"]:
+        return McpError.model_validate_json(text, strict=True)
+    shrunk = value.get("truncation", {}).get("reason") == "bytes"
+    data = dict[str, Any] if shrunk else Union[ALL_TOOLS[tool].payloads]  # noqa: UP007
+    return McpResponse[data].model_validate_json(text, strict=True)  # type: ignore[valid-type]
 
 
 class Asker:
@@ -86,7 +106,7 @@ class Asker:
     def anything(self, name: str, **arguments: Any) -> Answer:
         """Return an answer or an error, checked."""
         given = self.answers.ask(name, arguments)
-        _SCHEMA.validate(given.value)
+        schema_of(name).validate(given.value)
         check(given, min(budget(name, arguments), self.settings.max_response_bytes))
         check_shape(name, given)
         return given

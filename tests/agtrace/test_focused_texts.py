@@ -328,8 +328,8 @@ def test_a_service_that_the_settings_name_is_never_asked_about_traces(built: Ask
     [
         ({"cursor": "x"}, "leave out cursor"), ({"mode": "minimal"}, "leave out mode"),
         ({"around": 3}, "leave out context_focus_question"),
-        ({"context_focus_question": ""}, "expected a text of 1 to 2000 characters"),
-        ({"context_focus_question": "x" * 2_001}, "got a text of 2,001 characters"),
+        ({"context_focus_question": ""}, "should have at least 1 character"),
+        ({"context_focus_question": "x" * 2_001}, "should have at most 2000 characters"),
     ],
 )  # fmt: skip
 def test_what_a_question_cannot_be_combined_with_is_named(built: Asker, more: dict[str, Any], named: str) -> None:

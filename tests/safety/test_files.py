@@ -20,11 +20,11 @@ from agtrace_indexer.index.projects import project_root
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.run import index
-from agtrace_schema.fields import fields
 
 from agtrace.shaping.cursors import load_key
 from agtrace.text.kept_texts import KeptTexts
 from agtrace.tools import TOOLS
+from agtrace.tools.arguments import input_schema
 from agtrace.upkeep.exposure import exposure
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
@@ -338,13 +338,13 @@ def test_no_id_and_no_path_of_a_request_is_ever_opened(asker: Asker, path: str) 
 
 def _calls_with(given: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, tool in TOOLS.items():
-        known = fields(tool.arguments)
-        needed = {field: given for field, info in known.items() if info.is_required} | (
-            {"event_index": 0} if "event_index" in known else {}
+        schema = input_schema(tool.arguments)
+        needed = dict.fromkeys(schema.get("required", ()), given) | (
+            {"event_index": 0} if "event_index" in schema["properties"] else {}
         )
         yield name, needed
-        for field, info in known.items():
-            if "str" in str(info.annotation):
+        for field, kind in schema["properties"].items():
+            if "string" in str(kind):
                 yield name, needed | {field: given}
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import psycopg
 import pytest
 from agtrace_indexer.index.team_words import grams_of_query
-from agtrace_schema.fields import fields
 from agtrace_team import people
 from agtrace_team.connection import TeamConnection, connect
 from agtrace_team.server import Server
@@ -213,7 +212,9 @@ _OF_A_SESSION = ("get_session_details", "analyze_session", "get_reasoning_chain"
 
 
 def test_every_tool_that_opens_a_session_is_tried_on_one_that_is_hidden() -> None:
-    opening = {name for name, tool in ALL_TOOLS.items() if {"session_id", "id1", "ref"} & fields(tool.arguments).keys()}
+    opening = {
+        name for name, tool in ALL_TOOLS.items() if {"session_id", "id1", "ref"} & {*tool.arguments.__struct_fields__}
+    }
     assert opening <= {tool for tool, _ in _asked("eve", OF_TEAM)}
 
 
