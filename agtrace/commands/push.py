@@ -41,7 +41,6 @@ def push(dry_run: bool, url: str | None, as_json: bool) -> None:
     """
     from agtrace.commands.progress import sessions_bar
     from agtrace.upkeep import sharing
-    from agtrace.upkeep.pushing import push as send
 
     settings = with_index()
     to = url or settings.team
@@ -54,7 +53,7 @@ def push(dry_run: bool, url: str | None, as_json: bool) -> None:
     if not dry_run:
         sharing.save(settings.data_dir, shared)  # keeps the number of this machine
     with sessions_bar("looking" if dry_run else "pushing") as note:
-        done, unknown = send(settings, to, shared, dry=dry_run, report=note)
+        done, unknown = sharing.push(settings, to, shared, dry=dry_run, report=note)
     told = {**asdict(done), "masked": dict(done.masked), "unknown_projects": unknown, "dry_run": dry_run}
     leave_lines(told, as_json, _lines(done, unknown, dry=dry_run))
     if dry_run and not as_json:

@@ -51,11 +51,13 @@ def share(project: str | None, audience: Any, as_json: bool) -> None:
     found = sharing.load(settings.data_dir)
     with closing(open_read_only(settings.database)) as index:
         if project is not None:
-            found = found.with_project(project, audience, hashes_of(index, resolved(index, project, roughly=False)))
+            hashes = hashes_of(index, resolved(index, project, roughly=False))
+            shared = sharing.Shared(audience, tuple(sorted(hashes)))
+            found = sharing.Sharing(found.machine, {**found.projects, project: shared})
             sharing.save(settings.data_dir, found)
-        folders = {name: paths_of(index, with_hashes(index, hashes)) for name, hashes in found.folders.items()}
-    told = {"projects": dict(found.projects), "folders": folders}
-    leave_lines(told, as_json, _shared_lines(found.projects, folders))
+        folders = {name: paths_of(index, with_hashes(index, one.folders)) for name, one in found.projects.items()}
+    projects = {name: one.audience for name, one in found.projects.items()}
+    leave_lines({"projects": projects, "folders": folders}, as_json, _shared_lines(projects, folders))
 
 
 def _shared_lines(projects: Mapping[str, Audience], folders: Mapping[str, list[str]]) -> Iterator[str]:
@@ -81,7 +83,8 @@ def unshare(project: str, as_json: bool) -> None:
     found = sharing.load(settings.data_dir)
     if project not in found.projects:
         fail(f"{project!r} isn't shared: `agtrace team share` lists what is", USAGE)
-    sharing.save(settings.data_dir, found.without(project))
+    others = {name: shared for name, shared in found.projects.items() if name != project}
+    sharing.save(settings.data_dir, sharing.Sharing(found.machine, others))
     leave_lines(
         {"unshared": project}, as_json, [f"{project} is no longer shared; `agtrace push` removes what was sent"]
     )
@@ -172,9 +175,9 @@ def grant(login: str, project: str, take_back: bool, url: str | None) -> None:
 def status(url: str | None, as_json: bool) -> None:
     """Show, to the owner of the database, its people, what they pushed, its size, and whether it needs something."""
     with _connected(url) as connection:
-        from agtrace_team.operation import status as look
+        from agtrace_team import people
 
-        found = look(connection)
+        found = people.status(connection)
     leave_lines(found, as_json, _status_lines(found))
 
 
@@ -207,10 +210,10 @@ def tend(every: int | None, url: str | None) -> None:
     import time
 
     with _connected(url) as connection:
-        from agtrace_team.operation import tend as empty
+        from agtrace_team import people
 
         while True:
-            leave_lines({}, False, [f"{empty(connection):,} pages taken up"])
+            leave_lines({}, False, [f"{people.tend(connection):,} pages taken up"])
             if every is None:
                 return
             time.sleep(every)
@@ -225,9 +228,9 @@ def trial(folder: Path, stop: bool) -> None:
     It takes PostgreSQL's programs (Debian: postgresql) and no root. It listens on a socket in the folder, which
     only you and root can open, and lets you in as any login without a password.
     """
-    from agtrace.upkeep.pushing import needs_team
+    from agtrace.index.team import check_installed
 
-    needs_team()
+    check_installed()
     from agtrace_team.server import Server
 
     server = Server(folder.absolute())
@@ -245,12 +248,12 @@ def trial(folder: Path, stop: bool) -> None:
 @contextmanager
 def _connected(url: str | None) -> Iterator[Any]:
     """Connect to the team's database. What PostgreSQL refuses within this context ends the process with a sentence."""
-    from agtrace.upkeep.pushing import needs_team
+    from agtrace.index.team import check_installed
 
     to = url or usable().team
     if to is None:
         fail("say where the team's database is: the setting `team` (AGTRACE_TEAM), or --url URL", USAGE)
-    needs_team()
+    check_installed()
     from agtrace_team.connection import connect
     from agtrace_team.push import refused
 

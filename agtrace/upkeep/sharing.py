@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
+import platform
+import sqlite3
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+import msgspec
+from agtrace_indexer.index.opening import one_moment, open_read_only
+from agtrace_indexer.index.questions import state
+from agtrace_indexer.index.tombstones import Tombstones
+from msgspec import Struct
 
+from agtrace.index.team import check_installed
 from agtrace.problems import SettingError
+from agtrace.sessions.projects import with_hashes
+
+if TYPE_CHECKING:
+    from agtrace_team.push import Pushed
+
+    from agtrace.settings.model import Settings
 
 Audience: TypeAlias = Literal["self", "project", "team"]
-"""The person alone, on all machines; those who may read the project; everybody of the team."""
-
-AUDIENCES: tuple[Audience, ...] = get_args(Audience)
 
 SEEN_BY: dict[Audience, str] = {
     "self": "you alone",
@@ -29,41 +38,31 @@ SEEN_BY: dict[Audience, str] = {
 _FILE = "sharing.json"
 
 
+class Shared(Struct, frozen=True):
+    """A project that is shared."""
+
+    audience: Audience
+    folders: tuple[str, ...]
+    """The hashes of the folders that were meant: later its name may mean others."""
+
+
 class Sharing(Struct, frozen=True):
     """What is shared from this machine."""
 
     machine: str
     """What tells this machine from the person's others: random, made once."""
-    projects: Mapping[str, Audience] = field(default_factory=dict)
+    projects: Mapping[str, Shared] = {}
     """By the names that the person gave."""
-    folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By these names, the hashes of the folders that were meant: later the name may mean others."""
-
-    def with_project(self, name: str, audience: Audience, folders: Iterable[str]) -> Sharing:
-        """Return it with a project shared, whose folders have these hashes."""
-        folders = tuple(sorted(folders))
-        return replace(self, projects={**self.projects, name: audience}, folders={**self.folders, name: folders})
-
-    def without(self, name: str) -> Sharing:
-        """Return it with a project no longer shared."""
-        projects = {one: shown for one, shown in self.projects.items() if one != name}
-        folders = {one: hashes for one, hashes in self.folders.items() if one != name}
-        return replace(self, projects=projects, folders=folders)
 
 
 def load(data_dir: Path) -> Sharing:
     """Return what is shared; nothing if that was never said. Raises `SettingError` for a file that can't be used."""
     path = data_dir / _FILE
     try:
-        told = json.loads(path.read_bytes())
-        projects = {str(name): audience for name, audience in told["projects"].items()}
-        if not set(projects.values()) <= set(AUDIENCES):
-            raise ValueError("an audience is self, project or team")
-        folders = {str(name): tuple(map(str, hashes)) for name, hashes in told.get("folders", {}).items()}
-        return Sharing(str(told["machine"]), projects, folders)
+        return msgspec.json.decode(path.read_bytes(), type=Sharing)
     except FileNotFoundError:
         return Sharing(uuid.uuid4().hex)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, msgspec.DecodeError) as error:
         raise SettingError(f"{path}, which says what is shared, can't be used: {error}") from None
 
 
@@ -72,9 +71,46 @@ def save(data_dir: Path, sharing: Sharing) -> None:
     path = data_dir / _FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_suffix(f".{os.getpid()}")
-    told = {"machine": sharing.machine, "projects": dict(sharing.projects), "folders": dict(sharing.folders)}
-    text = json.dumps(told, indent=2, ensure_ascii=False)
     descriptor = os.open(written, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(f"{text}\n")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(sharing)) + b"\n")
     written.replace(path)
+
+
+def push(
+    settings: Settings, url: str, sharing: Sharing, *, dry: bool, report: Callable[[int, int], None]
+) -> tuple[Pushed, list[str]]:
+    """Push what is shared, from the index as it is at one moment, to the team's database.
+
+    Return what that did, or would do, and the shared projects that the index doesn't have. `report` is told how many of
+    how many sessions are done. Raises `SettingError`, `sqlite3.Error`, and `PushRefused`.
+    """
+    check_installed()
+    from agtrace_team.connection import connect
+    from agtrace_team.push import Push, chosen, refused
+
+    with closing(open_read_only(settings.database)) as index, one_moment(index), closing(connect(url)) as team:
+        audiences, unknown = _audiences(index, sharing)
+        with refused():
+            push = Push(index, team, sharing.machine, platform.node() or "?", state.masked_by(index) or "")
+            tombstones = Tombstones.of(settings.database)
+            done = push.run(chosen(index, audiences), tombstones.keep_out, dry=dry, report=report)
+    return done, unknown
+
+
+def _audiences(index: sqlite3.Connection, sharing: Sharing) -> tuple[dict[int, Audience], list[str]]:
+    """Return the folders of the shared projects (row id -> audience), and the names that the index doesn't know.
+
+    Of two entries that mean the same folder the narrower audience holds.
+    """
+    from agtrace_team.push import WIDTH
+
+    found: dict[int, Audience] = {}
+    unknown = []
+    for name, shared in sharing.projects.items():
+        rows = with_hashes(index, shared.folders)
+        if not rows:
+            unknown.append(name)
+        for row in rows:
+            found[row] = min(shared.audience, found.get(row, shared.audience), key=WIDTH.__getitem__)
+    return found, unknown

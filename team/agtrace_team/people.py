@@ -1,36 +1,37 @@
-"""The people of a team: logins of the cluster, and what each may do. For the owner of the team's database."""
+"""What the owner of a team's database does: its people, logins of the cluster, their rights; its state and upkeep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.rows import dict_row
 
+from agtrace_team.migrations import waiting
 from agtrace_team.problems import TeamProblem
 
+_GIN = ("block_grams", "ranked_event_stems")
+_PAGE = 8_192
 
-class Person(NamedTuple):
-    """Somebody of the team."""
-
-    login: str
-    shown: str
-    may_push: bool
-    sessions: int
-    last_push: Any
-    """A `datetime`; None if there was none."""
-
-
-class Grant(NamedTuple):
-    """A person's right to read what is shared with a repository."""
-
-    login: str
-    project: str
-    """What the repository is called."""
-    remote: str | None
-    by_name: bool
-    """Whether the right was given by a name, and so ends when somebody else's folder joins."""
+_COUNTS = """
+SELECT (SELECT count(*) FROM team.session) AS sessions,
+  (SELECT coalesce(sum(event_count), 0)::bigint FROM team.session) AS events,
+  pg_total_relation_size('team.event') + pg_total_relation_size('team.block')
+    + pg_total_relation_size('team.block_data') + pg_total_relation_size('team.ranked_event') AS index_bytes,
+  pg_database_size(current_database()) AS bytes
+"""
+_PEOPLE = """
+SELECT p.login::text, p.shown AS name, p.may_push,
+  (SELECT count(*) FROM team.session s WHERE s.person_id = p.id) AS sessions,
+  (SELECT max(u.at) FROM team.push u JOIN team.machine m ON m.id = u.machine_id WHERE m.person_id = p.id) AS last_push
+FROM team.person p ORDER BY p.login
+"""
+_GRANTS = """
+SELECT p.login::text, r.name AS project, r.remote, m.by_name FROM team.may_read m
+JOIN team.person p ON p.id = m.person_id JOIN team.repository r ON r.id = m.repository_id ORDER BY p.login, r.name, r.id
+"""
+_ASKED = "SELECT kind, count(*) FROM team.asked WHERE at > now() - interval '1 day' GROUP BY 1"
 
 
 def add(
@@ -119,26 +120,46 @@ def grant(connection: psycopg.Connection[Any], login: str, project: str, *, take
     return len(found)
 
 
-def grants(connection: psycopg.Connection[Any]) -> list[Grant]:
-    """Return who may read what is shared with which repository."""
-    return [
-        Grant(*row)
-        for row in connection.execute(
-            "SELECT p.login::text, r.name, r.remote, m.by_name FROM team.may_read m "
-            "JOIN team.person p ON p.id = m.person_id JOIN team.repository r ON r.id = m.repository_id "
-            "ORDER BY p.login, r.name, r.id"
-        )
-    ]
+def status(connection: psycopg.Connection[Any]) -> dict[str, Any]:
+    """Return the people, what they pushed and may read, sizes and what waits, as JSON has it. Times are ISO 8601.
+
+    A grant by a name ends when somebody else's folder joins the repository. Raises `TeamProblem` for anybody else.
+    """
+    owner = connection.execute(
+        "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'team'"
+    ).fetchone()
+    if owner is None:
+        raise TeamProblem("that database has no tables of a team: agtrace team init")
+    if not owner[0]:
+        raise TeamProblem("only the owner of the team's database can see that")
+    rows = connection.cursor(row_factory=dict_row)
+    people = rows.execute(_PEOPLE).fetchall()
+    for person in people:
+        last = person["last_push"]
+        person["last_push"] = last and last.astimezone().isoformat(timespec="seconds")
+    return {
+        **(rows.execute(_COUNTS).fetchone() or {}),
+        "people": people,
+        "grants": rows.execute(_GRANTS).fetchall(),
+        "asked_today": dict(connection.execute(_ASKED).fetchall()),
+        "waiting": [step.name for step in waiting(connection)],
+        "pending_bytes": sum(_pending(connection, index) for index in _GIN),
+    }
 
 
-def people(connection: psycopg.Connection[Any]) -> Iterable[Person]:
-    """Return everybody of the team."""
-    return [
-        Person(*row)
-        for row in connection.execute(
-            "SELECT p.login::text, p.shown, p.may_push, "
-            "(SELECT count(*) FROM team.session s WHERE s.person_id = p.id), "
-            "(SELECT max(u.at) FROM team.push u JOIN team.machine m ON m.id = u.machine_id WHERE m.person_id = p.id) "
-            "FROM team.person p ORDER BY p.login"
-        )
-    ]
+def _pending(connection: psycopg.Connection[Any], index: str) -> int:
+    """Return the bytes of a search index's pending list; 0 where the server doesn't tell (it takes `pgstattuple`)."""
+    there = connection.execute("SELECT 1 FROM pg_proc WHERE proname = 'pgstatginindex'").fetchone()
+    if there is None:
+        return 0
+    row = connection.execute(f"SELECT pending_pages FROM pgstatginindex('team.{index}')").fetchone()
+    return int(row[0]) * _PAGE if row else 0
+
+
+def tend(connection: psycopg.Connection[Any]) -> int:
+    """Empty the pending lists of the search indexes; return the number of their pages."""
+    done = 0
+    for index in _GIN:
+        row = connection.execute("SELECT gin_clean_pending_list(%s::regclass)", (f"team.{index}",)).fetchone()
+        done += int(row[0]) if row else 0
+    return done

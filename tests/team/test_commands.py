@@ -119,15 +119,6 @@ def test_who_sees_a_session_from_now_on_is_said_before_it_happens(team: Team, ho
     assert f"  {SESSION}  would be removed" in _as(team, "ann", "push", "--dry-run").out
 
 
-def test_a_share_that_ends_leaves_those_of_an_older_agtrace_to_be_said_again(team: Team, home: Path) -> None:
-    shared = Path(os.environ["AGTRACE_DATA_DIR"]) / "sharing.json"
-    shared.write_text(json.dumps({"machine": "m", "projects": {"tidepool": "team", "other": "team"}}))
-    _as(team, "postgres", "team", "init")
-    _as(team, "postgres", "team", "add", "ann")
-    _as(team, "ann", "team", "unshare", "other")
-    assert "agtrace team share tidepool --with team" in _as(team, "ann", "push").err
-
-
 def test_tables_that_lack_what_a_newer_agtrace_asks_for_are_said_to_be_older(team: Team, home: Path) -> None:
     _as(team, "postgres", "team", "init")
     _as(team, "postgres", "team", "add", "ann")
@@ -162,9 +153,9 @@ def test_answers_of_a_team_name_the_person(team: Team, home: Path) -> None:
 def test_a_project_that_is_unknown_or_a_list_that_was_damaged_is_said_to_be(team: Team, home: Path) -> None:
     assert "no project" in _as(team, "ann", "team", "share", "nothing-of-the-kind").err.lower()
     shared = Path(os.environ["AGTRACE_DATA_DIR"]) / "sharing.json"
-    shared.write_text(json.dumps({"machine": "m", "projects": {"tidepool": "everybody"}}))
+    shared.write_text(json.dumps({"machine": "m", "projects": {"tidepool": {"audience": "everybody", "folders": []}}}))
     said = _as(team, "ann", "push")
-    assert said.code == 2 and "can't be used" in said.err and "self, project or team" in said.err
+    assert said.code == 2 and "can't be used: Invalid enum value 'everybody'" in said.err
 
 
 def test_without_a_url_it_is_said_what_is_missing(home: Path) -> None:
