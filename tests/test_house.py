@@ -238,6 +238,14 @@ def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_write
     assert _families(again) & others == set()
 
 
+def test_commands_of_every_day_load_no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "data"))
+    shutil.copytree(SAMPLES, tmp_path / "logs")
+    _run("index", str(tmp_path / "logs"))
+    for command in (["sessions"], ["search", "database is locked"], ["show", "last"], ["projects"]):
+        assert _families(_run(*command)) & {"pydantic", "pydantic_core", "mcp", "mcp_types"} == set(), command
+
+
 def test_the_mcp_server_starts_without_the_command_line() -> None:
     """Nothing of ours loads click or rich; the SDK itself loads click, by way of its HTTP transport."""
     loaded = _run("mcp")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
+from agtrace_indexer.index.questions import files, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_schema.answers import EventDetails, EventsAround
@@ -17,13 +20,17 @@ from agtrace.sessions import events, said
 from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
-from agtrace.text.next_call import call
+from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, Cursor, FocusQuestion, SessionId
-from agtrace.tools.event_hints import after_event, after_lines
 from agtrace.tools.focusing import asked_part
 from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, budget_of, check_asked, part_asked
-from agtrace.tools.tool import Context, Tool, query_of
+from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, overview_kilobytes, query_of, turn_kilobytes
+
+_AROUND = 6
+"""Events before and after one that a hint offers."""
+
+_OF_LINES = kilobytes(0, 4_000)
 
 
 class GetEventDetails(Arguments):
@@ -56,7 +63,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
         event.rest.update(events.token_usage(connection, session.id, event.event_index))
     described = dump(events.details(connection, session, event))
     shown = short_id(connection, session.uid)
-    hint = after_event(connection, session, shown, described)
+    hint = _after_event(connection, session, shown, described)
     text = LongText(
         call=partial(call, TOOL.name, session_id=shown, event_index=event.event_index),
         frame=described,
@@ -98,10 +105,47 @@ def _around(context: Context, wanted: GetEventDetails, session: Session, event: 
         summary=f"{counted(len(lines), 'event')} around event {index} of {shown}; [event_index, who, text]",
         data=dump(EventsAround(session_id=session.uid, last_event=last_event_of(connection, session), around=lines)),
         budget=budget_of(wanted),
-        hint=after_lines(connection, session, shown, event),
+        hint=_after_lines(connection, session, shown, event),
         reference=events.reference(connection, session, index),
         untrusted=True,
     )
+
+
+def _after_event(connection: sqlite3.Connection, session: Session, shown_id: str, event: Mapping[str, Any]) -> NextCall:
+    """Return the next call, with its size, for an event as get_event_details describes it."""
+
+    def opens(event_index: int, what: str) -> NextCall:
+        opened = call("get_event_details", session_id=shown_id, event_index=event_index)
+        return opened.saying(f"opens {what}", event_kilobytes(connection, session.id, event_index))
+
+    later, result = event.get("later"), event.get("result_event")
+    if later:
+        again = "the same call" if later["same_call"] else "a similar call"
+        change, command = later.get("changes", [-1])[-1], later.get("command", -1)
+        if max(change, command) >= 0:
+            what = "change" if change > command else "command"
+            last = f"the last {what} before {again} succeeded (event {later['succeeded']})"
+            return opens(max(change, command), last)
+        return opens(later.get("result_event", later["succeeded"]), f"the result of {again} that succeeded")
+    if result is not None and not files.writes(connection, session.id, event["event_index"]):  # a write's says little
+        return opens(result, "the result of this call")
+    turn = event.get("turn_index")
+    if turn is not None:
+        opened = call("get_event_details", session_id=shown_id, event_index=event["event_index"], around=_AROUND)
+        what = "was tried after it" if event.get("outcome") == "failed" else "happened around it"
+        return opened.saying(f"shows what {what}", _OF_LINES)
+    opened = call("get_session_details", session_id=shown_id)
+    return opened.saying("shows its session", overview_kilobytes(session.turn_count))
+
+
+def _after_lines(connection: sqlite3.Connection, session: Session, shown_id: str, event: StoredEvent) -> NextCall:
+    """Return the next call after the events around one: its whole turn, or else the event itself."""
+    turn = event.row.turn_index
+    if turn is None or not turns.exists(connection, session.id, turn):
+        opened = call("get_event_details", session_id=shown_id, event_index=event.event_index)
+        return opened.saying("opens it", event_kilobytes(connection, session.id, event.event_index))
+    opened = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn)
+    return opened.saying("shows the whole turn", turn_kilobytes(connection, session.id, turn, "turns"))
 
 
 TOOL = Tool(
