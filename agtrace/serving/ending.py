@@ -7,6 +7,7 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 _LAST_SECONDS = 0.5
@@ -26,6 +27,26 @@ _begun = threading.Event()
 _ended_before = threading.Event()
 
 
+class _Steps:
+    """What is done last. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._steps: list[Callable[[], object]] = []
+
+    def add(self, step: Callable[[], object]) -> None:
+        """Have a step taken when the process ends through `end`; it raises nothing."""
+        self._steps.append(step)
+
+    def take(self) -> None:
+        """Take all steps."""
+        for step in self._steps:
+            step()
+
+
+at_end = _Steps()
+"""What is done when the process ends through `end`."""
+
+
 def begin() -> None:
     """Note that requests of the client are being read from now on."""
     _begun.set()
@@ -42,6 +63,7 @@ def last_seconds() -> float:
 def end(code: int = 0) -> NoReturn:
     """End the process at once, even during a search or an indexing run: nobody is waiting for an answer any more."""
     try:
+        at_end.take()
         processes = sys.modules.get("agtrace_indexer.parallel.processes")  # loaded only if work was done on all cores
         if processes is not None:
             processes.end_all()

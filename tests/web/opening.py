@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -26,6 +27,7 @@ class Site:
     """A server that answers."""
 
     link: str
+    """Used once, by `client`."""
     process: subprocess.Popen[str]
     environment: dict[str, str]
     """Of the process, for others on the same machine."""
@@ -43,9 +45,9 @@ class Site:
         return urlsplit(self.link).port or 0
 
     @property
-    def token(self) -> str:
-        """The token of the link."""
-        return parse_qs(urlsplit(self.link).query)["key"][0]
+    def cookie(self) -> tuple[str, str]:
+        """The name and the value of the cookie."""
+        return next(iter(self.client.cookies.items()))
 
     def stranger(self, **more: Any) -> httpx2.Client:
         """A client that doesn't have the cookie."""
@@ -82,6 +84,29 @@ def opened(home: Path, compiled_rules: Path, *arguments: str, logs: Path | None 
     finally:
         process.kill()
         process.communicate()
+
+
+@contextmanager
+def started(site: Site, folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
+    """Run `agtrace open` beside a site, with a browser that only notes its argument: the printed link, the argument."""
+    visited, browser = folder / "visited", folder / "browser"
+    visited.unlink(missing_ok=True)
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {visited}.part && mv {visited}.part {visited}\n')
+    browser.chmod(0o755)
+    environment = {**site.environment, "BROWSER": f"{browser} %s"}
+    with subprocess.Popen(
+        [AGTRACE, "open", *arguments],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        try:
+            link = process.stdout.readline().strip()
+            until(visited.exists)
+            yield link, visited.read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(10) == 130
+        finally:
+            process.kill()
 
 
 def until(found: Callable[[], Any]) -> Any:

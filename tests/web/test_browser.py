@@ -8,13 +8,14 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.agtrace.asking import claude_log
 from tests.agtrace.live_logs import Claude
 from tests.web.hostile_sessions import EVIL, SESSIONS
-from tests.web.opening import Site, opened, until
+from tests.web.opening import Site, opened, started, until
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 LARGE = "d41f7a52"
@@ -48,7 +49,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Visit]:
-    """Opens a page by the link; at the end no page has asked anybody else, reported, or refused anything."""
+    """Opens a page with the cookie; at the end no page has asked anybody else, reported, or refused anything."""
     troubles: list[str] = []
     contexts = []
 
@@ -65,10 +66,9 @@ def visit(browser: Any) -> Iterator[Visit]:
         page.on("console", lambda said: said.type == "error" and troubles.append(said.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("dialog", lambda dialog: troubles.append(dialog.message))
-        page.goto(site.link)
-        page.wait_for_url(f"{site.base}/")
-        if path != "/":
-            page.goto(site.base + path)
+        name, value = site.cookie
+        context.add_cookies([{"name": name, "value": value, "url": site.base, "httpOnly": True, "sameSite": "Strict"}])
+        page.goto(site.base + path)
         return page
 
     yield open_page
@@ -91,10 +91,22 @@ def focused(page: Any) -> str:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def test_the_token_leaves_the_address_and_no_script_can_read_the_cookie(site: Site, visit: Visit) -> None:
-    page = visit(site)
-    assert site.token not in page.url and page.evaluate("document.cookie") == ""
-    assert page.context.cookies()[0]["sameSite"] == "Strict" and page.context.cookies()[0]["httpOnly"]
+def test_the_file_that_the_command_opens_leads_to_the_pages_and_is_gone(
+    browser: Any, site: Site, tmp_path: Path
+) -> None:
+    """The key is in no address that stays, and the cookie is out of reach for scripts."""
+    with started(site, tmp_path, "d41f7a52") as (link, address):
+        page = browser.new_page()
+        page.goto(address)
+        page.wait_for_url(re.compile(f"^{link.partition('/enter')[0]}/s/"))
+        assert "key" not in page.url and page.evaluate("document.cookie") == ""
+        (cookie,) = page.context.cookies()
+        assert cookie["sameSite"] == "Strict" and cookie["httpOnly"]
+        assert not Path(urlsplit(address).path).parent.exists()
+        assert page.goto(link).ok  # the browser is known; the printed link is another one
+        page.context.clear_cookies()
+        assert page.goto(link).status == 401
+        page.close()
 
 
 def test_a_session_is_found_opened_read_and_left_by_keyboard(site: Site, visit: Visit) -> None:

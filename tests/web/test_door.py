@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
+import stat
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
 
-from tests.web.opening import AGTRACE, Site, opened, until
+from tests.web.opening import AGTRACE, Site, opened, started, until
 
 PAGES = [
     "/", "/more", "/projects", "/costs", "/search?q=locked", "/found?q=locked", "/live", "/s/d41f7a52",
     "/s/d41f7a52/window/0", "/s/d41f7a52/outline", "/s/d41f7a52/call/3", "/s/d41f7a52/text/3", "/s/d41f7a52/health",
     "/s/d41f7a52/live", "/static/x/script.js", "/nothing",
 ]  # fmt: skip
+
+
+STRANGER = 'id -u; cat /proc/[0-9]*/cmdline | tr "\\0" " "; cat "$0"'
+"""What another user of the machine can see: all command lines, and a file."""
+
+
+def key_of(link: str) -> str:
+    """The key of a link."""
+    return parse_qs(urlsplit(link).query)["key"][0]
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -28,17 +42,69 @@ def test_without_the_cookie_nothing_is_told(site: Site, path: str) -> None:
     assert "d41f7a52" not in answer.text and "locked" not in answer.text
 
 
-def test_the_link_becomes_a_cookie_that_only_our_pages_send_and_leaves_the_address(site: Site) -> None:
-    with site.stranger() as stranger:
-        answer = stranger.get(site.link)
-    cookie = answer.headers["set-cookie"]
-    assert answer.status_code == 200 and site.token in cookie
+@pytest.fixture
+def unused(site: Site, tmp_path: Path) -> Iterator[str]:
+    """A link that wasn't used yet."""
+    with started(site, tmp_path) as (link, _):
+        yield link
+
+
+def test_the_link_becomes_a_cookie_that_only_our_pages_send_and_leaves_the_address(unused: str) -> None:
+    answer = httpx2.get(unused)
+    cookie, key = answer.headers["set-cookie"], key_of(unused)
+    assert answer.status_code == 200 and key not in cookie
     assert "httponly" in cookie.lower() and "samesite=strict" in cookie.lower() and "path=/" in cookie.lower()
-    assert site.token not in answer.text and 'content="0; url=/"' in answer.text
+    assert key not in answer.text and 'content="0; url=/"' in answer.text
+
+
+def test_a_link_opens_once_and_again_only_for_the_browser_that_it_let_in(unused: str) -> None:
+    with httpx2.Client() as visitor, httpx2.Client() as other:
+        assert visitor.get(unused).status_code == 200
+        again = other.get(unused)
+        assert again.status_code == 401 and "set-cookie" not in again.headers
+        assert visitor.get(unused).status_code == 200
+
+
+def test_who_only_looks_ahead_does_not_use_the_link(unused: str) -> None:
+    for method, headers in (
+        ("HEAD", {}),
+        ("GET", {"Sec-Purpose": "prefetch;prerender"}),
+        ("GET", {"Purpose": "prefetch"}),
+    ):
+        answer = httpx2.request(method, unused, headers=headers)
+        assert answer.status_code == 503 and "set-cookie" not in answer.headers
+    assert httpx2.get(unused).status_code == 200
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="becomes another user, which takes root")
+def test_another_user_of_the_machine_learns_no_key_and_reads_no_file(site: Site, tmp_path: Path) -> None:
+    with started(site, tmp_path) as (link, address):
+        assert address.startswith("file://")
+        file = Path(urlsplit(address).path)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        key = re.findall(r"key=([\w-]+)", file.read_text())[0]
+        seen = subprocess.run(
+            ["/bin/sh", "-c", STRANGER, file], user=65534, group=65534, extra_groups=[],
+            capture_output=True, text=True, check=False, cwd="/",
+        )  # fmt: skip
+        assert seen.stdout.startswith("65534\n") and f"{AGTRACE} open" in seen.stdout
+        assert not any(secret in seen.stdout + seen.stderr for secret in ("key=", key, key_of(link)))
+        assert seen.returncode != 0 and "Permission denied" in seen.stderr
+        for used in (link, link.replace(key_of(link), key)):
+            assert httpx2.get(used).status_code == 200
+            assert httpx2.get(used).status_code == 401
+        assert not file.parent.exists()
+
+
+def test_the_file_goes_with_the_server(site: Site, tmp_path: Path) -> None:
+    with started(site, tmp_path) as (_, address):
+        file = Path(urlsplit(address).path)
+        assert file.exists()
+    assert not file.parent.exists()
 
 
 @pytest.mark.parametrize("key", ["", "wrong", "é", "a" * 10_000])
-def test_another_token_opens_nothing(site: Site, key: str) -> None:
+def test_another_key_opens_nothing(site: Site, key: str) -> None:
     with site.stranger() as stranger:
         answer = stranger.get("/enter", params={"key": key, "to": "/"})
         assert answer.status_code == 401 and "set-cookie" not in answer.headers
@@ -50,8 +116,8 @@ def test_another_token_opens_nothing(site: Site, key: str) -> None:
     ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "s/x", "/a\nb", "/[::"],
 )
 def test_the_link_leads_to_places_of_ours_only(site: Site, to: str) -> None:
-    with site.stranger() as stranger:
-        answer = stranger.get("/enter", params={"key": site.token, "to": to})
+    answer = site.client.get("/enter", params={"to": to})
+    assert answer.status_code == 200
     assert "evil" not in answer.text and "javascript" not in answer.text
     assert "url=/" in answer.text
 
@@ -142,27 +208,29 @@ def test_ctrl_c_ends_it_within_a_second_even_while_pages_listen(own_home: Path, 
         assert time.monotonic() - asked < 1
 
 
-def test_the_command_opens_the_browser_at_a_session_an_event_or_the_last_one(site: Site, tmp_path: Path) -> None:
-    visited = tmp_path / "visited"
-    browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" >> {visited}\n')
-    browser.chmod(0o755)
-    environment = {**site.environment, "BROWSER": f"{browser} %s"}
-    for places, leads in (
-        (["d41f7a52:812"], "to=%2Fs%2Fd41f7a52%3Fat%3D812%23e812"),
-        (["last"], "to=%2Fs%2F"),
-        ([], "to=%2F"),
-    ):
-        with subprocess.Popen(
-            [AGTRACE, "open", *places],
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        ) as process:  # fmt: skip
-            assert process.stdout is not None
+@pytest.mark.parametrize(
+    ("places", "leads"),
+    [(["d41f7a52:812"], "to=%2Fs%2Fd41f7a52%3Fat%3D812%23e812"), (["last"], "to=%2Fs%2F"), ([], "to=%2F")],
+)
+def test_the_command_opens_the_browser_at_a_session_an_event_or_the_last_one(
+    site: Site, tmp_path: Path, places: list[str], leads: str
+) -> None:
+    with started(site, tmp_path, *places) as (link, address):
+        assert leads in link and leads in Path(urlsplit(address).path).read_text()
+
+
+def test_where_no_browser_starts_the_printed_link_opens(site: Site) -> None:
+    environment = {**site.environment, "BROWSER": "/nonexistent %s", "PATH": ""}
+    with subprocess.Popen(
+        [AGTRACE, "open"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
             link = process.stdout.readline().strip()
-            assert leads in link
-            until(lambda link=link: visited.exists() and link in visited.read_text().split())
-            process.send_signal(signal.SIGINT)
-            assert process.wait(10) == 130
+            assert process.stderr.readline() == "agtrace: no browser could be started: open the link above\n"
+            assert httpx2.get(link).status_code == 200
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(

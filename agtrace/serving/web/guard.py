@@ -1,13 +1,16 @@
-"""The door of `agtrace open`: only the browser that came by the link gets in, and no page of anybody else's.
+"""Who may see the pages of `agtrace open`: only the browser that came by a link, and no page of anybody else's.
 
-The link has a token; it becomes a cookie that scripts can't read and that other sites' pages can't send, and leaves the
-address. Host and Origin must be ours, so that no web page reaches the server through a host name of its own (DNS
-rebinding). Whatever is answered says that nothing but our own scripts and styles may run, load, or frame it.
+A link has a key that works once. The visit gets a cookie, with a value of its own, that scripts can't read and that
+other sites' pages can't send. Host and Origin must be ours, so that no web page reaches the server through a host name
+of its own (DNS rebinding). Whatever is answered says that nothing but our own scripts and styles may run, load, or
+frame it.
 """
 
 from __future__ import annotations
 
 import hmac
+import secrets
+from collections.abc import Callable
 from html import escape
 from urllib.parse import urlsplit
 
@@ -17,7 +20,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ENTRANCE = "/enter"
-"""Where the link leads: `/enter?key=TOKEN&to=/`."""
+"""Where a link leads: `/enter?key=KEY&to=/`."""
 
 _POLICY = "; ".join((
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
@@ -37,18 +40,39 @@ _HEADERS = {
 _OWN_SITES = frozenset({"same-origin", "none"})
 _STRANGER = """<!doctype html><html lang="en"><meta charset="utf-8"><title>agtrace</title>
 <h1>Use the link</h1>
-<p>This page opens with the link that <code>agtrace open</code> printed. Run it again for a new one.</p>
+<p>This page opens with the link that <code>agtrace open</code> printed, once. Run it again for a new one.</p>
 """
 _ONWARD = """<!doctype html><html lang="en"><meta charset="utf-8"><title>agtrace</title>
 <link rel="icon" href="/static/0/icon.svg"><meta http-equiv="refresh" content="0; url={to}">
 """
 
 
-class Guard:
-    """Lets requests through that come from our own pages, or by the link. Safe to use from several threads."""
+class Keys:
+    """The keys of links that weren't used yet. Safe to use from several threads."""
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
-        self._app, self._token = app, token
+    def __init__(self) -> None:
+        self._unused: dict[str, Callable[[], None]] = {}
+
+    def new(self, after_use: Callable[[], None]) -> str:
+        """Return a new key; `after_use` is called once it was used."""
+        key = secrets.token_urlsafe()
+        self._unused[key] = after_use
+        return key
+
+    def use(self, key: str) -> bool:
+        """Use a key, which is worth nothing from then on; False for one that is unknown or was used before."""
+        after_use = self._unused.pop(key, None)
+        if after_use is None:
+            return False
+        after_use()
+        return True
+
+
+class Guard:
+    """Lets requests through that come from our own pages, or by a link. Safe to use from several threads."""
+
+    def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
+        self._app, self._keys, self._visitor = app, keys, secrets.token_urlsafe()
         self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
         self._cookie = f"agtrace-{port}"  # browsers give cookies to all ports of a host
@@ -67,9 +91,10 @@ class Guard:
             return refused
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("Only GET is supported.\n", 405, {"Allow": "GET, HEAD"})
+        is_known = self._is_visitor(request)
         if request.url.path == ENTRANCE:
-            return self._entrance(request)
-        return None if self._is_token(request.cookies.get(self._cookie, "")) else HTMLResponse(_STRANGER, 401)
+            return self._entrance(request, is_known=is_known)
+        return None if is_known else HTMLResponse(_STRANGER, 401)
 
     def _refusal(self, headers: Headers) -> Response | None:
         if headers.get("host", "").lower() not in self._hosts:
@@ -81,22 +106,27 @@ class Guard:
             return PlainTextResponse("Only our own pages may ask.\n", 403)
         return None
 
-    def _entrance(self, request: Request) -> Response:
-        """Turn the token of the link into a cookie, and go on to where it leads.
+    def _entrance(self, request: Request, *, is_known: bool) -> Response:
+        """Use the key of the link, and go on to where it leads.
 
         The page that comes next is asked for by our own page, so that the cookie, which is for our site only, is sent
-        however the link was opened.
+        however the link was opened. What only looks ahead (a browser while its user still types, a link checker) gets
+        nothing and leaves the key unused.
         """
-        if not self._is_token(request.query_params.get("key", "")):
+        if request.method == "HEAD" or "prefetch" in request.headers.get(
+            "sec-purpose", request.headers.get("purpose", "")
+        ):
+            return PlainTextResponse("Only a visit opens this link.\n", 503)
+        if not self._keys.use(request.query_params.get("key", "")) and not is_known:
             return HTMLResponse(_STRANGER, 401)
         to = escape(_place(request.query_params.get("to", "/")))
         answer = HTMLResponse(_ONWARD.format(to=to))
-        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict", path="/")
+        answer.set_cookie(self._cookie, self._visitor, httponly=True, samesite="strict", path="/")
         return answer
 
-    def _is_token(self, shown: str) -> bool:
-        """Whether this is the token; compared in constant time."""
-        return hmac.compare_digest(shown.encode(), self._token.encode())
+    def _is_visitor(self, request: Request) -> bool:
+        """Whether a request comes from a browser that came by a link; compared in constant time."""
+        return hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._visitor.encode())
 
 
 def _place(given: str) -> str:

@@ -1,11 +1,17 @@
-"""The server of `agtrace open`: its pages by their addresses, behind its door, on loopback."""
+"""The server of `agtrace open`: its pages by their addresses, behind its guard, on loopback."""
 
 from __future__ import annotations
 
-import secrets
+import os
+import shutil
+import sys
+import tempfile
 import threading
+import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
 from starlette.applications import Starlette
@@ -21,42 +27,82 @@ from agtrace.problems import Problem
 from agtrace.report.page.document import chart_library
 from agtrace.report.web import pages
 from agtrace.serving.connections import listen
+from agtrace.serving.ending import at_end
 from agtrace.serving.http_process import run
 from agtrace.serving.web.answering import Answering
 from agtrace.serving.web.conversations import Conversations
-from agtrace.serving.web.guard import ENTRANCE, Guard
+from agtrace.serving.web.guard import ENTRANCE, Guard, Keys
 from agtrace.serving.web.lists import Lists
 from agtrace.serving.web.live import Channel, of_list, of_session
 
 HOST = "127.0.0.1"
+_REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>agtrace</title>
+<meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={link}">
+"""
 
 
-class Opened(NamedTuple):
+class Site(NamedTuple):
     """A server that is about to answer."""
 
-    link: str
-    """Where the browser begins; it has the token."""
+    link: Callable[[Callable[[], None]], str]
+    """Returns a link to the first page, which opens it once; what it is given is called once it was used."""
     serve: Callable[[], int]
     """Answers until SIGTERM or SIGINT, and returns the exit code."""
 
 
-def opened(desk: Answers, port: int, to: str, *, dollars: bool) -> Opened:
+def site(desk: Answers, port: int, to: str, *, dollars: bool) -> Site:
     """Listen on loopback; port 0 means any free port. Raises `SettingError` if that isn't possible.
 
     `to` is the path of the first page; `dollars` tells whether costs are shown.
     """
     take_libraries()
     listening = listen(HOST, port)
-    token, port = secrets.token_urlsafe(), listening.getsockname()[1]
-    link = pages.address(f"http://{HOST}:{port}{ENTRANCE}", key=token, to=to)
-    application = _application(desk, token, port, dollars=dollars)
+    keys, port = Keys(), listening.getsockname()[1]
+    application = _application(desk, keys, port, dollars=dollars)
+
+    def link(after_use: Callable[[], None]) -> str:
+        return pages.address(f"http://{HOST}:{port}{ENTRANCE}", key=keys.new(after_use), to=to)
 
     def serve() -> int:
         threading.Thread(target=_index, args=(desk,), daemon=True).start()
         with listening:
             return run(application, listening)
 
-    return Opened(link, serve)
+    return Site(link, serve)
+
+
+def visit(opened: Site) -> bool:
+    """Start the browser with a file that leads to a link of its own; return whether it started.
+
+    The arguments of a process are no place for a link: every user of the machine can read them.
+    """
+    folder = _new_folder()
+    if folder is None:
+        return False
+
+    def remove() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    at_end.add(remove)
+    file = folder / "open.html"
+    with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as written:
+        written.write(_REDIRECT.format(link=escape(opened.link(remove))))
+    if webbrowser.open(file.as_uri()):
+        return True
+    remove()
+    return False
+
+
+def _new_folder() -> Path | None:
+    """Make a folder that only its owner can enter; None if none can be made.
+
+    A browser from a Flatpak sees only ~/Downloads of all folders, and one from a snap neither hidden folders nor /tmp.
+    """
+    visible = (Path.home() / "Downloads", Path.home()) if sys.platform == "linux" else ()
+    for parent in (*visible, Path(tempfile.gettempdir())):
+        with suppress(OSError):
+            return Path(tempfile.mkdtemp(prefix="agtrace-", dir=parent))
+    return None
 
 
 def _index(desk: Answers) -> None:
@@ -65,7 +111,7 @@ def _index(desk: Answers) -> None:
         desk.read(lambda context: None)
 
 
-def _application(desk: Answers, token: str, port: int, *, dollars: bool) -> Starlette:
+def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Starlette:
     answering = Answering(desk, pages.Pages(dollars=dollars))
     lists, session, channel = Lists(answering), Conversations(answering), Channel()
 
@@ -94,7 +140,7 @@ def _application(desk: Answers, token: str, port: int, *, dollars: bool) -> Star
             Route("/s/{session}/health", session.health),
             Route("/s/{session}/live", live),
         ],
-        middleware=[Middleware(Guard, token=token, port=port)],
+        middleware=[Middleware(Guard, keys=keys, port=port)],
         exception_handlers={Problem: answering.problem, HTTPException: answering.missing},
     )
 
