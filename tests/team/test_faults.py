@@ -10,13 +10,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from agtrace_team import migrations
 from agtrace_team.connection import connect, secured
@@ -25,7 +25,6 @@ from agtrace_team.push import refused
 from agtrace_team.server import Server
 
 from tests.agtrace.asking import claude_log
-from tests.conftest import keep_rules
 from tests.depth import depth
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of
@@ -86,70 +85,18 @@ def test_a_push_killed_at_any_moment_leaves_whole_sessions_and_the_next_one_goes
     assert contents(team) == whole
 
 
+def _at_once(*works: Callable[[], object]) -> None:
+    with ThreadPoolExecutor(len(works)) as pool:
+        for done in [pool.submit(work) for work in works]:
+            done.result()
+
+
 def test_two_machines_that_push_the_same_at_once_leave_it_once(
     team: Team, samples: Path, whole: dict[str, Any]
 ) -> None:
     team.add("ann")
-    errors: list[BaseException] = []
-
-    def push(machine: str) -> None:
-        try:
-            team.push(samples, "ann", machine=machine)
-        except (psycopg.Error, AssertionError) as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=push, args=(name,)) for name in ("desk", "laptop")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    _at_once(*(partial(team.push, samples, "ann", machine=machine) for machine in ("desk", "laptop")))
     assert contents(team) == whole
-
-
-_SHIFTED = """
-import os, time
-_now, _now_ns, _days = time.time, time.time_ns, int(os.environ["DAYS"])
-time.time = lambda: _now() + _days * 86_400
-time.time_ns = lambda: _now_ns() + _days * 86_400 * 10**9
-"""
-"""Sets a process's clock so many days ahead."""
-
-_INDEXING = """
-import sys, time
-from pathlib import Path
-from agtrace_indexer.run import index
-index(Path(sys.argv[1]), [sys.argv[2]])
-print(time.time())
-"""
-
-
-def test_machines_whose_clocks_are_years_apart_lose_nothing_and_double_nothing(
-    team: Team, server: Server, tmp_path: Path, compiled_rules: Path
-) -> None:
-    """A person goes on with a session on another machine, and back; each writes its own time into the log."""
-    (tmp_path / "sitecustomize.py").write_text(_SHIFTED)
-    team.add("ann")
-    log = claude_log(tmp_path / "log", "c1000000-0000-4000-8000-000000000000")
-    for turn, (machine, days) in enumerate([("desk", 400), ("laptop", -400), ("desk", 400)]):
-        log.clock += days * 86_400
-        log.prompt(f"Draw tide {turn}.").call("Bash", {"command": "make"}, f"tide {turn}", failed=turn == 1).say("So.")
-        log.clock -= days * 86_400
-        copy, database = tmp_path / machine / log.path.name, tmp_path / machine / "index.sqlite3"
-        if not copy.parent.exists():
-            keep_rules(compiled_rules, copy.parent)
-        shutil.copyfile(log.path, copy)
-        path = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
-        environment = {**os.environ, "PYTHONPATH": path, "DAYS": str(days)}
-        indexing = [sys.executable, "-c", _INDEXING, str(database), str(copy)]
-        assert abs(float(subprocess.check_output(indexing, env=environment)) - time.time()) > 399 * 86_400
-        pushing = [sys.executable, "-m", "tests.team.pushing", str(database), team.url("ann"), machine]
-        subprocess.run(pushing, env=environment, check=True)
-    at_once = new_team(server)
-    at_once.add("ann")
-    at_once.push(index_of(tmp_path / "whole", log.path), "ann")
-    assert contents(team) == contents(at_once)
-    assert len(contents(team)) == 1
 
 
 @pytest.fixture
@@ -223,25 +170,21 @@ def test_a_database_without_tables_of_a_team_says_so(server: Server, samples: Pa
         bare.push(samples, "postgres")
 
 
-def test_a_column_that_only_the_server_has_keeps_an_older_pusher_working(
-    team: Team, samples: Path, whole: dict[str, Any]
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE session ADD COLUMN mood text, ADD COLUMN weather bigint NOT NULL DEFAULT 0",
+        "ALTER TABLE landmark DROP COLUMN evidence",
+    ],
+)
+def test_a_column_that_only_one_of_server_and_pusher_has_is_left_out(
+    team: Team, samples: Path, whole: dict[str, Any], change: str
 ) -> None:
     team.add("ann")
     with team.owner() as owner:
-        owner.execute("ALTER TABLE session ADD COLUMN mood text, ADD COLUMN weather bigint NOT NULL DEFAULT 0")
-        owner.execute("ALTER TABLE event ADD COLUMN mood text")
+        owner.execute(change)
     team.push(samples, "ann")
     assert contents(team) == whole
-
-
-def test_a_column_that_only_the_pusher_has_is_left_out(team: Team, samples: Path) -> None:
-    team.add("ann")
-    with team.owner() as owner:
-        owner.execute("ALTER TABLE landmark DROP COLUMN evidence")
-        owner.execute("ALTER TABLE session DROP COLUMN branch")
-    assert team.push(samples, "ann").new
-    with closing(team.connection("ann")) as connection:
-        assert connection.execute("SELECT count(*) FROM landmark").fetchone() != (0,)
 
 
 def test_migrations_are_applied_once_and_two_that_migrate_at_once_do_it_once(server: Server) -> None:
@@ -253,22 +196,37 @@ def test_migrations_are_applied_once_and_two_that_migrate_at_once_do_it_once(ser
         with connect(server.url("migrated")) as connection:
             done.append(migrations.migrate(connection))
 
-    threads = [threading.Thread(target=migrate) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _at_once(*[migrate] * 4)
     assert sorted(name for names in done for name in names) == [step.name for step in migrations.steps()]
 
 
-@pytest.mark.parametrize("host", ("db.example.org", "10.0.0.7", "localhost,db.example.org"))
-def test_another_machine_is_reached_by_tls_only_and_its_certificate_is_checked(host: str) -> None:
-    assert secured({"host": host})["sslmode"] == "verify-full"
-    assert secured({"host": host})["sslrootcert"] == "system"
-    assert secured({"host": host, "sslmode": "require"})["sslmode"] == "require"
+@pytest.mark.parametrize(
+    ("given", "variables"),
+    [
+        *(
+            ({"host": host}, {})
+            for host in ("db.example.org", "10.0.0.7", "localhost,db.example.org", "127.evil.example")
+        ),
+        ({}, {"PGHOST": "db.example"}),
+        ({"host": "localhost", "hostaddr": "192.0.2.2"}, {}),
+        ({}, {"PGHOSTADDR": "192.0.2.2"}),
+        ({"service": "team"}, {}),
+    ],
+    ids=str,
+)
+def test_another_machine_is_reached_by_tls_only_however_it_is_named_and_its_certificate_is_checked(
+    given: dict[str, str], variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PGHOST", "PGHOSTADDR", "PGSERVICE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setitem(os.environ, name, value)
+    found = secured(given)
+    assert (found["sslmode"], found["sslrootcert"]) == ("verify-full", "system")
+    assert secured({**given, "sslmode": "require"})["sslmode"] == "require"
     for mode in ("disable", "allow", "prefer"):
         with pytest.raises(TeamUnavailable, match="TLS only"):
-            secured({"host": host, "sslmode": mode})
+            secured({**given, "sslmode": mode})
 
 
 @pytest.mark.parametrize("host", ("", "/tmp", "localhost", "127.0.0.1", "::1", "/a,/b"))

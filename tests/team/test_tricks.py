@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import psycopg
 import pytest
 from agtrace_indexer.families.belonging import known_as
 from agtrace_team import migrations, people
-from agtrace_team.connection import connect, secured
-from agtrace_team.problems import TeamUnavailable
+from agtrace_team.connection import connect
 from agtrace_team.server import Server
 
 from tests.agtrace.asking import claude_log
@@ -180,27 +178,3 @@ def test_of_two_machines_the_one_that_shows_a_session_to_fewer_decides(team: Tea
     assert team.sessions("bob") == {ANNS}
     assert team.push(less, "ann", "self", machine="laptop").older == [ANNS]
     assert team.sessions("bob") == set()
-
-
-@pytest.mark.parametrize(
-    ("given", "variables"),
-    [
-        ({}, {"PGHOST": "db.example"}),
-        ({"host": "localhost", "hostaddr": "192.0.2.2"}, {}),
-        ({}, {"PGHOSTADDR": "192.0.2.2"}),
-        ({"host": "127.evil.example"}, {}),
-        ({"host": "/tmp,db.example"}, {}),
-        ({"service": "team"}, {}),
-    ],
-    ids=str,
-)
-def test_a_password_leaves_this_machine_by_tls_only_however_the_server_is_named(
-    given: dict[str, str], variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("PGHOST", "PGHOSTADDR", "PGSERVICE"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setitem(os.environ, name, value)
-    assert secured(given)["sslmode"] == "verify-full"
-    with pytest.raises(TeamUnavailable, match="TLS"):
-        secured({**given, "sslmode": "prefer"})
