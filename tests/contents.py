@@ -15,8 +15,8 @@ SELECT s.uid, s.own_id, s.thread, s.provider, s.parent_id, s.kind, s.agent_type,
   s.input_tokens, s.output_tokens, s.total_tokens, s.incomplete_usage, s.responses, s.active_ms, s.description,
   s.title_rank, s.own_title, s.replayed_to, s.clustered_to,
   s.continues, s.started_call, s.copied_events, s.copied_turns, s.copied_tool_calls,
-  s.copied_failed_calls, s.copied_responses, s.copied_tokens, s.pending, parent.path, o.thread, s.started_by,
-  p.hash, f.path, f.gone
+  s.copied_failed_calls, s.copied_responses, s.copied_tokens, iif(f.gone, 0, s.pending),
+  parent.path, o.thread, s.started_by, p.hash, f.path, f.gone
 FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.project_id
 LEFT JOIN session o ON o.id = s.parent_session LEFT JOIN file parent ON parent.id = o.file_id
 WHERE {where} ORDER BY f.path, s.thread

@@ -50,12 +50,12 @@ def main() -> None:
 
 KEEPERS_OF_SQL = (
     "agtrace_indexer.index",
-    "agtrace_indexer.repair",
+    "agtrace_indexer.rebuild",
     "agtrace_schema",
     "agtrace_team",
     "agtrace.answers.telemetry.store",
 )
-"""The places of SQL: writing and querying the index, repairing it, the definitions of its tables, the database of a
+"""The places of SQL: writing and querying the index, rebuilding it, the definitions of its tables, the database of a
 team; and telemetry, which is a file of its own."""
 
 OF_OTHER_PROGRAMS = ("agtrace_indexer.logs.foreign_database", "agtrace_indexer.providers.")

@@ -229,12 +229,12 @@ def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_write
     ours = {module.name.removeprefix("agtrace_indexer.") for module in again}
     assert "run" in ours
     assert {name for name in ours if name.startswith("providers")} <= FACTS_OF_AGENTS, "no parser"
-    assert {name for name in ours if name.split(".")[0] in ("texts", "parallel", "repair")} == set()
+    assert {name for name in ours if name.split(".")[0] in ("texts", "parallel", "rebuild")} == set()
     assert {name for name in ours if name.split(".")[0] == "reader"} == {"reader", "reader.plan", "reader.containers"}
     assert ours & {"index.store", "events.assembly", "events.searchable_text", "logs.decoding"} == set()
     assert {name for name in ours if name.startswith("redact")} == {"redact"}, "the digest of the rules, and no rule"
     others = {"mcp", "mcp_types", "pydantic", "pydantic_core", "rich", "orjson", "zstandard"}
-    others |= {"watchdog", "hyperscan"}
+    others |= {"watchdog", "hyperscan", "sqlite_utils"}
     assert _families(again) & others == set()
 
 
@@ -250,7 +250,7 @@ def test_the_mcp_server_starts_without_the_command_line() -> None:
     """Nothing of ours loads click or rich; the SDK itself loads click, by way of its HTTP transport."""
     loaded = _run("mcp")
     assert {"mcp", "agtrace.serving.server"} <= {module.name for module in loaded}
-    assert "rich" not in _families(loaded)
+    assert {"rich", "sqlite_utils"} & _families(loaded) == set()
     assert {module.importer.split(".")[0] for module in loaded if module.name == "click"} & set(PACKAGES) == set()
     ours = [MODULES[module.name] for module in loaded if module.name in MODULES]
     asking = [m.name for m in ours if {"click", "rich"} & {i.split(".")[0] for i in _imports(m, _at_import(m.tree))}]

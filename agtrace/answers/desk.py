@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from agtrace.answers.clients import most_bytes
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.metrics import Metrics
-from agtrace.answers.status import health, with_damage
+from agtrace.answers.status import health
 from agtrace.answers.telemetry.alert import OversizedAlert
 from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder
@@ -170,11 +170,11 @@ class Answers:
             freshness = Freshness("building", problem=problem.message)
         try:
             with self._index.reader() as reader:
-                return self._health(reader.connection, self._with_damage(freshness))
+                return self._health(reader.connection, freshness)
         except IndexUnavailable:
             return self._health(None, replace(freshness, state="building"))
         except (sqlite3.Error, OSError) as error:
-            why = self._index.soundness.unusable(error, seconds=_GLANCE_SECONDS)
+            why = self._index.explain(error)
             return self._health(None, Freshness("building", problem=why.message))
 
     def _health(self, connection: sqlite3.Connection | None, freshness: Freshness) -> Health:
@@ -197,9 +197,6 @@ class Answers:
         is_on = self._live.current.settings.telemetry.enabled
         return self._recorder.dropped if self._recorder is not None and is_on else None
 
-    def _with_damage(self, freshness: Freshness) -> Freshness:
-        return with_damage(freshness, self._index.soundness.damage(seconds=_GLANCE_SECONDS))
-
     def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
         user, arguments = self._user_in(arguments)
         with taking_along(user=user):
@@ -214,7 +211,7 @@ class Answers:
         except Problem as problem:
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
-            return error_answer(self._index.soundness.unusable(error), most)
+            return error_answer(self._index.explain(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
             return error_answer(self._defect(), most)
 
@@ -232,7 +229,7 @@ class Answers:
 
         If the index is damaged, an exception may say anything.
         """
-        damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
+        damaged = self._index.damage()
         if damaged is not None:
             return damaged
         defect = InternalError(_id())
@@ -252,7 +249,7 @@ class Answers:
             except Problem:
                 raise
             except (sqlite3.Error, OSError) as error:
-                raise self._index.soundness.unusable(error) from error
+                raise self._index.explain(error) from error
             except Exception as error:  # the boundary, as above
                 raise self._defect() from error
 
@@ -262,11 +259,10 @@ class Answers:
             return self._read_once(work, freshness, user)
         except sqlite3.DatabaseError as error:
             from agtrace_indexer.index.opening import is_damage
-            from agtrace_indexer.repair.damage import afresh
 
             if not is_damage(error):
                 raise
-        return afresh(self._read_once, work, freshness, user)
+        return self._read_once(work, freshness, user)  # its reader opens the index anew
 
     def _read_once(self, work: Callable[[Context], Found], freshness: Freshness, user: str | None) -> Found:
         cursors = self._cursors_here(user)
@@ -282,7 +278,7 @@ class Answers:
                         self._now(),
                         self._prices(limits().settings),
                         limits().settings.search_timeout_seconds,
-                        lambda: self._health(connection, self._with_damage(freshness)),
+                        lambda: self._health(connection, freshness),
                         self._request_metrics,
                         reader.kept(LastAnalysis),
                     )

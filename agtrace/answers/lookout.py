@@ -85,9 +85,9 @@ class Lookout:
                     self._index.check_masks(connection)
                     return ask(connection)
         except (sqlite3.Error, OSError) as error:
-            raise self._index.soundness.unusable(error, seconds=_GLANCE) from error
+            raise self._index.explain(error) from error
         except (LookupError, ValueError, TypeError) as error:  # a damaged index has anything in it
-            damaged = self._index.soundness.damage(seconds=_GLANCE)
+            damaged = self._index.damage()
             raise damaged or IndexUnavailable("the index couldn't be read just now", "Run: agtrace doctor") from error
 
     def tried(self, ask: Callable[[sqlite3.Connection], Read]) -> Read | str:

@@ -9,14 +9,12 @@ from agtrace_indexer.index.questions import state
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
 from agtrace_schema.status import Configuration, Health, IndexHealth, TelemetryHealth
-from msgspec.structs import replace
 
 from agtrace.answers.metrics import Metrics
 from agtrace.answers.telemetry import store
 from agtrace.index.chosen import bytes_on_disk, index_of
 from agtrace.index.freshness import Freshness
-from agtrace.index.trouble import as_sentence
-from agtrace.problems import IndexUnavailable, SettingError
+from agtrace.problems import SettingError
 from agtrace.sessions.prices import load as load_prices
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
@@ -36,14 +34,9 @@ def look(loaded: Loaded, *, refresh_seconds: float = 10) -> Health:
     except SettingError as error:
         problem = str(error)
     index = index_of(settings)
-    freshness = with_damage(index.refresh(refresh_seconds), index.soundness.damage(seconds=None))
+    freshness = index.refresh(refresh_seconds)
     with index.reader() as reader:
         return health(reader.connection, loaded, freshness, problem=problem)
-
-
-def with_damage(freshness: Freshness, damage: IndexUnavailable | None) -> Freshness:
-    """Add the damage to an index, if there is any, to its freshness."""
-    return freshness if damage is None else replace(freshness, problem=as_sentence(damage))
 
 
 def health(

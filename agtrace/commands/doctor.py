@@ -1,4 +1,4 @@
-"""`agtrace doctor`: what was found, what wasn't understood, what to do about it; and the repair of a damaged index."""
+"""`agtrace doctor`: what was found, what wasn't understood, what to do about it; and rebuilding the index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave
 
 if TYPE_CHECKING:
-    from agtrace_indexer.repair.repair import Repaired
+    from agtrace_indexer.rebuild import Rebuilt
 
 _PATIENCE = 600
 """Seconds that a repair waits for another process that is writing."""
@@ -26,8 +26,8 @@ _PATIENCE = 600
 def doctor(repair: bool, as_json: bool) -> None:
     """Show which logs were found, what wasn't understood, and what to do about it. Exits 1 if there is trouble.
 
-    The whole index is checked for damage. --repair rebuilds a damaged one from the logs, and from what can still be
-    read of sessions whose logs are gone. It names what is lost, keeps the damaged file next to the new one, and
+    The whole index is checked for damage. --repair rebuilds it from the logs, and from what can still be
+    read of sessions whose logs are gone. It names what is lost, keeps the old file next to the new one, and
     exits 1 if anything is lost.
     """
     (_repair if repair else _examine)(as_json=as_json)
@@ -53,7 +53,7 @@ def _examine(*, as_json: bool) -> None:
 
 
 def _repair(*, as_json: bool) -> None:
-    done = repaired()
+    done = rebuilt()
 
     def for_person() -> None:
         from agtrace.render.repair import repaired
@@ -61,31 +61,30 @@ def _repair(*, as_json: bool) -> None:
         repaired(done)
 
     leave(_described(done), as_json, for_person)
-    sys.exit(TROUBLE if done.lost or done.others_lost or "root" in done.unread else 0)
+    sys.exit(TROUBLE if done.lost or done.unread else 0)
 
 
-def repaired() -> Repaired:
-    """Repair the index, waiting for another process that is writing."""
-    from agtrace_indexer.repair.repair import repair
+def rebuilt() -> Rebuilt:
+    """Rebuild the index, waiting for another process that is writing."""
+    from agtrace_indexer.rebuild import rebuild
 
     from agtrace.index.reader import home_roots
 
     chosen = usable()
     try:
-        return patiently(lambda seconds: repair(chosen.database, home_roots(chosen), patience=seconds), _PATIENCE)
+        return patiently(lambda seconds: rebuild(chosen.database, home_roots(chosen), patience=seconds), _PATIENCE)
     except FileNotFoundError:
         raise NoIndex from None
 
 
-def _described(done: Repaired) -> Any:
+def _described(done: Rebuilt) -> Any:
     """Return the result of a repair as JSON values."""
     from agtrace_indexer.redact import redact_json
 
     return redact_json(
         {
             **asdict(done),
-            "found": done.found._asdict(),
             "lost": [one._asdict() for one in done.lost],
-            "damaged": None if done.damaged is None else str(done.damaged),
+            "old": str(done.old),
         }
     )

@@ -149,10 +149,10 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
     """Explain an error of the indexer, of SQLite or of the file system."""
     import sqlite3
 
+    from agtrace_indexer.index.catalog import NotRebuilt
     from agtrace_indexer.index.lock import Busy
     from agtrace_indexer.index.roots import UnknownRoot
     from agtrace_indexer.redact import UnusableRules
-    from agtrace_indexer.repair.repair import NotRepaired
     from agtrace_team.problems import TeamProblem
 
     from agtrace.upkeep.clients.refusal import Refused
@@ -165,7 +165,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
         return Explanation(USAGE, f"{error} is not kept fresh: `agtrace roots` lists what is")
     if isinstance(error, TeamProblem):
         return Explanation(TROUBLE, str(error))
-    if isinstance(error, (Busy, NotRepaired)):
+    if isinstance(error, (Busy, NotRebuilt)):
         return Explanation(UNREADABLE, str(error))
     if isinstance(error, (sqlite3.Error, OSError)):
         return _explanation_of_index(error)
@@ -174,8 +174,8 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
 
 def _explanation_of_index(error: Any) -> Explanation:
     """Explain why the index can't be opened, read or written."""
-    from agtrace.index.soundness import Soundness
+    from agtrace.index.trouble import explained
     from agtrace.settings.environment import places
 
-    problem = Soundness(places().database).unusable(error)
+    problem = explained(error, places().database)
     return Explanation(UNREADABLE, problem.message, (problem.hint or "",))

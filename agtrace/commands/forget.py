@@ -114,7 +114,7 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
     for parent in told["told_in"][:_SHOWN]:
         yield f"session {parent} stays, with what it asked its sub-agent and the answer it got"
     yield from _list("the agents' log files are not deleted; agtrace will ignore them:", told["logs"])
-    copies = "damaged copies of the index may still hold these sessions; delete them yourself:"
+    copies = "old files of the index may still hold these sessions; delete them yourself:"
     yield from _list(copies, told["damaged_copies"])
 
 

@@ -125,7 +125,7 @@ def _index(chosen: Places, roots: list[str], report: Callable[[Progress], None] 
 
 
 def _make_anew_if_older(chosen: Places) -> None:
-    """Rebuild an index made before the first release, and say what was kept of it."""
+    """Rebuild an index that an older agtrace made, and say what was kept of it."""
     import sqlite3  # not needed by --help
 
     from agtrace_indexer.index.opening import is_older
@@ -134,13 +134,14 @@ def _make_anew_if_older(chosen: Places) -> None:
     with suppress(sqlite3.Error):  # the run itself reports what is wrong
         older = is_older(chosen.database)
     if older:
-        from agtrace.commands.doctor import repaired
+        from agtrace.commands.doctor import rebuilt
 
-        done = repaired()
+        done = rebuilt()
         tell(
-            "the index was made by an early version of agtrace, so it was rebuilt",
+            "an older agtrace made the index, so it was rebuilt",
             f"kept from the old index: {counted(done.archived, 'log')} whose files are gone",
-            f"the old index is now {done.damaged}: delete it once you are sure that nothing is missing",
+            *([f"not all of it could be kept: {counted(len(done.lost), 'session')}"] if done.lost else ()),
+            f"the old index is now {done.old}: delete it once you are sure that nothing is missing",
         )
 
 

@@ -19,8 +19,7 @@ from agtrace_indexer.run import refresh
 from agtrace_indexer.watch.attention import Attention
 
 from agtrace.index.freshness import Freshness
-from agtrace.index.soundness import Soundness
-from agtrace.index.trouble import as_sentence
+from agtrace.index.trouble import as_sentence, damage_in, explained
 from agtrace.problems import IndexUnavailable
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ _PATIENCE = 0.02
 
 _PAUSE = 0.02
 
-_GLANCE = 0.3
-"""Seconds that an answer waits to learn whether an index that can't be written is damaged."""
-
 
 def home_roots(settings: Settings | Places) -> list[str]:
     """Return the home folders of the known agents on this machine."""
@@ -50,7 +46,6 @@ class Index:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.soundness = Soundness(settings.database)
         self._beginning = threading.Lock()
         self._attention = Attention(settings.database)
         self._run: _Run | None = None
@@ -160,7 +155,15 @@ class Index:
         """Say why indexing failed, with the next step if the index itself is the cause."""
         if not isinstance(trouble, sqlite3.Error):
             return str(trouble)
-        return as_sentence(self.soundness.unusable(trouble, seconds=_GLANCE))
+        return as_sentence(self.explain(trouble))
+
+    def explain(self, error: sqlite3.Error | OSError) -> IndexUnavailable:
+        """Return why the index can't be used, given an error of reading or writing it."""
+        return explained(error, self._settings.database)
+
+    def damage(self) -> IndexUnavailable | None:
+        """Read all of the index and return its damage, if there is any."""
+        return damage_in(self._settings.database)
 
 
 class _Run(threading.Thread):

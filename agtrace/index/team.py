@@ -78,17 +78,6 @@ class TeamReader:
         self._connection, self._kept = None, {}
 
 
-class _TeamSoundness:
-    """What errors mean: nothing is repaired from here."""
-
-    def damage(self, *, seconds: float | None, good_for: float = 0) -> None:
-        """Return None: a server looks after its own files."""
-
-    def unusable(self, error: sqlite3.Error | OSError, *, seconds: float | None = None) -> IndexUnavailable:
-        """Return why the index can't be used, given an error."""
-        return unusable(error)
-
-
 class TeamIndex:
     """The index at a URL. Safe to use from several threads: each question has a connection of its own."""
 
@@ -99,9 +88,15 @@ class TeamIndex:
         """
         check_installed()
         self._url, self._user = url, user
-        self.soundness = _TeamSoundness()
         self._readers: list[TeamReader] = []
         """The readers that are not in use."""
+
+    def explain(self, error: sqlite3.Error | OSError) -> IndexUnavailable:
+        """Return why the index can't be used, given an error."""
+        return unusable(error)
+
+    def damage(self) -> None:
+        """Return None: a server looks after its own files."""
 
     @contextmanager
     def reader(self, user: str | None = None) -> Iterator[TeamReader]:

@@ -18,6 +18,16 @@ _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 
 
+def explained(error: sqlite3.Error | OSError, database: Path) -> IndexUnavailable:
+    """Return why the index can't be used, given an error: it is damaged only if all of it, read again, shows that."""
+    from agtrace_indexer.index.opening import is_damage
+
+    if not is_damage(error):
+        return unusable(error)
+    step = f"Try again; if it stays so: {REPAIR}"
+    return damage_in(database) or IndexUnavailable(f"the index couldn't be read just now ({error})", step)
+
+
 def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """Return what an error means for the index, but never damage: no error alone proves that."""
     from agtrace_indexer.index.opening import NewerIndex, OlderIndex
@@ -54,11 +64,6 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     return IndexUnavailable(f"the index can't be used ({error})", "Run: agtrace doctor")
 
 
-def misread(error: sqlite3.Error | OSError) -> IndexUnavailable:
-    """Return the error for an index that seemed damaged but was found to be sound."""
-    return IndexUnavailable(f"the index couldn't be read just now ({error})", "Try again; then run: agtrace doctor")
-
-
 def as_sentence(problem: IndexUnavailable) -> str:
     """Return a problem and its next step as part of a longer text, without a full stop at the end."""
     return f"{problem.message}. {problem.hint}".removesuffix(".")
@@ -66,10 +71,10 @@ def as_sentence(problem: IndexUnavailable) -> str:
 
 def damage_in(database: Path) -> IndexUnavailable | None:
     """Examine the whole index and return its damage, if any; takes 2 s per gigabyte of logs."""
-    from agtrace_indexer.repair.repair import examine
+    from agtrace_indexer import rebuild
 
     try:
-        found = examine(database)
+        found = rebuild.damage_in(database)
     except (sqlite3.Error, OSError) as error:
         return unusable(error)
-    return IndexUnavailable(f"the index is damaged ({found})", _STEP) if found else None
+    return IndexUnavailable(f"the index is damaged ({'; '.join(found)})", _STEP) if found else None

@@ -32,7 +32,7 @@ def doctor(found: dict[str, Any]) -> None:
     for copy in index["damaged_copies"]:
         kept = f"{copy['path']} ({size(copy['bytes'])})"
         OUT.print(
-            f"      a repair kept {plain_line(kept)}: delete it once you are sure that nothing is missing",
+            f"      a rebuild kept {plain_line(kept)}: delete it once you are sure that nothing is missing",
             soft_wrap=True,
             markup=False,
         )

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agtrace_indexer.index.catalog import old_files
 from agtrace_indexer.index.maintenance import scrub_is_due
 from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.providers import unread
 from agtrace_indexer.providers.registry import HOMES
+from agtrace_indexer.rebuild import damage_in
 from agtrace_indexer.redact import redact_json
-from agtrace_indexer.repair.damage import Damage
-from agtrace_indexer.repair.repair import damaged_copies
-from agtrace_indexer.repair.repair import examine as look_for_damage
 
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
@@ -49,7 +48,7 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
     index = Index(settings)
     freshness = index.refresh(refresh_seconds)
     with index.reader() as reader:
-        connection, damage = reader.connection, look_for_damage(settings.database)
+        connection, damage = reader.connection, damage_in(settings.database)
         try:
             found = _found(settings, connection, freshness)
         except (sqlite3.Error, ValueError, TypeError, KeyError):
@@ -104,12 +103,12 @@ def _homes(settings: Settings) -> list[dict[str, Any]]:
     return [{"path": path, "exists": os.path.exists(path)} for path in home_roots(settings)]
 
 
-def _soundness(settings: Settings, damage: Damage) -> dict[str, Any]:
-    """Return what is damaged in the index, and the damaged files that repairs have kept."""
-    kept = [{"path": str(path), "bytes": path.stat().st_size} for path in damaged_copies(settings.database)]
+def _soundness(settings: Settings, damage: Sequence[str]) -> dict[str, Any]:
+    """Return what is damaged in the index, and the old files that rebuilds have kept."""
+    kept = [{"path": str(path), "bytes": path.stat().st_size} for path in old_files(settings.database)]
     return {
         "integrity": "damaged" if damage else "ok",
-        "damage": {"tables": list(damage.tables), "made_of_tables": list(damage.derived)},
+        "damage": list(damage),
         "damaged_copies": kept,
     }
 
@@ -214,7 +213,7 @@ def _trouble(found: dict[str, Any]) -> list[str]:
     trouble = []
     damage = found["index"]["damage"]
     if found["index"]["integrity"] != "ok":
-        what = "; ".join((*damage["tables"], *damage["made_of_tables"]))
+        what = "; ".join(damage)
         trouble.append(f"the index is damaged ({what}): {REPAIR} reads the logs again and keeps what is archived")
     elif found["index"]["problem"]:
         trouble.append(found["index"]["problem"])
@@ -229,6 +228,6 @@ def _trouble(found: dict[str, Any]) -> list[str]:
     if found["unreadable_lines"]:
         lines = counted(len(found["unreadable_lines"]), "line")
         trouble.append(f"{lines} can't be read as JSON: kept as found")
-    if not found["files"] and not damage["tables"] and not found["index"]["forgotten_files"]:
+    if not found["files"] and not damage and not found["index"]["forgotten_files"]:
         trouble.append("no logs found: run an agent first, or index a folder: `agtrace index PATH`")
     return trouble

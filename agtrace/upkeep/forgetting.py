@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agtrace_indexer.families.belonging import Logs
+from agtrace_indexer.index.catalog import old_files
 from agtrace_indexer.index.opening import one_moment, open_read_only
 from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact, redact_json
-from agtrace_indexer.repair.repair import damaged_copies
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions.projects import folders_meant
@@ -65,7 +65,7 @@ def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]
         "also_in": [other._asdict() for other in upkeep.also_in(connection, files)],
         "told_in": upkeep.told_in(connection, files),
         "logs": sorted({log.path for log in held if not log.gone and os.path.exists(log.path)}),
-        "damaged_copies": [str(path) for path in damaged_copies(settings.database)],
+        "damaged_copies": [str(path) for path in old_files(settings.database)],
     }
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
     return redacted

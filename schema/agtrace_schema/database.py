@@ -1,13 +1,13 @@
 """The tables of the index, with comments on tables and columns.
 
 The index is an archive: agents delete their logs, so what an answer needs is stored here. If the tables change, raise
-`VERSION`: `agtrace index` then rebuilds older indexes, carrying over what the logs no longer hold (`repair/repair.py`).
+`VERSION`: `agtrace index` then rebuilds older indexes, carrying over what the logs no longer hold (`rebuild.py`).
 """
 
 from __future__ import annotations
 
 VERSION = 8
-"""Kept in the file as `user_version`. Earlier versions were made before the first release."""
+"""Kept in the file as `user_version`."""
 
 TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once

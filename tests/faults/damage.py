@@ -6,15 +6,15 @@ import json
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.rebuild import Rebuilt
 from agtrace_indexer.redact import COMPILED_FILE
-from agtrace_indexer.repair.repair import Repaired
 from agtrace_indexer.run import index
 
 from agtrace.answers.desk import Answers
@@ -122,16 +122,6 @@ def run_sql(database: Path, *statements: str) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def pages_of(database: Path, condition: Callable[[str], bool]) -> list[int]:
-    """Return the pages of tables and indexes selected by name; none if SQLite doesn't support that."""
-    with closing(sqlite3.connect(database)) as connection:
-        try:
-            rows = connection.execute("SELECT pageno, name FROM dbstat ORDER BY pageno").fetchall()
-        except sqlite3.OperationalError:
-            return []
-    return [number for number, name in rows if condition(name)]
-
-
 # -- asking ----------------------------------------------------------------------------------------
 
 
@@ -166,13 +156,13 @@ def is_clear_error(answer: dict[str, Any]) -> bool:
 # -- comparing -------------------------------------------------------------------------------------
 
 
-def differences(undisturbed: Path, repaired: Path, done: Repaired) -> Iterator[str]:
+def differences(undisturbed: Path, repaired: Path, done: Rebuilt) -> Iterator[str]:
     """Yield differences between a repaired index and the undisturbed one that the repair didn't report."""
     for gone, lost in ((False, set[str]()), (True, {one.session for one in done.lost})):
         expected, found = (contents(database, gone=gone) for database in (undisturbed, repaired))
         if gone and "session" in done.unread:
             lost |= {row[0] for row in expected["sessions"]} - {row[0] for row in found["sessions"]}
-        for name in expected:
+        for name in ("texts",) if gone and done.unread else expected:
             if gone and name in ("files", "record_types") and lost:
                 continue  # their rows are those of sessions that were named
             if _without(expected[name], lost) != _without(found[name], lost):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
 from agtrace_indexer.landmarks.recognition import landmarks
-from agtrace_indexer.repair.repair import repair
+from agtrace_indexer.rebuild import rebuild
 from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome
 
@@ -575,7 +575,7 @@ def test_landmarks_go_with_a_forgotten_session_and_outlive_its_log_through_a_rep
     index(database, [])
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("DROP INDEX landmark_named")
-    repair(database)
+    rebuild(database)
     assert rows(database) == before != []
     forget_here(database, SESSION)
     assert rows(database) == []

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from types import NoneType
+from typing import NamedTuple, get_args, get_type_hints
 
 import orjson
 from agtrace_indexer.index.opening import is_damage
@@ -28,26 +29,8 @@ _PATIENCE, _READING_PATIENCE = 1.0, 0.2
 
 _END_OF_TIME = 1 << 62
 _VERSION = 3
-_TABLE = """
-CREATE TABLE request (
-  at INTEGER NOT NULL, tool TEXT NOT NULL, request_id TEXT NOT NULL, client TEXT, client_version TEXT, protocol TEXT,
-  transport TEXT NOT NULL, outcome TEXT NOT NULL, ms REAL NOT NULL, tokens INTEGER NOT NULL,
-  asked_bytes INTEGER NOT NULL, bytes INTEGER NOT NULL, items INTEGER, attempt INTEGER NOT NULL,
-  paginated INTEGER NOT NULL, chunked INTEGER NOT NULL, summarized INTEGER NOT NULL, pruned INTEGER NOT NULL,
-  cut INTEGER NOT NULL, index_state TEXT NOT NULL, connection TEXT, arm TEXT, arguments TEXT
-)
-"""
-_SINCE_VERSION_1 = ("connection TEXT", "arm TEXT", "arguments TEXT")
-_BY_TIME = "CREATE INDEX request_at ON request (at)"
-_MARKED = f"PRAGMA user_version = {_VERSION}"
-_MADE_FROM = {
-    0: (_TABLE, _BY_TIME, _MARKED),
-    1: (*(f"ALTER TABLE request ADD COLUMN {column}" for column in _SINCE_VERSION_1), _MARKED),
-    2: ("ALTER TABLE request DROP COLUMN unprotected_bytes", _MARKED),
-    _VERSION: (),
-}
-"""The statements that make this version's table from an earlier one; 0 is an empty file."""
-_INSERT = f"INSERT INTO request VALUES ({', '.join('?' * len(Request._fields))})"
+"""Kept in the file as `user_version`; raised whenever the fields of `Request` change."""
+_INSERT = f"INSERT INTO request ({', '.join(Request._fields)}) VALUES ({', '.join('?' * len(Request._fields))})"
 
 
 def append(path: Path, requests: Sequence[Request]) -> bool:
@@ -73,10 +56,22 @@ def _append(path: Path, requests: Sequence[Request]) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:
             raise sqlite3.OperationalError("a newer version of agtrace made this file")
-        for statement in _MADE_FROM[version]:
-            connection.execute(statement)
+        if version < _VERSION:
+            _make_table(connection)
         connection.executemany(_INSERT, requests)
         connection.execute("COMMIT")
+
+
+def _make_table(connection: sqlite3.Connection) -> None:
+    """Make the table, or fit an older one to the fields of `Request`: its rows keep what they have."""
+    from sqlite_utils import Database  # takes 0.3 s
+
+    types = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(Request).items()}
+    needed = {name for name, of in types.items() if NoneType not in of}
+    table = Database(connection, execute_plugins=False).table("request")
+    table.create({name: of[0] for name, of in types.items()}, not_null=needed, transform=True)
+    table.create_index(["at"], "request_at", if_not_exists=True)
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def expire(path: Path, now: float, days: int) -> None:

@@ -114,8 +114,17 @@ def _create(path: Path) -> None:
     fresh.replace(path)
 
 
+class NotRebuilt(Exception):
+    """No sound index could be made of an old one, which is unchanged; the text says why."""
+
+
+def old_files(database: Path) -> list[Path]:
+    """Return the files that rebuilds have kept, which still contain what the index contained then."""
+    return sorted(path for path in database.parent.glob("index.damaged-*.sqlite3*") if path.is_file())
+
+
 def remove_attempts(database: Path) -> None:
-    """Remove the files of a repair next to an index, or of one that was killed. Only a writer may call this."""
+    """Remove the files of a rebuild next to an index, or of one that was killed. Only a writer may call this."""
     for path in database.parent.glob(f"{database.stem}.repairing.*"):
         path.unlink(missing_ok=True)
 
@@ -149,7 +158,7 @@ class Catalog:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the index at the path is still the one that was opened: a repair puts another one there."""
+        """Whether the index at the path is still the one that was opened: a rebuild puts another one there."""
         return _inode(self.path) == self._inode
 
     @property

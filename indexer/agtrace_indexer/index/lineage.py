@@ -62,7 +62,8 @@ _TO_BE_LINKED = """
 SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues, s.started_call, s.file_id, f.path, s.thread,
   s.parent_session, s.started_by, s.copied_events
 FROM session s JOIN file f ON f.id = s.file_id
-WHERE s.id IN (SELECT value FROM json_each(?)) AND NOT f.gone ORDER BY f.path, s.thread
+WHERE s.id IN (SELECT value FROM json_each(?))
+  AND (NOT f.gone OR s.parent_session NOT IN (SELECT id FROM session)) ORDER BY f.path, s.thread
 """
 
 _NEAR = """
@@ -196,7 +197,10 @@ def continuing(connection: sqlite3.Connection) -> list[tuple[int, int]]:
 
 
 def to_be_linked(connection: sqlite3.Connection, sessions: Iterable[int]) -> list[ToBeLinked]:
-    """Return the facts about the origin of these sessions, except those whose logs are gone."""
+    """Return the facts about the origin of these sessions, except those whose logs are gone and whose parent is there.
+
+    A parent that was read again has another number.
+    """
     return [ToBeLinked(*row) for row in connection.execute(_TO_BE_LINKED, (as_json(sessions),))]
 
 

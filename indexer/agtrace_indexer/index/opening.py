@@ -24,10 +24,6 @@ _LAST_PUSH = "SELECT coalesce((extract(epoch FROM max(pushed_at)) * 1000000)::bi
 class Reading(sqlite3.Connection):
     """A connection that reads an index."""
 
-    seal: str | None = None
-    """The seal of the word index when it was last checked."""
-    whole: bool | None = None
-    """Whether the word index matched its seal; None before it was checked."""
     is_still: bool = False
     """Whether the index is assumed to be a file that nobody writes, so that later changes go unnoticed."""
 
@@ -40,10 +36,10 @@ class NewerIndex(sqlite3.OperationalError):
 
 
 class OlderIndex(sqlite3.OperationalError):
-    """The index was made before the first release."""
+    """The index was made by an older agtrace."""
 
     def __init__(self, version: int) -> None:
-        super().__init__(f"an early version of agtrace made the index (tables {version}, this one needs {VERSION})")
+        super().__init__(f"an older agtrace made the index (tables {version}, this one needs {VERSION})")
 
 
 def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
@@ -98,7 +94,7 @@ def refuse_other_tables(connection: sqlite3.Connection) -> None:
 
 
 def is_older(path: Path) -> bool:
-    """Whether the index was made before the first release. Raise `sqlite3.Error`."""
+    """Whether the index was made by an older agtrace. Raise `sqlite3.Error`."""
     connection, _ = open_to_read(path)
     try:
         return 0 < version_of(connection) < VERSION

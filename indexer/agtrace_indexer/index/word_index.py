@@ -16,7 +16,7 @@ import sys
 
 from agtrace_schema.database import WORDS
 
-from agtrace_indexer.index import checksum, meta
+from agtrace_indexer.index import meta
 from agtrace_indexer.index.vocabulary import add_words, is_swollen, list_anew
 from agtrace_indexer.texts.blocks import unpack
 from agtrace_indexer.texts.pieces import PIECES, has_long_word, pieces, words_in
@@ -57,18 +57,15 @@ def begin_bulk(connection: sqlite3.Connection) -> bool:
     connection.execute("BEGIN IMMEDIATE")
     able = prepared(connection)
     if able:
-        checksum.take_off(connection)  # the options are in the sealed tables
         _tune(connection, _AT_THE_END)
     connection.execute("COMMIT")
     return able
 
 
 def cover_if_due(connection: sqlite3.Connection) -> None:
-    """Index the words of all waiting blocks if there are many; seal the word index if it has no seal yet."""
+    """Index the words of all waiting blocks if there are many."""
     if waiting(connection) >= LEAST:
         cover(connection)
-    elif checksum.of(connection) is None and prepared(connection):
-        checksum.put(connection)
 
 
 def cover(connection: sqlite3.Connection) -> None:
@@ -122,8 +119,6 @@ def insert(connection: sqlite3.Connection, most: int = sys.maxsize) -> int:
         if done >= most:
             break
     waiting.close()
-    if marks:
-        checksum.take_off(connection)
     connection.executemany("UPDATE block SET words = ? WHERE id = ?", marks)
     return done
 
@@ -134,8 +129,6 @@ def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
         f"SELECT coalesce(sum(text_size) FILTER (WHERE words = {INSERTED}), 0), sum(text_size) FROM block"
     ).fetchone()
     if not new:
-        if checksum.of(connection) is None:
-            checksum.put(connection)
         return
     if bulk:
         connection.execute("INSERT INTO words(words) VALUES ('optimize')")
@@ -145,7 +138,6 @@ def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
     else:
         add_words(connection, _new_words(connection))
     connection.execute(f"UPDATE block SET words = {FOUND} WHERE words != {FOUND} AND words = {INSERTED}")
-    checksum.put(connection)
 
 
 def is_stale(connection: sqlite3.Connection) -> bool:
@@ -164,7 +156,6 @@ def put_in_order(connection: sqlite3.Connection) -> None:
     else:
         connection.execute("INSERT INTO words(words) VALUES ('optimize')")
         list_anew(connection)
-        checksum.put(connection)
 
 
 def _blocks(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -179,7 +170,6 @@ def make_anew(connection: sqlite3.Connection) -> None:
     """Rebuild the word index from the existing blocks, in the open transaction: no other words stay in it."""
     if not prepared(connection):
         return
-    checksum.take_off(connection)
     connection.execute("INSERT INTO words(words) VALUES ('delete-all')")
     list_anew(connection)
     connection.execute(f"UPDATE block SET words = {NONE}")

@@ -51,7 +51,7 @@ def index(
     forgets sessions whose last event is older than `keep_days`, and without a limit compacts a file much of which
     is free. Raises `redact.UnusableRules` if the user's rules for secrets can't be read, since nothing that they
     might mask may be stored; `opening.NewerIndex` if a newer agtrace made the index or read its logs, and
-    `opening.OlderIndex` if it was made before the first release.
+    `opening.OlderIndex` if an older one made it.
     """
     started = time.monotonic()
 
@@ -121,7 +121,7 @@ def _run(
                 if _honour_tombstones(catalog) or catalog.state != state:  # another process has indexed meanwhile
                     work = compared(catalog)
                 return conclude(catalog, work, work.carry_out(report) if work.needed else None)
-    return _run(  # meanwhile a repair has put another file there
+    return _run(  # meanwhile a rebuild has put another file there
         database,
         compare,
         conclude,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import orjson
 
-from agtrace_indexer.index import checksum, vocabulary
-from agtrace_indexer.index.opening import Reading, is_damage
+from agtrace_indexer.index import vocabulary
+from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.questions.queries import is_team, value, values
 from agtrace_indexer.index.team_words import grams_of_query
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
@@ -81,8 +81,6 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
     if is_team(connection):
         return _having_grams(connection, queries)
     try:
-        if not _is_sealed_so(connection):
-            return _NOTHING_KNOWN
         found_of_each = [_candidates(connection, query, thorough=thorough) for query in queries]
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
@@ -102,15 +100,6 @@ def _having_grams(connection: sqlite3.Connection, queries: Sequence[bytes]) -> N
         return _NOTHING_KNOWN
     listed = f"{{{', '.join(map(str, grams))}}}"
     return Narrowed(dict.fromkeys(values(connection, _HAVING_GRAMS, (listed,))), final=True)
-
-
-def _is_sealed_so(connection: sqlite3.Connection) -> bool:
-    """Whether the word index matches its seal, checked once for each `Reading`."""
-    if not isinstance(connection, Reading):
-        return checksum.is_unbroken(connection)
-    if not connection.whole and (connection.whole is None or connection.seal != checksum.of(connection)):
-        connection.seal, connection.whole = checksum.of(connection), checksum.is_unbroken(connection)
-    return connection.whole
 
 
 def _having_together(

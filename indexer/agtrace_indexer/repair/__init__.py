@@ -1,1 +1,0 @@
-"""Repairing a damaged index: find the damage, carry over what is intact, read the rest again."""
