@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path, PurePath
@@ -21,14 +20,6 @@ needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real lo
 def log_files(folder: str = "") -> list[Path]:
     """Return the files below a folder of the real logs, in order; none if they are absent."""
     return sorted(path for path in (LOGS / folder).rglob("*") if path.is_file()) if LOGS.is_dir() else []
-
-
-def expected_rows() -> list[dict[str, str]]:
-    """Return what an independent script counted in each file; nothing if the logs are absent."""
-    if not LOGS.is_dir():
-        return []
-    with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as table:
-        return list(csv.DictReader(table))
 
 
 def records_of(path: Path, log_format: Parser) -> list[Record]:

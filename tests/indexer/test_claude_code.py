@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, Settlement
 from agtrace_indexer.providers.claude_code import parser as claude_code
-from agtrace_indexer.providers.claude_code.records import READERS
-from agtrace_indexer.providers.provider import Parser
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -25,14 +23,10 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.conftest import LOGS
-from tests.indexer.reading import check_stops, expected_rows, is_claimed, needs_logs, records_of
-from tests.indexer.strange import any_json, damage, places
+from tests.indexer.reading import check_stops, needs_logs, records_of
 
-FORMAT: Parser = claude_code
 SESSION = "5c0375b4-57a5-4f26-b12d-d022ee4e51b7"
 MAIN_LOG = PurePath(f"projects/-home-ada-engine/{SESSION}.jsonl")
 AGENT_LOG = PurePath(f"projects/-home-ada-engine/{SESSION}/subagents/agent-a1b2c3.jsonl")
@@ -756,19 +750,6 @@ def test_repetitions_and_bookkeeping_are_skipped_by_name(record: Record, kind: s
 
 # Laws
 
-WORDS = st.sampled_from(
-    [
-        *("type", "user", "assistant", "system", "attachment", "progress", "message", "tool_result", "tool_use"),
-        *("text", "content", "role", "usage", "summary", "queue-operation", "queued_command", "pr-link"),
-        *("custom-title", "sessionId", "uuid", "parentUuid", "isSidechain", "agentId", "id", "toolUseResult"),
-        *("status", "taskId", "backgroundTaskId", "task_id", "shellId", "leafUuid", "costUSD", "speed", "forkedFrom"),
-        *("is_error", "source", "data", "prompt", "origin", "kind", "version", "timestamp", "<command-name>", "2.1.12"),
-    ]
-)
-ANY_JSON = any_json(WORDS, leaves=25)
-KINDS = st.sampled_from([*READERS, "hologram"])
-
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # this is no test of speed
 
 SAMPLES: list[Record] = [
     said(result([words("x"), PICTURE], is_error=True), words("y"), toolUseResult={"agentId": "a", "durationMs": 3}),
@@ -788,28 +769,6 @@ SAMPLES: list[Record] = [
     {"type": "summary", "summary": "x", "leafUuid": "u"},
     {"type": "pr-link", "prUrl": "x", "prNumber": 3},
 ]
-
-
-@patient
-@given(st.dictionaries(WORDS, ANY_JSON, max_size=8), KINDS)
-def test_no_object_whatsoever_raises(record: Record, kind: str) -> None:
-    state = claude_code.begin(PurePath("any.jsonl"))
-    for strange in (record, {**record, "type": kind}):
-        claude_code.recognizes(strange)
-        claude_code.unroll(strange)
-        claude_code.drafts(strange, state)
-    assert json.dumps(state.to_json())
-
-
-@patient
-@given(st.data())
-def test_no_damaged_line_raises(data: st.DataObject) -> None:
-    state = claude_code.begin(PurePath("any.jsonl"))
-    for _ in range(3):
-        record = json.loads(json.dumps(data.draw(st.sampled_from(SAMPLES))))
-        damage(record, data, ANY_JSON)
-        claude_code.recognizes(record)
-        claude_code.drafts(record, state)
 
 
 @pytest.mark.parametrize("path", [MAIN_LOG, AGENT_LOG])
@@ -843,91 +802,6 @@ def test_what_is_remembered_stays_small_however_long_the_log() -> None:
 
 
 # The published logs
-
-
-ROWS = [row for row in expected_rows() if not row["file"].endswith((".md", ".js"))]
-COUNTED = [row for row in ROWS if row["provider"] == "claude" and row["fmt"] == "claude"]
-counted_logs = pytest.mark.parametrize("row", COUNTED, ids=lambda row: row["file"].removeprefix("claude/"))
-
-SYNTHETIC_CALLS = {
-    "claude/entireio+cli/4ec443d0-063b-4de3-8ede-e35160c2c1de.jsonl",
-    "claude/entireio+cli/53ea1606-cf60-417b-928a-068324ecc7b3.jsonl",
-    "claude/entireio+cli/ab8c5aa0-e11b-4b16-9be3-c470a9483829.jsonl",
-    "claude/jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/claude/small.jsonl",
-}
-"""EXPECTED.csv counts a `<synthetic>` line as an API call; there was none (indexer/README.md)."""
-
-NEVER_CLAUDE = ("journal.jsonl", ".meta.json", "/wf_demo01.json")
-
-
-def records_in(row: dict[str, str]) -> list[Record]:
-    return records_of(LOGS / row["file"], claude_code)
-
-
-@needs_logs
-@counted_logs
-def test_calls_and_errors_are_those_counted_independently(row: dict[str, str]) -> None:
-    made = payloads(*records_in(row), path=PurePath(row["file"]))
-    calls = sum(isinstance(payload, ToolCall) for payload in made)
-    ended_badly = (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
-    errors = sum(isinstance(payload, ToolResult) and payload.outcome in ended_badly for payload in made)
-    assert (calls, errors) == (int(row["tool_use"]), int(row["tool_err"]))
-
-
-@needs_logs
-@counted_logs
-def test_tokens_are_those_counted_independently(row: dict[str, str]) -> None:
-    drafts, _ = read(*records_in(row), path=PurePath(row["file"]))
-    final = {(draft.thread, draft.key): draft.payload for draft in drafts if isinstance(draft.payload, TokenUsage)}
-    counted = final.values()
-    assert len(counted) == int(row["api_calls"]) - (row["file"] in SYNTHETIC_CALLS)
-    assert sum(one.input_tokens or 0 for one in counted) == int(row["in_dedup"])
-    assert sum(one.output_tokens or 0 for one in counted) == int(row["out_dedup"])
-    assert sum(one.cache_read_tokens or 0 for one in counted) == int(row["cr_dedup"])
-    written = sum((one.cache_creation_5m_tokens or 0) + (one.cache_creation_1h_tokens or 0) for one in counted)
-    assert written == int(row["cw_dedup"])
-
-
-@needs_logs
-@counted_logs
-def test_a_log_can_be_left_and_taken_up_between_any_two_lines(row: dict[str, str]) -> None:
-    check_stops(claude_code, records_in(row), PurePath(row["file"]))
-
-
-@needs_logs
-@counted_logs
-def test_no_published_line_raises_with_a_value_of_another_type(row: dict[str, str]) -> None:
-    state = claude_code.begin(PurePath("any.jsonl"))
-    for record in records_in(row)[::10]:
-        for holder, key in list(places(record))[:60]:
-            kept = holder[key]
-            for strange in (None, True, -7, "x", ["x", 7], {"type": "x", "content": [7]}):
-                holder[key] = strange
-                claude_code.recognizes(record)
-                claude_code.drafts(record, state)
-            holder[key] = kept
-
-
-@needs_logs
-@counted_logs
-def test_no_image_is_in_any_text(row: dict[str, str]) -> None:
-    made = payloads(*records_in(row), path=PurePath(row["file"]))
-    spoken = [payload for payload in made if isinstance(payload, User | ToolResult | Notification)]
-    assert not [payload for payload in spoken if "iVBORw0KGgo" in payload.text]
-
-
-@needs_logs
-@counted_logs
-def test_a_published_log_is_recognized_within_its_first_lines(row: dict[str, str]) -> None:
-    assert any(map(claude_code.recognizes, records_in(row)[:50]))
-
-
-@needs_logs
-def test_no_other_file_is_taken_for_a_log_of_claude_code() -> None:
-    others = [row["file"] for row in ROWS if row["provider"] != "claude" or row["file"].endswith(NEVER_CLAUDE)]
-    taken = [file for file in others if is_claimed(LOGS / file, claude_code)]
-    assert len(others) > 100
-    assert taken == []
 
 
 @needs_logs

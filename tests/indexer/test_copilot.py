@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 import sqlite3
@@ -31,16 +30,10 @@ from agtrace_schema.events import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import LOGS, SAMPLES
-from tests.conftest import MORE_LOGS as MORE
+from tests.conftest import SAMPLES
 from tests.contents import texts
-from tests.depth import depth, examples
-from tests.indexer.reading import check_stops, records_of
+from tests.depth import examples
 from tests.indexer.test_crash import killed_after
-from tests.reference import copilot
-
-REAL = [*sorted((LOGS / "copilot").rglob("*.jsonl")), *sorted((MORE / "copilot").rglob("*.jsonl"))]
-needs_real = pytest.mark.skipif(not REAL, reason="the real logs (shared/logs, shared/logs_more) are not here")
 
 TIDE = SAMPLES / "copilot/session-state/7d3c1f58-92ab-4e06-b7d4-5e80a1c6f329/events.jsonl"
 GLOW = SAMPLES / "copilot/session-state/c05e9a41-6b1d-4f73-8a2e-19d7b3f04c86/events.jsonl"
@@ -100,80 +93,6 @@ class Counted(NamedTuple):
 def counted(database: Path) -> dict[Path, Counted]:
     with closing(sqlite3.connect(database)) as connection:
         return {Path(path): Counted(*row) for path, *row in connection.execute(_COUNTS)}
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Counted]:
-    """What an index of all real logs holds of each."""
-    database = tmp_path_factory.mktemp("copilot") / "index.sqlite3"
-    index(database, [str(LOGS / "copilot"), str(MORE / "copilot")])
-    return counted(database)
-
-
-DIFFERS = {
-    "2-12_context-compaction": {
-        "in_dedup": 1_218,
-        "out_dedup": 1_075,
-        "cr_dedup": 10_624,
-    },  # line 11: the summary's own request, which EXPECTED_MORE leaves out; the log's totals (`tokenDetails`) have it
-    "2-15_shell-escape-command": {"tool_use": 1},  # line 11: a call by the human, who typed `!`; the model made none
-}
-"""A piece of a path: by how much our figures are larger than those in EXPECTED_MORE.csv, and why ours are right."""
-
-_COLUMNS = {
-    "tool_use": "tool_calls", "tool_err": "failed", "user_turns_est": "human", "api_calls": "responses",
-    "in_dedup": "input", "out_dedup": "output", "cr_dedup": "cache_read", "cw_dedup": "cache_written",
-}  # fmt: skip
-
-
-@needs_real
-def test_real_logs_have_what_was_counted_independently(real: dict[Path, Counted]) -> None:
-    with (MORE / "EXPECTED_MORE.csv").open(encoding="utf-8", newline="") as table:
-        rows = [row for row in csv.DictReader(table) if row["provider"] == "copilot"]
-    differing: dict[str, dict[str, int]] = {}
-    compared = 0
-    for row in rows:
-        ours = real.get(MORE.parent / row["file"].removeprefix("shared/"))
-        if ours is None:
-            continue  # held back, or a row of another folder
-        compared += 1
-        more = {theirs: getattr(ours, column) - int(row[theirs] or 0) for theirs, column in _COLUMNS.items()}
-        if any(more.values()):
-            name = next((name for name in DIFFERS if name in row["file"]), row["file"])
-            differing[name] = {theirs: by for theirs, by in more.items() if by}
-    assert differing == DIFFERS
-    assert compared >= 37
-
-
-@needs_real
-def test_every_real_log_is_read_without_an_unreadable_line(real: dict[Path, Counted]) -> None:
-    assert real.keys() == set(REAL)
-    assert {found[:3] for found in real.values()} == {("log", "copilot", 0)}
-
-
-def the_same(path: Path, ours: Counted) -> dict[str, tuple[int, int]]:
-    """The figures in which the index and the reference differ."""
-    theirs = copilot.counts(path)
-    assert theirs is not None
-    both = {name: (getattr(ours, name), count) for name, count in theirs.items()}
-    return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
-
-
-PLACEHOLDERS = {"small.jsonl": {"messages": (4, 5), "responses": (4, 3)}}
-"""Made up by the tests of another tool: all ids from line 17 on are one placeholder, so that messages of one thread are
-versions of one message, and for the reference all responses are one."""
-
-
-@needs_real
-@pytest.mark.parametrize("path", REAL, ids=named)
-def test_real_logs_have_what_the_reference_counts(path: Path, real: dict[Path, Counted]) -> None:
-    assert the_same(path, real[path]) == PLACEHOLDERS.get(path.name, {})
-
-
-@pytest.mark.parametrize("path", AUTHORED, ids=lambda path: path.parent.name[:8])
-def test_samples_have_what_the_reference_counts(path: Path, tmp_path: Path) -> None:
-    index(tmp_path / "index.sqlite3", [str(path)])
-    assert the_same(path, counted(tmp_path / "index.sqlite3")[path]) == {}
 
 
 # --- the authored samples, event by event ---
@@ -376,39 +295,6 @@ def written(path: Path, lines: list[dict[str, Any]]) -> Path:
 
 # --- whatever a log contains ---
 
-_leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
-_NAMES = """content toolCallId toolRequests name arguments result error success code message kind type shellId exitCode
-agentId status toolTelemetry properties metrics exit_code shell_error_category modelMetrics usage inputTokens
-outputTokens apiCallId messageId model reasoningText source context cwd branch sessionId compactionTokensUsed contents
-chunkIndex parentToolCallId execution_mode restrictedProperties agent_id"""
-_names = st.sampled_from(_NAMES.split())
-_values = st.recursive(
-    _leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=4), max_leaves=12
-)
-_records = st.fixed_dictionaries(
-    {"type": st.sampled_from([*READERS, "session.novel"]), "data": st.dictionaries(_names, _values, max_size=8)},
-    optional={"id": _values, "timestamp": _values, "parentId": _values, "agentId": _values, "ephemeral": _values},
-)
-
-
-@settings(relaxed, max_examples=depth(45, 400))
-@given(records=st.lists(_records | st.dictionaries(st.text(max_size=6), _values, max_size=3), max_size=6))
-def test_no_record_raises_and_every_record_is_told_or_counted(records: list[dict[str, Any]]) -> None:
-    state = LogState()
-    for record in records:
-        said = list(parser.drafts(record, state))
-        assert said or state.skipped or state.unknown
-        assert state.to_json() == json.loads(json.dumps(state.to_json()))
-        state.skipped.clear()
-        state.unknown.clear()
-
-
-@pytest.mark.parametrize(
-    "path", [*AUTHORED, *REAL], ids=lambda path: f"{path.parents[1].name}/{path.parent.name}"[-60:]
-)
-def test_reading_may_stop_after_any_line(path: Path) -> None:
-    check_stops(parser, records_of(path, parser), PurePath(path))
-
 
 _FIELDS = (
     "content", "toolCallId", "toolRequests", "result", "error", "modelMetrics", "kind", "context", "outputTokens",
@@ -517,8 +403,6 @@ def texts_of(database: Path) -> list[str]:
 
 
 LINES = TIDE.read_bytes().splitlines(keepends=True)
-PROMPTS = [3, 28, 55]
-"""The lines before which a rewind cuts the log of TIDE."""
 
 
 def again(number: int, lines: list[bytes]) -> list[bytes]:

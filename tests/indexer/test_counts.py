@@ -1,224 +1,257 @@
-"""The published logs, indexed as they are: every count compared with one made without agtrace."""
+"""The figures of the samples and of the published logs, log by log.
+
+Those of the published logs are compared with what was counted in them without agtrace (`EXPECTED.csv`,
+`EXPECTED_MORE.csv`), where these have a figure; `figures.json` has all of them, also those of the samples, as they were
+when independent scripts had counted the same. `python -m tests.indexer.test_counts` writes it anew, to be read line by
+line.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
+import shutil
 import sqlite3
+import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from agtrace_indexer.run import index
 
-from tests.conftest import LOGS
-from tests.indexer.test_codex import TOOL_USE_DIFFERS
-from tests.reference import codex_errors, gemini_counts
+from tests.conftest import LOGS, MORE_LOGS, SAMPLES
 
-READ = ("claude", "codex", "copilot", "gemini")
-"""The folders of the agents whose logs are read."""
+FIGURES = Path(__file__).with_name("figures.json")
 
-EVENTS_DIFFER = {
-    "claude/entireio+cli/a2b25ca9-1cbb-41d7-a3b1-89c66f8697f9.jsonl": (
-        344,
-        346,
-        "two records were jammed onto one line, which EXPECTED counts as a bad line: both are read",
-    ),
-}
-"""File: (EXPECTED.csv, ours, why ours is right)."""
-
-NO_SESSION_LOGS = {
-    "journal.jsonl": "the progress of a workflow, no conversation",
-    "session_branch.jsonl": "a fixture of its authors' own test format, never written by Codex",
-    "session_simple.jsonl": "the same",
-    "session_toolcall.jsonl": "the same",
-    "agents/codex/schema_drift.jsonl": "the same",
-    "agent-resume-session.json": "recorded responses of the model, no session",
-}
-"""Endings of the paths of files in the agents' folders that hold no log of theirs, with the reason."""
-
-COUNTED_ELSEWHERE = ("antigravity", "cursor", "openclaw", "opencode", "pi", "qwen")
-"""The agents whose logs have tests of their own: `test_opencode_counts.py` and so on."""
-
-_COUNTS = """
-SELECT f.path, f.status, f.provider, f.records, f.unreadable_lines,
-  (SELECT coalesce(sum(tool_calls + copied_tool_calls), 0) FROM session WHERE file_id = f.id) AS calls,
-  (SELECT coalesce(sum(failed_calls + copied_failed_calls), 0) FROM session WHERE file_id = f.id) AS failed_calls,
-  (SELECT count(*) FROM event e JOIN session s ON s.id = e.session_id
-    WHERE s.file_id = f.id AND e.type = 4 AND e.superseded_by IS NULL) AS results,
-  (SELECT count(*) FROM event e JOIN session s ON s.id = e.session_id
-    WHERE s.file_id = f.id AND e.type = 4 AND e.superseded_by IS NULL AND e.outcome = 1) AS failed,
-  (SELECT count(*) FROM event e JOIN session s ON s.id = e.session_id
-    WHERE s.file_id = f.id AND e.type = 4 AND e.superseded_by IS NULL AND e.outcome IN (1, 2, 3)) AS ended_badly
-FROM file f
+_COUNTED = """
+SELECT f.path, f.provider, f.records, f.unreadable_lines AS unreadable,
+  count(DISTINCT s.id) AS sessions,
+  count(*) FILTER (WHERE e.type = 0 AND n.text = 'human') AS human,
+  count(*) FILTER (WHERE e.type = 1) AS messages,
+  count(*) FILTER (WHERE e.type = 2) AS thoughts,
+  count(*) FILTER (WHERE e.type = 3) AS calls,
+  count(*) FILTER (WHERE e.type = 4) AS results,
+  count(*) FILTER (WHERE e.type = 4 AND e.outcome = 1) AS failed,
+  count(*) FILTER (WHERE e.type = 4 AND e.outcome = 2) AS rejected,
+  count(*) FILTER (WHERE e.type = 4 AND e.outcome = 3) AS interrupted,
+  count(u.session_id) AS responses,
+  count(u.session_id) FILTER (WHERE e.step_index IS NOT NULL) AS in_steps,
+  count(*) FILTER (WHERE NOT u.complete) AS incomplete,
+  coalesce(sum(u.input_tokens), 0) AS input,
+  coalesce(sum(u.cache_creation_5m_tokens), 0) AS written_5m,
+  coalesce(sum(u.cache_creation_1h_tokens), 0) AS written_1h,
+  coalesce(sum(u.cache_read_tokens), 0) AS cache_read,
+  coalesce(sum(u.output_tokens), 0) AS output,
+  count(*) FILTER (WHERE e.copy_of IS NOT NULL) AS copied
+FROM file f JOIN session s ON s.file_id = f.id JOIN event e ON e.session_id = s.id
+LEFT JOIN token_usage u ON u.session_id = e.session_id AND u.event_index = e.event_index
+LEFT JOIN name n ON n.id = e.name_id
+WHERE f.status = 'log' AND e.superseded_by IS NULL GROUP BY f.id ORDER BY f.path
 """
-"""Of all that stands in a file, copies included. Type 4 is a tool result; outcomes 1, 2 and 3 are failed, rejected
-and interrupted."""
+"""Of all that stands in a file, copies included, unless it says `copied`. Types 0 to 4 are user texts, messages,
+thoughts, tool calls and results; outcomes 1, 2 and 3 failed, rejected and interrupted."""
 
-_TOKENS = """
-SELECT f.path, count(*), sum(u.input_tokens), sum(u.output_tokens), sum(u.cache_read_tokens),
-  sum(coalesce(u.cache_creation_5m_tokens, 0) + coalesce(u.cache_creation_1h_tokens, 0))
-FROM token_usage u JOIN event e USING (session_id, event_index) JOIN session s ON s.id = u.session_id
-JOIN file f ON f.id = s.file_id WHERE e.superseded_by IS NULL GROUP BY f.path
-"""
+Figures = dict[str, dict[str, Any]]
+"""Path: name: figure."""
 
 
-class Counted(NamedTuple):
-    """What the index holds of one file."""
-
-    status: str
-    provider: str | None
-    records: int
-    unreadable_lines: int
-    calls: int
-    failed_calls: int
-    results: int
-    failed: int
-    ended_badly: int
+def counted(database: Path, *roots: Path) -> Figures:
+    """Index logs, and return what the index holds of each by its path, which begins with the name of its root."""
+    index(database, [str(root) for root in roots])
+    with closing(sqlite3.connect(database)) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = [dict(row) for row in connection.execute(_COUNTED)]
+    return {_named(Path(row.pop("path")), roots): row for row in rows}
 
 
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The index of shared/logs."""
-    if not LOGS.is_dir():
-        pytest.skip("the folder of real logs (shared/logs) is not here")
-    database = tmp_path_factory.mktemp("counts") / "index.sqlite3"
-    index(database, [str(LOGS)])
-    return database
+def _named(path: Path, roots: tuple[Path, ...]) -> str:
+    root = next(root for root in roots if path.is_relative_to(root))
+    return path.relative_to(root.parent).as_posix()
 
 
-@pytest.fixture(scope="module")
-def counted(indexed: Path) -> dict[str, Counted]:
-    """The counts by the file's path below shared/logs."""
-    with closing(sqlite3.connect(indexed)) as connection:
-        return {Path(path).relative_to(LOGS).as_posix(): Counted(*row) for path, *row in connection.execute(_COUNTS)}
+def copy_of_samples(folder: Path) -> Path:
+    """The samples of all agents, without the programs that made some of them."""
+    return Path(shutil.copytree(SAMPLES, folder / "samples", ignore=shutil.ignore_patterns("*.py", "*.sh", "*.md")))
 
 
-@pytest.fixture(scope="module")
-def tokens(indexed: Path) -> dict[str, tuple[int, ...]]:
-    """Responses, input, output, cache read and cache written by the file's path below shared/logs."""
-    with closing(sqlite3.connect(indexed)) as connection:
-        return {Path(path).relative_to(LOGS).as_posix(): tuple(row) for path, *row in connection.execute(_TOKENS)}
-
-
-@pytest.fixture(scope="module")
-def expected() -> list[dict[str, str]]:
-    """The rows of EXPECTED.csv: one a file."""
-    if not LOGS.is_dir():
-        pytest.skip("the folder of real logs (shared/logs) is not here")
-    with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as table:
-        return list(csv.DictReader(table))
-
-
-def compared(rows: list[dict[str, str]], column: str) -> list[dict[str, str]]:
-    filled = [row for row in rows if row[column] and not row["file"].endswith(tuple(NO_SESSION_LOGS))]
-    return [row for row in filled if row["provider"] in READ]
-
-
-def test_every_published_file_was_looked_at(counted: dict[str, Counted], expected: list[dict[str, str]]) -> None:
-    assert {row["file"] for row in expected if row["provider"] not in COUNTED_ELSEWHERE} <= counted.keys()
-
-
-def test_tool_calls_are_those_counted_independently(
-    counted: dict[str, Counted], expected: list[dict[str, str]]
-) -> None:
-    rows = compared(expected, "tool_use")
-    known = {f"codex/{file}": (theirs, ours) for file, (theirs, ours, _) in TOOL_USE_DIFFERS.items()}
-    ours = {row["file"]: (int(row["tool_use"]), counted[row["file"]].calls) for row in rows}
-    assert {file: pair for file, pair in ours.items() if pair[0] != pair[1]} == known
-    assert len(rows) > 140
-
-
-def test_error_results_of_claude_code_are_those_counted_independently(
-    counted: dict[str, Counted], expected: list[dict[str, str]]
-) -> None:
-    rows = [row for row in compared(expected, "tool_err") if row["provider"] == "claude"]
-    ours = {row["file"]: (int(row["tool_err"]), counted[row["file"]].ended_badly) for row in rows}
-    settled = {f"claude/{file}": pair for file, pair in (SETTLED | BEHIND_PIPES).items()}
-    assert {file: pair for file, pair in ours.items() if pair[0] != pair[1]} == settled
-    assert sum(theirs for theirs, _ in ours.values()) > 20
-
-
-SETTLED = {
-    "Sinity+polylogue/tests/fixtures/claude-code/claude-normalization-main.jsonl": (1, 2),
-    "handgemacht-ai+claude-code-log/test/test_data/real_projects/-Users-dain-workspace-JSSoundRecorder/"
-    "7acd37a8-2745-4b58-a8a9-46164b22ad9e.jsonl": (6, 7),
-    "handgemacht-ai+claude-code-log/test/test_data/task_id_linking.jsonl": (1, 2),
-}
-"""Error results: EXPECTED's count and ours, where a background task was launched well and ended badly."""
-
-BEHIND_PIPES = {
-    "PackmindHub+context-evaluator/bc7cb13e-4b27-40d9-83a1-b342357d4fbe.jsonl": (0, 2),
-    "PackmindHub+context-evaluator/cd04ea67-3a4e-4ab0-8849-a4ae456990a2.jsonl": (1, 3),
-    "entireio+auth-go/9b138c7e-bf80-4a5d-af75-e52fc19a2db5.jsonl": (1, 3),
-    "entireio+cli/a2b25ca9-1cbb-41d7-a3b1-89c66f8697f9.jsonl": (1, 2),
-    "entireio+entire-graph/09e82c6a-87c1-4cac-b38f-0ef49e46781d.jsonl": (1, 3),
-}
-"""Error results: EXPECTED's count and ours, where checks failed whose exit codes a pipe hides (`| tail`)."""
-
-SYNTHETIC = {
-    "entireio+cli/4ec443d0-": (1, "a <synthetic> line, which is no API call, is counted there"),
-    "entireio+cli/53ea1606-": (1, "the same"),
-    "entireio+cli/ab8c5aa0-": (1, "the same"),
-    "stage0/agents/claude/small.jsonl": (1, "the same"),
-}
-"""Pieces of paths -> how many API calls EXPECTED has more than we, and why."""
-
-
-def test_responses_and_tokens_of_claude_code_are_those_counted_independently(
-    tokens: dict[str, tuple[int, ...]], expected: list[dict[str, str]]
-) -> None:
-    """Known bugs 1 and 2; what is copied from another file counts here, as it does in EXPECTED.csv."""
-    rows = [row for row in compared(expected, "api_calls") if row["provider"] == "claude"]
-    differing = {}
-    for row in rows:
-        columns = ("api_calls", "in_dedup", "out_dedup", "cr_dedup", "cw_dedup")
-        theirs = tuple(int(row[column] or 0) for column in columns)
-        calls, *ours = (number or 0 for number in tokens.get(row["file"], (0,) * 5))
-        synthetic = next((more for piece, (more, _) in SYNTHETIC.items() if piece in row["file"]), 0)
-        if (calls + synthetic, *ours) != theirs:
-            differing[row["file"]] = ((calls, *ours), theirs)
-    assert differing == {}
-    assert len(rows) > 80
-
-
-def test_every_record_of_a_line_log_is_read(counted: dict[str, Counted], expected: list[dict[str, str]]) -> None:
-    rows = [row for row in compared(expected, "events") if row["file"].endswith((".jsonl", ".jsonl.zst"))]
-    ours = {row["file"]: (int(row["events"]), counted[row["file"]].records) for row in rows}
-    known = {file: (theirs, ours) for file, (theirs, ours, _) in EVENTS_DIFFER.items()}
-    assert {file: pair for file, pair in ours.items() if pair[0] != pair[1]} == known
-    assert len(rows) > 140
-
-
-def test_codex_calls_results_and_failures_are_those_of_the_reference(counted: dict[str, Counted]) -> None:
-    rollouts = {file: found for file, found in counted.items() if found.provider == "codex"}
-    ours = {file: (found.records, found.calls, found.results, found.failed) for file, found in rollouts.items()}
-    assert ours == {file: tuple(codex_errors.count(LOGS / file)) for file in rollouts}
-    assert len(rollouts) >= 39
-
-
-def test_gemini_calls_and_failures_are_those_of_the_reference(counted: dict[str, Counted]) -> None:
-    chats = {file: found for file, found in counted.items() if found.provider == "gemini"}
-    theirs: dict[str, Any] = {file: gemini_counts.counts(LOGS / file) for file in chats}
-    ours = {
-        file: {"records": found.records, "tool_calls": found.calls, "failed_tool_calls": found.failed_calls}
-        for file, found in chats.items()
+def differences(found: Figures, prefix: str) -> Figures:
+    """Return the figures that aren't those of the table, each with the table's."""
+    told: Figures = {path: row for path, row in json.loads(FIGURES.read_text()).items() if path.startswith(prefix)}
+    nothing: dict[str, Any] = {}
+    pairs = {path: (found.get(path, nothing), told.get(path, nothing)) for path in found.keys() | told.keys()}
+    return {
+        path: {name: (ours.get(name), theirs.get(name)) for name in ours | theirs if ours.get(name) != theirs.get(name)}
+        for path, (ours, theirs) in pairs.items()
+        if ours != theirs
     }
-    assert ours == {file: {key: counts[key] for key in ours[file]} for file, counts in theirs.items()}
-    assert len(chats) >= 15
 
 
-def test_what_is_no_log_of_an_agent_is_left_alone(counted: dict[str, Counted], expected: list[dict[str, str]]) -> None:
-    for row in expected:
-        if row["provider"] in COUNTED_ELSEWHERE:
+def test_the_samples_have_the_figures_that_were_counted(tmp_path: Path, database: Path) -> None:
+    assert differences(counted(database, copy_of_samples(tmp_path)), "samples/") == {}
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Figures:
+    """What an index of all published logs holds of each."""
+    if not (LOGS.is_dir() and MORE_LOGS.is_dir()):
+        pytest.skip("the folders of real logs (shared/logs, shared/logs_more) are not here")
+    return counted(tmp_path_factory.mktemp("published") / "index.sqlite3", LOGS, MORE_LOGS)
+
+
+def test_the_published_logs_have_the_figures_that_were_counted(published: Figures) -> None:
+    assert differences(published, "logs") == {}
+
+
+COLUMNS = {
+    "events": "records", "tool_use": "calls", "tool_err": "failed", "user_turns_est": "human", "api_calls": "responses",
+    "in_dedup": "input", "out_dedup": "output", "cr_dedup": "cache_read", "cw_dedup": "written",
+}  # fmt: skip
+"""The columns of the tables, and our figures."""
+
+OTHERWISE: dict[str, dict[str, str | None]] = {
+    "claude_code": {"tool_err": "ended_badly", "user_turns_est": None},
+    "codex": {"in_dedup": "input_with_cache", "user_turns_est": None},
+    "copilot": {"api_calls": "in_steps"},
+    "gemini": {"events": None},
+    "goose": {"events": None},
+    "opencode": {"events": None},
+}
+"""Agent: column: our figure, if it isn't the usual one; None where the table means something else: user turns
+guessed by a rule of thumb, records of a database without its session."""
+
+SYNTHETIC = "a <synthetic> line, which is no call of the API, is counted there"
+ENDED_LATER = "a background task was launched well and ended badly"
+PIPED = "checks failed whose exit codes a pipe hides (`| tail`)"
+DIFFER = {
+    "PackmindHub+context-evaluator/bc7cb13e": (PIPED, {"tool_err": (0, 2)}),
+    "PackmindHub+context-evaluator/cd04ea67": (PIPED, {"tool_err": (1, 3)}),
+    "entireio+auth-go/9b138c7e": (PIPED, {"tool_err": (1, 3)}),
+    "entireio+entire-graph/09e82c6a": (PIPED, {"tool_err": (1, 3)}),
+    "entireio+cli/a2b25ca9": (f"{PIPED}; two records on one line", {"events": (344, 346), "tool_err": (1, 2)}),
+    "claude-normalization-main": (ENDED_LATER, {"tool_err": (1, 2)}),
+    "JSSoundRecorder/7acd37a8": (ENDED_LATER, {"tool_err": (6, 7)}),
+    "task_id_linking": (ENDED_LATER, {"tool_err": (1, 2)}),
+    "entireio+cli/4ec443d0": (SYNTHETIC, {"api_calls": (23, 22)}),
+    "entireio+cli/53ea1606": (SYNTHETIC, {"api_calls": (51, 50)}),
+    "entireio+cli/ab8c5aa0": (SYNTHETIC, {"api_calls": (28, 27)}),
+    "stage0/agents/claude/small": (SYNTHETIC, {"api_calls": (3, 2)}),
+    "agents/codex/large": ("a `tool_call` item", {"tool_use": (0, 1)}),
+    "agents/codex/small": (
+        "tool_search_call, web_search_call and image_generation_call; a total that was zeroed after a restart",
+        {"tool_use": (4, 8), "in_dedup": (0, 16341), "out_dedup": (0, 81), "cr_dedup": (0, 3584)},
+    ),
+    "codex/function_calls": ("two calls of different tools share a call_id", {"tool_use": (1, 2)}),
+    "codex/simple_session": ("a call item without a type", {"tool_use": (0, 1)}),
+    "2-12_context-compaction": (
+        "line 11: the summary's own request, which the log's totals (`tokenDetails`) have as well",
+        {"in_dedup": (12212, 13430), "out_dedup": (247, 1322), "cr_dedup": (9728, 20352)},
+    ),
+    "2-15_shell-escape-command": ("line 11: a call by the human, who typed `!`", {"tool_use": (0, 1)}),
+}
+"""A piece of a path: why ours is right, as the raw lines show, and column: (the table's, ours)."""
+
+
+def rows() -> Iterator[dict[str, str]]:
+    """Yield the rows of both tables."""
+    for table in (LOGS / "EXPECTED.csv", MORE_LOGS / "EXPECTED_MORE.csv"):
+        with table.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                is_more = table.parent == MORE_LOGS
+                if is_more or row["provider"] != "qwen":  # whose records the script behind the first table didn't know
+                    yield {**row, "file": row["file"].replace("#", "/") if is_more else f"logs/{row['file']}"}
+
+
+def test_what_was_counted_without_agtrace_is_what_the_index_holds(published: Figures) -> None:
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    compared = 0
+    for row in rows():
+        ours = published.get(row["file"])
+        if ours is None:
             continue
-        found, no_session = counted[row["file"]], row["file"].endswith(tuple(NO_SESSION_LOGS))
-        ours = row["provider"] in READ and not no_session
-        conversation = row["fmt"] in ("claude", "codex-env", "copilot", "gemini", "gemini-json")
-        assert (found.status == "log") == (ours and (conversation or found.records > 0)), row["file"]
-        if not ours:
-            assert found.status in ("unrecognized", "empty"), row["file"]
+        ours = {
+            **ours,
+            "written": ours["written_5m"] + ours["written_1h"],
+            "ended_badly": ours["failed"] + ours["rejected"] + ours["interrupted"],
+            "input_with_cache": ours["input"] + ours["cache_read"],
+        }
+        for column, usual in COLUMNS.items():
+            name = OTHERWISE.get(ours["provider"], {}).get(column, usual)
+            if row[column] and name is not None:
+                compared += 1
+                if int(row[column]) != ours[name]:
+                    found.setdefault(row["file"], {})[column] = (int(row[column]), ours[name])
+    known = {next((path for path in found if piece in path), piece): pairs for piece, (_, pairs) in DIFFER.items()}
+    assert found == known
+    assert compared > 1_500
 
 
-def test_hardly_a_line_of_them_is_unreadable(counted: dict[str, Counted]) -> None:
-    assert sum(found.unreadable_lines for found in counted.values()) <= 1
+# --- copies made of published logs ---
+
+SPLIT = "entireio+cli/4ec443d0-063b-4de3-8ede-e35160c2c1de.jsonl"
+"""A session whose responses are split over several lines, with failed calls and a request that failed."""
+INLINE = "d-kimuson+claude-code-viewer/mock-global-claude-dir/projects/sample-project/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jsonl"  # noqa: E501
+"""A session of 1.0.108 with two sub-agents inline."""
+FORK = "entireio+git-sync/rollout-2026-04-11T20-15-02-019d7e2f-0041-7310-951c-94020254dfc9.jsonl"
+"""A sub-agent of Codex 0.118: its lines 2 to 339 replay its parent."""
+
+_TOTALS = """SELECT sum(tool_calls), sum(failed_calls), sum(responses), sum(input_tokens), sum(output_tokens),
+sum(turn_count) FROM session"""
+
+
+def totals(database: Path, *logs: Path) -> tuple[int, ...]:
+    """What the sessions of some logs count together; turns are the last figure."""
+    index(database, [str(log) for log in logs])
+    with closing(sqlite3.connect(database)) as connection:
+        return tuple(connection.execute(_TOTALS).fetchone())
+
+
+def fork_of(content: bytes, part: float) -> bytes:
+    """A background copy of the beginning of a log, as Claude Code writes it (known-bugs.md 6), with a prompt more."""
+    lines = [json.loads(line) for line in content.splitlines()]
+    copied = [
+        {**line, "sessionId": "0f0f0f0f", "sessionKind": "bg", "cwd": "/elsewhere"}
+        for line in lines[: int(len(lines) * part)]
+    ]
+    last = next(line["uuid"] for line in reversed(copied) if "uuid" in line)
+    own = {"type": "user", "uuid": "own", "parentUuid": last, "sessionId": "0f0f0f0f", "isSidechain": False}
+    said = {"role": "user", "content": "Another way."}
+    copied.append({**own, "timestamp": "2027-01-01T00:00:00.000Z", "message": said})
+    return b"".join(json.dumps(line).encode() + b"\n" for line in copied)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")], ids=["origin first", "fork first"])
+@pytest.mark.parametrize("part", [0.3, 1.0])
+@pytest.mark.parametrize("origin", [SPLIT, INLINE], ids=["split responses", "inline sub-agents"])
+def test_a_fork_of_a_published_log_counts_only_what_it_adds(
+    logs: Path, tmp_path: Path, origin: str, part: float, names: tuple[str, str]
+) -> None:
+    content = (logs / "claude" / origin).read_bytes()
+    old, new = (tmp_path / f"{name}.jsonl" for name in names)
+    old.write_bytes(content)
+    *alone, turns = totals(tmp_path / "alone" / "index.sqlite3", old)
+    new.write_bytes(fork_of(content, part))
+    assert totals(tmp_path / "both" / "index.sqlite3", old, new) == (*alone, turns + 1)
+
+
+def test_a_published_fork_of_codex_counts_only_what_follows_the_replay(logs: Path, tmp_path: Path) -> None:
+    lines = (logs / "codex" / FORK).read_bytes().splitlines(keepends=True)
+    parent, child = tmp_path / "rollout-parent.jsonl", tmp_path / "rollout-child.jsonl"
+    parent.write_bytes(b"".join(lines[1:339]))
+    child.write_bytes(b"".join(lines))
+    assert totals(tmp_path / "parent" / "index.sqlite3", parent)[0] == 74
+    assert totals(tmp_path / "both" / "index.sqlite3", parent, child)[0] == 74 + 3
+
+
+def main() -> None:
+    """Write the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = counted(Path(folder) / "a" / "index.sqlite3", copy_of_samples(Path(folder)))
+        found |= counted(Path(folder) / "b" / "index.sqlite3", LOGS, MORE_LOGS)
+    lines = (f"{json.dumps(path)}: {json.dumps(row)}" for path, row in sorted(found.items()))
+    FIGURES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

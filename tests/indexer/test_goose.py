@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +17,6 @@ from agtrace_indexer.events.drafts import LogState, Record
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.providers.goose import database as source
 from agtrace_indexer.providers.goose import parser as goose
-from agtrace_indexer.providers.provider import Parser
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
@@ -39,13 +38,7 @@ from hypothesis import strategies as st
 from sample_sessions import make_goose as authored
 from tests.conftest import MORE_LOGS, SAMPLES
 from tests.contents import contents
-from tests.depth import depth, examples
-from tests.indexer.more import counted, expected, needs_more, path_of
-from tests.indexer.reading import check_stops
-from tests.indexer.strange import any_json, damage
-from tests.reference import goose_counts
-
-FORMAT: Parser = goose  # the type checker compares the module with the protocol
+from tests.depth import depth
 
 relaxed = settings(deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -77,33 +70,6 @@ def payloads(*records: Record, state: LogState | None = None) -> list[Payload]:
 
 
 # --- the published sessions, and an independent count ---
-
-
-@needs_more
-def test_every_figure_of_the_published_sessions_is_the_one_counted_independently(database: Path) -> None:
-    ours, rows = counted(database, REAL), expected("goose")
-    figures = {
-        "tool_use": "tool_calls", "tool_err": "failed", "user_turns_est": "human", "api_calls": "responses",
-        "in_dedup": "input", "out_dedup": "output", "cr_dedup": "cache_read",
-    }  # fmt: skip
-    theirs = {row["file"]: {ours_is: int(row[theirs_is]) for theirs_is, ours_is in figures.items()} for row in rows}
-    assert theirs == {
-        row["file"]: {name: getattr(ours[path_of(row)], name) for name in figures.values()} for row in rows
-    }
-    assert len(rows) == len(ours) == 4
-
-
-@pytest.mark.parametrize("log", [DATABASE, LINES, *REAL], ids=lambda path: "/".join(path.parts[-3:]))
-def test_an_independent_count_of_each_session_agrees(log: Path, database: Path, tmp_path: Path) -> None:
-    shutil.copy(log, tmp_path / log.name)
-    ours, theirs = counted(database, [tmp_path / log.name]), goose_counts.counts(tmp_path / log.name)
-    assert {path: {name: getattr(found, name) for name in theirs[path]} for path, found in ours.items()} == theirs
-    assert all(found.unreadable_lines == 0 for found in ours.values())
-
-
-@pytest.mark.parametrize(("records"), [records for _, _, records in SESSIONS], ids=[id for _, id, _ in SESSIONS])
-def test_where_the_reading_stopped_in_between_makes_no_difference(records: list[Record]) -> None:
-    check_stops(FORMAT, records, PurePath("sessions.db/x"))
 
 
 @pytest.mark.parametrize(("log", "id", "records"), SESSIONS, ids=[id for _, id, _ in SESSIONS])
@@ -579,47 +545,3 @@ def test_a_session_with_a_strange_id_is_read(tmp_path: Path, database: Path, id:
 
 
 # --- anything ---
-
-
-WORDS = st.sampled_from(
-    [
-        *("$goose", "session", "message", "usage", "totals", "rewritten", "role", "user", "assistant", "content", "id"),
-        *("created", "metadata", "ledger", "counted", "row", "type", "text", "thinking", "toolRequest", "toolResponse"),
-        *("toolCall", "toolResult", "status", "success", "error", "value", "name", "arguments", "isError", "image"),
-        *("systemNotification", "msg", "inputTokens", "outputTokens", "input_tokens", "working_dir", "message_count"),
-        *(
-            "session_type",
-            "sub_agent",
-            "parent_session_id",
-            "model_config",
-            "model_name",
-            "userVisible",
-            "data",
-            "cost",
-        ),
-    ]
-)
-JSON = any_json(WORDS)
-KEPT = [record for _, _, records in SESSIONS for record in records] + authored.old_lines()
-
-
-@settings(relaxed)
-@given(st.lists(st.dictionaries(WORDS, JSON, max_size=6), max_size=4))
-def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
-    state = LogState()
-    for record in records:
-        goose.recognizes(record)
-        list(goose.drafts(record, state))
-    assert LogState.from_json(json.loads(json.dumps(state.to_json()))).to_json() == state.to_json()
-
-
-@settings(relaxed, max_examples=examples(200))
-@given(st.data())
-def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
-    state = LogState()
-    for kept in data.draw(st.lists(st.sampled_from(KEPT), min_size=1, max_size=4)):
-        record = json.loads(json.dumps(kept))
-        damage(record, data, JSON)
-        goose.recognizes(record)
-        list(goose.drafts(record, state))
-    json.dumps(state.to_json())

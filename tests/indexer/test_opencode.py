@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import PurePath
 from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction
 from agtrace_indexer.providers.opencode import fork, parser
 from agtrace_indexer.providers.opencode.changes import known_as
-from agtrace_indexer.providers.provider import Parser
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -24,17 +22,9 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.depth import depth, examples
 from tests.indexer import opencode_stories as told
 from tests.indexer.opencode_stories import START, Story, answer, session, text, tidal, tokens, tool, user
-from tests.indexer.reading import check_stops
-from tests.indexer.strange import any_json, damage
-
-FORMATS: list[Parser] = [parser, fork]  # the type checker compares the modules with the protocol
-PATH = PurePath("/data/opencode/opencode.db/ses_0001abc")
 
 
 def records(story: Story) -> list[Record]:
@@ -315,44 +305,7 @@ def test_ids_that_were_blacked_out_are_no_ids() -> None:
     assert (state.sessions[""].kind, state.sessions[""].parent_id) == ("subagent", None)
 
 
-def test_a_state_that_went_through_json_between_any_two_records_gives_the_same_drafts() -> None:
-    check_stops(parser, records(tidal()), PATH)
-
-
 # --- whatever comes ---
-
-WORDS = st.sampled_from(
-    ["info", "parts", "role", "user", "assistant", "id", "type", "text", "tool", "state", "status", "completed",
-     "error", "metadata", "exit", "tokens", "cache", "total", "time", "start", "created", "session", "removed", "row",
-     "table", "file", "url", "mime", "image/png", "data:image/png;base64,AA", "subtask", "compaction", "task",
-     "sessionId", "bash"]
-)  # fmt: skip
-JSON = any_json(WORDS, leaves=20)
-OBJECTS = st.dictionaries(WORDS | st.text(max_size=4), JSON, max_size=8)
-
-
-@settings(max_examples=depth(17, 150), deadline=None)
-@given(st.lists(OBJECTS, max_size=3), OBJECTS, st.lists(OBJECTS, max_size=4))
-def test_no_json_object_makes_it_raise(any_objects: list[Record], info: Record, parts: list[Record]) -> None:
-    state = LogState()
-    message = {"info": {"id": "m", "role": "assistant", **info}, "parts": parts}
-    for record in [*any_objects, message, {"info": {**info, "id": "m", "role": "user"}, "parts": parts}]:
-        for said in parser.drafts(record, state):
-            assert isinstance(said, (Draft, Retraction))
-        assert not parser.recognizes(record)
-        for unrolled in parser.unroll(record) or ():
-            list(parser.drafts(unrolled, state))
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(st.data())
-def test_no_damaged_record_makes_it_raise(data: st.DataObject) -> None:
-    given = records(tidal())
-    damage(data.draw(st.sampled_from(given[1:])), data, JSON)
-    state = LogState()
-    for record in given:
-        list(parser.drafts(record, state))
-    assert LogState.from_json(json.loads(json.dumps(state.to_json()))).memory == state.memory
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"info": {"id": "x"}, "messages": []}, {"info": {}, "messages": 7}])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -29,20 +27,10 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.conftest import SAMPLES
 from tests.contents import contents
-from tests.depth import examples
-from tests.indexer import further_logs
-from tests.indexer.further_logs import needs_more_logs
-from tests.indexer.reading import check_stops, is_claimed, log_files, records_of
-from tests.indexer.strange import any_json, damage
 
-FORMATS: dict[str, Parser] = {"pi": pi, "oh_my_pi": oh_my_pi, "openclaw": openclaw}
-REFERENCE = Path(__file__).parents[1] / "reference" / "pi_counts.py"
-OWN_SAMPLES = sorted(path for name in ("pi", "omp", "openclaw") for path in (SAMPLES / name).rglob("*.jsonl"))
 TIME = "2026-08-18T09:00:00.000Z"
 
 HEADER: Record = {"type": "session", "version": 3, "id": "s1", "timestamp": TIME, "cwd": "/w"}
@@ -111,13 +99,6 @@ def test_a_padded_title_shows_that_oh_my_pi_wrote_a_log_wherever_it_is() -> None
     title = {"type": "title", "v": 1, "title": "", "updatedAt": TIME, "pad": "   "}
     assert recognize(title, "/tmp/copied.jsonl") == "oh_my_pi"
     assert recognize({"type": "title", "title": "a page"}, "/tmp/copied.jsonl") is None
-
-
-@needs_more_logs
-def test_only_logs_in_pis_format_hold_records_that_it_recognizes() -> None:
-    own = [path for name in ("openclaw", "pi") for path in log_files(name)]
-    assert [path for path in log_files() if is_claimed(path, pi)] == own
-    assert not [path for path in log_files() if is_claimed(path, oh_my_pi)]
 
 
 # --- what is said ---
@@ -349,50 +330,4 @@ def test_a_log_that_lost_entries_leaves_what_they_said_in_the_index(tmp_path: Pa
 # --- the real logs ---
 
 
-@needs_more_logs
-def test_the_counts_of_real_logs_are_those_counted_independently(database: Path) -> None:
-    found = further_logs.counted(database, "pi", "openclaw")
-    assert found.keys() == set(further_logs.files("pi", "openclaw"))
-    assert {path: tuple(found[path][3:]) for path in further_logs.expected("pi")} == further_logs.expected("pi")
-    assert len(further_logs.expected("pi")) >= 22
-    assert {path.parts[-2]: counts.provider for path, counts in found.items() if counts.provider != "pi"} == {
-        "openclaw": "openclaw"
-    }
-
-
-@needs_more_logs
-def test_the_counts_of_real_logs_and_samples_are_those_of_the_independent_script(database: Path) -> None:
-    index(database, list(map(str, OWN_SAMPLES)))
-    found = further_logs.counted(database, "pi", "openclaw")
-    run = subprocess.run([sys.executable, str(REFERENCE), *map(str, found)], capture_output=True, check=True, text=True)
-    assert len(found) >= 26 + len(OWN_SAMPLES)
-    assert {str(path): further_logs.as_told(counts) for path, counts in found.items()} == json.loads(run.stdout)
-
-
 # --- whatever a log contains ---
-
-
-KEYS = ["type", "message", "role", "content", "usage", "id", "parentId", "timestamp", "files", "arguments"]
-TYPES = ["session", "user", "assistant", "toolResult", "text", "thinking", "toolCall", "compaction", "bashExecution"]
-WORDS = st.sampled_from([*KEYS, *TYPES])
-REAL = [record for path in OWN_SAMPLES for record in records_of(path, pi)]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-@settings(deadline=None, derandomize=True, database=None, max_examples=examples(150))
-@given(data=st.data())
-def test_no_json_object_makes_it_raise(name: str, data: st.DataObject) -> None:
-    parser = FORMATS[name]
-    if data.draw(st.booleans()):
-        record = data.draw(st.dictionaries(WORDS, any_json(WORDS), max_size=6))
-    else:
-        record = json.loads(json.dumps(data.draw(st.sampled_from(REAL))))
-        damage(record, data, any_json(WORDS))
-    parser.recognizes(record)
-    check_stops(parser, [HEADER, record, message("user", "go on"), record], PurePath("x.jsonl"))
-
-
-@pytest.mark.parametrize("path", OWN_SAMPLES, ids=lambda path: path.name[-20:])
-def test_a_log_may_be_read_with_a_stop_between_any_two_records(path: Path) -> None:
-    for parser in FORMATS.values():
-        check_stops(parser, records_of(path, parser), path)

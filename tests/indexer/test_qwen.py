@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback
-from agtrace_indexer.providers.provider import Parser
 from agtrace_indexer.providers.qwen import parser as qwen
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
@@ -26,21 +23,9 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.conftest import SAMPLES
 from tests.contents import contents
-from tests.depth import depth
-from tests.indexer import further_logs
-from tests.indexer.further_logs import needs_more_logs
-from tests.indexer.reading import check_stops, is_claimed, log_files, records_of
-from tests.indexer.strange import any_json, damage
-
-FORMAT: Parser = qwen  # the type checker compares the module with the protocol
-REFERENCE = Path(__file__).parents[1] / "reference" / "qwen_counts.py"
-OWN_SAMPLES = sorted((SAMPLES / "qwen").rglob("*.jsonl"))
-CHAT = PurePath("/home/mira/.qwen/projects/-w/chats/s1.jsonl")
 
 
 def line(kind: str, *parts: Any, uuid: str = "u1", **more: Any) -> Record:
@@ -76,13 +61,6 @@ def read(*records: Record, state: LogState | None = None) -> list[Payload]:
 
 
 # --- whose log it is ---
-
-
-@needs_more_logs
-def test_only_qwens_own_logs_hold_records_that_it_recognizes() -> None:
-    assert [path for path in log_files() if is_claimed(path, qwen)] == [
-        path for path in log_files("qwen") if path.name != "019f0000-0000-7000-8000-000000000005.jsonl"
-    ], "the last one is two objects on one line, which this test doesn't take apart"
 
 
 def test_a_record_is_recognized_by_its_parts_or_its_payload() -> None:
@@ -258,43 +236,4 @@ def test_a_sub_agents_log_is_told_by_its_lines_if_its_name_is_lost() -> None:
 # --- the real logs ---
 
 
-@needs_more_logs
-def test_the_counts_of_real_logs_are_those_counted_independently(database: Path) -> None:
-    found = further_logs.counted(database, "qwen")
-    assert found.keys() == set(further_logs.files("qwen"))
-    assert {path: tuple(found[path][3:]) for path in further_logs.expected("qwen")} == further_logs.expected("qwen")
-    assert len(further_logs.expected("qwen")) >= 3
-
-
-@needs_more_logs
-def test_the_counts_of_real_logs_and_samples_are_those_of_the_independent_script(database: Path) -> None:
-    index(database, [str(SAMPLES / "qwen")])
-    found = further_logs.counted(database, "qwen")
-    run = subprocess.run([sys.executable, str(REFERENCE), *map(str, found)], capture_output=True, check=True, text=True)
-    assert len(found) >= 9 + len(OWN_SAMPLES)
-    assert {str(path): further_logs.as_told(counts) for path, counts in found.items()} == json.loads(run.stdout)
-
-
 # --- whatever a log contains ---
-
-KEYS = ["type", "message", "parts", "uuid", "parentUuid", "subtype", "systemPayload", "uiEvent", "toolCallResult"]
-TYPES = ["user", "assistant", "tool_result", "system", "ui_telemetry", "rewind", "functionCall", "functionResponse"]
-WORDS = st.sampled_from([*KEYS, *TYPES])
-REAL = [record for path in OWN_SAMPLES for record in records_of(path, qwen)]
-
-
-@settings(deadline=None, derandomize=True, database=None, max_examples=depth(34, 300))
-@given(data=st.data())
-def test_no_json_object_makes_it_raise(data: st.DataObject) -> None:
-    if data.draw(st.booleans()):
-        record = data.draw(st.dictionaries(WORDS, any_json(WORDS), max_size=6))
-    else:
-        record = json.loads(json.dumps(data.draw(st.sampled_from(REAL))))
-        damage(record, data, any_json(WORDS))
-    qwen.recognizes(record)
-    check_stops(qwen, [line("user", {"text": "hi"}), record, call(), line("assistant", {"text": "so"}), record], CHAT)
-
-
-@pytest.mark.parametrize("path", OWN_SAMPLES, ids=lambda path: path.name[:12])
-def test_a_log_may_be_read_with_a_stop_between_any_two_records(path: Path) -> None:
-    check_stops(qwen, records_of(path, qwen), path)

@@ -1,0 +1,153 @@
+"""What holds for the parser of every agent: it never raises, may stop anywhere, and reads only its agent's logs."""
+
+from __future__ import annotations
+
+import copy
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Any
+
+import orjson
+import pytest
+from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.providers.goose import database as goose_database
+from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import LOGS, MORE_LOGS, SAMPLES
+from tests.depth import THOROUGH, examples
+from tests.indexer.opencode_stories import tidal
+from tests.indexer.reading import check_stops, is_claimed, log_files, records_of
+from tests.indexer.strange import any_json, damage, places
+
+AGENT_OF = {
+    "antigravity": "antigravity",
+    "antigravity-cli": "antigravity",
+    "claude": "claude_code",
+    "codex": "codex",
+    "copilot": "copilot",
+    "cursor": "cursor",
+    "gemini": "gemini",
+    "kiro": "kiro",
+    "omp": "oh_my_pi",
+    "openclaw": "openclaw",
+    "pi": "pi",
+    "qwen": "qwen",
+}
+"""The folders of agents' logs, whether they are samples or published."""
+
+NOBODYS = (
+    *("journal.jsonl", ".meta.json", "/wf_demo01.json", "session_branch.jsonl", "session_simple.jsonl"),
+    *("session_toolcall.jsonl", "agents/codex/schema_drift.jsonl", "agent-resume-session.json", "projects.json"),
+    *("019f0000-0000-7000-8000-000000000005.jsonl",),
+)
+"""Endings of the paths of files beside logs that hold no record of a session on a line of its own."""
+
+LARGEST = 10**9 if THOROUGH else 200_000
+"""Bytes: larger logs are read only in a thorough run."""
+
+
+def agent_of(path: Path, root: Path) -> str | None:
+    """The agent in whose folder a file is; None if it is of an agent that isn't read, or no log."""
+    if path.name.endswith(NOBODYS) or str(path).endswith(NOBODYS):
+        return None
+    agents = [AGENT_OF[part] for part in path.relative_to(root).parts[:2] if part in AGENT_OF]
+    return agents[-1] if agents else None
+
+
+def logs_of(*roots: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of logs below these folders, each with its agent."""
+    for root in roots:
+        for path in sorted(root.rglob("*.json*")) if root.is_dir() else ():
+            if (agent := agent_of(path, root)) is not None and path.is_file() and path.stat().st_size < LARGEST:
+                yield agent, path
+
+
+SAMPLED = [*logs_of(SAMPLES)]
+PUBLISHED = [*logs_of(LOGS, MORE_LOGS)]
+
+
+@cache
+def kept(agent: str) -> tuple[Record, ...]:
+    """Records of an agent: of the samples, or of a made-up session if it keeps a database."""
+    parser = parser_of(agent)
+    match {"kilo": "opencode", "mimo_code": "opencode", "copilot_chat": "copilot"}.get(agent, agent):
+        case "goose":
+            return tuple(record for _, records in goose_sessions() for record in records)
+        case "opencode":
+            return tuple(parser_of("opencode").unroll(copy.deepcopy(tidal().export)) or ())
+        case own:
+            return tuple(record for of, path in SAMPLED if of == own for record in records_of(path, parser))
+
+
+def goose_sessions() -> Iterator[tuple[str, list[Record]]]:
+    """Yield the sessions of the sample database, as its source returns them."""
+    database = SAMPLES / "goose" / "sessions" / "sessions.db"
+    with closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as connection:
+        ids = [id for (id,) in connection.execute("SELECT id FROM sessions")]
+    for id in ids:
+        found = Found(f"{database}/{id}", "", 0, 0, container=str(database))
+        yield id, [orjson.loads(row.data) for row in goose_database.rows(found, None)]
+
+
+@cache
+def words(agent: str) -> tuple[str, ...]:
+    """The keys and the short texts of an agent's records, which mean something to its parser."""
+    found = {key for record in kept(agent) for _, key in places(record) if isinstance(key, str)}
+    texts = (holder[key] for record in kept(agent) for holder, key in places(record))
+    return tuple(sorted(found | {text for text in texts if isinstance(text, str) and len(text) < 24}))
+
+
+# --- whatever a log contains ---
+
+relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@settings(relaxed, max_examples=examples(100))
+@given(data=st.data())
+def test_no_object_and_no_damaged_record_makes_a_parser_raise(agent: str, data: st.DataObject) -> None:
+    """What it remembers can be stored between any two of them, and what follows is read as if it hadn't stopped."""
+    parser, meaningful = parser_of(agent), st.sampled_from(words(agent))
+    values, records = any_json(meaningful), list[Record]()
+    for _ in range(data.draw(st.integers(1, 3))):
+        if data.draw(st.booleans()):
+            record: dict[str, Any] = data.draw(st.dictionaries(meaningful, values, max_size=6))
+        else:
+            record = copy.deepcopy(data.draw(st.sampled_from(kept(agent))))
+            damage(record, data, values)
+        records.append(record)
+        parser.recognizes(record)
+        for unrolled in parser.unroll(record) or ():
+            list(parser.drafts(unrolled, parser.begin(PurePath("any.jsonl"))))
+    check_stops(parser, [kept(agent)[0], *records, *kept(agent)[1:4], records[0]], PurePath("any.jsonl"))
+
+
+@pytest.mark.parametrize(("agent", "path"), [*SAMPLED, *PUBLISHED], ids=lambda value: str(value)[-70:])
+def test_a_log_may_be_read_with_a_stop_between_any_two_records(agent: str, path: Path) -> None:
+    parser = parser_of(agent)
+    check_stops(parser, records_of(path, parser), path)
+
+
+@pytest.mark.parametrize(
+    "records", [records for _, records in goose_sessions()], ids=[id for id, _ in goose_sessions()]
+)
+def test_a_session_of_a_database_may_be_read_with_a_stop_between_any_two_records(records: list[Record]) -> None:
+    check_stops(parser_of("goose"), records, PurePath("sessions.db/x"))
+
+
+# --- whose log it is ---
+
+
+@pytest.mark.parametrize("agent", [agent for agent in AGENTS if format_of(agent) == agent])
+def test_a_parser_claims_only_the_logs_of_its_agent(agent: str) -> None:
+    parser = parser_of(agent)
+    claimed = {path for _, path in SAMPLED if is_claimed(path, parser)}
+    assert claimed == {path for of, path in SAMPLED if format_of(of) == agent}
+    others = [path for path in log_files() if (of := agent_of(path, LOGS)) is None or format_of(of) != agent]
+    assert [path for path in others if path.stat().st_size < LARGEST and is_claimed(path, parser)] == []
