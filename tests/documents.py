@@ -9,8 +9,10 @@ import inspect
 import json
 import re
 import shlex
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
@@ -173,13 +175,9 @@ The models below have what each field means beside it, in `agtrace_schema`.
 
 ## Tables
 
-```sql
-{database.TABLES.strip()}
+What each column holds stands beside it in `schema/agtrace_schema/database.py`.
 
-{database.WORDS.strip()}
-
-{database.RANKED.strip()}
-```
+{_tables()}
 """
 
 
@@ -226,6 +224,22 @@ def _type_name(annotation: Any) -> str:
     plain = annotation.__name__ if isinstance(annotation, type) else str(annotation)
     short = re.sub(r"agtrace_schema\.\w+\.|typing\.| \| None", "", plain)
     return re.sub(r"(Optional\[)?Literal\[([^]]+)\]+", lambda values: values[2].replace(", ", "|"), short)
+
+
+_TABLE = re.compile(r"((?:^--[^\n]*\n)*)CREATE (VIRTUAL )?TABLE (\w+)", re.MULTILINE)
+
+
+def _tables() -> str:
+    """Return the tables of the index, each with the first sentence about it and its columns."""
+    made = f"{database.TABLES}{database.WORDS}{database.RANKED}"
+    with closing(sqlite3.connect(":memory:")) as index:
+        index.executescript(made)
+        rows = ["| table | what a row is | columns |", "|---|---|---|"]
+        for about, full_text, name in _TABLE.findall(made):
+            sentence = re.split(r"[.:;(] ", " ".join(about.replace("--", "").split()))[0].rstrip(".")
+            columns = [column for _, column, *_ in index.execute(f"PRAGMA table_info({name})")]
+            rows.append(f"| `{name}` | {sentence} | {'full-text' if full_text else ', '.join(columns)} |")
+    return "\n".join(rows)
 
 
 def _opening() -> str:
