@@ -227,11 +227,12 @@ def input_schema(tool: type[Arguments], held: Limits | None = None) -> dict[str,
     sizes, by default those of the settings without any change.
     """
     held = held or limits()
-    properties = {name: _lean(part) for name, part in _properties(tool).items()}
+    required = [name for name, field in _model(tool).model_fields.items() if field.is_required()]
+    parts = _properties(tool)
+    properties = {name: _lean(parts[name]) for name in sorted(parts, key=lambda name: name not in required)}
     if "limit" in properties:
         properties["limit"] |= {"default": held.tool.page_size or held.settings.default_page_size}
         properties["limit"] |= {"maximum": held.settings.max_page_size}
-    required = [name for name, field in _model(tool).model_fields.items() if field.is_required()]
     lean: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     return lean | ({"required": required} if required else {})
 

@@ -20,7 +20,7 @@ from agtrace.text.chunking import escaped_size, line_count
 from agtrace.text.failing_lines import Failing
 from agtrace.text.focus import Focused
 from agtrace.text.next_call import NextCall
-from agtrace.tools.long_text import Asked, LongText, ToldLines, body_or_digest, check_range
+from agtrace.tools.long_text import LongText, TextArguments, ToldLines, body_or_digest, check_range
 from agtrace.tools.tool import EVENT_AROUND, kilobytes
 
 _AIM = 2_400
@@ -44,7 +44,7 @@ _LEAST = 300
 
 def asked_part(
     given: LongText,
-    asked: Asked,
+    asked: TextArguments,
     read_cursor: Callable[[str], tuple[int, ...]],
     make_cursor: Callable[..., str],
 ) -> Body | Digest:

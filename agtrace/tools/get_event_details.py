@@ -22,9 +22,9 @@ from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
-from agtrace.tools.arguments import Arguments, Cursor, FocusQuestion, SessionId
+from agtrace.tools.arguments import LARGEST, SessionId
 from agtrace.tools.focusing import asked_part
-from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, budget_of, check_asked, part_asked
+from agtrace.tools.long_text import LongText, TextArguments, budget_of, check_asked, part_asked
 from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, overview_kilobytes, query_of, turn_kilobytes
 
 _AROUND = 6
@@ -33,21 +33,16 @@ _AROUND = 6
 _OF_LINES = kilobytes(0, 4_000)
 
 
-class GetEventDetails(Arguments):
+class GetEventDetails(TextArguments):
     """Arguments of get_event_details."""
 
     session_id: SessionId
-    event_index: Annotated[int, Meta(ge=0, le=2**53)]
-    start_line: LineNumber = None
-    end_line: LineNumber = None
+    event_index: Annotated[int, Meta(ge=0, le=LARGEST)]
     around: Annotated[
         Annotated[int, Meta(ge=0, le=MOST_AROUND)] | None,
         Meta(description="So many events before and after it, a line each."),
     ] = None
     mode: Annotated[Mode | None, Meta(description="Digest, failing lines first; default verbatim.")] = None
-    context_focus_question: FocusQuestion = None
-    cursor: Cursor = None
-    max_bytes: MaxBytes = None
 
 
 def answer(context: Context, wanted: GetEventDetails) -> Reply:

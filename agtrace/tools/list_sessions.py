@@ -26,6 +26,7 @@ from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import (
     DEFAULT_LIMIT,
+    LARGEST,
     Agent,
     Arguments,
     Cursor,
@@ -76,7 +77,7 @@ class ListSessions(Arguments):
     kind: SessionKind | None = None
     path: Annotated[Text | None, Meta(description="Part of the path of a file it touched.")] = None
     access: Access | None = None
-    min_tokens: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    min_tokens: Annotated[int, Meta(ge=0, le=LARGEST)] | None = None
     has_failures: bool | None = None
     commit: Hash | None = None
     pr: Annotated[PullRequest | None, Meta(description="Number, URL, any.")] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from agtrace_indexer.redact import redact
 from agtrace_schema.requests import Mode
@@ -21,6 +21,7 @@ from agtrace.shaping.replies import Body, Digest, Made
 from agtrace.text.chunking import escaped_size, line_count, line_start
 from agtrace.text.failing_lines import Failing
 from agtrace.text.next_call import Hint, NextCall
+from agtrace.tools.arguments import LARGEST, Arguments, Cursor, FocusQuestion
 from agtrace.tools.tool import kilobytes
 
 _BEFORE, _BEHIND = 5, 30  # lines around the first failing one
@@ -30,38 +31,23 @@ _LARGER: dict[Mode | None, Mode] = {"minimal": "standard", "standard": "verbose"
 
 QUESTION = "context_focus_question"
 
-LineNumber = Annotated[int, Meta(le=2**53)] | None
-MaxBytes = Annotated[int, Meta(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)] | None
+LineNumber = Annotated[int, Meta(le=LARGEST)] | None
 
 ToldLines = Iterable[tuple[str, Failing | None]]
 
 
-class Asked(Protocol):
-    """A request for a long text."""
+class TextArguments(Arguments):
+    """The arguments of a tool that opens a long text."""
 
-    @property
-    def start_line(self) -> int | None:
-        """The first line, counted from 1."""
-
-    @property
-    def end_line(self) -> int | None:
-        """The last line."""
-
-    @property
-    def cursor(self) -> str | None:
-        """The cursor of a chunk."""
-
-    @property
-    def mode(self) -> Mode | None:
-        """The kind of digest; None for the text itself."""
-
-    @property
-    def max_bytes(self) -> int | None:
-        """The bytes that the answer may take."""
-
-    @property
-    def context_focus_question(self) -> str | None:
-        """What the wanted lines are about; None for all lines."""
+    start_line: LineNumber = None
+    """Counted from 1, like the next one."""
+    end_line: LineNumber = None
+    mode: Mode | None = None
+    """The kind of digest; None for the text itself."""
+    context_focus_question: FocusQuestion = None
+    cursor: Cursor = None
+    """Of a chunk."""
+    max_bytes: Annotated[int, Meta(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)] | None = None
 
 
 class LongText(Struct, frozen=True):
@@ -82,7 +68,7 @@ class LongText(Struct, frozen=True):
     """See `Body.whole`."""
 
 
-def check_asked(asked: Asked) -> None:
+def check_asked(asked: TextArguments) -> None:
     """Raise `InvalidParameter` if a digest is requested with a cursor, or the answer to a question with one of both."""
     if asked.context_focus_question is not None:
         check_question(cursor=asked.cursor, mode=asked.mode)
@@ -102,7 +88,7 @@ def check_question(**others: str | None) -> None:
             raise InvalidParameter(QUESTION, message)
 
 
-def budget_of(asked: Asked) -> int:
+def budget_of(asked: TextArguments) -> int:
     """Return the bytes that the answer may take: a digest never more than its mode allows."""
     if asked.mode:
         most = of_mode(asked.mode).budget
@@ -110,7 +96,7 @@ def budget_of(asked: Asked) -> int:
     return asked.max_bytes or limits().text()
 
 
-def part_asked(asked: Asked) -> str:
+def part_asked(asked: TextArguments) -> str:
     """Return the requested lines and digest, for a summary."""
     first, last = asked.start_line, asked.end_line
     lines = f", lines {first or 1} to {last or 'the end'}" if first is not None or last is not None else ""
@@ -119,7 +105,7 @@ def part_asked(asked: Asked) -> str:
 
 def body_or_digest(
     given: LongText,
-    asked: Asked,
+    asked: TextArguments,
     read_cursor: Callable[[str], tuple[int, ...]],
     make_cursor: Callable[..., str],
 ) -> Body | Digest:
@@ -146,7 +132,7 @@ def body_or_digest(
     )
 
 
-def check_range(asked: Asked, total: int, call: Callable[..., NextCall]) -> tuple[int, int]:
+def check_range(asked: TextArguments, total: int, call: Callable[..., NextCall]) -> tuple[int, int]:
     """Return the first and last requested line. Raises `InvalidRange` unless the text has them all."""
     start = 1 if asked.start_line is None else asked.start_line
     end = total if asked.end_line is None else asked.end_line
@@ -162,7 +148,7 @@ def check_range(asked: Asked, total: int, call: Callable[..., NextCall]) -> tupl
 
 
 def digest(
-    given: LongText, asked: Asked, lines: ToldLines, start: int, check: Callable[[int], None] | None = None
+    given: LongText, asked: TextArguments, lines: ToldLines, start: int, check: Callable[[int], None] | None = None
 ) -> Digest:
     """Return a digest of the requested lines, of which the first has number `start`; `check` gets their count."""
     assert asked.mode
@@ -187,7 +173,7 @@ def digest(
 
 
 def _digest_hint(
-    given: LongText, asked: Asked, failures: Failures, made: Shortened, shown: tuple[int, int], *, clamped: bool
+    given: LongText, asked: TextArguments, failures: Failures, made: Shortened, shown: tuple[int, int], *, clamped: bool
 ) -> NextCall:
     """Return the call for the failing lines left out, else for the first ones verbatim, else for the rest.
 
@@ -235,7 +221,7 @@ def _around(given: LongText, line: int, last: int) -> NextCall:
 
 
 def ranged_lines(
-    lines: ToldLines, asked: Asked, call: Callable[..., NextCall]
+    lines: ToldLines, asked: TextArguments, call: Callable[..., NextCall]
 ) -> tuple[Iterator[tuple[str, Failing | None]], int, Callable[[int], None]]:
     """Return the requested lines of a text read forward, the number of the first, and a check that they existed."""
     start, end = asked.start_line, asked.end_line

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import Artifact
 from agtrace_schema.model import dump
-from agtrace_schema.requests import Mode
 from msgspec import Meta, Struct
 
 from agtrace.problems import InvalidArtifactRef
@@ -28,12 +27,10 @@ from agtrace.text.lines import named, named_path
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
-from agtrace.tools.arguments import Arguments, Cursor, FocusQuestion
 from agtrace.tools.focusing import asked_part, lines_asked
 from agtrace.tools.long_text import (
-    LineNumber,
     LongText,
-    MaxBytes,
+    TextArguments,
     budget_of,
     check_asked,
     check_range,
@@ -55,16 +52,10 @@ _EXAMINED_AT_ONCE = 500_000
 """The most events that a report may examine; takes a dozen seconds."""
 
 
-class ReadArtifact(Arguments):
+class ReadArtifact(TextArguments):
     """Arguments of read_artifact."""
 
     ref: Annotated[str, Meta(max_length=300)]
-    start_line: LineNumber = None
-    end_line: LineNumber = None
-    mode: Mode | None = None
-    context_focus_question: FocusQuestion = None
-    cursor: Cursor = None
-    max_bytes: MaxBytes = None
 
 
 def answer(context: Context, wanted: ReadArtifact) -> Reply:

@@ -80,10 +80,13 @@ def output_schema(payloads: Iterable[type[Model]]) -> dict[str, Any]:
     for name, kind in (field for payload in payloads for field in get_type_hints(payload).items()):
         types[name] |= _types(kind)
     fields = {name: {"type": min(kinds) if len(kinds) == 1 else sorted(kinds)} for name, kinds in types.items()}
-    data = {"type": "object", "properties": fields}
-    answer = {"summary": {"type": "string"}, "success": {"const": True}, "data": data}
-    error = {"success": {"const": False}, "error": {"type": "object"}}
-    return {"type": "object", "anyOf": [{"properties": arm, "required": [*arm]} for arm in (answer, error)]}
+    answer = _arm(McpResponse, success={"const": True}, data={"type": "object", "properties": fields})
+    return {"type": "object", "anyOf": [answer, _arm(McpError, success={"const": False}, error={"type": "object"})]}
+
+
+def _arm(model: type[BaseModel], **parts: dict[str, Any]) -> dict[str, Any]:
+    required = [name for name, field in model.model_fields.items() if field.is_required()]
+    return {"properties": parts, "required": required}
 
 
 _TYPES: dict[Any, str] = {
