@@ -7,8 +7,6 @@ CREATE FUNCTION instr(given text, part text) RETURNS boolean IMMUTABLE STRICT PA
   AS $$ SELECT strpos(given COLLATE "C", part COLLATE "C") > 0 $$;
 CREATE FUNCTION json_each(list text) RETURNS TABLE (value bigint) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql
   AS $$ SELECT one::bigint FROM jsonb_array_elements_text(list::jsonb) one $$;
-CREATE FUNCTION json_texts(list text) RETURNS TABLE (value text) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql
-  AS $$ SELECT one COLLATE "C" FROM jsonb_array_elements_text(list::jsonb) one $$;
 
 CREATE FUNCTION counted(sum bigint, holds boolean) RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql
   AS $$ SELECT CASE WHEN holds IS NULL THEN sum ELSE coalesce(sum, 0) + holds::int END $$;

@@ -1,4 +1,5 @@
--- Who sees and writes what. The owner of these tables sees everything; everybody else is a person, by login.
+-- Who sees and writes what. The owner of these tables sees everything; everybody else is a person, by login. A function
+-- that acts as the owner looks into the schema of temporary objects last: otherwise first, for types.
 SET search_path = team, pg_catalog;
 
 DO $$ BEGIN
@@ -6,17 +7,17 @@ DO $$ BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'agtrace_push') THEN CREATE ROLE agtrace_push NOLOGIN; END IF;
 END $$;
 
-CREATE FUNCTION me() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql
+CREATE FUNCTION me() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp LANGUAGE sql
   AS $$ SELECT id FROM team.person WHERE login = session_user $$;
-CREATE FUNCTION pusher() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql
+CREATE FUNCTION pusher() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp LANGUAGE sql
   AS $$ SELECT id FROM team.person WHERE login = session_user AND may_push $$;
-CREATE FUNCTION my_repositories() RETURNS SETOF bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql
+CREATE FUNCTION my_repositories() RETURNS SETOF bigint STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp LANGUAGE sql
   AS $$ SELECT repository_id FROM team.may_read WHERE person_id = team.me() $$;
 -- Who asks may leave out what other people pushed (`agtrace.only`, a login). It only ever narrows what is seen.
-CREATE FUNCTION asked_for() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql AS $$
+CREATE FUNCTION asked_for() RETURNS bigint STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp LANGUAGE sql AS $$
   SELECT CASE WHEN coalesce(current_setting('agtrace.only', true), '') != ''
     THEN coalesce((SELECT p.id FROM team.person p WHERE p.login = current_setting('agtrace.only', true)), 0) END $$;
-CREATE FUNCTION visible() RETURNS SETOF bigint STABLE SECURITY DEFINER SET search_path = pg_catalog LANGUAGE sql AS $$
+CREATE FUNCTION visible() RETURNS SETOF bigint STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp LANGUAGE sql AS $$
   SELECT s.id FROM team.session s WHERE (s.person_id = (SELECT team.me())
       OR s.audience = 'team' AND (SELECT team.me()) IS NOT NULL
       OR s.audience = 'project' AND s.repository_id IN (SELECT team.my_repositories()))
@@ -24,7 +25,7 @@ CREATE FUNCTION visible() RETURNS SETOF bigint STABLE SECURITY DEFINER SET searc
 
 -- Whether a session's machine, file and project are the person's own: whoever refers to one sees it.
 CREATE FUNCTION is_mine(machine bigint, file bigint, project bigint) RETURNS boolean STABLE SECURITY DEFINER LANGUAGE sql
-  SET search_path = pg_catalog AS $$
+  SET search_path = pg_catalog, pg_temp AS $$
   SELECT EXISTS (SELECT 1 FROM team.machine m WHERE m.id = machine AND m.person_id = team.pusher())
     AND EXISTS (SELECT 1 FROM team.file f JOIN team.machine m ON m.id = f.machine_id
       WHERE f.id = file AND m.person_id = team.pusher())
@@ -127,16 +128,16 @@ CREATE POLICY see ON may_read FOR SELECT USING (person_id = (SELECT me()));
 -- The functions that look past these policies. `@>` and `@@` aren't leakproof: under a policy PostgreSQL would apply them
 -- last, to every row, instead of asking the index. So these ask the index, and then leave out what isn't to be seen.
 CREATE FUNCTION blocks_with(wanted smallint[]) RETURNS SETOF bigint STABLE SECURITY DEFINER LANGUAGE sql
-  SET search_path = pg_catalog SET enable_seqscan = off AS $$
+  SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
   WITH found AS MATERIALIZED (SELECT b.id, b.session_id FROM team.block b WHERE b.grams @> wanted)
   SELECT found.id FROM found WHERE found.session_id IN (SELECT team.visible()) $$;
 CREATE FUNCTION events_with(stems tsquery) RETURNS SETOF bigint STABLE SECURITY DEFINER LANGUAGE sql
-  SET search_path = pg_catalog SET enable_seqscan = off AS $$
+  SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
   WITH found AS MATERIALIZED (SELECT r.id, r.session_id FROM team.ranked_event r WHERE r.stems @@ events_with.stems)
   SELECT found.id FROM found WHERE found.session_id IN (SELECT team.visible()) $$;
 
 -- Raises an error for who may not push: a role of the cluster says that only for all of its databases.
-CREATE FUNCTION pushing() RETURNS void STABLE LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION pushing() RETURNS void STABLE LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF team.pusher() IS NULL THEN
     RAISE EXCEPTION 'this login may not push' USING ERRCODE = 'insufficient_privilege';
@@ -145,7 +146,7 @@ END $$;
 
 -- Row ids are given out in runs, so that rows keep the order that they have in the index that they come from.
 CREATE FUNCTION reserve(kind text, number bigint) RETURNS bigint VOLATILE SECURITY DEFINER LANGUAGE plpgsql
-  SET search_path = pg_catalog AS $$
+  SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   sequence regclass := CASE kind WHEN 'session' THEN 'team.session_id' WHEN 'event' THEN 'team.event_id'
     WHEN 'block' THEN 'team.block_id' END;
@@ -161,7 +162,7 @@ END $$;
 -- Names are given out by their texts, for a session of the person's own, and shown only to those who see a session that
 -- uses them: who could say by number which they use would see them all.
 CREATE FUNCTION names(session bigint, texts text[]) RETURNS TABLE (id bigint, text text) VOLATILE SECURITY DEFINER LANGUAGE plpgsql
-  SET search_path = pg_catalog AS $$
+  SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM team.session s WHERE s.id = session AND s.person_id = team.pusher()) THEN
     RAISE EXCEPTION 'not your session' USING ERRCODE = 'insufficient_privilege';
@@ -175,15 +176,17 @@ END $$;
 
 -- Whether another person has pushed a session of this id. It tells a pusher that an id exists that they know already.
 CREATE FUNCTION uid_is_taken(wanted text) RETURNS boolean STABLE SECURITY DEFINER LANGUAGE sql
-  SET search_path = pg_catalog
+  SET search_path = pg_catalog, pg_temp
   AS $$ SELECT team.pusher() IS NOT NULL AND EXISTS (
     SELECT 1 FROM team.session s WHERE s.uid = wanted AND s.person_id IS DISTINCT FROM team.me()) $$;
 
 -- The repository of one's own folders: that of the same remote, whoever has it; else one of their own. Its number is
 -- that of its first folder, as in an index.
+-- One that gets another remote is another one: who may read it, and whose folders it has, was said of the old one. The
+-- others' folders come back with their next push.
 CREATE FUNCTION join_repository(folders bigint[], called text, at_remote text, how text, names text[])
-RETURNS bigint VOLATILE SECURITY DEFINER LANGUAGE plpgsql SET search_path = pg_catalog AS $$
-DECLARE found bigint;
+RETURNS bigint VOLATILE SECURITY DEFINER LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE found bigint; is_another boolean := false;
 BEGIN
   IF EXISTS (SELECT 1 FROM unnest(folders) f LEFT JOIN team.project p ON p.id = f AND p.person_id = team.pusher()
              WHERE p.id IS NULL) OR coalesce(cardinality(folders), 0) = 0 THEN
@@ -194,13 +197,26 @@ BEGIN
   IF found IS NULL THEN
     SELECT f.repository_id INTO found FROM team.repository_folder f JOIN team.repository r ON r.id = f.repository_id
     WHERE f.project_id = ANY (folders) AND (r.remote IS NULL OR at_remote IS NULL) ORDER BY 1 LIMIT 1;
+    is_another := found IS NOT NULL AND at_remote IS NOT NULL;
   END IF;
   IF found IS NULL THEN
     SELECT min(f) INTO found FROM unnest(folders) f;
+    is_another := EXISTS (SELECT 1 FROM team.repository r WHERE r.id = found AND r.remote IS DISTINCT FROM at_remote);
     INSERT INTO team.repository VALUES (found, called, at_remote, how)
       ON CONFLICT (id) DO UPDATE SET name = called, remote = at_remote, made = how;
   ELSE
     UPDATE team.repository r SET remote = at_remote, made = how, name = called WHERE r.id = found AND r.remote IS NULL;
+  END IF;
+  IF is_another THEN
+    DELETE FROM team.may_read m WHERE m.repository_id = found;
+    UPDATE team.session s SET repository_id = s.project_id
+      WHERE s.repository_id = found AND s.project_id <> ALL (folders);
+    DELETE FROM team.repository_name n WHERE n.repository_id = found;
+    DELETE FROM team.repository_folder f WHERE f.repository_id = found AND f.project_id <> ALL (folders);
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM team.repository_folder f JOIN team.project p ON p.id = f.project_id
+                 WHERE f.repository_id = found AND p.person_id = team.me()) THEN
+    DELETE FROM team.may_read m WHERE m.repository_id = found AND m.by_name;
   END IF;
   INSERT INTO team.repository_folder SELECT f, found FROM unnest(folders) f
     ON CONFLICT (project_id) DO UPDATE SET repository_id = found;
@@ -210,7 +226,7 @@ BEGIN
 END $$;
 
 -- What no session uses any more goes: a person's own folders and files, and the names of what is gone for all.
-CREATE FUNCTION sweep() RETURNS void VOLATILE SECURITY DEFINER LANGUAGE sql SET search_path = pg_catalog AS $$
+CREATE FUNCTION sweep() RETURNS void VOLATILE SECURITY DEFINER LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
   DELETE FROM team.project p WHERE p.person_id = team.pusher()
     AND NOT EXISTS (SELECT 1 FROM team.session s WHERE s.project_id = p.id);
   DELETE FROM team.file f WHERE NOT EXISTS (SELECT 1 FROM team.session s WHERE s.file_id = f.id)
@@ -226,6 +242,14 @@ CREATE FUNCTION sweep() RETURNS void VOLATILE SECURITY DEFINER LANGUAGE sql SET 
     SELECT n.id FROM team.name n WHERE NOT EXISTS (SELECT 1 FROM team.name_use u WHERE u.name_id = n.id)
     FOR UPDATE SKIP LOCKED) $$;
 
+-- When somebody asked isn't theirs to say, as who it was isn't.
+CREATE FUNCTION stamp_asked() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  NEW.at := now();
+  RETURN NEW;
+END $$;
+CREATE TRIGGER stamp BEFORE INSERT ON asked FOR EACH ROW EXECUTE FUNCTION stamp_asked();
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA team FROM PUBLIC;
 GRANT USAGE ON SCHEMA team TO agtrace_read, agtrace_push;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA team TO agtrace_read, agtrace_push;
@@ -236,3 +260,4 @@ GRANT INSERT, UPDATE, DELETE ON session, turn, event, token_usage, block, kin, a
   landmark, clue, model_usage, ranked_event, block_data, block_tool, project, file, record_type TO agtrace_push;
 GRANT INSERT ON machine, push TO agtrace_push;
 GRANT DELETE ON name_use TO agtrace_push;
+DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()); END $$;
