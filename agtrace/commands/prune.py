@@ -10,9 +10,8 @@ from agtrace.problems import SettingError
 
 @click.command()
 @click.option("--http", "address", type=Address(), help="Serve over HTTP here, at /mcp; port 0 picks a free one.")
-@click.option("--with-parent", is_flag=True, hidden=True, help="With --http: end when stdin ends.")
 @settings_options
-def prune(address: tuple[str, int] | None, with_parent: bool) -> None:
+def prune(address: tuple[str, int] | None) -> None:
     """Serve read, bash and grep to an agent, over MCP on stdin and stdout.
 
     With `context_focus_question`, a long output comes back as the lines that the question is about; without it, or if
@@ -45,4 +44,4 @@ def prune(address: tuple[str, int] | None, with_parent: bool) -> None:
         raise SettingError(f"{host} can be reached from other machines: whoever reaches the server can run commands")
     settings = found.settings
     token = settings.http.token or load_token(settings.token_file)
-    end(serve_http(found, host, port, token, with_parent=with_parent))
+    end(serve_http(found, host, port, token))

@@ -8,11 +8,10 @@ from typing import NoReturn
 import click
 
 from agtrace.commands.options import AgentOption, settings_options
-from agtrace.pruning.agents import AGENTS, place
-from agtrace.pruning.journal import Journal
+from agtrace.pruning.agents import AGENTS, end_like, place
 from agtrace.pruning.runner import Plan
 from agtrace.pruning.runner import run as run_plan
-from agtrace.pruning.signals import end_like
+from agtrace.pruning.states import RunLog
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -43,8 +42,8 @@ def run(command: tuple[str, ...], provider: str, no_pruner: bool, log: str | Non
     words = command or (agent.program,)
     if not no_pruner and place(agent, words) is None:
         sys.stderr.write(f"agtrace: the command doesn't name {agent.program}, so it runs without the server\n")
-    journal = Journal.usual() if log is None else Journal.at(log)
-    carry_out(Plan(agent, words, not no_pruner, journal))
+    written = RunLog.usual() if log is None else RunLog.at(log)
+    carry_out(Plan(agent, words, not no_pruner, written))
 
 
 def carry_out(plan: Plan) -> NoReturn:
@@ -52,7 +51,7 @@ def carry_out(plan: Plan) -> NoReturn:
     try:
         code = run_plan(plan)
     finally:
-        plan.journal.close()
+        plan.log.close()
     if code < 0:
         end_like(-code)
     sys.exit(code)

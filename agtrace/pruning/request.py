@@ -20,8 +20,7 @@ from agtrace.pruning.answer import Given, fitted, fitted_pruned, limits_of, resu
 from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
 from agtrace.pruning.asking import NONE, NotPrunable, Pruned, PrunerFailed, Pruners, shown
 from agtrace.pruning.configuration import Configured
-from agtrace.pruning.events import Log
-from agtrace.pruning.states import TERMINAL, Course, Req
+from agtrace.pruning.states import TERMINAL, Course, Log, Req
 from agtrace.pruning.toolbox import TOOLS, Workbench
 from agtrace.pruning.tools.output import Output, ToolFailed
 from agtrace.settings.limits import holding, limits, limits_for

@@ -1,40 +1,45 @@
 """A run of an agent with a server of its own that prunes: the states `run:*`, one after the other.
 
 Whatever becomes of the server, the agent runs, and ends, as it would without us. Everything happens in one thread: it
-waits for signals, for what the server writes, and for its answers to `/healthz`.
+waits for signals and for what the server writes, and now and then asks it for `/healthz`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agtrace.problems import NotStarted
-from agtrace.pruning.agents import WITHOUT_SERVERS, Agent, Told, place
-from agtrace.pruning.child import Child, Ended
-from agtrace.pruning.events import Log
-from agtrace.pruning.journal import Journal
-from agtrace.pruning.loopback import HOST, Asking
-from agtrace.pruning.signals import Signals, stop_like_agent
-from agtrace.pruning.states import Course, Run
+from agtrace.pruning.agents import WITHOUT_SERVERS, Agent, Signals, Told, place, stop_like_agent
+from agtrace.pruning.processes import Guard
+from agtrace.pruning.states import Course, Log, Run, RunLog
 from agtrace.settings.environment import command_line, config_file, data_dir, given
 
 if TYPE_CHECKING:
     from agtrace.settings.model import Pruner
 
+HOST = "127.0.0.1"
+"""Where servers of runs listen."""
+
 SERVER_TOKEN = "AGTRACE_HTTP_TOKEN"
 """The variable from which the server takes the token."""
 
 _NEVER = float("inf")
-_READY_EVERY, _READY_PATIENCE = 0.05, 2.0
-"""Seconds between two questions, and for an answer."""
+_READY_EVERY = 0.05
+"""Seconds between two questions whether the server is ready."""
+
+_MOST_AT_ONCE, _LONGEST_LINE = 65_536, 16_384
+_AFTER_KILL = 5.0
+"""Seconds within which the system ends a killed process."""
 
 _CHANGED_BY_PYTHON = [signal.SIGPIPE, *([signal.SIGXFSZ] if hasattr(signal, "SIGXFSZ") else [])]
 """Signals that this process ignores, because it is written in Python; the agent shouldn't."""
@@ -45,7 +50,7 @@ class Health(NamedTuple):
 
     every: float = 3.0
     """Seconds between two questions."""
-    patience: float = 5.0
+    patience: float = 2.0
     """Seconds within which each must be answered."""
 
 
@@ -56,7 +61,7 @@ class Plan(NamedTuple):
     command: Sequence[str]
     wanted: bool
     """Whether the user wants a server."""
-    journal: Journal
+    log: RunLog
     server: Sequence[str] = ()
     """The command that starts the server; none for ours."""
     health: Health = Health()
@@ -76,12 +81,12 @@ class _Runner:
 
     def __init__(self, plan: Plan, signals: Signals) -> None:
         self._plan, self._signals = plan, signals
-        self._course: Course[Run] = Course(Run.INIT, Log(plan.journal.write))
+        self._course: Course[Run] = Course(Run.INIT, Log(plan.log.write))
         self._file = Path()
         self._child: Child | None = None
-        self._asking: Asking | None = None
         self._settings: Pruner | None = None
         self._told = Told()
+        self._next_question, self._failures = _NEVER, 0
 
     def run(self) -> int:
         try:
@@ -92,8 +97,6 @@ class _Runner:
             finally:
                 self._shut_down()
         finally:
-            if self._asking is not None:
-                self._asking.close()
             if self._child is not None:
                 self._child.kill()
                 self._child.close()
@@ -125,7 +128,7 @@ class _Runner:
         self._file = Path(os.path.abspath(data_dir()), f"run-{os.urandom(8).hex()}.json")
         environment = {**given(), SERVER_TOKEN: token}
         try:
-            self._child = Child(self._plan.server or _our_server(), environment, self._file, self._relay(token))
+            self._child = Child(self._plan.server or _our_server(), environment, self._file, self._plan.log.relay)
         except OSError as error:
             self._course.go("spawn failed", error=error.strerror or str(error))
             return
@@ -136,21 +139,20 @@ class _Runner:
         """Wait for the next thing to happen while the server starts."""
         if child.has_ended():
             self._course.go("start failed", error=f"the server {child.ended}")
-        elif time.monotonic() >= last:
+            return
+        left = last - time.monotonic()
+        why = "the server didn't say that it is ready"
+        if child.port is not None and left > 0:
+            why = _no_answer(child.port, "/readyz", min(left, self._plan.health.patience))
+            if not why:
+                self._advertise(child, child.port, token)
+                return
+        if last <= time.monotonic():
             child.kill()
             timeout = self._settings.startup_timeout_ms if self._settings else None
-            self._course.go("start timed out", timeout_ms=timeout, error=self._why_not_ready())
-        elif child.port is not None and self._asking is None:
-            self._asking = Asking(child.port, "/readyz", every=_READY_EVERY, patience=_READY_PATIENCE)
-        elif child.port is not None and self._asking is not None and self._asking.step():
-            self._advertise(child, child.port, token)
-        else:
-            self._wait(last)
-
-    def _why_not_ready(self) -> str:
-        if self._asking is None:
-            return "the server didn't say that it is ready"
-        return f"/readyz: {self._asking.error or 'no answer in time'}"
+            self._course.go("start timed out", timeout_ms=timeout, error=why)
+            return
+        self._wait(min(last, time.monotonic() + _READY_EVERY))
 
     def _advertise(self, child: Child, port: int, token: str) -> None:
         """Prepare what the agent is told, and go to `run:mcp_pruner_running`."""
@@ -162,14 +164,9 @@ class _Runner:
             child.kill()
             self._course.go("start failed", error=f"{self._file}: {error.strerror or error}")
             return
-        every, patience = self._plan.health
-        self._asking = Asking(port, "/healthz", every=every, patience=patience, first=every)
+        self._next_question = time.monotonic() + self._plan.health.every
         self._told = told
         self._course.go("ready", host=HOST, port=port, pid=child.pid)
-
-    def _relay(self, token: str) -> Callable[[bytes], None]:
-        """Return what writes a line of the server's into the log, without the token."""
-        return lambda line: self._plan.journal.relay(line.replace(token.encode(), b"(token)"))
 
     # -- while the agent runs ------------------------------------------------------------------------
 
@@ -188,7 +185,6 @@ class _Runner:
 
     def _watched(self, agent: int) -> int:
         """Wait until the agent ends, and look after the server meanwhile; return its exit code."""
-        failures = 0
         while True:
             number, status = os.waitpid(agent, os.WNOHANG | os.WUNTRACED)
             if number and os.WIFSTOPPED(status):
@@ -196,35 +192,30 @@ class _Runner:
             elif number:
                 self._signals.release()
                 return os.waitstatus_to_exitcode(status)
-            elif self._course.state is Run.RUNNING:
-                failures = self._looked_after(failures)
-            self._wait(_NEVER)
+            elif self._course.state is Run.RUNNING and self._child is not None and self._settings is not None:
+                self._look_after(self._child, self._settings)
+            self._wait(self._next_question)
 
-    def _looked_after(self, failures: int) -> int:
-        """Notice if the server is lost; return how many questions in a row it hasn't answered."""
-        child, asking, settings = self._child, self._asking, self._settings
-        assert child is not None and asking is not None and settings is not None
+    def _look_after(self, child: Child, settings: Pruner) -> None:
+        """Notice if the server is lost."""
         if child.has_ended():
             self._lose(child, "server exited", error=f"the server {child.ended}")
-            return failures
-        answered = asking.step()
-        if answered is None:
-            return failures
-        failures = 0 if answered else failures + 1
-        if failures >= settings.connect_failures:
-            child.kill()
-            self._lose(child, "server unreachable", error=f"/healthz: {asking.error}", failures=failures)
-        return failures
+        elif time.monotonic() >= self._next_question and child.port is not None:
+            why = _no_answer(child.port, "/healthz", self._plan.health.patience)
+            self._failures = self._failures + 1 if why else 0
+            self._next_question = time.monotonic() + self._plan.health.every
+            if self._failures >= settings.connect_failures:
+                child.kill()
+                self._lose(child, "server unreachable", error=f"/healthz: {why}", failures=self._failures)
 
     def _lose(self, child: Child, condition: str, *, error: str, failures: int | None = None) -> None:
         """Go to `run:mcp_pruner_degraded`; agents that are started later aren't told of the server any more."""
+        self._next_question = _NEVER
         if self._told.file:
             with suppress(OSError):
                 self._file.write_text(WITHOUT_SERVERS)
         ended = child.ended or Ended()
         self._course.go(condition, exit_code=ended.exit_code, signal=ended.signal, error=error, failures=failures)
-        if self._asking is not None:
-            self._asking.close()
 
     # -- run:shutdown --------------------------------------------------------------------------------
 
@@ -240,9 +231,6 @@ class _Runner:
 
     def _end(self, child: Child) -> None:
         """Ask the server to end, and kill it if it doesn't in time, or as soon as somebody is asking for an end."""
-        if self._asking is not None:
-            self._asking.close()
-            self._asking = None
         if child.has_ended():
             return
         timeout = self._settings.shutdown_timeout_ms if self._settings else 0
@@ -255,18 +243,12 @@ class _Runner:
             child.kill()
             self._course.go("server doesn't end", pid=child.pid, timeout_ms=timeout)
 
-    # -- waiting -------------------------------------------------------------------------------------
-
     def _wait(self, until: float) -> None:
         """Wait for a signal, a child's end, or something from the server, at most until this monotonic time."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._signals, selectors.EVENT_READ)
             if self._child is not None and (output := self._child.fileno()) is not None:
                 selector.register(output, selectors.EVENT_READ)
-            if self._asking is not None and self._course.state in (Run.STARTING, Run.RUNNING):
-                until = min(until, self._asking.due())
-                if (awaited := self._asking.awaits()) is not None:
-                    selector.register(*awaited)
             selector.select(None if until == _NEVER else max(0.0, until - time.monotonic()))
         self._signals.clear()
         if self._child is not None:
@@ -278,7 +260,7 @@ def _our_server() -> list[str]:
     file, named = config_file()
     settings = [f"{key}={value}" for key, value in command_line().items() if key != "http.token"]
     options = [*(["--config", str(file)] if named else []), *(part for one in settings for part in ("--set", one))]
-    return [sys.executable, "-P", "-m", "agtrace", *options, "prune", "--http", f"{HOST}:0", "--with-parent"]
+    return [sys.executable, "-P", "-m", "agtrace", *options, "prune", "--http", f"{HOST}:0"]
 
 
 def _write(file: Path, content: str) -> None:
@@ -286,3 +268,146 @@ def _write(file: Path, content: str) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as written:
         written.write(content)
+
+
+# -- the server as a child --------------------------------------------------------------------------
+
+
+class Ended(NamedTuple):
+    """How a process ended."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+    """The name of the signal that ended it, such as SIGKILL."""
+
+    @classmethod
+    def of(cls, returncode: int) -> Ended:
+        """Return how a process with this code of `subprocess` ended."""
+        if returncode >= 0:
+            return cls(returncode)
+        try:
+            return cls(signal=signal.Signals(-returncode).name)
+        except ValueError:
+            return cls(signal=str(-returncode))
+
+    def __str__(self) -> str:
+        return f"ended by {self.signal}" if self.signal else f"ended with exit code {self.exit_code}"
+
+
+class Child:
+    """A server that was started; for use in one thread."""
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], file: Path, relay: Callable[[bytes], None]
+    ) -> None:
+        """Start it; `relay` gets each line that it writes but the first that says it is ready. Raises `OSError`."""
+        self._file, self._relay = file, relay
+        self._process = subprocess.Popen(
+            command, env=environment, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self.ended: Ended | None = None
+        try:
+            self._guard: Guard | None = Guard(self.pid, file)
+        except OSError:  # then a killed run leaves its server behind
+            self._guard = None
+        self._output = self._process.stdout.fileno()
+        os.set_blocking(self._output, False)
+        self._unfinished = b""
+        self._open = True
+        self.port: int | None = None
+        """Where it listens, once it has said so."""
+
+    @property
+    def pid(self) -> int:
+        """The number of its process and of its group."""
+        return self._process.pid
+
+    def fileno(self) -> int | None:
+        """Return the descriptor of its output, as long as there may be more."""
+        return self._output if self._open else None
+
+    def listen(self) -> bool:
+        """Take up some of what it has written; return whether there may be more."""
+        try:
+            received = os.read(self._output, _MOST_AT_ONCE) if self._open else b""
+        except BlockingIOError:
+            return False
+        self._open = bool(received)
+        *lines, rest = (self._unfinished + received).split(b"\n")
+        if not self._open or len(rest) > _LONGEST_LINE:
+            lines, rest = [*lines, rest], b""
+        self._unfinished = rest
+        for line in lines:
+            if self.port is None and (port := _port(line)) is not None:
+                self.port = port
+            else:
+                self._relay(line)
+        return self._open
+
+    def has_ended(self) -> bool:
+        """Look whether it has ended; if so, end what is left of its group."""
+        if self.ended is None and (code := self._process.poll()) is not None:
+            self._settle(code)
+        return self.ended is not None
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and its group at once."""
+        if self.ended is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                self._settle(self._process.wait(_AFTER_KILL))
+
+    def close(self) -> None:
+        """Release everything after its end: the pipe, the file, the guard."""
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+        if self._guard is not None:
+            self._guard.dismiss()
+
+    def _settle(self, returncode: int) -> None:
+        self.ended = Ended.of(returncode)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        last = time.monotonic() + 1  # somebody else may have its output, and write on and on
+        while time.monotonic() < last and self.listen():
+            pass
+
+
+def _port(line: bytes) -> int | None:
+    """Return the port in the record of a server that is ready; None for any other line."""
+    if b"mcp_pruner.ready" not in line:
+        return None
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    port = record.get("port") if isinstance(record, dict) and record.get("event") == "mcp_pruner.ready" else None
+    return port if isinstance(port, int) and 0 < port < 65_536 else None
+
+
+def _no_answer(port: int, path: str, patience: float) -> str:
+    """Return why a server on this machine doesn't answer with 200 within so many seconds; nothing if it does."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection(HOST, port, timeout=patience)
+    try:
+        connection.request("GET", path)
+        status = connection.getresponse().status
+    except TimeoutError:
+        return "no answer in time"
+    except OSError as error:
+        return error.strerror or str(error)
+    except HTTPException as error:
+        return type(error).__name__
+    finally:
+        connection.close()
+    return "" if status == 200 else f"answered {status}"

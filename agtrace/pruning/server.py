@@ -34,12 +34,11 @@ from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured
-from agtrace.pruning.events import Log
 from agtrace.pruning.figures import request_of
 from agtrace.pruning.request import Passage, Workplace, answered
+from agtrace.pruning.states import Log
 from agtrace.pruning.toolbox import TOOLS, Tool, Workbench
 from agtrace.serving.connections import Connection, listen
-from agtrace.serving.ending import end
 from agtrace.serving.http_door import Door, KnownNames, known_names
 from agtrace.serving.http_process import run
 from agtrace.serving.server import origin_of
@@ -270,14 +269,12 @@ def serve_stdio(configured: Configured) -> None:
     serve(make_server(place, passages, _recorder(place)), passages)
 
 
-def serve_http(configured: Configured, host: str, port: int, token: str | None, *, with_parent: bool) -> int:
-    """Serve on this address until SIGTERM, SIGINT or, `with_parent`, the end of stdin; return the exit code.
+def serve_http(configured: Configured, host: str, port: int, token: str | None) -> int:
+    """Serve on this address until SIGTERM or SIGINT; return the exit code.
 
     When it is ready, that is one line of JSON on stderr. Raises `SettingError` if it can't listen there.
     """
     take_libraries()
-    if with_parent:
-        threading.Thread(target=_end_with_stdin, daemon=True).start()
     place = workplace(configured)
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
@@ -314,11 +311,3 @@ def _application(place: Workplace, host: str, port: int, token: str | None) -> S
 async def _well(request: Request) -> Response:
     """Answer a probe: a server that answers can be used."""
     return JSONResponse({"status": "ok"})
-
-
-def _end_with_stdin() -> None:
-    """End the process when stdin ends: whoever started it is gone."""
-    with suppress(OSError, ValueError):
-        while os.read(0, 65_536):
-            pass
-    end()

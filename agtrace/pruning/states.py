@@ -1,16 +1,23 @@
-"""The states of a run and of a request, and every way from one to the next, as data.
+"""The states of a run and of a request, every way from one to the next, as data, and the log of what happens.
 
-The design that these come from is quoted in `tests/pruning/specification.md`; a test compares the two row by row.
+The design that these come from is quoted in `tests/pruning/specification.md`; a test compares the two row by row. No
+field of the log quotes what an agent asked or what a tool gave: those are the user's texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+import os
+import select
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from agtrace.pruning.events import Log
+from agtrace.problems import SettingError
+from agtrace.settings.environment import data_dir
 
 
 class Run(StrEnum):
@@ -134,6 +141,52 @@ WAYS = {(source, way.condition): way for way in (*TRANSITIONS, *FAULTS, *ADDED) 
 """Every way by its source and its condition."""
 
 
+EVENTS: Mapping[str, tuple[str, ...]] = {
+    "mcp_pruner.disabled": ("reason",),
+    "mcp_pruner.ready": ("host", "port", "pid"),
+    "mcp_pruner.start_failed": ("error",),
+    "mcp_pruner.degraded": ("exit_code", "signal", "error"),
+    "mcp_pruner.stopped": ("exit_code", "signal", "duration_ms"),
+    "mcp_pruner.not_running": (),
+    "mcp_pruner.shutdown_after_degraded": ("exit_code", "signal"),
+    "mcp_pruner.config_invalid": ("problems",),
+    "mcp_pruner.spawn_error": ("error",),
+    "mcp_pruner.start_timeout": ("timeout_ms",),
+    "mcp_pruner.exited": ("exit_code", "signal"),
+    "mcp_pruner.unreachable": ("failures", "error"),
+    "mcp_pruner.kill_escalated": ("pid", "timeout_ms"),
+    "tool.request_received": ("request_id", "tool"),
+    "tool.request_invalid": ("request_id", "tool", "validation_errors"),
+    "tool.request_parse_failed": ("request_id", "error"),
+    "tool.exec_start": ("request_id", "tool"),
+    "tool.exec_ok": ("request_id", "tool", "duration_ms", "bytes"),
+    "tool.exec_failed": ("request_id", "tool", "error", "error_code", "exit_code", "duration_ms"),
+    "tool.exec_timeout": ("request_id", "tool", "timeout_ms"),
+    "tool.respond_ok": ("request_id", "tool", "mode"),
+    "tool.respond_failed": ("request_id", "tool", "error"),
+    "tool.internal_error": ("request_id", "tool", "stack"),
+    "pruner.call_start": ("request_id", "endpoint"),
+    "pruner.call_ok": ("request_id", "duration_ms", "pruned_bytes"),
+    "pruner.call_failed": ("request_id", "reason", "duration_ms"),
+    "pruner.timeout": ("request_id", "timeout_ms"),
+    "pruner.http_error": ("request_id", "status", "error"),
+    "pruner.invalid_response": ("request_id", "error"),
+}
+"""The fields of each event, in their order; one without a value is null."""
+
+
+class Log:
+    """Writes events. Safe to use from several threads if what it writes to is."""
+
+    def __init__(self, write: Callable[[Mapping[str, Any]], None], now: Callable[[], float] = time.time) -> None:
+        """Create a log; `write` gets each record, `now` returns seconds since 1970 UTC."""
+        self._write, self._now = write, now
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Write an event with those of the fields that it has."""
+        self._write({"event": event, "at": round(self._now(), 3), **{name: fields.get(name) for name in EVENTS[event]}})
+
+
 class Course(Generic[S]):
     """Where a run or a request is: it moves along the ways only, and each step writes its log events."""
 
@@ -163,3 +216,78 @@ class Course(Generic[S]):
         yield fields
         for event in way.events:
             self._log.write(event, **fields)
+
+
+FILE = "run.log"
+"""The log of runs in the data folder."""
+
+_LARGEST_FILE = 1_048_576
+"""Bytes after which the next run begins that log anew; the one before is kept beside it."""
+
+_STDERR = 2
+_AT_ONCE = 4_096
+"""Bytes that a pipe takes at once if it takes any."""
+_PATIENCE = 0.5
+"""Seconds for which a log that is a full pipe is waited for."""
+
+
+class RunLog:
+    """The log of a run: lines of JSON, in a file or on stderr.
+
+    A line that can't be written is left out: no agent is kept from its work by a full disk, or by whoever reads slowly.
+    """
+
+    def __init__(self, descriptor: int | None) -> None:
+        """Write to this descriptor of our own, or to nothing."""
+        self._descriptor = descriptor
+
+    @classmethod
+    def usual(cls) -> RunLog:
+        """Return the log in the data folder if stderr is a terminal, which belongs to the agent, else on stderr."""
+        with suppress(OSError):
+            if not os.isatty(_STDERR):
+                return cls(os.dup(_STDERR))
+            file = data_dir() / FILE
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if file.exists() and file.stat().st_size > _LARGEST_FILE:
+                file.replace(file.with_name(f"{FILE}.1"))
+            return cls(_opened(file))
+        return cls(None)
+
+    @classmethod
+    def at(cls, name: str) -> RunLog:
+        """Return a log in a file that the user names, `-` for stderr. Raises `SettingError`."""
+        try:
+            return cls(os.dup(_STDERR) if name == "-" else _opened(Path(name)))
+        except OSError as error:
+            raise SettingError(f"can't write the log {name}: {error.strerror or error}") from error
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Write a record as a line of its own."""
+        self._put(json.dumps(record, ensure_ascii=False).encode(errors="replace"))
+
+    def relay(self, line: bytes) -> None:
+        """Write a line of the server's: its own record, or any other text within one."""
+        if line.startswith(b"{"):
+            self._put(line)
+        elif line.strip():
+            self.write({"at": round(time.time(), 3), "output": line.decode(errors="replace")})
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _put(self, line: bytes) -> None:
+        if self._descriptor is None:
+            return
+        line += b"\n"
+        with suppress(OSError):
+            while line and select.select([], [self._descriptor], [], _PATIENCE)[1]:
+                line = line[os.write(self._descriptor, line[:_AT_ONCE]) :]
+
+
+def _opened(file: Path) -> int:
+    """Open a log to append to. Raises `OSError`, also for a pipe that nobody reads."""
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600)

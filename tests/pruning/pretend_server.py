@@ -1,7 +1,7 @@
 """A server for `agtrace run` that behaves as a test wants: `python pretend_server.py BEHAVIOUR...`.
 
 It is well unless told otherwise: says on stderr where it listens, answers 200 to whatever it is asked, and ends at
-SIGTERM or the end of stdin. SIGUSR1 makes it end with exit code 4, SIGUSR2 close its ears.
+SIGTERM. SIGUSR1 makes it end with exit code 4, SIGUSR2 close its ears.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ def main(behaviours: set[str]) -> None:
     stubborn = "stubborn" in behaviours
     signal.signal(signal.SIGTERM, lambda *_: None if stubborn else os._exit(0))
     signal.signal(signal.SIGUSR1, lambda *_: os._exit(4))
-    if not stubborn:
-        threading.Thread(target=end_with_stdin, daemon=True).start()
     if "garbage" in behaviours:
         os.write(
             2, b'\xff\xfe\n{"event": "mcp_pruner.ready"}\nmcp_pruner.ready\n{"event": "mcp_pruner.ready", "port": 0}\n'
@@ -34,8 +32,6 @@ def main(behaviours: set[str]) -> None:
     if "silent" not in behaviours:
         ready = {"event": "mcp_pruner.ready", "host": "127.0.0.1", "port": listening.getsockname()[1]}
         os.write(2, json.dumps(ready).encode() + b"\n")
-    if "floods" in behaviours:
-        threading.Thread(target=flood, daemon=True).start()
     if "leaves a child" in behaviours and os.fork() == 0:
         threading.Event().wait()
     status = b"503 Busy" if "not ready" in behaviours else b"200 OK"
@@ -54,20 +50,6 @@ def close_ears(listening: socket.socket, _frame: FrameType | None = None) -> Non
     """Refuse every connection from now on."""
     listening.shutdown(socket.SHUT_RDWR)
     listening.close()
-
-
-def end_with_stdin() -> None:
-    """End when whoever started the server is gone."""
-    while os.read(0, 4096):
-        pass
-    os._exit(0)
-
-
-def flood() -> None:
-    """Write without an end."""
-    line = b"x" * 1_000 + b"\n"
-    while True:
-        os.write(2, line * 60)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from agtrace_schema.own_tools import PRUNING_TOOLS
 
-from agtrace.pruning.events import EVENTS
-from agtrace.pruning.states import ADDED, FAULTS, TRANSITIONS, Req
+from agtrace.pruning.states import ADDED, EVENTS, FAULTS, TRANSITIONS, Req
 from tests.conftest import keep_rules
 from tests.pruning.driving import Answer, Server, server
 from tests.pruning.misbehaving import PrunerOfATest, pruning

@@ -7,8 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.pruning.events import EVENTS, Log
-from agtrace.pruning.states import ANY_REQUEST, FAULTS, TERMINAL, TRANSITIONS, WAYS, Course, Req, Run, State, Way
+from agtrace.pruning.states import (
+    ANY_REQUEST,
+    EVENTS,
+    FAULTS,
+    TERMINAL,
+    TRANSITIONS,
+    WAYS,
+    Course,
+    Log,
+    Req,
+    Run,
+    State,
+    Way,
+)
 
 SPECIFICATION = (Path(__file__).parent / "specification.md").read_text(encoding="utf-8")
 STATES: dict[str, State] = {**{str(state): state for state in Run}, **{str(state): state for state in Req}}

@@ -7,9 +7,21 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from agtrace_indexer.redact.names import Strength, strength
+
 from agtrace.pruning import processes
 from agtrace.pruning.arguments import BashArguments
 from agtrace.pruning.tools.output import Capture, Output, ToolFailed, joined, working_folder
+
+_NO_SECRETS = frozenset({"PWD", "DESKTOP_SESSION", "GDMSESSION", "KDE_FULL_SESSION"})
+"""Usual variables whose names read like those of secrets."""
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the variables that are named like secrets."""
+    return {
+        name: value for name, value in environment.items() if name in _NO_SECRETS or strength(name) is Strength.NONE
+    }
 
 
 async def run(arguments: BashArguments, cwd: Path, environment: Mapping[str, str]) -> Output:
@@ -20,7 +32,7 @@ async def run(arguments: BashArguments, cwd: Path, environment: Mapping[str, str
     """
     folder = working_folder(arguments.cwd, cwd, environment)
     shell = shutil.which("bash", path=environment.get("PATH", os.defpath)) or "/bin/sh"
-    variables = {**processes.without_secrets(environment), "PWD": str(folder), **arguments.env}
+    variables = {**without_secrets(environment), "PWD": str(folder), **arguments.env}
     output, errors = Capture(), Capture()
     command = [shell, "-c", "--", arguments.command]
     try:

@@ -1,7 +1,8 @@
-"""The tool `grep`: lines that match a regular expression, found by ripgrep, or built in where that isn't installed.
+"""The tool `grep`: lines that match a regular expression, by ripgrep, or by Python's `re` where that isn't installed.
 
-Both search the same files in the same order: hidden and ignored ones too, but nothing in `.git`, no binary ones (those
-with a NUL character), and below a folder no links and nothing that isn't a regular file. Nothing goes through a shell.
+Their patterns differ in details. Both search the same files in the same order: hidden and ignored ones too, but nothing
+in `.git`, no binary ones (those with a NUL character), and below a folder no links and nothing that isn't a regular
+file. Nothing goes through a shell.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from anyio import to_thread
 from agtrace.pruning import processes
 from agtrace.pruning.arguments import GrepArguments
 from agtrace.pruning.tools import line_search
+from agtrace.pruning.tools.bash import without_secrets
 from agtrace.pruning.tools.output import (
+    Capture,
     Output,
     ToolFailed,
     Truncation,
@@ -30,17 +33,18 @@ from agtrace.pruning.tools.output import (
     shown,
     working_folder,
 )
-from agtrace.pruning.tools.patterns import BadPattern, Pattern, understood
 
 LONGEST_LINE = 1_000
 """The characters of a line that are shown."""
 
 _MOST_BYTES = 4 * (LONGEST_LINE + 1)
 """What an engine has to give of a line, so that it is clear whether it was longer."""
-_MOST_UNREAD = 1_048_576
+_MOST_UNREAD, _MOST_ERRORS = 1_048_576, 16_384
 _FOR_NOTES = 200
 """Bytes kept free for the last lines, which say what isn't there."""
-_BAD_PATTERN = 3
+_TROUBLE = 2
+_OF_THE_SYSTEM = "(os error"
+"""What both engines say of a file that can't be read, and not of a pattern that isn't understood."""
 _RIPGREP = (
     *("--no-config", "--color=never", "--no-heading", "--with-filename", "--line-number", "--null"),
     *("--no-context-separator", "--line-buffered", "--case-sensitive", "--encoding=none", "--no-mmap"),
@@ -58,15 +62,16 @@ async def run(arguments: GrepArguments, cwd: Path, environment: Mapping[str, str
     folder = working_folder(arguments.cwd, cwd, environment)
     paths = list(dict.fromkeys(_asked(path, environment) for path in arguments.paths))
     await to_thread.run_sync(_check, folder, paths)
-    patterns = _understood(arguments.wanted)
     ripgrep = shutil.which("rg", path=environment.get("PATH", os.defpath))
-    engines = [_with_ripgrep(ripgrep, patterns, paths, arguments)] if ripgrep else []
-    for command in (*engines, _built_in(patterns, paths, arguments)):
-        seconds = arguments.timeout_ms / 1000 - (time.monotonic() - began)
-        found = await _searched(command, folder, environment, seconds, arguments)
-        if found.code in (0, 1) or found.why != "itself" or found.lines.matches:
-            break  # what ripgrep can't do is done again, and explained if it fails
-    return _result(found, arguments, (time.monotonic() - began) * 1000)
+    command = _with_ripgrep(ripgrep, paths, arguments) if ripgrep else _built_in(paths, arguments)
+    lines = _Lines(arguments)
+    try:
+        ended = await processes.run(
+            command, folder, without_secrets(environment), arguments.timeout_ms / 1000, lines.add, lines.add_trouble
+        )
+    except OSError as error:
+        raise ToolFailed("spawn_failed", f"The search can't be started: {error.strerror}.") from None
+    return _result(lines, ended, arguments, (time.monotonic() - began) * 1000)
 
 
 def _asked(path: str, environment: Mapping[str, str]) -> str:
@@ -88,64 +93,31 @@ def _check(folder: Path, paths: Sequence[str]) -> None:
             raise ToolFailed("EACCES", f"{shown(path.removeprefix('./'))}: this may not be read (EACCES).")
 
 
-def _understood(patterns: Sequence[str]) -> list[Pattern]:
-    found = []
-    for number, pattern in enumerate(patterns, 1):
-        try:
-            found.append(understood(pattern))
-        except BadPattern as error:
-            which = f" {number}" if len(patterns) > 1 else ""
-            raise ToolFailed("bad_pattern", f"The pattern{which} is not understood: {error}.") from None
-    return found
-
-
-def _with_ripgrep(
-    program: str, patterns: Sequence[Pattern], paths: Sequence[str], arguments: GrepArguments
-) -> list[str]:
-    wanted = [f"--regexp={pattern.rust}" for pattern in patterns]
+def _with_ripgrep(program: str, paths: Sequence[str], arguments: GrepArguments) -> list[str]:
+    wanted = [f"--regexp={pattern}" for pattern in arguments.wanted]
     return [program, *_RIPGREP, f"--context={arguments.context_lines}", *wanted, "--", *paths]
 
 
-def _built_in(patterns: Sequence[Pattern], paths: Sequence[str], arguments: GrepArguments) -> list[str]:
-    figures = [str(arguments.context_lines), str(_MOST_BYTES), str(len(patterns))]
-    return [sys.executable, "-P", line_search.__file__, *figures, *(pattern.python for pattern in patterns), *paths]
+def _built_in(paths: Sequence[str], arguments: GrepArguments) -> list[str]:
+    figures = [str(arguments.context_lines), str(_MOST_BYTES), str(len(arguments.wanted))]
+    return [sys.executable, "-I", "-S", line_search.__file__, *figures, *arguments.wanted, *paths]
 
 
-class _Found(NamedTuple):
-    """What a search found, and how it ended."""
-
-    lines: _Lines
-    code: int
-    why: Literal["itself", "timeout", "enough"]
-
-
-async def _searched(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float, arguments: GrepArguments
-) -> _Found:
-    lines = _Lines(arguments)
-    try:
-        ended = await processes.run(
-            command, folder, processes.without_secrets(environment), seconds, lines.add, lines.add_trouble
-        )
-    except OSError as error:
-        raise ToolFailed("spawn_failed", f"The search can't be started: {error.strerror}.") from None
-    return _Found(lines, ended.code, ended.why)
-
-
-def _result(found: _Found, arguments: GrepArguments, duration_ms: float) -> Output:
+def _result(lines: _Lines, ended: processes.Ended, arguments: GrepArguments, duration_ms: float) -> Output:
     """Return what was found. Raises `ToolFailed` if the search didn't get to an end."""
-    lines = found.lines
-    text = lines.text(timed_out=found.why == "timeout")
+    text = lines.text(timed_out=ended.why == "timeout")
     size = len(text.encode())
     truncated = Truncation(size, None) if lines.stopped else None
-    output = Output(text, size, lines.stderr_bytes, 0 if lines.matches else 1, duration_ms, truncated=truncated)
-    if found.why == "timeout":
+    errors = lines.errors.kept().text
+    output = Output(text, size, lines.errors.total, 0 if lines.matches else 1, duration_ms, truncated=truncated)
+    if ended.why == "timeout":
         message = f"The search was ended after {arguments.timeout_ms:,} ms (timeout_ms)."
         raise ToolFailed("timeout", message, timeout_ms=arguments.timeout_ms, output=output)
-    if found.code == _BAD_PATTERN:
-        raise ToolFailed("bad_pattern", "The pattern is not understood: it names an unknown property of characters.")
-    if found.why == "itself" and not 0 <= found.code <= _BAD_PATTERN:
-        raise ToolFailed("spawn_failed", "The search ended unexpectedly.", exit_code=found.code, output=output)
+    if ended.code == _TROUBLE and not lines.matches and _OF_THE_SYSTEM not in errors:
+        why = errors.strip().rpartition("\n")[2].removeprefix("error: ")
+        raise ToolFailed("bad_pattern", f"The pattern is not understood: {why}.")
+    if ended.why == "itself" and not 0 <= ended.code <= _TROUBLE:
+        raise ToolFailed("spawn_failed", "The search ended unexpectedly.", exit_code=ended.code, output=output)
     return output
 
 
@@ -168,7 +140,8 @@ class _Lines:
         self._done: list[str] = []
         self._path: bytes | None = None
         self._here: list[_Line] = []
-        self._troubles, self.stderr_bytes = 0, 0
+        self.errors = Capture(_MOST_ERRORS)
+        self._troubles = 0
         self.matches = 0
         self.stopped: Literal["", "matches", "bytes"] = ""
         """Which limit ended the search."""
@@ -190,9 +163,8 @@ class _Lines:
 
     def add_trouble(self, piece: bytes) -> bool:
         """Take what an engine prints to stderr."""
-        self.stderr_bytes += len(piece)
         self._troubles += piece.count(b"\n")
-        return True
+        return self.errors.add(piece)
 
     def text(self, *, timed_out: bool = False) -> str:
         """Return all lines, and what has to be said about them."""

@@ -1,38 +1,38 @@
-"""The built-in search, where there is no ripgrep: run as a file, it finds and prints the same as ripgrep would.
+"""The search where there is no ripgrep, with Python's `re`: run as a file, it prints what it finds as ripgrep would.
 
 Its arguments are the number of lines around a match, the bytes that are wanted of a line, the number of regular
 expressions, these, and the paths. It prints `path NUL number : line` for each line that matches, and with `-` instead
 of `:` those around it, in the order of the paths and of the names below them. Hidden and ignored files are searched
 too; below a folder, `.git`, links and what is no regular file are left out. When a file turns out to be binary after a
 match, a line says so. What can't be read is a line on stderr. Exit codes: 0 found, 1 not found, 2 not found and
-something couldn't be read, 3 not a regular expression.
+something couldn't be read, or not a regular expression, which a line on stderr explains.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
-import regex
-
-_BLOCK = 1_048_576
 _LONGEST_LINE = 16_777_216
 """The bytes of a line that are searched."""
 
 
 def main(context_lines: str, most_bytes: str, number: str, *rest: str) -> int:
     """Search, print, and return the exit code."""
-    patterns, paths = rest[: int(number)], rest[int(number) :]
+    expressions, paths = rest[: int(number)], rest[int(number) :]
+    warnings.simplefilter("error")  # what Python understands otherwise than others: [[:digit:]]
     try:
-        pattern = regex.compile("|".join(patterns), regex.V0)
-    except regex.error as error:
+        patterns = [re.compile(expression) for expression in expressions]
+    except (re.error, OverflowError, RecursionError, Warning) as error:
         sys.stderr.write(f"{error}\n")
-        return 3
-    search = _Search(pattern.search, int(context_lines), int(most_bytes))
+        return 2
+    search = _Search(patterns, int(context_lines), int(most_bytes))
     for path in paths:
         for file in _files(os.fsencode(path), search.trouble):
             search.file(file)
@@ -40,36 +40,28 @@ def main(context_lines: str, most_bytes: str, number: str, *rest: str) -> int:
 
 
 def _files(path: bytes, trouble: Callable[[OSError], None]) -> Iterator[bytes]:
-    """Yield a file, or all files below a folder."""
+    """Yield a file, or all files below a folder, in the order of the names in each."""
     if not os.path.isdir(path):
         yield path
         return
-    folders = [iter(_entries(path, trouble))]
-    while folders:
-        for entry in folders[-1]:
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(iter(_entries(entry.path, trouble)))
-                break
-            if entry.is_file(follow_symlinks=False):
-                yield entry.path
-        else:
-            folders.pop()
-
-
-def _entries(folder: bytes, trouble: Callable[[OSError], None]) -> list[os.DirEntry[bytes]]:
     try:
-        with os.scandir(folder) as entries:
-            return sorted((entry for entry in entries if entry.name != b".git"), key=lambda entry: entry.name)
+        with os.scandir(path) as entries:
+            inside = sorted((entry for entry in entries if entry.name != b".git"), key=lambda entry: entry.name)
     except OSError as error:
         trouble(error)
-        return []
+        return
+    for entry in inside:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(entry.path, trouble)
+        elif entry.is_file(follow_symlinks=False):
+            yield entry.path
 
 
 class _Search:
     """A search through files."""
 
-    def __init__(self, matches: Callable[[str], object], context_lines: int, most_bytes: int) -> None:
-        self._matches, self._context, self._most = matches, context_lines, most_bytes
+    def __init__(self, patterns: Sequence[re.Pattern[str]], context_lines: int, most_bytes: int) -> None:
+        self._patterns, self._context, self._most = patterns, context_lines, most_bytes
         self._output = sys.stdout.buffer
         self.found = False
         """Whether any line has matched."""
@@ -79,7 +71,7 @@ class _Search:
     def trouble(self, error: OSError) -> None:
         """Say that something can't be read."""
         self.troubles += 1
-        sys.stderr.write(f"{error.strerror}\n")
+        sys.stderr.write(f"{error.strerror} (os error {error.errno})\n")
 
     def file(self, path: bytes) -> None:
         """Search a file and print what is found."""
@@ -94,40 +86,36 @@ class _Search:
 
     def _search(self, path: bytes, file: BinaryIO) -> None:
         before: deque[tuple[int, bytes]] = deque(maxlen=self._context)
-        number, after, found = 0, 0, False
-        for block in _blocks(file):
-            if b"\0" in block:
+        after, found = 0, False
+        for number, line in enumerate(_lines(file), 1):
+            if b"\0" in line:
                 if found:
                     self._output.write(path + b": binary file matches\n")
                 return
-            for line in block.removesuffix(b"\n").split(b"\n"):
-                number += 1
-                if self._matches(line[:_LONGEST_LINE].decode("utf-8", "surrogateescape")):
-                    while before:
-                        self._print(path, b"-", *before.popleft())
-                    self._print(path, b":", number, line)
-                    self.found = found = True
-                    after = self._context
-                elif after:
-                    self._print(path, b"-", number, line)
-                    after -= 1
-                else:
-                    before.append((number, line[: self._most]))
-            if found:
-                self._output.flush()
+            text = line.decode("utf-8", "replace")
+            if any(pattern.search(text) for pattern in self._patterns):
+                while before:
+                    self._print(path, b"-", *before.popleft())
+                self._print(path, b":", number, line)
+                self.found = found = True
+                after = self._context
+            elif after:
+                self._print(path, b"-", number, line)
+                after -= 1
+            else:
+                before.append((number, line[: self._most]))
 
     def _print(self, path: bytes, mark: bytes, number: int, line: bytes) -> None:
         self._output.write(b"%b\0%d%b%b\n" % (path, number, mark, line[: self._most]))
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Yield whole lines, many at once; of a very long line, the beginning; of a binary file, up to the first NUL."""
-    while block := file.read(_BLOCK):
-        if b"\0" not in block and not block.endswith(b"\n"):
-            block += file.readline(_LONGEST_LINE)
-            while block[-1:] not in (b"\n", b"\0") and (rest := file.readline(_LONGEST_LINE)):
-                block = block + b"\0" if b"\0" in rest else block + b"\n" if rest.endswith(b"\n") else block
-        yield block
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield each line, without its end; of a very long one the beginning."""
+    while line := file.readline(_LONGEST_LINE):
+        rest = line
+        while not rest.endswith(b"\n") and (rest := file.readline(_LONGEST_LINE)):
+            line += b"\0" if b"\0" in rest else b""
+        yield line.removesuffix(b"\n")
 
 
 if __name__ == "__main__":
