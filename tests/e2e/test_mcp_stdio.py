@@ -379,10 +379,10 @@ def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., 
                 {"order": "newest", "query": "f", "provider": "codex", "cursor": cursor},
             ),
             ("mismatch", "search_event_previews", {"order": "newest", "query": "e", "cursor": cursor}),
-            ("mismatch", "list_sessions", {"provider": "codex", "cursor": cursor}),
-            ("mismatch", "get_project_info", {"cursor": cursor}),
-            ("mismatch", "get_session_details", {"session_id": "e97a4b06", "cursor": cursor}),
-            ("mismatch", "get_event_details", {"session_id": "e97a4b06", "event_index": 5, "cursor": cursor}),
+            ("malformed", "list_sessions", {"provider": "codex", "cursor": cursor}),
+            ("malformed", "get_project_info", {"cursor": cursor}),
+            ("malformed", "get_session_details", {"session_id": "e97a4b06", "cursor": cursor}),
+            ("malformed", "get_event_details", {"session_id": "e97a4b06", "event_index": 5, "cursor": cursor}),
         ]
         for reason, name, arguments in refused:
             error = await agent.error(name, **arguments)
