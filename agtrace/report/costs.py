@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from typing import TypeAlias
 
 from agtrace_indexer.index.questions import usage
-from agtrace_indexer.index.questions.people import people_of
+from agtrace_indexer.index.questions.sessions import people_of
 from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.costs import Costs, FasterModel, Spent, UnpricedModel
 from agtrace_schema.requests import CostBy

@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.people import people_of
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.sessions import Session, people_of
 from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_schema.answers import BestMatches, BestSession, Worked
 from agtrace_schema.events import EventType, Outcome

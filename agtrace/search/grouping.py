@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.people import people_of
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.sessions import Session, people_of
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import EventPreview, SessionMatches
 from msgspec.structs import replace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from agtrace_indexer.index.questions.people import people_of
+from agtrace_indexer.index.questions.sessions import people_of
 from agtrace_indexer.redact import redact
 from msgspec import Struct
 

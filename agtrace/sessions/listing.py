@@ -7,8 +7,7 @@ from typing import Any
 
 from agtrace_indexer.index.questions import files, landmarks, measures, sessions, turns
 from agtrace_indexer.index.questions.events import NOW
-from agtrace_indexer.index.questions.people import people_of
-from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
+from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters, people_of
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from msgspec import Struct

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import calls, events, landmarks, requests, sessions, usage
+from agtrace_indexer.index.questions import calls, events, landmarks, sessions, usage
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
@@ -107,12 +107,12 @@ def _landmarks(source: Source, behind: tuple[int, ...], most: int) -> Section:
 def _requests(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Return the human requests, in file order."""
     connection, session_row, then = source.connection, source.session.id, source.then
-    found = requests.requests_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
+    found = events.requests_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
     items = [
         HumanRequest(event_index=one.event_index, turn_index=one.turn_index, text=one_line(one.text, USER_MESSAGE))
         for one in found
     ]
-    total = requests.count_requests_then(connection, session_row, then)
+    total = events.count_requests_then(connection, session_row, then)
     return Section(items, [(one.event_index,) for one in found], total)
 
 

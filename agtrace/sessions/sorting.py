@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from agtrace_indexer.index.questions import matches, measures, sessions
 from agtrace_indexer.index.questions.measures import MEASURES
-from agtrace_indexer.index.questions.people import people_of
-from agtrace_indexer.index.questions.sessions import Session, SessionFilters
+from agtrace_indexer.index.questions.sessions import Session, SessionFilters, people_of
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.requests import Sort
 from msgspec import Struct

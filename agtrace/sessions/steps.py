@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.index.questions import events, turns, usage
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
-from agtrace_indexer.index.questions.tokens import TokenCounts
+from agtrace_indexer.index.questions.turns import TokenCounts
 from agtrace_indexer.index.questions.usage import Figures
 from agtrace_schema.answers import StepSummary, Tokens
 from agtrace_schema.events import EventType

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from agtrace_indexer.index.questions import usage
-from agtrace_indexer.index.questions.tokens import TokenCounts
+from agtrace_indexer.index.questions.turns import TokenCounts
 from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.answers import Made, ModelTotals
 from msgspec import Struct, field

@@ -29,7 +29,7 @@ OTHERWISE = {
     "upkeep.logs": "only logs with sessions are pushed",
     "upkeep.files_not_read": "what isn't read isn't pushed",
     "state.masked_by": "each machine masks by its own rules before it pushes",
-    "people.people_of": "one's own index is of one person",
+    "sessions.people_of": "one's own index is of one person",
     "candidates.candidates": "the engines narrow blocks down in their own ways",
     "candidates.candidates_of_all": "the engines narrow blocks down in their own ways",
 }

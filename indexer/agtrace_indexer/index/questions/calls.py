@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from agtrace_schema.codes import OUTCOME_CODES
 from agtrace_schema.events import Outcome
 
-from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import only, rows, value
+from agtrace_indexer.index.questions.queries import CODES, COUNTED, OWN_THEN, only, rows, value
 
 _OWN = f"e.session_id = :session AND {COUNTED}"
 

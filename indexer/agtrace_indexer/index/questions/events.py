@@ -10,8 +10,19 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import CODES, COUNTED, LIVE, OF_STEP
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, rows, value
+from agtrace_indexer.index.questions.queries import (
+    CODES,
+    COUNTED,
+    GIVEN,
+    LIVE,
+    OF_STEP,
+    OWN_THEN,
+    as_json,
+    first,
+    only,
+    rows,
+    value,
+)
 from agtrace_indexer.index.questions.turns import Step
 
 _COLUMNS = """
@@ -64,9 +75,25 @@ SELECT coalesce(sum(count), 0) FROM record_type
 WHERE file_id = ? AND status = 'skipped' AND type IN ('reasoning/encrypted', 'reasoning/empty')
 """
 
+_OWN_REQUESTS = f"FROM request r JOIN event e USING (session_id, event_index) WHERE {OWN_THEN}"
+
+_REQUESTS = f"""
+SELECT e.event_index, e.turn_index, r.text {_OWN_REQUESTS} AND e.event_index > :behind
+ORDER BY e.event_index LIMIT :most
+"""
+
 _LATEST = f"{_EVENT} WHERE e.session_id = ? AND e.superseded_by IS NULL ORDER BY e.event_index DESC LIMIT ?"
 
 _ALL = 1 << 62
+
+
+class Request(NamedTuple):
+    """A human request, or the task that a sub-agent was given in place of it."""
+
+    event_index: int
+    turn_index: int | None
+    text: str
+    """Its beginning, on one line."""
 
 
 class Event(NamedTuple):
@@ -303,3 +330,20 @@ def reasoning(
 def reasoning_left_out(connection: sqlite3.Connection, file_row: int) -> int:
     """Return how often a log has reasoning without readable text, which is therefore no event (Codex)."""
     return int(value(connection, _REASONING_LEFT_OUT, (file_row,)))
+
+
+# -- requests ---------------------------------------------------------------------------------------
+
+
+def requests_then(
+    connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: int, most: int
+) -> list[Request]:
+    """Return the requests of a session after an event, in file order, at most `most`."""
+    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
+    return list(rows(connection, Request, _REQUESTS, {**named, "behind": behind, "most": most}))
+
+
+def count_requests_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
+    """Return the number of requests of a session."""
+    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
+    return int(value(connection, f"SELECT count(*) {_OWN_REQUESTS}", named))

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import as_json, rows, value, values
+from agtrace_indexer.index.questions.queries import CODES, COUNTED, OWN_THEN, as_json, rows, value, values
 
 _TOUCHED = f"""
 SELECT p.text, sum(t.access = 'read'), sum(t.access = 'write')

@@ -10,7 +10,7 @@ from agtrace_schema.events import EventType, Outcome, UserKind
 from agtrace_schema.requests import EventKind
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import OF_PROJECTS
+from agtrace_indexer.index.questions.queries import OF_PROJECTS
 
 _CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]
 _OF_PROJECTS = f"b.session_id IN (SELECT s.id FROM session s WHERE {OF_PROJECTS})"

@@ -10,8 +10,7 @@ import orjson
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.questions.conditions import COUNTED
-from agtrace_indexer.index.questions.queries import pairs, rows, values
+from agtrace_indexer.index.questions.queries import COUNTED, pairs, rows, values
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _EVENTS = f"""

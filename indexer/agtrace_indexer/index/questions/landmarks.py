@@ -9,9 +9,17 @@ from typing import NamedTuple
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import COUNTED, IS_COMMIT, IS_PULL_REQUEST, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, rows, value
+from agtrace_indexer.index.questions.queries import (
+    COUNTED,
+    GIVEN,
+    IS_COMMIT,
+    IS_PULL_REQUEST,
+    OWN_THEN,
+    as_json,
+    rows,
+    value,
+)
 
 _ONCE = """
 NOT (coalesce(l.verdict, '') = 'linked' AND EXISTS (SELECT 1 FROM landmark o WHERE o.session_id = l.session_id

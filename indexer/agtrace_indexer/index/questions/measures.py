@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from agtrace_schema.codes import OUTCOME_CODE
 from agtrace_schema.events import Outcome
 
-from agtrace_indexer.index.questions.conditions import CODES, LIVE
-from agtrace_indexer.index.questions.queries import as_json, pairs
-from agtrace_indexer.index.questions.tokens import TokenCounts
+from agtrace_indexer.index.questions.queries import CODES, LIVE, as_json, pairs
+from agtrace_indexer.index.questions.turns import TokenCounts
 from agtrace_indexer.index.turn_sums import TOTAL
 
 _OWN = f"e.session_id = s.id AND e.id <= :newest AND e.copy_of IS NULL AND {LIVE}"

@@ -8,9 +8,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agtrace_indexer.index.membership import is_scratch
-from agtrace_indexer.index.questions.conditions import REPOSITORY
 from agtrace_indexer.index.questions.measures import ENDED
-from agtrace_indexer.index.questions.queries import rows
+from agtrace_indexer.index.questions.queries import REPOSITORY, rows
 
 _ACTIVE = f"""
 WITH active AS (

@@ -1,4 +1,7 @@
-"""Running queries: rows of the tables become values of our own types, whatever the connection's row factory."""
+"""Running queries, whatever the connection's row factory; and the parts that queries of several topics share.
+
+These are SQL conditions over `event` e, `landmark` l, `session` s, and codes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import Any, TypeAlias, TypeVar
+
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType
 
 Row = TypeVar("Row")
 
@@ -15,6 +21,56 @@ Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
 GIVEN = "(SELECT value FROM json_each(?))"
 FILES = "(SELECT value FROM json_each(:files))"
 """The ids that a query is about, passed as `as_json`."""
+
+
+COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
+"""The events that count in their session: neither replaced nor copied from an older one."""
+
+LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
+"""The events that none had replaced at the moment of a snapshot, whose newest event has the row id :newest."""
+
+OWN_THEN = f"e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE}"
+"""The events that counted in their session at the moment of a snapshot."""
+
+OF_STEP = """
+e.session_id = :session AND e.event_index BETWEEN :first_event AND :last_event
+AND e.turn_index = :turn_index AND e.step_index = :step_index AND e.superseded_by IS NULL
+"""
+"""The events of a `turns.Step`."""
+
+OF_PROJECTS = "s.project_id IN (SELECT value FROM json_each(:projects))"
+"""The sessions whose folders have these row ids."""
+
+REPOSITORY = """
+coalesce((SELECT f.repository_id FROM repository_folder f WHERE f.project_id = s.project_id), s.project_id)
+"""
+"""The repository of a session; its folder, until a run has found out. Both have the same numbers."""
+
+LAST = "'\U0010ffff'"
+"""The text after all others that go on differently, as SQL: `:prefix || LAST` is the end of those that begin so."""
+
+# A hash may be given in full and stored abbreviated, or the other way round.
+IS_COMMIT = f"""
+(l.kind = 'commit' AND (:commit = 'any' OR l.name >= :commit AND l.name < :commit || {LAST}
+  OR substr(:commit, 1, length(l.name)) = l.name
+  OR ltrim(lower(:commit), '0123456789abcdef') != '' AND instr(lower(l.detail), lower(:commit))))
+"""
+"""The landmarks that are a commit, given its hash or the beginning of it, or any; what can't be a hash is a text in its
+subject."""
+
+IS_PULL_REQUEST = "(l.kind = 'pull_request' AND :pr IN ('any', l.name, l.detail))"
+"""Those that are about a pull request, given its number or address, or any."""
+
+CODES: dict[str, int] = {
+    "user": TYPE_CODE[EventType.USER],
+    "message": TYPE_CODE[EventType.MESSAGE],
+    "reasoning": TYPE_CODE[EventType.REASONING],
+    "call": TYPE_CODE[EventType.TOOL_CALL],
+    "result": TYPE_CODE[EventType.TOOL_RESULT],
+    "notification": TYPE_CODE[EventType.NOTIFICATION],
+    **{outcome.value: code for outcome, code in OUTCOME_CODE.items()},
+}
+"""The codes of `event.type` and `event.outcome`, by their names in queries: `e.type = :call`."""
 
 
 def is_team(connection: sqlite3.Connection) -> bool:

@@ -10,8 +10,7 @@ from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import COUNTED
-from agtrace_indexer.index.questions.queries import as_json, rows
+from agtrace_indexer.index.questions.queries import COUNTED, as_json, rows
 
 _PARENTS = "SELECT id, kind, parent_session FROM session WHERE kind != 'warmup' ORDER BY id"
 

@@ -8,15 +8,23 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import (
+from agtrace_indexer.index.questions.queries import (
     COUNTED,
+    GIVEN,
     IS_COMMIT,
     IS_PULL_REQUEST,
     LAST,
     OF_PROJECTS,
     REPOSITORY,
+    as_json,
+    first,
+    is_team,
+    only,
+    pairs,
+    rows,
+    value,
+    values,
 )
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, pairs, rows, value, values
 
 _SESSION = """
 SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,
@@ -86,6 +94,9 @@ _COPIED_BOTH = """
 SELECT count(*) FROM event e WHERE e.session_id = :one AND e.copy_of > 0 AND e.superseded_by IS NULL
   AND e.copy_of IN (SELECT copy_of FROM event WHERE session_id = :other AND copy_of > 0 AND superseded_by IS NULL)
 """
+
+
+_PUSHED = f"SELECT s.id, p.shown FROM session s JOIN person p ON p.id = s.person_id WHERE s.id IN {GIVEN}"
 
 
 class Session(NamedTuple):
@@ -381,3 +392,8 @@ def shared_events(connection: sqlite3.Connection, one: int, other: int) -> int:
     ways = ({"one": one, "other": other}, {"one": other, "other": one})
     copied = sum(value(connection, _COPIED, way) for way in ways)
     return int(copied + value(connection, _COPIED_BOTH, ways[0]))
+
+
+def people_of(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int, str]:
+    """Return session -> who pushed it, for the sessions with these row ids; nothing for one's own index."""
+    return pairs(connection, _PUSHED, (as_json(sessions),)) if is_team(connection) else {}

@@ -10,10 +10,24 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import UserKind
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import CODES, COUNTED
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, rows, value, values
-from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
+from agtrace_indexer.index.questions.queries import CODES, COUNTED, GIVEN, as_json, only, rows, value, values
 from agtrace_indexer.index.turn_sums import TOTAL
+
+
+class TokenCounts(NamedTuple):
+    """Tokens by kind; None if no log has them. Reasoning is a part of the output, the others add up to the total."""
+
+    input_tokens: int | None
+    """Uncached input."""
+    cache_creation_5m_tokens: int | None
+    cache_creation_1h_tokens: int | None
+    cache_read_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+
+
+TOKEN_COLUMNS = ", ".join(TokenCounts._fields)
+"""The columns of `TokenCounts`, as SQL."""
 
 _TURN = f"""
 SELECT t.turn_index, t.first_event, t.last_event, t.started_at, t.request_event, r.text, t.copied, t.step_count,

@@ -9,11 +9,22 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.conditions import COUNTED, LIVE, OF_PROJECTS, OF_STEP, OWN_THEN, REPOSITORY
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
-from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
-from agtrace_indexer.index.questions.turns import Step
+from agtrace_indexer.index.questions.queries import (
+    COUNTED,
+    GIVEN,
+    LIVE,
+    OF_PROJECTS,
+    OF_STEP,
+    OWN_THEN,
+    REPOSITORY,
+    Row,
+    as_json,
+    only,
+    pairs,
+    rows,
+)
+from agtrace_indexer.index.questions.turns import TOKEN_COLUMNS, Step, TokenCounts
 from agtrace_indexer.index.turn_sums import CONTEXT_CLASS, MODEL_USAGE, WHOLE_INPUT
 
 _FIGURES = f"u.event_index, u.model, u.response_id, u.complete, u.context_window, {TOKEN_COLUMNS}"
