@@ -327,12 +327,14 @@ _MEANT: dict[str, tuple[str, ...]] = {
 }
 """Names that arguments have elsewhere -> their names here; the first one that the tool has is meant."""
 
+_JSON_TYPES = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
+
 
 def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParameter:
     """Return that an argument isn't one of several names, and which of them it is most like."""
     import difflib  # only if needed
 
-    text = given if isinstance(given, str) else type(given).__name__  # an integer may be too long to print
+    text = given if isinstance(given, str) else _JSON_TYPES[type(given)]  # an integer may be too long to print
     folded = {choice.lower(): choice for choice in allowed}
     close = difflib.get_close_matches(text.lower(), list(folded), 1, cutoff=0.4)
     nearest = folded[close[0]] if close else None

@@ -7,22 +7,22 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agtrace.problems import Problem
 from agtrace.serving.prompts import PROMPTS
-from agtrace.serving.server import LARGEST_REQUEST, OUTPUT_SCHEMA
+from agtrace.serving.server import LARGEST_REQUEST
 from agtrace.shaping.shape import Answer
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
-from tests.agtrace.asking import budget, check, check_shape
+from tests.agtrace.asking import budget, check, check_shape, schema_of
 from tests.conftest import SAMPLES, keep_rules
 from tests.depth import depth
 from tests.faults.serving import Server, line, serving
@@ -32,7 +32,6 @@ from tests.worlds import STRANGE, VALUES
 FOUND = [json.loads(one) for one in (Path(__file__).with_name("found") / "requests.jsonl").read_text().splitlines()]
 """Requests that once broke a law."""
 CODES = frozenset(kind.code for kind in Problem.__subclasses__()) - {"internal_error"}
-SCHEMA = jsonschema.Draft202012Validator(OUTPUT_SCHEMA)
 PYTHON = re.compile(
     r"Traceback \(most|object at 0x|site-packages|pydantic|validation error|NoneType|[a-z]+\.py\b|\b[A-Z]\w+Error\b|"
     r"Exception|unhashable|codec can't|positional argument"
@@ -163,7 +162,7 @@ def check_call(server: Server, frame: dict[str, Any]) -> None:
     if frame["method"] == "tools/call" and isinstance(params["arguments"], dict) and not told:
         (content,) = message["result"]["content"]
         answer = Answer(content["text"], message["result"]["structuredContent"], bool(message["result"].get("isError")))
-        SCHEMA.validate(answer.value)
+        schema_of(params["name"]).validate(answer.value)
         check(answer, budget(params["name"], params["arguments"]))
         check_shape(params["name"], answer)
         if answer.is_error:
@@ -181,7 +180,7 @@ def test_no_mutation_of_a_request_breaks_a_law(
 ) -> None:
     """It is sent as it is, or with one of its values or some of its bytes spoilt."""
     method, params = asked
-    frame: Any = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    frame: Any = {"jsonrpc": "2.0", "id": number, "method": method, "params": deepcopy(params)}
     if is_whole and method in ("tools/call", "resources/read", "prompts/get"):
         check_call(server, frame)
         return
