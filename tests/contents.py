@@ -67,7 +67,7 @@ def contents(database: Path, *, gone: bool | None = None, path: str | None = Non
     if path is not None:
         files += " AND path = '{}'".format(path.replace("'", "''"))
     where = f"s.file_id IN (SELECT id FROM file WHERE {files})"
-    connection = sqlite3.connect(database, isolation_level=None, timeout=30)
+    connection = sqlite3.connect(database, isolation_level=None, timeout=300)
     connection.execute("BEGIN")
     try:
         return {

@@ -12,6 +12,9 @@ from typing import TypeVar
 
 THOROUGH = "AGTRACE_THOROUGH" in os.environ
 
+SECOND = 1.0 if THOROUGH else 300.0
+"""How long what ends within a second may take: in an ordinary run, beside other programs, it is only awaited."""
+
 _Of = TypeVar("_Of")
 _Number = TypeVar("_Number", int, float)
 

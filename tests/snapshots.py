@@ -147,7 +147,7 @@ def _printed(environment: Mapping[str, str]) -> Iterator[str]:
     done = subprocess.run(
         [sys.executable, "-c", _IN_ONE_PROCESS],
         env={**environment, "COLUMNS": _WIDTH, "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-        input=json.dumps(COMMANDS), capture_output=True, text=True, check=True, timeout=60,
+        input=json.dumps(COMMANDS), capture_output=True, text=True, check=True, timeout=300,
     )  # fmt: skip
     for command, said in zip(COMMANDS, json.loads(done.stdout), strict=True):
         printed = "\n".join(line.rstrip() for line in said.splitlines())

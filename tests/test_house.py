@@ -198,7 +198,7 @@ def _run(*arguments: str) -> list[Loaded]:
     code = f"import sys; sys.argv[1:] = {list(arguments)!r}; from agtrace.cli import main; main()"
     ended = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", code],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr[-2000:]
     lines = re.findall(r"^import time: +\d+ \| +\d+ \|( +)(\S+)$", ended.stderr, re.MULTILINE)
@@ -269,7 +269,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     for name in ("agtrace", "indexer", "schema", "team", "tests"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]
-    subprocess.run(command, cwd=checkout, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=checkout, check=True, capture_output=True, timeout=300)
     (path,) = built.iterdir()
     return zipfile.ZipFile(path)
 

@@ -105,7 +105,7 @@ class Knowing:
 
     def value_of(self, code: str) -> Any:
         """What such code prints, as JSON."""
-        return json.loads(subprocess.check_output([sys.executable, "-c", code], env=self._environment, timeout=120))
+        return json.loads(subprocess.check_output([sys.executable, "-c", code], env=self._environment, timeout=300))
 
     def close(self) -> None:
         """End its process."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from tests.agtrace.terminal import AGTRACE
 
-SECONDS = 20
+SECONDS = 300
 """How long anything is waited for at most."""
 
 

@@ -69,14 +69,14 @@ def test_the_script_of_a_shell_is_accepted_by_it(shell: str, tmp_path: Path) -> 
     if shutil.which(shell):
         script = tmp_path / "script"
         script.write_text(said.out)
-        subprocess.run([shell, "-n", script], check=True, timeout=60, capture_output=True)
+        subprocess.run([shell, "-n", script], check=True, timeout=300, capture_output=True)
 
 
 def completed(*words: str) -> list[str]:
     """What bash is offered for the last word."""
     environment = {**os.environ, "_AGTRACE_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words)),
                    "COMP_WORDS": " ".join(["agtrace", *words])}  # fmt: skip
-    done = subprocess.run([AGTRACE], env=environment, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([AGTRACE], env=environment, capture_output=True, text=True, timeout=300, check=True)
     assert done.stderr == ""
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
@@ -111,7 +111,7 @@ def test_mcp_says_to_a_person_what_it_waits_for() -> None:
 
 
 def test_mcp_says_nothing_to_a_client() -> None:
-    done = subprocess.run([AGTRACE, "mcp"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([AGTRACE, "mcp"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
     assert "waiting" not in done.stderr + done.stdout
 
 

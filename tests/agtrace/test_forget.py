@@ -92,7 +92,7 @@ def test_a_person_is_asked(answer: str, code: int, indexed: Path) -> None:
     with closing(os.fdopen(theirs)) as stdin:
         os.write(ours, f"{answer}\n".encode())
         command = [AGTRACE, "forget", LARGE, "--json"]
-        run = subprocess.run(command, stdin=stdin, stderr=stdin, stdout=subprocess.PIPE, timeout=60)
+        run = subprocess.run(command, stdin=stdin, stderr=stdin, stdout=subprocess.PIPE, timeout=300)
         told = os.read(ours, 1 << 16).decode()
     os.close(ours)
     assert run.returncode == code

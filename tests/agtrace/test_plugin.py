@@ -22,7 +22,7 @@ from tests.plugin import PLUGIN, ROOT, SKILL, Bell, hook, manifest, program
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
 ENDED = b'{"session_id": "x", "hook_event_name": "SessionEnd", "reason": "exit"}'
-SECONDS = 60
+SECONDS = 300
 
 
 def test_manifests_have_what_claude_code_needs_and_the_version_of_the_package() -> None:

@@ -319,28 +319,6 @@ def hostile(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("hostile")
-@pytest.mark.parametrize("columns", [40, 80])
-def test_a_hostile_title_is_plain_text_in_the_terminal(columns: int) -> None:
-    said = agtrace("report", COLUMNS=str(columns))
-    assert "<script>" in said.out and ("[click](javascript:alert(2))" in said.out or columns == 40)
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", said.out)
-    assert [line for line in said.out.splitlines() if cell_len(line) > columns] == []
-    assert said.out.endswith("\nagtrace analyze 00000001\n")
-
-
-@pytest.mark.usefixtures("hostile")
-def test_a_hostile_title_is_nothing_but_text_in_markdown() -> None:
-    """All of it stands in code spans, and in the cells where it belongs."""
-    said = agtrace_here("report", "--markdown").out
-    assert "<script>" in said and "www.evil.example" in said
-    outside = re.sub("`[^`\n]*`", "", said)
-    assert "`" not in outside and not re.search(r"script|evil|click|bold|@mira|<", outside)
-    columns = {line.count("|") for line in said.partition("### Worst sessions")[2].strip().splitlines()}
-    assert columns == {5}
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", said)
-
-
 def test_no_secret_leaves_by_any_way(hostile: Path) -> None:
     page = hostile / "page.html"
     ways = [[], ["--json"], ["--markdown"], ["--html", "-"], ["--html", page]]
@@ -461,7 +439,7 @@ def test_where_nobody_reads_on_it_ends_in_silence_and_not_as_trouble(asked: list
     indexed_logs(tmp_path / "logs")
     reading, writing = os.pipe()
     os.close(reading)
-    run = subprocess.run([AGTRACE, *asked], stdout=writing, stderr=subprocess.PIPE, timeout=60)
+    run = subprocess.run([AGTRACE, *asked], stdout=writing, stderr=subprocess.PIPE, timeout=300)
     os.close(writing)
     assert (run.returncode, run.stderr) == (141, b"")
 

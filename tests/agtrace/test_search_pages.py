@@ -193,7 +193,7 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[Row], bool]]] = {
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_filter_leaves_what_the_scan_leaves(each: Asker, rows: list[Row], name: str) -> None:
-    """Each leaves other events in one index or both; with any text: test_search_law."""
+    """Each leaves other events in one index or both."""
     arguments, keep = FILTERS[name]
     assert hits(each, query="fail", limit=50, **arguments) == wanted(rows, "fail", keep)
 

@@ -100,7 +100,7 @@ def serving(command: list[str], stderr: IO[str] | int) -> Iterator[Server]:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["search", "--help"]])
 def test_what_only_prints_help_loads_no_server_no_database_and_no_models(arguments: list[str]) -> None:
-    ended = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=300, check=True)
     assert ended.stdout
     loads_little(loaded_by(ended.stderr))
 
@@ -122,7 +122,9 @@ for name in sys.argv[1:]:
 def test_the_help_of_a_command_loads_no_server_no_database_and_no_models() -> None:
     """Except that of `agtrace config`, which lists the settings from their model. All are printed by one process."""
     names = [name for name in agtrace.commands if name != "config"]
-    ended = subprocess.run([sys.executable, "-c", HELP, *names], capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", HELP, *names], capture_output=True, text=True, timeout=300, check=True
+    )
     *helps, rest = re.split(r"^of .*\n", ended.stdout, flags=re.MULTILINE)
     assert len(helps) == len(names) and all(helps) and not rest
     for name, told in zip(names, ended.stderr.splitlines(), strict=True):
@@ -205,5 +207,5 @@ def test_a_server_collects_its_garbage_though_it_starts_without() -> None:
         "os._exit = lambda code: sys.exit(10 * gc.isenabled() + (gc.get_freeze_count() > 10_000))\n"
         "main()"
     )
-    ended = subprocess.run([sys.executable, "-c", code, "mcp"], stdin=subprocess.DEVNULL, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", code, "mcp"], stdin=subprocess.DEVNULL, timeout=300, check=False)
     assert ended.returncode == 11

@@ -32,7 +32,7 @@ GIVEN: dict[str, Any] = {
 
 def printed(given: bytes | None) -> str:
     """What the command prints."""
-    done = subprocess.run([AGTRACE, "statusline"], input=given, capture_output=True, timeout=60, check=True)
+    done = subprocess.run([AGTRACE, "statusline"], input=given, capture_output=True, timeout=300, check=True)
     assert done.stderr == b"" and done.stdout.count(b"\n") == 1
     return done.stdout.decode().rstrip("\n")
 
@@ -112,7 +112,7 @@ def test_it_loads_nothing_heavy(database: Path, own_home: Path, monkeypatch: pyt
     code = "import sys; sys.argv[1:] = ['statusline']; from agtrace.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", code], input=json.dumps(GIVEN).encode(), capture_output=True,
-        timeout=60, check=True,
+        timeout=300, check=True,
     )  # fmt: skip
     loaded = {line.rpartition(b"|")[2].strip().partition(b".")[0] for line in done.stderr.splitlines()}
     heavy = {b"click", b"rich", b"textual", b"pydantic", b"orjson", b"zstandard", b"hyperscan", b"mcp", b"watchdog"}

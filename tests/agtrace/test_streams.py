@@ -26,7 +26,7 @@ PRINTING = [
 def shell(line: str, folder: Path, **how: str) -> tuple[int, str]:
     """Run a line of shell in which $0 is agtrace; its exit code and what it printed."""
     ended = subprocess.run(
-        ["sh", "-c", line, AGTRACE], cwd=folder, capture_output=True, text=True, errors="replace", timeout=60,
+        ["sh", "-c", line, AGTRACE], cwd=folder, capture_output=True, text=True, errors="replace", timeout=300,
         check=False,
     )  # fmt: skip
     said = ended.stdout + ended.stderr
@@ -62,7 +62,7 @@ def test_every_command_whose_reader_is_gone_ends_in_silence(indexed: Path) -> No
         for line in PRINTING
     ]
     os.close(writer)
-    said = {line: (process.communicate(timeout=60)[1], process.returncode) for line, process in running}
+    said = {line: (process.communicate(timeout=300)[1], process.returncode) for line, process in running}
     assert said == dict.fromkeys(PRINTING, ("", 141))
 
 

@@ -31,7 +31,7 @@ def test_an_answer_is_not_fresh_by_a_run_that_began_before_the_question(
 
     def held(*arguments: Any, **more: Any) -> Any:
         refresh(*arguments, **more)
-        went_on.wait(20)
+        went_on.wait(300)
         return None
 
     monkeypatch.setattr(reading, "refresh", held)

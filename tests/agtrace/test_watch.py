@@ -27,7 +27,7 @@ from tests.contents import contents
 from tests.hostile import _claude_lines
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
-SECONDS = 60
+SECONDS = 300
 """How long anything is waited for at most; on a quiet machine it comes within one."""
 
 
@@ -58,7 +58,7 @@ class Watcher:
             count += 1
         return count
 
-    def end(self, by: signal.Signals = signal.SIGTERM, seconds: float = 5) -> tuple[int, list[str], list[str]]:
+    def end(self, by: signal.Signals = signal.SIGTERM, seconds: float = SECONDS) -> tuple[int, list[str], list[str]]:
         """End it; its exit code and the lines that were left on stdout and stderr. A quiet machine needs 0.05 s."""
         self.process.send_signal(by)
         code = self.process.wait(seconds)

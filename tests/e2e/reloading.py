@@ -21,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
-SECONDS = 30
+SECONDS = 300
 """What doesn't come within this time doesn't come."""
 
 

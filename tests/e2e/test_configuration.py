@@ -554,7 +554,7 @@ def each_answer(server: Running, connections: list[str], many: int = 4) -> list[
 
     def asked(part: list[str]) -> list[dict[str, Any]]:
         address = urlsplit(server.url)
-        with closing(HTTPConnection(address.hostname or "", address.port, timeout=60)) as connection:
+        with closing(HTTPConnection(address.hostname or "", address.port, timeout=300)) as connection:
             found = []
             for one in part:
                 connection.request("POST", "/mcp", body, {**headers, "Mcp-Session-Id": one})

@@ -29,8 +29,10 @@ from mcp_types import Implementation
 
 from tests.agtrace.asking import claude_log
 from tests.conftest import SAMPLES, keep_rules
+from tests.depth import SECOND
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
+SECONDS = 300
 TOKEN = "a-token-of-the-tests"
 MODES = ["auto", "legacy"]
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -62,7 +64,7 @@ class Listening:
     ) -> tuple[int, dict[str, str], str]:
         """The status, the headers and the text of an answer; `Authorization` replaces the token, empty by none."""
         headers = {name: text for name, text in {**self.shown, **headers}.items() if text}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
             answer = connection.getresponse()
@@ -78,7 +80,7 @@ class Listening:
 
     def client(self, mode: str, name: str = "test") -> Client:
         """A client that goes by this name and has been told the token."""
-        transport = streamable_http_client(self.url, http_client=httpx2.AsyncClient(headers=self.shown, timeout=20))
+        transport = streamable_http_client(self.url, http_client=httpx2.AsyncClient(headers=self.shown, timeout=300))
         return Client(transport, mode=mode, client_info=Implementation(name=name, version="1"))
 
 
@@ -166,7 +168,7 @@ def test_every_answer_is_the_one_of_stdio_in_both_eras(home: Path, server: Liste
     stdio = StdioServerParameters(command=AGTRACE, args=["mcp"], env=variables)
 
     async def ask() -> None:
-        with anyio.fail_after(30):
+        with anyio.fail_after(300):
             local = await answers(Client(stdio))
             assert len(local) == len(CALLS)
             for mode in MODES:
@@ -300,7 +302,7 @@ def refused(address: str, *options: str, **environment: str) -> str:
     """What the process says that will not serve there."""
     ended = subprocess.run(
         [AGTRACE, "mcp", "--http", address, *options],
-        env={**os.environ, **environment}, capture_output=True, text=True, timeout=20, check=False,
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "Traceback" not in ended.stderr
@@ -349,7 +351,7 @@ def test_a_request_that_does_not_come_whole_gives_way_to_a_new_one(server: Liste
 
 def half_a_request(server: Listening) -> socket.socket:
     """A connection on which a body is promised that doesn't come."""
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=300)
     connection.sendall(raw(server, "{", 100))
     return connection
 
@@ -363,8 +365,8 @@ def raw(server: Listening, body: str, length: int) -> bytes:
 
 
 def until(server: Listening, status: int, probe: str | None = None) -> tuple[int, dict[str, str], str]:
-    """Ask until this status comes, for at most ten seconds."""
-    end = time.monotonic() + 10
+    """Ask until this status comes."""
+    end = time.monotonic() + SECONDS
     while True:
         answer = server.request("GET", probe) if probe else server.post("tools/list")
         if answer[0] == status or time.monotonic() > end:
@@ -404,7 +406,7 @@ def test_the_probes_tell_the_figures_that_the_resource_tells(server: Listening) 
 def test_a_process_whose_index_can_not_be_made_lives_and_is_not_ready(own_home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with listening(own_home, AGTRACE_DATA_DIR=str(tmp_path / "file"), AGTRACE_HTTP_TOKEN=TOKEN) as server:
-        end = time.monotonic() + 10 * BUSY
+        end = time.monotonic() + SECONDS
         while "problem" not in (index := json.loads(server.request("GET", "/healthz")[2])["index"]):
             assert time.monotonic() < end
         assert "can't create" in index["problem"] and server.request("GET", "/healthz")[0] == 200
@@ -420,20 +422,16 @@ def test_a_process_whose_index_can_not_be_made_lives_and_is_not_ready(own_home: 
         assert answer["result"]["structuredContent"]["error"]["code"] == "index_unavailable"
 
 
-BUSY = 3.0
-"""Seconds that a machine may take longer which runs other tests beside."""
-
-
 @pytest.mark.parametrize(("told", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_it_ends_within_a_second_whoever_is_connected(own_home: Path, told: signal.Signals, code: int) -> None:
     """Also while a body is awaited and a connection is kept."""
     with listening(own_home) as server:
-        kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
         kept.request("GET", "/healthz")
         assert kept.getresponse().read()
         with half_a_request(server):
             began = time.monotonic()
             server.process.send_signal(told)
-            assert server.process.wait(10) == code
-            assert time.monotonic() - began < 1 + BUSY
+            assert server.process.wait(300) == code
+            assert time.monotonic() - began < SECOND
         kept.close()

@@ -24,7 +24,7 @@ from tests.e2e.test_http import Listening, listening
 from tests.e2e.test_telemetry import MARKER, everything
 
 PAGE = "/metrics"
-SECONDS = 60
+SECONDS = 300
 HISTOGRAMS = ("agtrace_request_duration_seconds", "agtrace_response_bytes", "agtrace_response_tokens")
 OPEN = "application/openmetrics-text"
 

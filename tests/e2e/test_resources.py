@@ -42,7 +42,7 @@ def tell(own_home: Path, tmp_path: Path, mode: str) -> Callable[[Story], None]:
 
     def run(story: Story) -> None:
         async def connected() -> None:
-            with anyio.fail_after(30):
+            with anyio.fail_after(300):
                 async with Client(server, mode=mode) as client:
                     while "index" in (await call(client, "list_sessions")):
                         pass  # it is being indexed

@@ -24,7 +24,7 @@ from tests.e2e.test_http import listening
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 MARKER = "pelikanmarker"
-SECONDS = 60
+SECONDS = 300
 
 Ask = Callable[[Client], Any]
 
@@ -148,23 +148,6 @@ def test_over_http_the_client_and_the_transport_are_recorded(machine: Path, tmp_
         anyio.run(story)
     (row,) = recorded(tmp_path / "data")
     assert (row.tool, row.transport, row.outcome) == ("list_sessions", "http", "ok") and row.protocol
-
-
-@pytest.mark.parametrize(("oversized", "alerts"), [(3, 1), (2, 0)])
-def test_six_percent_of_oversized_answers_are_one_alert_and_four_are_none(
-    machine: Path, tmp_path: Path, oversized: int, alerts: int
-) -> None:
-    async def story(client: Client) -> None:
-        for _ in range(50 - oversized):
-            await client.call_tool("list_sessions", {})
-        for _ in range(oversized):
-            await client.call_tool("get_event_details", {"session_id": "0badc0de", "event_index": 2})
-        await client.read_resource("ax://health")
-
-    logged = map(json.loads, over_stdio(story, machine, tmp_path / "data").splitlines())
-    told = [line for line in logged if line["event"] == "alert.oversized_rate"]
-    assert len(told) == alerts
-    assert all(line["tools"] == {"get_event_details": 3} and line["level"] == "warning" for line in told)
 
 
 def test_switched_off_nothing_is_recorded(machine: Path, tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ def test_a_lock_that_is_held_for_a_moment_is_waited_for_and_one_that_stays_is_na
         assert "locked by another program" in refused["error"]["message"] and "Try again" in refused["hint"]
     finally:
         holding.close()
-    assert b'"sessions"' in asking.communicate(timeout=60)[0]
+    assert b'"sessions"' in asking.communicate(timeout=300)[0]
     assert asking.returncode == 0
 
 
@@ -382,7 +382,7 @@ if os.fork() == 0:
 os.replace = lambda source, target: os._exit(9) if Path(target) == database else replace(source, target)
 rebuild(database)
 """
-    ended = subprocess.run(["python", "-c", crash, database], timeout=60, check=False, env=_with_this_python())
+    ended = subprocess.run(["python", "-c", crash, database], timeout=300, check=False, env=_with_this_python())
     assert ended.returncode == 9
     kept = [path for path in database.parent.glob("*.sqlite3") if "repairing" not in path.name]
     assert any(_newest(path) for path in kept)
@@ -403,7 +403,7 @@ def test_a_rebuild_without_room_leaves_the_old_index_and_says_so(undisturbed: Un
     before = database.read_bytes()
     ended = subprocess.run(
         [AGTRACE, "doctor", "--repair"],
-        env={**os.environ, "AGTRACE_DATA_DIR": str(database.parent)}, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "AGTRACE_DATA_DIR": str(database.parent)}, capture_output=True, text=True, timeout=300,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000)), check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (3, "")

@@ -107,7 +107,7 @@ def test_a_limit_of_file_sizes_is_told_and_the_next_run_completes_the_index(
 ) -> None:
     """`ulimit -f`, in 512 bytes."""
     limited = ["sh", "-c", f'ulimit -f {blocks}; exec "$0" "$@"', AGTRACE, "index", SAMPLES]
-    ended = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(limited, capture_output=True, text=True, timeout=300, check=False)
     assert is_told(Said(ended.returncode, ended.stdout, ended.stderr))
     assert agtrace("index", SAMPLES).code == 0
     assert contents(database) == fresh(tmp_path, SAMPLES)
@@ -219,7 +219,7 @@ def test_a_log_that_could_not_be_opened_for_a_moment_is_read_by_the_next_run(log
     add(logs / "2.jsonl", 2)
     answer(logs / "1.jsonl", 1, "A third tide.")
     few = f"ulimit -n 10; exec {AGTRACE} index"
-    poor = subprocess.run(["sh", "-c", few], capture_output=True, text=True, timeout=60, check=False)
+    poor = subprocess.run(["sh", "-c", few], capture_output=True, text=True, timeout=300, check=False)
     assert "2 files can't be read: `agtrace doctor` names them" in poor.stdout
     whole = agtrace("index").out
     assert "can't be read" not in whole and whole.startswith("2 sessions, 7 events")

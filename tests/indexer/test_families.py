@@ -71,19 +71,6 @@ def fork(log: ClaudeLog, session_id: str, **more: Any) -> ClaudeLog:
 # -- copies --------------------------------------------------------------------------------------
 
 
-def test_a_forks_copied_lines_count_in_the_older_session_alone(tmp_path: Path, database: Path) -> None:
-    """Known bugs 4 and 5: whatever is read first."""
-    origin = answered(claude_log(tmp_path, ONE), "first", 100)
-    copy = answered(fork(origin, TWO), "second", 7)
-    answered(origin, "third", 1000)  # the origin goes on after the fork
-    for newest in (origin, copy):
-        os.utime(newest.path, (2_000_000_000, 2_000_000_000))
-        database.unlink(missing_ok=True)
-        index(database, [str(tmp_path / "projects")])
-        assert sums(database, ONE) == ((2, 2, 2, 2, 1120), (0, 0, 0, 0, 0))
-        assert sums(database, TWO) == ((1, 1, 1, 1, 17), (1, 1, 1, 1, 110))
-
-
 def test_a_fork_is_linked_to_its_origin_and_its_copies_to_their_originals(tmp_path: Path, database: Path) -> None:
     origin = answered(claude_log(tmp_path, ONE), "first", 100)
     middle = answered(fork(origin, TWO), "second", 7)
@@ -97,56 +84,6 @@ def test_a_fork_is_linked_to_its_origin_and_its_copies_to_their_originals(tmp_pa
         "JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id GROUP BY 1 ORDER BY 1",
     )
     assert copies == [(ONE, 10, 10), (TWO, 5, 5)]  # a request, a call, its result, an answer, its figures
-
-
-def test_a_background_copy_never_owns_what_it_copied(tmp_path: Path, database: Path) -> None:
-    """Known bug 6."""
-    origin = answered(claude_log(tmp_path, ONE), "first", 100)
-    copy = fork(origin, TWO, sessionKind="bg")
-    answered(copy, "second", 7)
-    origin.clock += 10_000
-    answered(origin, "late", 5)
-    index(database, [str(tmp_path / "projects")])
-    assert sums(database, ONE)[1] == (0, 0, 0, 0, 0)
-    assert sums(database, TWO)[1] == (1, 1, 1, 1, 110)
-
-
-def test_a_sub_agent_that_logs_the_whole_conversation_again_owns_only_what_it_added(
-    tmp_path: Path, database: Path
-) -> None:
-    """Known bug 8."""
-    origin = answered(claude_log(tmp_path, ONE), "first", 100)
-    aside = ClaudeLog(origin.path.with_suffix("") / "subagents" / "agent-a51de.jsonl", ONE)
-    for line in origin.path.read_bytes().splitlines():
-        aside.raw(json.loads(line) | {"isSidechain": True, "agentId": "a51de"})
-    aside.clock = origin.clock
-    aside.write("user", "by the way?", isSidechain=True, agentId="a51de", uuid="aside-1")
-    answered(origin, "second", 50)
-    index(database, [str(tmp_path / "projects")])
-    assert sums(database, ONE) == ((2, 2, 2, 2, 170), (0, 0, 0, 0, 0))
-    assert sums(database, "agent-a51de") == ((1, 0, 0, 0, None), (1, 1, 1, 1, 110))
-
-
-def test_an_id_that_two_logs_use_for_different_lines_makes_no_copies(tmp_path: Path, database: Path) -> None:
-    """Known bug 22: and neither of the two files is dropped."""
-    for session, text in ((ONE, "one"), (TWO, "other")):
-        claude_log(tmp_path, session).write("user", text, uuid="same").write("assistant", text, uuid="same-2")
-    index(database, [str(tmp_path / "projects")])
-    assert rows(database, "SELECT count(*), count(copy_of) FROM event") == [(4, 0)]
-
-
-def test_lines_that_are_appended_again_under_their_old_ids_are_left_out(tmp_path: Path, database: Path) -> None:
-    """Known bugs 7 and 9: in one run, and in the next one."""
-    log = answered(claude_log(tmp_path, ONE), "first", 100)
-    lines = log.path.read_bytes()
-    log.path.write_bytes(lines + lines)
-    index(database, [str(tmp_path / "projects")])
-    before = sums(database, ONE)
-    with log.path.open("ab") as file:
-        file.write(lines)
-    index(database, [str(tmp_path / "projects")])
-    assert sums(database, ONE) == before == ((1, 1, 1, 1, 110), (0, 0, 0, 0, 0))
-    assert rows(database, "SELECT count FROM record_type WHERE type = 'repeated line'") == [(8,)]
 
 
 def test_turns_sum_up_to_what_counts_and_what_is_copied(tmp_path: Path, database: Path, logs: Path) -> None:
@@ -213,32 +150,6 @@ def test_a_parent_that_is_read_later_still_finds_its_children(tmp_path: Path, da
     index(database, [str(tmp_path / "projects")])
     family = "SELECT s.uid, p.uid, s.started_by FROM session s JOIN session p ON p.id = s.parent_session ORDER BY 1"
     assert rows(database, family) == [("agent-0e7", ONE, 1), ("agent-111", "agent-0e7", 1)]
-
-
-def test_a_log_that_goes_on_from_a_line_of_another_one_belongs_to_it(tmp_path: Path, database: Path) -> None:
-    """Known bug 25: what an old version went on with in a new file."""
-    first = claude_log(tmp_path, ONE).prompt("first").say("done")
-    last = json.loads(first.path.read_bytes().splitlines()[-1])["uuid"]
-    claude_log(tmp_path, TWO).write("user", "go on", parentUuid=last).say("gone on")
-    index(database, [str(tmp_path / "projects")])
-    family = "SELECT s.uid, p.uid FROM session s JOIN session p ON p.id = s.parent_session"
-    assert rows(database, family) == [(TWO, ONE)]
-
-
-def test_a_summary_names_the_session_that_holds_its_line(tmp_path: Path, database: Path) -> None:
-    """Known bug 31: not the one in whose log it stands, and only where nothing better names it."""
-    first = claude_log(tmp_path, ONE).prompt("first").say("done")
-    last = json.loads(first.path.read_bytes().splitlines()[-1])["uuid"]
-    claude_log(tmp_path, TWO).raw({"type": "summary", "summary": "Tides", "leafUuid": last}).prompt("second")
-    index(database, [str(tmp_path / "projects")])
-    assert rows(database, "SELECT uid, title FROM session ORDER BY 1") == [(ONE, "Tides"), (TWO, None)]
-    first.prompt("more")
-    index(database, [str(tmp_path / "projects")])
-    assert rows(database, "SELECT uid, title FROM session ORDER BY 1") == [(ONE, "Tides"), (TWO, None)]
-    claude_log(tmp_path, TWO).path.unlink()
-    first.raw({"type": "custom-title", "customTitle": "Mine", "sessionId": ONE})
-    index(database, [str(tmp_path / "projects")])
-    assert rows(database, "SELECT title FROM session WHERE uid = ?", ONE) == [("Mine",)]
 
 
 # -- the law -------------------------------------------------------------------------------------

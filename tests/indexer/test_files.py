@@ -542,7 +542,7 @@ def test_a_second_writer_waits_for_the_first(logs: Path, database: Path) -> None
         )
         assert second.stderr is not None
         assert "another agtrace is indexing: waiting for it" in second.stderr.readline()
-    said, _ = second.communicate(timeout=30)
+    said, _ = second.communicate(timeout=300)
     assert (second.returncode, said.split(",")[0]) == (0, "1 session")
 
 

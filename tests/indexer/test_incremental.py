@@ -27,7 +27,6 @@ from agtrace.settings import load
 from tests.conftest import LOGS, REAL_LOGS, SAMPLES
 from tests.contents import contents
 from tests.depth import examples
-from tests.hostile import _claude_lines
 
 ENDS_LATER = "codex/sessions/2026/10/06/rollout-2026-10-06T13-31-44-01a11132-cb80-755b-8f0b-6f22348b7f75.jsonl"
 """A log in which executions end long after their calls."""
@@ -128,30 +127,6 @@ def kept_sums(work: Path) -> list[tuple[int, int, str]]:
     """The sums over the first events of sessions that the index keeps."""
     with closing(sqlite3.connect(work / "data" / "index.sqlite3")) as connection:
         return sorted(connection.execute("SELECT * FROM sum_so_far").fetchall())
-
-
-STRANGE = b"".join(
-    [
-        _claude_lines(1)[0] + b"\r\n",
-        '{"type":"未知","text":"🐟 潮"}\n'.encode(),
-        b"\n   \n",
-        b'{"half": \n[1, 2]\nnull\n',
-        b"\xff\xfe broken \xc3\n",
-        _claude_lines(2)[0] + _claude_lines(2)[1] + b"\n",
-        b'{"type":"user","uuid":"u","n":NaN,"big":123456789012345678901234567890}\n',
-        _claude_lines(1)[1],
-    ]
-)
-
-
-@settings(relaxed, max_examples=examples(45))
-@example(places=[n / len(STRANGE) for n in range(0, len(STRANGE), 97)])
-@example(places=[(STRANGE.index(b"\r\n") + 0.5) / len(STRANGE)])
-@given(places=places)
-def test_a_strange_log_may_be_cut_anywhere_as_well(work: Path, places: list[float]) -> None:
-    jam = STRANGE.index(_claude_lines(2)[0]) + len(_claude_lines(2)[0])
-    pieces = cut(STRANGE, [place for place in places if int(place * len(STRANGE)) != jam])
-    assert grown(work, "strange.jsonl", pieces) == at_once(work, "strange.jsonl", STRANGE)
 
 
 @pytest.mark.parametrize("path", snapshot_files(), ids=lambda path: path.name)

@@ -487,7 +487,7 @@ def test_indexing_starts_no_process_and_opens_nothing_in_the_projects_but_the_po
     for number, cwd in enumerate((project, project, tree)):
         claude_log(tmp_path / "home", f"{ONE[:-1]}{number}", cwd=str(cwd)).prompt("go")
     command = [sys.executable, "-c", _WATCHED, str(database), str(tmp_path / "home")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     opened, started = json.loads(ended.stdout)
     assert started == []
     assert {path for path in opened if path.startswith(str(tmp_path / "code"))} == {str(tree / ".git")}

@@ -105,7 +105,7 @@ def test_setup_lets_the_agent_itself_write_and_names_us_by_a_whole_path(own_home
     for program in programs.iterdir():
         program.chmod(0o755)
     done = subprocess.run(
-        [AGTRACE, "setup", "claude", "--apply"], cwd=tmp_path, capture_output=True, timeout=30, check=True,
+        [AGTRACE, "setup", "claude", "--apply"], cwd=tmp_path, capture_output=True, timeout=300, check=True,
         env={**os.environ, "PATH": f"bin:{os.environ['PATH']}"},
     )  # fmt: skip
     calls = [json.loads(line)[0] for line in told.read_text().splitlines()]

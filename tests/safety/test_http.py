@@ -35,7 +35,7 @@ def said(server: Listening, request: str | bytes) -> list[int]:
     """The statuses of all answers to raw bytes; none where the connection is closed without one."""
     answered = b""
     sent = request.encode("latin-1") if isinstance(request, str) else request
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection, suppress(ConnectionError):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as connection, suppress(ConnectionError):
         connection.sendall(sent)  # it may be closed before all was sent
         while piece := connection.recv(65_536):
             answered += piece

@@ -29,7 +29,7 @@ def of_server(planted: Sequence[Planted], *, whole: bool) -> Iterator[tuple[str,
     said: list[tuple[str, str]] = []
 
     async def talk() -> None:
-        with anyio.fail_after(120):
+        with anyio.fail_after(300):
             async with Client(stdio_client(server, errlog=log)) as client:
                 report = f"ax://report/{begun_since(whole=whole)}"
                 said.append(("resource", await _outcome(lambda: client.read_resource(report))))

@@ -19,7 +19,7 @@ import httpx2
 from tests.conftest import keep_rules
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
-PATIENCE = 20.0
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def started(site: Site, folder: Path, *arguments: str) -> Iterator[tuple[str, st
             until(visited.exists)
             yield link, visited.read_text()
             process.send_signal(signal.SIGINT)
-            assert process.wait(10) == 130
+            assert process.wait(300) == 130
         finally:
             process.kill()
 

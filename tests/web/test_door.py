@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
+from tests.depth import SECOND
 from tests.web.opening import AGTRACE, Site, opened, started, until
 
 PAGES = [
@@ -201,11 +202,11 @@ def test_ctrl_c_ends_it_within_a_second_even_while_pages_listen(own_home: Path, 
 
         until(lambda: site.client.get("/").status_code == 200)
         threading.Thread(target=listen, daemon=True).start()
-        assert begun.wait(10)
+        assert begun.wait(300)
         asked = time.monotonic()
         site.process.send_signal(signal.SIGINT)
-        assert site.process.wait(10) == 130
-        assert time.monotonic() - asked < 1
+        assert site.process.wait(300) == 130
+        assert time.monotonic() - asked < SECOND
 
 
 @pytest.mark.parametrize(
@@ -247,6 +248,6 @@ def test_what_does_not_exist_or_is_taken_is_an_error_before_anything_listens(
     given = [argument.format(port=site.port) for argument in arguments]
     ended = subprocess.run(
         [AGTRACE, "open", "--no-browser", *given],
-        env=site.environment, capture_output=True, text=True, timeout=30, check=False,
+        env=site.environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (2, "") and says.format(port=site.port) in ended.stderr
