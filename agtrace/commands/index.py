@@ -21,7 +21,7 @@ from agtrace.text.numbers import counted, size
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agtrace_indexer.logs.progress import Progress
+    from agtrace_indexer.logs.files import Progress
     from agtrace_indexer.run import Summary
 
     from agtrace.settings.environment import Places

@@ -23,7 +23,7 @@ from agtrace.index.trouble import as_sentence, damage_in, explained
 from agtrace.problems import IndexUnavailable
 
 if TYPE_CHECKING:
-    from agtrace_indexer.logs.progress import Progress
+    from agtrace_indexer.logs.files import Progress
 
     from agtrace.settings.environment import Places
     from agtrace.settings.model import Settings

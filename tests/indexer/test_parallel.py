@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.index import shards, word_index
 from agtrace_indexer.index.store import Store
-from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.parallel import pool
 from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import Summary, index

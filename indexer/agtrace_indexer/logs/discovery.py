@@ -7,9 +7,10 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import permutations
 from operator import attrgetter, itemgetter
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 NEVER_ENTERED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".tox"})
 """Names of folders that contain no logs but may contain very many files."""
@@ -180,3 +181,45 @@ def _found(path: str, status: os.stat_result, below: int) -> Found:
     kind = stat.S_IFMT(status.st_mode)
     oddity = None if kind == stat.S_IFREG else _NOT_A_FILE.get(kind)
     return Found(path, f"{size}/{changed}/{status.st_ctime_ns}/{status.st_ino}", size, changed, oddity, below)
+
+
+# -- files next to logs that describe their sessions, and change later -------------------------------
+
+Endings: TypeAlias = Sequence[tuple[str, str]]
+"""How the path of a log ends, and how that of its sidecar ends in place of it."""
+
+
+def described(found: list[Found], endings: Endings) -> list[Found]:
+    """Return the files; the stamp of a log begins with that of its sidecar, so a change of either is one of the log."""
+    stamps: dict[str, str] = {}
+    for log, itself in reversed(endings):  # of two sidecars of a log the first ending counts
+        stamps |= {file.path.removesuffix(itself) + log: file.stamp for file in found if file.path.endswith(itself)}
+    return [_with(file, stamps[file.path]) if file.path in stamps else file for file in found] if stamps else found
+
+
+def described_at(path: str, root: str, endings: Endings) -> Found | None:
+    """Return a regular file below a root, as `described` returns it; None if there is none, or not exactly that."""
+    file = found_at(path, root)
+    if file is None:
+        return None
+    beside = (found_at(other, root) for other in _beside(path, endings))
+    return _described(file, endings, {other.path: other.stamp for other in beside if other is not None})
+
+
+def is_sidecar(path: str, endings: Endings) -> bool:
+    """Whether a file may describe a log, judging by its name."""
+    return path.endswith(tuple(itself for _, itself in endings))
+
+
+def _described(file: Found, endings: Endings, stamps: dict[str, str]) -> Found:
+    beside = next((stamps[path] for path in _beside(file.path, endings) if path in stamps), None)
+    return file if beside is None else _with(file, beside)
+
+
+def _with(file: Found, sidecar: str) -> Found:
+    return replace(file, stamp=f"{sidecar}+{file.stamp}")
+
+
+def _beside(path: str, endings: Endings) -> list[str]:
+    """Return the paths of the sidecars that a log may have."""
+    return [path.removesuffix(log) + itself for log, itself in endings if path.endswith(log)]

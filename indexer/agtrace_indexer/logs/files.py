@@ -1,15 +1,16 @@
-"""The bytes of a log file: opened safely, counted, and compared with what the index knows of them."""
+"""The bytes of a log file: opened safely, counted as the progress of a run, compared with what the index knows."""
 
 from __future__ import annotations
 
 import os
 import stat
 import zlib
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from msgspec import Struct, field
 
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.progress import Progress
 
 ANCHOR = 256
 """Bytes before the end of what was read that distinguish an append from a rewrite."""
@@ -18,6 +19,32 @@ _CHUNK = 1024 * 1024
 _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+
+
+class Progress(Struct):
+    """The work that a run has done so far."""
+
+    files_total: int = 0
+    files_done: int = 0
+    bytes_total: int = 0
+    bytes_done: int = 0
+    files_opened: int = 0
+    bytes_read: int = 0
+    """Bytes requested from the file system, including those checked before an append."""
+    records: int = 0
+    events: int = 0
+    unreadable_lines: int = 0
+    unknown_record_types: dict[str, int] = field(default_factory=dict)
+    kept_out: list[str] = field(default_factory=list)
+    """Digests of sub-agents that were left unread because the session that started them is forgotten."""
+
+    def add(self, read: dict[str, Any]) -> None:
+        """Add what another process has read: its progress, except for the files and bytes that are done."""
+        for name in ("files_opened", "bytes_read", "records", "events", "unreadable_lines"):
+            setattr(self, name, getattr(self, name) + read[name])
+        self.kept_out += read["kept_out"]
+        for kind, count in read["unknown_record_types"].items():
+            self.unknown_record_types[kind] = self.unknown_record_types.get(kind, 0) + count
 
 
 class CountedFile:

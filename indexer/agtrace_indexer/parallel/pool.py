@@ -22,7 +22,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.index import shards, word_index
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.parallel.processes import Crew
 from agtrace_indexer.parallel.worker import MOST
 

@@ -26,7 +26,7 @@ from agtrace_indexer.index.maintenance import delete_orphans, scrub_is_due
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.reader.reader import Reader
 
 

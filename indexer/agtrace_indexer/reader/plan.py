@@ -10,8 +10,16 @@ from msgspec.structs import replace
 
 from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
-from agtrace_indexer.logs.discovery import REPEATS, Found, has_forms, preferred, walk
-from agtrace_indexer.logs.sidecars import described, described_at, is_sidecar
+from agtrace_indexer.logs.discovery import (
+    REPEATS,
+    Found,
+    described,
+    described_at,
+    has_forms,
+    is_sidecar,
+    preferred,
+    walk,
+)
 from agtrace_indexer.providers.registry import AGENTS, FORMS, SIDECARS, container_of
 from agtrace_indexer.reader.containers import look_into
 

@@ -24,9 +24,8 @@ from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.files import ANCHOR, CountedFile, open_regular, start_of
+from agtrace_indexer.logs.files import ANCHOR, CountedFile, Progress, open_regular, start_of
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line
-from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.providers.provider import Row
 from agtrace_indexer.providers.registry import AGENTS, parser_of, source_of, unroll
 from agtrace_indexer.reader.containers import rows_of

@@ -33,8 +33,8 @@ from agtrace_indexer.index.store import Store
 from agtrace_indexer.landmarks import following
 from agtrace_indexer.landmarks.following import Marks
 from agtrace_indexer.logs.decoding import crowded, decode
+from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
-from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.reader import taking_back
 from agtrace_indexer.reader.log import Log

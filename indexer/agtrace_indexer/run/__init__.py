@@ -25,7 +25,7 @@ from agtrace_indexer.run.versions import is_going_on, is_outdated, knows_more_ag
 from agtrace_indexer.run.work import Work
 
 if TYPE_CHECKING:
-    from agtrace_indexer.logs.progress import Progress
+    from agtrace_indexer.logs.files import Progress
 
 __all__ = ["Summary", "index", "refresh", "refuse_newer_reading"]
 

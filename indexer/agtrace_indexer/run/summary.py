@@ -11,7 +11,7 @@ from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.reader.plan import Plan
 
 if TYPE_CHECKING:
-    from agtrace_indexer.logs.progress import Progress
+    from agtrace_indexer.logs.files import Progress
 
 
 class Summary(Struct, frozen=True):

@@ -21,7 +21,7 @@ from agtrace_indexer.run import versions
 
 if TYPE_CHECKING:
     from agtrace_indexer.index.store import Store
-    from agtrace_indexer.logs.progress import Progress
+    from agtrace_indexer.logs.files import Progress
     from agtrace_indexer.reader.reader import Reader
 
 _NO_LOG = frozenset({"unrecognized", "unreadable", "skipped"})
@@ -62,7 +62,7 @@ class Work(Struct):
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
         from agtrace_indexer.index.word_index import cover_if_due
-        from agtrace_indexer.logs.progress import Progress
+        from agtrace_indexer.logs.files import Progress
         from agtrace_indexer.reader.reader import Reader
 
         catalog, changed = self.catalog, self.plan.changed

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agtrace_indexer.index.catalog import Catalog
-from agtrace_indexer.run.circumstances import Circumstances, circumstances_of
+from agtrace_indexer.run.versions import Circumstances, circumstances_of
 from agtrace_indexer.watch.listening import Listener
 
 LOOK = 60.0
