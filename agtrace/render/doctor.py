@@ -22,9 +22,8 @@ def doctor(found: dict[str, Any]) -> None:
         f"{plain_line(index['path'])}  ({size(index['bytes'])}, {index['state']})",
         soft_wrap=True,
     )
-    if index["sessions"] is not None:
-        count = f"{counted(index['sessions'], 'session')}, {counted(index['events'], 'event')}"
-        OUT.print(f"      {count}, integrity {index['integrity']}")
+    count = f"{counted(index['sessions'], 'session')}, {counted(index['events'], 'event')}"
+    OUT.print(f"      {count}, integrity {index['integrity']}")
     if index["archived_files"]:
         OUT.print(f"      archived, their files are gone: {counted(index['archived_files'], 'log')}")
     if index["forgotten_files"]:

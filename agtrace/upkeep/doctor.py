@@ -13,12 +13,10 @@ from agtrace_indexer.index.maintenance import scrub_is_due
 from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.providers import unread
 from agtrace_indexer.providers.registry import HOMES
-from agtrace_indexer.rebuild import damage_in
 from agtrace_indexer.redact import redact_json
 
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
-from agtrace.index.trouble import REPAIR
 from agtrace.settings.faults import told
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
@@ -43,19 +41,14 @@ _ADVICE = {  # of all files with this status
 
 
 def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
-    """Examine settings, index and the agents' homes. Raises `IndexUnavailable` if the index can't be opened."""
+    """Examine settings, index and the agents' homes. Raises `IndexUnavailable` if the index is damaged or missing."""
     settings = loaded.settings
     index = Index(settings)
     freshness = index.refresh(refresh_seconds)
+    if (damage := index.damage()) is not None:
+        raise damage
     with index.reader() as reader:
-        connection, damage = reader.connection, damage_in(settings.database)
-        try:
-            found = _found(settings, connection, freshness)
-        except (sqlite3.Error, ValueError, TypeError, KeyError):
-            if not damage:
-                raise
-            found = _what_can_be_read(settings, freshness)
-    found["index"] |= _soundness(settings, damage)
+        found = _found(settings, reader.connection, freshness)
     configuration = [*told(loaded.faults), *misspelled(settings.environment)]
     found["trouble"] = [*configuration, *_trouble(found), *exposure(settings.data_dir)]
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
@@ -81,20 +74,6 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
     }
 
 
-def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any]:
-    """Return the fields of `_found` for an index that is mostly unreadable, as empty lists and None."""
-    empty = ("retention", "roots", "agents", "files", "not_read", "unrecognized", "partly_read", "unreadable_lines",
-             "unknown_record_types", "left_out_record_types")  # fmt: skip
-    return {
-        "index": _file_of(settings, freshness)
-        | {"sessions": None, "events": None, "archived_files": None, "forgotten_files": None, "traces_left": None},
-        "homes": _homes(settings),
-        "unread_agents": _unread_agents(settings),
-        "not_indexed": _not_indexed(settings, []),
-        **{name: [] for name in empty},
-    }
-
-
 def _home(settings: Settings) -> Path:
     return Path(settings.environment.get("HOME") or Path.home())
 
@@ -103,30 +82,16 @@ def _homes(settings: Settings) -> list[dict[str, Any]]:
     return [{"path": path, "exists": os.path.exists(path)} for path in home_roots(settings)]
 
 
-def _soundness(settings: Settings, damage: Sequence[str]) -> dict[str, Any]:
-    """Return what is damaged in the index, and the old files that rebuilds have kept."""
-    kept = [{"path": str(path), "bytes": path.stat().st_size} for path in old_files(settings.database)]
-    return {
-        "integrity": "damaged" if damage else "ok",
-        "damage": list(damage),
-        "damaged_copies": kept,
-    }
-
-
-def _file_of(settings: Settings, freshness: Freshness) -> dict[str, Any]:
+def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
     return {
         "path": str(settings.database),
         "bytes": settings.database.stat().st_size,
         "state": freshness.state,
         "problem": freshness.problem,
-    }
-
-
-def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
-    return {
-        **_file_of(settings, freshness),
         **upkeep.totals(connection)._asdict(),
         "traces_left": scrub_is_due(connection),
+        "integrity": "ok",
+        "damaged_copies": [{"path": str(path), "bytes": path.stat().st_size} for path in old_files(settings.database)],
     }
 
 
@@ -211,11 +176,7 @@ def _record_types(connection: sqlite3.Connection, status: str) -> list[dict[str,
 def _trouble(found: dict[str, Any]) -> list[str]:
     """Return what a person should know or do, as sentences; empty if all is well."""
     trouble = []
-    damage = found["index"]["damage"]
-    if found["index"]["integrity"] != "ok":
-        what = "; ".join(damage)
-        trouble.append(f"the index is damaged ({what}): {REPAIR} reads the logs again and keeps what is archived")
-    elif found["index"]["problem"]:
+    if found["index"]["problem"]:
         trouble.append(found["index"]["problem"])
     if found["index"]["traces_left"]:
         trouble.append("traces of forgotten or masked texts are still on the disk: stop what reads the index, "
@@ -228,6 +189,6 @@ def _trouble(found: dict[str, Any]) -> list[str]:
     if found["unreadable_lines"]:
         lines = counted(len(found["unreadable_lines"]), "line")
         trouble.append(f"{lines} can't be read as JSON: kept as found")
-    if not found["files"] and not damage and not found["index"]["forgotten_files"]:
+    if not found["files"] and not found["index"]["forgotten_files"]:
         trouble.append("no logs found: run an agent first, or index a folder: `agtrace index PATH`")
     return trouble

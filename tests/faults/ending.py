@@ -20,7 +20,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from tests import corpus
-from tests.faults.serving import AGTRACE, HELLO, SECONDS, SLOW, Server, call, gone, line, serving
+from tests.faults.serving import AGTRACE, HELLO, SECONDS, SLOW, Server, call, gone, serving
 
 _BUSY_MEGABYTES = 17
 
@@ -97,22 +97,9 @@ def greeted(ground: Ground) -> float:
         return server.ends()
 
 
-def half_a_line(ground: Ground) -> float:
-    """End the input within a line."""
-    with serving(ground.folder / "stderr", **ground.environment) as server:
-        server.greet()
-        server.send(call(1, "list_sessions")[:20])
-        return server.ends()
-
-
 def searching(ground: Ground) -> float:
     """End the client while the server is matching an expression that takes forever."""
     return _busy(ground, call(1, "search_event_previews", order="newest", **SLOW))
-
-
-def reporting(ground: Ground) -> float:
-    """End the client while the server is making a report of ten years."""
-    return _busy(ground, line("resources/read", 1, uri="ax://report/3650d"), longest=0.1)
 
 
 def indexing(ground: Ground) -> float:
@@ -127,15 +114,6 @@ def unread(ground: Ground) -> float:
         for number in range(1, 200):
             server.send(call(number, "list_sessions", limit=50))
         ground.moment(1.0)
-        return server.ends()
-
-
-def crowded(ground: Ground) -> float:
-    """End the client while ten thousand requests are waiting."""
-    with serving(ground.folder / "stderr", **ground.environment) as server:
-        server.greet()
-        server.send(b"".join(call(number, "list_sessions", limit=1) for number in range(1, 10_001)))
-        ground.moment(0.5)
         return server.ends()
 
 
@@ -200,6 +178,6 @@ def _kill(group: int) -> None:
 
 
 STORIES: tuple[Callable[[Ground], float], ...] = (
-    greeted, half_a_line, searching, reporting, indexing, unread, crowded, killed, deaf, terminated,
+    greeted, searching, indexing, unread, killed, deaf, terminated,
 )  # fmt: skip
 """Each returns the seconds from the end of the client to the end of the server's last process."""

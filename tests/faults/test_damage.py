@@ -124,7 +124,7 @@ def test_a_damaged_file_gives_a_right_answer_or_a_clear_error_and_is_rebuilt(
     DAMAGES[how](database)
     assert damage_in(database)
     said = agtrace_here("doctor", AGTRACE_DATA_DIR=str(database.parent))
-    assert said.code in (1, 3) and CLEAR in " ".join((said.out + said.err).split())
+    assert said.code == 3 and CLEAR in said.err
     for number, given_ in damage.ask(database).items():
         assert damage.same(given_, expected[number]) or damage.is_clear_error(given_), given_
     rebuilt(undisturbed, database)

@@ -14,7 +14,7 @@ from agtrace_indexer.run import index
 
 from tests import corpus
 from tests.agtrace.terminal import AGTRACE, Said, agtrace
-from tests.agtrace.test_watch import Watcher, add, answer
+from tests.agtrace.test_watch import add, answer
 from tests.conftest import SAMPLES
 from tests.contents import contents
 from tests.faults.serving import Server, call, serving
@@ -147,25 +147,6 @@ def test_a_command_on_a_full_disk_answers_from_what_is_there(disk: Path, logs: P
     assert said.code == (command == ["health"]) and "disk" in said.out + said.err
     if command[0] in ("sessions", "search"):
         assert said.out.startswith(expected.splitlines()[0])
-
-
-def test_a_watcher_on_a_full_disk_says_so_once_and_goes_on_when_there_is_space(
-    disk: Path, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AGTRACE_DATA_DIR", str(disk / "data"))
-    watcher = Watcher(logs)
-    try:
-        while watcher.line() != "watching for changes; Ctrl-C stops":
-            pass
-        ballast = fill(disk)
-        answer(logs / "1.jsonl", 1, "Spring tides.")
-        assert "the logs can't be indexed" in watcher.trouble()
-        ballast.unlink()
-        assert watcher.line()[10:] == "1 file read, +1 event"
-        assert watcher.end() == (0, [], [])
-    finally:
-        watcher.process.kill()
-    assert contents(disk / "data" / "index.sqlite3") == fresh(tmp_path, logs)
 
 
 # -- not writable, or gone -----------------------------------------------------------------------

@@ -1,8 +1,4 @@
-"""Indexing that is killed at any moment repeats work but loses nothing.
-
-AGTRACE_TEST_KILLS and AGTRACE_TEST_MEGABYTES make the trial longer: the measurement behind the claim
-has 20 kills over 200 MB.
-"""
+"""Indexing that is killed at any moment repeats work but loses nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +23,8 @@ from tests.conftest import keep_rules
 from tests.contents import contents
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
-KILLS = int(os.environ.get("AGTRACE_TEST_KILLS", "1"))
-MEGABYTES = int(os.environ.get("AGTRACE_TEST_MEGABYTES", "25"))
+KILLS = 1
+MEGABYTES = 25
 
 
 class Undisturbed(NamedTuple):
