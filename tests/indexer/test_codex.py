@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, Settlement
 from agtrace_indexer.providers.codex import parser as codex
-from agtrace_indexer.providers.codex.tool_outputs import read_output
+from agtrace_indexer.providers.codex.tools import read_output
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import (
     Message,

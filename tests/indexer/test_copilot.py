@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Settlement
 from agtrace_indexer.providers.copilot import COPILOT, chat, parser
-from agtrace_indexer.providers.copilot.records import READERS
+from agtrace_indexer.providers.copilot.parser import READERS
 from agtrace_indexer.rebuild import damage_in, rebuild
 from agtrace_indexer.run import index
 from agtrace_schema.events import (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction
 from agtrace_indexer.providers.opencode import fork, parser
-from agtrace_indexer.providers.opencode.changes import known_as
+from agtrace_indexer.providers.opencode.parser import known_as
 from agtrace_schema.events import (
     Message,
     Notification,

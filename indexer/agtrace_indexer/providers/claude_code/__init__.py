@@ -27,13 +27,13 @@ def _setup() -> Setup:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.claude_code.phases import phase
+    from agtrace_indexer.providers.claude_code.parser import phase
 
     return phase
 
 
 def _retention() -> ReadRetention:
-    from agtrace_indexer.providers.claude_code.retention import retention
+    from agtrace_indexer.providers.claude_code.parser import retention
 
     return retention
 

@@ -11,19 +11,919 @@ out by name; anything else becomes a notification (`notices`). `records` names t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import PurePath
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import Any, Final
 
-from agtrace_indexer.events.drafts import LogState, Record, Said
-from agtrace_indexer.events.json_values import fields, listed, text
-from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.providers.claude_code.identities import identify
-from agtrace_indexer.providers.claude_code.notices import unknown_line
-from agtrace_indexer.providers.claude_code.recognition import is_own
-from agtrace_indexer.providers.claude_code.records import READERS
-from agtrace_indexer.providers.claude_code.sessions import named_by, note_work
-from agtrace_indexer.providers.provider import Rewrite
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from agtrace_schema.patterns import later
+
+from agtrace_indexer.events.assembly import REQUESTS
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
+from agtrace_indexer.events.json_values import count, digest, fields, first_text, listed, milliseconds, text
+from agtrace_indexer.events.strings import first_identifier, identifier, masked
+from agtrace_indexer.providers.beside import object_in
+from agtrace_indexer.providers.claude_code import AGENT_TOOLS, CLAUDE_CODE
+from agtrace_indexer.providers.claude_code.tools import (
+    bare_result,
+    block_text,
+    block_type,
+    deeds,
+    joined_text,
+    link,
+    readable_json,
+    settlements,
+    spilled_output,
+    told_by_notice,
+    tool_result,
+)
+from agtrace_indexer.providers.notes import remember, skip, unknown
+from agtrace_indexer.providers.provider import Phase, Retention, Rewrite
+from agtrace_indexer.providers.retention import runs_agtrace, settings_in
+
+# -- identities ------------------------------------------------------------------------------------
+# The identities of a line's events, which stay the same in every log that the line is copied to.
+
+
+def identify(said: Iterable[Said], uuid: str | None) -> None:
+    """Give the events of a line their identities: the line's uuid and their place in it; for token usage, the response.
+
+    A response is identified by its message and request ids together; one of them alone isn't enough.
+    """
+    for number, draft in enumerate(said):
+        if not isinstance(draft, Draft):
+            continue
+        if isinstance(draft.payload, TokenUsage):
+            response = draft.payload.response_id
+            named = response if response and "/" in response else uuid
+            draft.identity = named and f"usage/{named}"
+        elif uuid is not None:
+            draft.identity = f"{uuid}#{number}" if number else uuid
+
+
+# -- origins ---------------------------------------------------------------------------------------
+# The origin of a log: its first chain line shows whether it continues another log or copies one. Nothing precedes that
+# line, so the parent that it names is in another log, or nowhere. Only the first line decides: a later line with an
+# unknown parent has lost it, which says nothing about the log (tests/known_bugs.md, 25).
+
+
+def note_origin(record: Record, state: LogState) -> None:
+    """Note the origin of a log by the first chain line of its own session."""
+    if "began" in state.memory:
+        return
+    state.memory["began"] = True
+    facts = state.sessions[""]
+    parent = first_identifier(record.get("parentUuid"), record.get("logicalParentUuid"))
+    facts.continues = None if parent == identifier(record.get("uuid")) else parent
+    if facts.kind != "main":
+        return
+    origin = identifier(fields(record.get("forkedFrom")).get("sessionId"))
+    if origin is not None or record.get("sessionKind") == "bg":
+        facts.kind = "fork"
+    if origin != facts.id:
+        facts.parent_id = origin
+
+
+# -- short texts -----------------------------------------------------------------------------------
+# Short texts that describe a session: masked, then cut.
+
+_LONGEST_SHORT = 200
+
+
+def shown(value: Any) -> str | None:
+    """Return the beginning of a text on one line, without secrets; None if it isn't a text or is empty."""
+    line = " ".join(masked(text(value) or "").split())
+    return line[:_LONGEST_SHORT] or None
+
+
+# -- sidecars --------------------------------------------------------------------------------------
+# The `.meta.json` next to a sub-agent's log: its role, and the task it was started for. It is read when the log is
+# read from its beginning; a description that is added or changed later isn't noticed until the log is read again.
+
+_LARGEST = 64 * 1024
+
+
+def description_beside(path: PurePath) -> dict[str, Any]:
+    """Return the object in the file next to a log; an empty one if there is no such file or it can't be read."""
+    return object_in(path.with_name(f"{path.name.partition('.')[0]}.meta.json"), _LARGEST)
+
+
+# -- sidechains ------------------------------------------------------------------------------------
+# Inline sidechains (until 1.0.12x): the lines of sub-agents among those of their session. A line belongs to the chain
+# that has its parent uuid, so the last few uuids of each chain are remembered. A chain was started by the call whose
+# prompt its first line repeats: the oldest such call without a result.
+
+_SIDECHAINS_REMEMBERED = 16
+_UUIDS_REMEMBERED = 8
+_CALLS_REMEMBERED = 32
+
+
+def chain_of(record: Record, state: LogState) -> str:
+    """Return the thread of a sidechain's line, and remember the line for those that follow it."""
+    agent, uuid = identifier(record.get("agentId")), identifier(record.get("uuid"))
+    chains: dict[str, list[str]] = state.memory.setdefault("sidechains", {})
+    thread = f"agent-{agent}" if agent else _chain_of_parent(record, chains)
+    if thread is None:
+        thread = f"sidechain-{uuid or identifier(record.get('parentUuid')) or 'root'}"
+    uuids = chains.pop(thread, [])
+    remember(chains, thread, [*uuids, uuid][-_UUIDS_REMEMBERED:] if uuid else uuids, _SIDECHAINS_REMEMBERED)
+    return thread
+
+
+def begun_by(record: Record, thread: str, state: LogState) -> SessionFacts:
+    """Return the facts of a chain that begins with this line, including those of the call that started it."""
+    facts = SessionFacts(id=thread, kind="subagent", parent_id=state.sessions[""].id)
+    prompt = _prompt_digest(joined_text(fields(record.get("message")).get("content")))
+    calls = _calls(state)
+    found = next((call for call, noted in calls.items() if noted[0] == prompt), None)
+    if found is not None:
+        _, facts.agent_type, facts.description = calls.pop(found)
+        facts.started_call = found
+    return facts
+
+
+def note_calls(payloads: list[Payload], state: LogState) -> None:
+    """Remember the calls that start sub-agents, until they have a result."""
+    for payload in payloads:
+        if isinstance(payload, ToolResult) and payload.call_id:
+            _calls(state).pop(payload.call_id, None)
+        elif isinstance(payload, ToolCall) and payload.call_id and payload.name in AGENT_TOOLS:
+            given = fields(payload.arguments)
+            prompt = text(given.get("prompt"))
+            if prompt:
+                noted = [_prompt_digest(prompt), shown(given.get("subagent_type")), shown(given.get("description"))]
+                remember(_calls(state), payload.call_id, noted, _CALLS_REMEMBERED)
+
+
+def _calls(state: LogState) -> dict[str, list[Any]]:
+    """Return call id -> digest of the prompt, role, description; JSON keeps the order."""
+    calls: dict[str, list[Any]] = state.memory.setdefault("agent_calls", {})
+    return calls
+
+
+def _prompt_digest(prompt: str) -> str:
+    return digest(prompt.strip())
+
+
+def _chain_of_parent(record: Record, chains: dict[str, list[str]]) -> str | None:
+    """Return the open sidechain with the line's parent, or else the newest; None for a root or if none is open."""
+    if record.get("parentUuid", "") is None or not chains:
+        return None
+    parent = identifier(record.get("parentUuid"))
+    newest_first = list(reversed(chains))
+    return next((thread for thread in newest_first if parent in chains[thread]), newest_first[0])
+
+
+# -- sessions --------------------------------------------------------------------------------------
+# The owners of the lines in a Claude Code log: the session itself, a sub-agent, or inline sidechains.
+# indexer/README.md describes the three eras of sub-agents.
+
+_UUID = later(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+_OF_AGENTS = ("subagent", "warmup")
+
+
+def named_by(path: PurePath) -> LogState:
+    """Take a session's id from a name that is a uuid; for a sub-agent, take its id and its parent's from the path.
+
+    Any other name says nothing: the ids are then in the first lines.
+    """
+    name = identifier(path.name.partition(".")[0]) or ""
+    if name.startswith("agent-"):
+        beside = description_beside(path)
+        facts = SessionFacts(id=name, kind="warmup", parent_id=_session_folder(path))
+        facts.agent_type, facts.description = shown(beside.get("agentType")), shown(beside.get("description"))
+        return LogState({"": facts}, {"placed": True, "subagent": True})
+    if _UUID.fullmatch(name):
+        return LogState({"": SessionFacts(id=name)}, {"placed": True})
+    return LogState()
+
+
+def _session_folder(path: PurePath) -> str | None:
+    folders = path.parts[:-1]
+    if "subagents" not in folders[1:]:
+        return None
+    return identifier(folders[len(folders) - 2 - folders[::-1].index("subagents")])
+
+
+def place(record: Record, state: LogState) -> str:
+    """Note what a chain line says about its session, and return the thread it belongs to."""
+    if "placed" not in state.memory:
+        _place_log(record, state)
+    thread = ""
+    if is_inline(record, state):
+        thread = chain_of(record, state)
+        if thread not in state.sessions:
+            note_session(record, state.sessions[""])
+            state.sessions[thread] = begun_by(record, thread, state)
+    else:
+        note_origin(record, state)
+    _note_place(record, state.sessions[thread])
+    return thread
+
+
+def is_inline(record: Record, state: LogState) -> bool:
+    """Whether a line belongs to a sub-agent whose lines are among those of its session."""
+    return record.get("isSidechain") is True and "subagent" not in state.memory
+
+
+def _note_place(record: Record, facts: SessionFacts) -> None:
+    note_session(record, facts)
+    if facts.cwd is None:
+        facts.cwd = text(record.get("cwd"))
+    if facts.branch is None:
+        facts.branch = text(record.get("gitBranch"))
+    version = record.get("version")
+    if version != facts.version:
+        facts.version = text(version) or facts.version
+
+
+def _place_log(record: Record, state: LogState) -> None:
+    """Find out by its first chain line whether a log, whatever its name, is a sub-agent's."""
+    state.memory["placed"] = True
+    agent = identifier(record.get("agentId"))
+    if agent and record.get("isSidechain") is True:
+        state.memory["subagent"] = True
+        facts = state.sessions[""]
+        facts.id, facts.kind = f"agent-{agent}", "warmup"
+
+
+def note_session(record: Record, facts: SessionFacts) -> None:
+    """Take the ids that a line names: `sessionId` is the parent's in the lines of a sub-agent."""
+    if facts.id is None:
+        facts.id = identifier(record.get("sessionId"))
+    elif facts.kind in _OF_AGENTS and facts.parent_id is None:
+        named = identifier(record.get("sessionId"))
+        facts.parent_id = None if named == facts.id else named
+    if facts.kind in _OF_AGENTS and facts.agent_type is None:
+        facts.agent_type = text(record.get("attributionAgent"))
+
+
+def note_work(said: Iterable[Said], state: LogState) -> None:
+    """Stop regarding a sub-agent's log as a warm-up once there is a user's text or a tool call."""
+    facts = state.sessions[""]
+    if facts.kind == "warmup" and any(
+        isinstance(draft, Draft) and not draft.thread and isinstance(draft.payload, (User, ToolCall)) for draft in said
+    ):
+        facts.kind = "subagent"
+
+
+def request_kind(thread: str, state: LogState) -> UserKind:
+    """Return the kind of a plain text in the user's role: in a sub-agent, the parent speaks."""
+    return UserKind.TASK if thread or "subagent" in state.memory else UserKind.HUMAN
+
+
+# -- user texts ------------------------------------------------------------------------------------
+# Who really speaks in the user's role: the user, a parent agent, Claude Code, the editor, a hook. indexer/README.md
+# lists the beginnings of texts and the flags of lines. Only the beginning of a text is examined, as texts can be
+# megabytes long.
+
+_KINDS_BY_START: tuple[tuple[tuple[str, ...], UserKind], ...] = (
+    (("<command-name>", "<command-message>", "<bash-input>", "<user-memory-input>"), UserKind.COMMAND),
+    (
+        (
+            "<local-command-",
+            "<bash-stdout>",
+            "<bash-stderr>",
+            "<system-reminder>",
+            "<ide_",
+            "<user-prompt-submit-hook>",
+            "Caveat: The messages below were generated by the user while running local commands",
+        ),
+        UserKind.INJECTED,
+    ),
+    (("<task-notification>", "<teammate-message", "<ci-monitor-event"), UserKind.NOTIFICATION),
+    (("[Request interrupted by user",), UserKind.INTERRUPTION),
+    (("This session is being continued",), UserKind.COMPACTION_SUMMARY),
+)
+_FIRST_LETTERS = frozenset(start[0] for starts, _ in _KINDS_BY_START for start in starts)
+_LONGEST_START = 128
+
+_ENVELOPES = ("<system-reminder>", "<ide_opened_file>", "<ide_selection>")
+_MOST_ENVELOPES = 8
+
+
+def user_texts(content: list[Any], line: dict[str, Any], plain: UserKind) -> list[User]:
+    """Determine who speaks in the blocks of a user line; adjacent blocks of one kind become one text.
+
+    `line` has the flags (isMeta, isCompactSummary, origin); `plain` is the kind of a text that isn't marked as
+    anything else: HUMAN, or TASK in a sub-agent.
+    """
+    flagged = _flagged_kind(line)
+    if flagged is None and plain is UserKind.HUMAN and line.get("promptSource") == "system":
+        plain = UserKind.INJECTED
+    spoken: list[tuple[str, UserKind]] = []
+    for block in content:
+        written = block_text(block)
+        if flagged is not None:
+            spoken.append((written, flagged))
+        else:
+            spoken.extend((part, _kind_by_start(part, plain)) for part in _peeled(written))
+    return _merged(spoken)
+
+
+def _flagged_kind(line: dict[str, Any]) -> UserKind | None:
+    if line.get("isCompactSummary") is True:
+        return UserKind.COMPACTION_SUMMARY
+    if line.get("isMeta") is True:
+        return UserKind.INJECTED
+    origin = fields(line.get("origin")).get("kind")
+    if "task-notification" in (origin, line.get("commandMode")):
+        return UserKind.NOTIFICATION
+    return None
+
+
+def _kind_by_start(written: str, plain: UserKind) -> UserKind:
+    start = written[:_LONGEST_START].lstrip()
+    if start[:1] not in _FIRST_LETTERS:
+        return plain
+    if plain is UserKind.TASK and start.startswith("<teammate-message"):
+        return plain  # the team's lead speaks to this agent
+    for starts, kind in _KINDS_BY_START:
+        if start.startswith(starts):
+            return kind
+    return plain
+
+
+def _peeled(written: str) -> list[str]:
+    """Separate a text from the envelopes that the harness or the editor put before it."""
+    parts: list[str] = []
+    while written.startswith(_ENVELOPES) and len(parts) < _MOST_ENVELOPES:
+        tag = written[1 : written.index(">")]
+        envelope, closing, rest = written.partition(f"</{tag}>")
+        rest = rest.lstrip()
+        if not rest:
+            break
+        parts.append(envelope + closing)
+        written = rest
+    parts.append(written)
+    return parts
+
+
+def _merged(spoken: list[tuple[str, UserKind]]) -> list[User]:
+    users: list[User] = []
+    for written, kind in spoken:
+        if users and users[-1].kind is kind:
+            users[-1] = User(f"{users[-1].text}\n{written}", kind)
+        elif written:
+            users.append(User(written, kind))
+    return users
+
+
+# -- versions --------------------------------------------------------------------------------------
+# Versions of Claude Code: the meaning of some things depends on them.
+
+_VERSION = later(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
+
+
+@lru_cache(maxsize=256)
+def is_older(version: str | None, than: tuple[int, int, int]) -> bool:
+    """Whether a version is older than another; an unknown one isn't."""
+    found = _VERSION.match(version) if version else None
+    return found is not None and tuple(map(int, found.groups())) < than
+
+
+# -- queue -----------------------------------------------------------------------------------------
+# Prompts typed while the agent works: they wait in a queue, whose operations are in the log. `enqueue` has the text.
+# `dequeue` sends the first one, which is then repeated as a user line. `popAll` returns all to the editor. `remove` is
+# written when the current run takes one up: since 2.1.91 it is then repeated in an attachment `queued_command`, before
+# that nowhere.
+
+_FIRST_WITH_ATTACHMENTS = (2, 1, 91)
+_WAITING = 16
+_LONGEST_QUEUED = 16_384
+_NO_PROMPTS = ("/", '{"task_id"')
+"""The beginnings of a queued command and of a queued notice of a task."""
+
+
+def taken_up(operation: str | None, said: str, state: LogState) -> list[User]:
+    """Follow the queue; return the prompt that a run took up if no other line has it."""
+    waiting: list[Any] = state.memory.setdefault("queue", [])
+    if operation == "enqueue":
+        waiting.append(masked(said)[:_LONGEST_QUEUED])
+        del waiting[:-_WAITING]
+    elif operation == "popAll":
+        waiting.clear()
+    elif operation in ("dequeue", "remove") and waiting:
+        first = waiting.pop(0)
+        if operation == "remove" and is_older(state.sessions[""].version, _FIRST_WITH_ATTACHMENTS):
+            return _prompts(first, state)
+    return []
+
+
+def _prompts(said: str, state: LogState) -> list[User]:
+    plain = request_kind("", state)
+    if said.startswith(_NO_PROMPTS):
+        return []
+    return [user for user in user_texts([said], {}, plain) if user.kind is plain]
+
+
+# -- titles ----------------------------------------------------------------------------------------
+# Titles of sessions: a log's own session has some, and a session that has a certain line can have others.
+
+TITLES: dict[str, tuple[str, int]] = {
+    "custom-title": ("customTitle", 4),
+    "ai-title": ("aiTitle", 3),
+    "summary": ("summary", 1),
+    "agent-name": ("agentName", 1),
+}
+"""The keys of titles and how good they are (indexer/README.md); 2 is a title from another log."""
+
+_PROMPTING = later(
+    r"(?s)\s*<command-message>[^<]*</command-message>\s*<command-name>([^<]{1,200})</command-name>\s*"
+    r"<command-args>\s*([^<\s].*?)</command-args>"
+)
+"""A command that is a prompt, with what it was given; one that Claude Code carries out itself begins with its name."""
+
+_NAMINGS_REMEMBERED = 256
+_LONGEST_TITLE = 500
+_LONGEST_COMMAND = 20_000
+
+
+def note_title(record: Record, state: LogState) -> None:
+    """Take a session's title unless the known one is better; among equals the last one wins."""
+    key, rank = TITLES[record["type"]]
+    title, facts = text(record.get(key)), state.sessions[""]
+    if title and rank >= facts.title_rank:
+        facts.title, facts.title_rank = title, rank
+
+
+def note_summary(record: Record, state: LogState) -> None:
+    """Take a summary as the title of the session that has its leaf, which is often another one.
+
+    A summary without a leaf can only be meant for its own session.
+    """
+    leaf, title = identifier(record.get("leafUuid")), text(record.get("summary"))
+    if leaf is None:
+        note_title(record, state)
+    elif title:
+        remember(state.sessions[""].namings, leaf, masked(title)[:_LONGEST_TITLE], _NAMINGS_REMEMBERED)
+
+
+def note_request(said: Sequence[Payload], state: LogState) -> None:
+    """Call a session by the command with arguments that it begins with, while nothing else names it.
+
+    Such a command is what the human asks for, but only texts are requests (`User.kind`).
+    """
+    for user in said:
+        if "asked" in state.memory or not isinstance(user, User):
+            continue
+        command = _PROMPTING.match(user.text[:_LONGEST_COMMAND]) if user.kind is UserKind.COMMAND else None
+        facts = state.sessions[""]
+        if command and not facts.title:
+            facts.title = masked(" ".join(f"{command[1]} {command[2]}".split()))[:_LONGEST_TITLE]
+        if command or user.kind in REQUESTS:
+            state.memory["asked"] = True
+
+
+# -- windows ---------------------------------------------------------------------------------------
+# The size of the context window, which no line of Claude Code's tells, from its automatic compactions. A model that
+# can have a million tokens may be run with 200,000 (indexer/README.md), under the same name.
+
+_WINDOWS = (200_000, 1_000_000)
+_NEAR_THE_END = 0.75
+"""The part of a window that is full when Claude Code compacts by itself, at least: it keeps room for an answer."""
+
+
+def note_window(compaction: Any, state: LogState) -> None:
+    """Remember the window that an automatic compaction shows, and the model that had it."""
+    facts = fields(compaction)
+    held = count(facts.get("preTokens")) or 0
+    shown = (window for window in _WINDOWS if window * _NEAR_THE_END <= held <= window)
+    if facts.get("trigger") == "auto" and (window := next(shown, None)):
+        state.memory["window"] = [state.sessions[""].model, window]
+
+
+def window_of(model: str | None, held: int, state: LogState) -> int | None:
+    """Return the window of a response that was given `held` tokens, if a compaction before it showed one."""
+    noted, window = state.memory.get("window", (None, 0))
+    return window if model == noted and held <= window else None
+
+
+# -- notices ---------------------------------------------------------------------------------------
+# The lines outside the conversation: system lines, attachments, progress, side lines, and unknown ones. They become
+# notifications, or are left out by name if they repeat other lines or are only bookkeeping.
+
+BOOKKEEPING = (
+    "agent-name",
+    "ai-title",
+    "atis-latch",
+    "bridge-session",
+    "custom-title",
+    "file-history-delta",
+    "file-history-snapshot",
+    "last-prompt",
+    "mode",
+    "permission-mode",
+    "worktree-state",
+)
+"""Lines that are left out, except for facts about the session."""
+
+POINTERS: dict[str, tuple[str, ...]] = {
+    "pr-link": ("prUrl", "prNumber"),
+    "frame-link": ("frameUrl", "title"),
+    "relocated": ("relocatedCwd",),
+}
+"""Lines that become notifications, with the keys shown in them."""
+
+_ENVELOPE = frozenset(
+    {
+        *("type", "subtype", "level", "timestamp", "uuid", "parentUuid", "logicalParentUuid", "toolUseID"),
+        *("sessionId", "session_id", "sessionKind", "slug", "agentId", "isSidechain", "isMeta"),
+        *("cwd", "gitBranch", "version", "entrypoint", "userType"),
+    }
+)
+"""The keys of a system line that aren't its content."""
+
+_NOTHING: tuple[Any, ...] = (None, "", [])
+
+
+def unknown_line(record: Record, state: LogState, kind: str, thread: str = "") -> list[Draft]:
+    """Keep a line of an unknown type, or whose content isn't where its type should have it."""
+    return [Draft(unknown(kind, record, state, readable_json), milliseconds(record.get("timestamp")), None, thread)]
+
+
+def system(record: Record, state: LogState) -> list[Draft]:
+    """Read a system line: its content, or else whatever it has besides its envelope."""
+    thread = place(record, state)
+    note_window(record.get("compactMetadata"), state)
+    subtype = text(record.get("subtype"))
+    said = text(record.get("content"))
+    if said is None:
+        rest = {key: record[key] for key in record if key not in _ENVELOPE and record[key] not in _NOTHING}
+        said = readable_json(rest)
+    elif "compactMetadata" in record:
+        said = f"{said}\n{readable_json(record['compactMetadata'])}"
+    payload = Notification(f"system/{subtype}" if subtype else "system", said)
+    return [Draft(payload, milliseconds(record.get("timestamp")), None, thread)]
+
+
+def attachment(record: Record, state: LogState) -> Sequence[Said]:
+    """Read an attachment to a prompt; a queued command is itself a prompt."""
+    thread = place(record, state)
+    attached = record.get("attachment")
+    if not isinstance(attached, dict):
+        return unknown_line(record, state, "attachment", thread)
+    payloads: list[Payload] = []
+    kind = text(attached.get("type")) or "untyped"
+    if kind == "queued_command":
+        payloads += user_texts(listed(attached.get("prompt")), attached, request_kind(thread, state))
+    if not payloads:
+        rest = {key: value for key, value in attached.items() if key != "type"}
+        payloads.append(Notification(f"attachment/{kind}", readable_json(rest)))
+    time = milliseconds(record.get("timestamp"))
+    ends = settlements(payloads, None, time, thread, state)
+    return [*(Draft(payload, time, None, thread) for payload in payloads), *ends]
+
+
+def progress(record: Record, state: LogState) -> list[Draft]:
+    """Leave out progress: what an agent said meanwhile is in its own log (indexer/README.md)."""
+    if not is_inline(record, state):
+        note_origin(record, state)
+    return skip(f"progress/{text(fields(record.get('data')).get('type')) or 'untyped'}", state)
+
+
+def bookkeeping(record: Record, state: LogState) -> list[Draft]:
+    """Leave out a bookkeeping line, and take its title if it has one."""
+    note_session(record, state.sessions[""])
+    if record["type"] in TITLES:
+        note_title(record, state)
+    return skip(record["type"], state)
+
+
+def summary(record: Record, state: LogState) -> list[Draft]:
+    """Read the summary of a conversation: a title for the session that has its last line."""
+    note_summary(record, state)
+    message = fields(record.get("message"))  # instead of `summary` if a tool rewrote the log
+    said = first_text(record.get("summary"), record.get("text"), message.get("content"))
+    return _side_line(record, state, "summary", readable_json(record) if said is None else said)
+
+
+def queue_operation(record: Record, state: LogState) -> Sequence[Said]:
+    """Keep what was queued: it is repeated when sent, as a user line, an attachment or here (`queue`).
+
+    A notice of an execution's end is queued when it ends.
+    """
+    operation = text(record.get("operation"))
+    kind = f"queue-operation/{operation}" if operation else "queue-operation"
+    said, time = joined_text(record.get("content")), milliseconds(record.get("timestamp"))
+    prompts = [Draft(prompt, time) for prompt in taken_up(operation, said, state)]
+    if said:
+        return [*_side_line(record, state, kind, said), *prompts, *told_by_notice(said, time, "", state)]
+    note_session(record, state.sessions[""])
+    return prompts or skip(kind, state)
+
+
+def pointer(record: Record, state: LogState) -> list[Draft]:
+    """Read a line that refers to something outside: a pull request, a frame, another directory."""
+    named = (record.get(key) for key in POINTERS[record["type"]])
+    said = " ".join(value if isinstance(value, str) else readable_json(value) for value in named if value is not None)
+    (draft,) = _side_line(record, state, record["type"], said)
+    draft.landmarks = link(record, state) if record["type"] == "pr-link" else ()
+    return [draft]
+
+
+def _side_line(record: Record, state: LogState, kind: str, said: str) -> list[Draft]:
+    note_session(record, state.sessions[""])
+    return [Draft(Notification(kind, said), milliseconds(record.get("timestamp")))]
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Token counts of model responses in Claude Code's logs (indexer/README.md).
+
+SYNTHETIC: Final = "<synthetic>"
+"""The model of assistant lines that Claude Code wrote itself, without asking a model."""
+
+_MOST_DOLLARS = 1_000_000
+_STANDARD_SPEEDS = (None, "standard")
+_RESPONSES_REMEMBERED = 32
+_OUTPUT, _COMPLETE, _COST = 4, 5, 6
+
+
+def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState) -> TokenUsage | None:
+    """Count a response once: at its first line, and again at a later line with larger figures.
+
+    All figures of the later line count, not the larger of each. Only the newest 32 responses are remembered: a
+    response whose lines are repeated later than that is returned again, with the same `response_id`.
+    """
+    usage = message.get("usage")
+    model = text(message.get("model"))
+    if not isinstance(usage, dict) or model == SYNTHETIC:
+        return None
+    figures = _figures(usage)
+    fresh, written_5m, written_1h, read, output = figures
+    complete = output is not None and any(figures[:_OUTPUT]) and not _is_placeholder(record, message)
+    cost = _cost(record.get("costUSD"))
+    response = _response_id(record, message)
+    if response is not None and not _is_news(response, [*figures, complete, cost], state.memory):
+        return None
+    speed = text(usage.get("speed"))
+    reasoning = None if output is None else count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
+    return TokenUsage(
+        response, model, fresh, written_5m, written_1h, read, output, reasoning, complete,
+        window_of(model, sum(filter(None, figures[:_OUTPUT])), state),
+        speed=None if speed in _STANDARD_SPEEDS else speed, cost_usd=cost,
+    )  # fmt: skip
+
+
+def _figures(usage: dict[str, Any]) -> list[int | None]:
+    """Return uncached input, cache written for 5 minutes, for 1 hour, cache read, output.
+
+    A zero that is impossible counts as unknown: no request is empty, and no response. Gateways to other models write
+    zeros instead of counting. Uncached input alone may be zero, if all input was cached.
+    """
+    fresh, read = count(usage.get("input_tokens")), count(usage.get("cache_read_input_tokens"))
+    written = _cache_written(count(usage.get("cache_creation_input_tokens")), usage.get("cache_creation"))
+    sent = [fresh, *written, read]
+    return [*(sent if any(sent) else [None] * _OUTPUT), count(usage.get("output_tokens")) or None]
+
+
+def _cache_written(whole: int | None, detail: Any) -> tuple[int | None, int | None]:
+    """Return the tokens written for 5 minutes and for 1 hour; those not in the detail are short-lived."""
+    if not isinstance(detail, dict):
+        return whole, None
+    short, long = count(detail.get("ephemeral_5m_input_tokens")), count(detail.get("ephemeral_1h_input_tokens"))
+    return (whole - (long or 0) if whole and whole >= (long or 0) else short), long
+
+
+def _cost(value: Any) -> float | None:
+    """Read the cost that Claude Code itself calculated (until 1.0.x); no response is free, so zero is unknown."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < _MOST_DOLLARS else None
+
+
+def _response_id(record: dict[str, Any], message: dict[str, Any]) -> str | None:
+    response, request = identifier(message.get("id")), identifier(record.get("requestId"))
+    if response and request:
+        return f"{response}/{request}"
+    return response or request or identifier(record.get("uuid"))
+
+
+def _is_placeholder(record: dict[str, Any], message: dict[str, Any]) -> bool:
+    """Whether the line may only have what was known when the response began."""
+    return message.get("stop_reason") is None and text(record.get("version")) is not None
+
+
+def _is_news(response: str, noted: list[Any], memory: dict[str, Any]) -> bool:
+    responses = memory.setdefault("responses", {})
+    earlier = responses.get(response)
+    if earlier is not None and (earlier == noted or _rank(noted) < _rank(earlier)):
+        return False
+    remember(responses, response, noted, _RESPONSES_REMEMBERED)
+    return True
+
+
+def _rank(noted: list[Any]) -> tuple[int, bool, bool]:
+    return noted[_OUTPUT] or 0, noted[_COMPLETE], noted[_COST] is not None
+
+
+# -- messages --------------------------------------------------------------------------------------
+# The lines of the conversation: texts, tool calls and results, block by block.
+
+ROLES = ("user", "assistant")
+
+
+def assistant_line(record: Record, state: LogState) -> list[Draft]:
+    """Read a part of a response, with the response's token usage if it is new."""
+    thread = place(record, state)
+    message = record.get("message")
+    if not isinstance(message, dict):
+        return unknown_line(record, state, "assistant", thread)
+    time = milliseconds(record.get("timestamp"))
+    content = message.get("content")
+    if record.get("isApiErrorMessage") is True:
+        said = joined_text(content) or text(record.get("error")) or ""
+        return [Draft(Notification("api_error", said), time, thread=thread)]
+    model, step = text(message.get("model")), None
+    if model != SYNTHETIC:
+        state.sessions[thread].model = model or state.sessions[thread].model
+        step = first_identifier(message.get("id"), record.get("requestId"), record.get("uuid")) or _nameless(state)
+    payloads = [_said(block, state) for block in listed(content)]
+    if not thread:
+        note_calls(payloads, state)
+    made = [Draft(payload, time, step, thread) for payload in payloads]
+    if content is None:
+        made += unknown_line(record, state, "assistant", thread)
+    usage = token_usage(record, message, state)
+    if usage is not None:
+        made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
+    return made or skip("assistant", state)
+
+
+def _nameless(state: LogState) -> str:
+    """Return a step for a line without any id: such a line is a response of its own."""
+    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
+    return f"nameless-{state.memory['nameless']}"
+
+
+def _said(block: Any, state: LogState) -> Payload:
+    """Read one block of a response, which can also be the result of a tool that the API runs."""
+    kind = block_type(block)
+    if kind == "text":
+        return Message(block_text(block))
+    if kind in ("thinking", "redacted_thinking"):
+        return Reasoning(text(block.get("thinking")) or "")
+    if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+        return ToolCall(identifier(block.get("id")), text(block.get("name")) or "", block.get("input"))
+    if kind.endswith("tool_result"):
+        return tool_result(block, {})
+    return unknown(f"assistant.{kind}", block, state, readable_json)
+
+
+def user_line(record: Record, state: LogState) -> Sequence[Said]:
+    """Read a line in the user's role: tool results, and texts from whoever speaks in that role."""
+    thread = place(record, state)
+    message = record.get("message")
+    if not isinstance(message, dict):
+        return unknown_line(record, state, "user", thread)
+    if message.get("content") is None:
+        return unknown_line(record, state, "user", thread)
+    payloads, spoken = _returned(listed(message["content"]), record, state)
+    if spoken:
+        speaker = UserKind.INJECTED if "toolUseResult" in record else request_kind(thread, state)
+        payloads += user_texts(spoken, record, speaker)  # nobody types next to a result
+    if not payloads:
+        state.skipped.append("user")
+    if not thread:
+        note_calls(payloads, state)
+        note_request(payloads, state)
+    time = milliseconds(record.get("timestamp"))
+    ends = settlements(payloads, record.get("toolUseResult"), time, thread, state)
+    drafts = [Draft(payload, time, None, thread) for payload in payloads]
+    for draft in drafts:
+        if isinstance(draft.payload, ToolResult):
+            draft.landmarks = deeds(record.get("toolUseResult"))
+    return [*drafts, *ends]
+
+
+def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list[Payload], list[Any]]:
+    """Separate tool results and unknown blocks from the blocks that somebody says."""
+    payloads: list[Payload] = []
+    spoken: list[Any] = []
+    for block in content:
+        kind = block_type(block)
+        if kind == "tool_result":
+            result = tool_result(block, record)
+            payloads += [result, *spilled_output(result, record)]
+        elif kind in ("text", "image", "document"):
+            spoken.append(block)
+        else:
+            payloads.append(unknown(f"user.{kind}", block, state, readable_json))
+    return payloads, spoken
+
+
+def wrapped_message(record: Record, state: LogState) -> Sequence[Said]:
+    """Read a line of either role whose type is `message`, as in early published samples."""
+    role = fields(record.get("message")).get("role")
+    if role not in ROLES:
+        return unknown_line(record, state, "message")
+    return user_line(record, state) if role == "user" else assistant_line(record, state)
+
+
+def bare_result_line(record: Record, state: LogState) -> list[Draft]:
+    """Read a line that is nothing but a `toolUseResult`, as in early published samples."""
+    detail = record.get("toolUseResult")
+    thread = place(record, state)
+    if not isinstance(detail, dict):
+        return unknown_line(record, state, "tool_result", thread)
+    return [Draft(bare_result(detail), milliseconds(record.get("timestamp")), None, thread)]
+
+
+# -- recognition -----------------------------------------------------------------------------------
+# Recognising Claude Code's lines by type and keys: other agents write the same types with other keys.
+
+_SIDE_LINES: dict[str, tuple[str, ...]] = {
+    "summary": ("leafUuid",),
+    "file-history-snapshot": ("messageId", "snapshot"),
+    "file-history-delta": ("messageId",),
+    "queue-operation": ("sessionId", "operation"),
+    "last-prompt": ("sessionId",),
+    "custom-title": ("sessionId", "customTitle"),
+    "ai-title": ("sessionId", "aiTitle"),
+    "agent-name": ("sessionId", "agentName"),
+    "mode": ("sessionId", "mode"),
+    "permission-mode": ("sessionId", "permissionMode"),
+    "pr-link": ("sessionId", "prUrl"),
+    "frame-link": ("sessionId", "frameUrl"),
+    "relocated": ("sessionId", "relocatedCwd"),
+    "bridge-session": ("sessionId", "bridgeSessionId"),
+    "worktree-state": ("sessionId", "worktreeSession"),
+    "atis-latch": ("sessionId", "atis"),
+}
+"""The types of lines outside the chain, with the keys by which they are recognised."""
+
+
+def is_own(kind: str, record: Record) -> bool:
+    """Whether only Claude Code writes lines of this type with such keys."""
+    if kind in _SIDE_LINES:
+        return all(key in record for key in _SIDE_LINES[kind])
+    recognizer = _CHAIN_LINES.get(kind)
+    return recognizer is not None and recognizer(record)
+
+
+def _has_identity(record: Record) -> bool:
+    return any(isinstance(record.get(key), str) for key in ("timestamp", "sessionId", "uuid"))
+
+
+def _is_spoken(record: Record) -> bool:
+    message = record.get("message")
+    if not isinstance(message, dict) or message.get("role", record["type"]) not in ROLES:
+        return False
+    return isinstance(message.get("content"), (str, list)) and "parts" not in message and _has_identity(record)
+
+
+def _is_wrapped_message(record: Record) -> bool:
+    message = fields(record.get("message"))
+    known = isinstance(record.get("uuid"), str) and isinstance(record.get("sessionId"), str)
+    return known and message.get("role") in ROLES and "content" in message
+
+
+def _is_system(record: Record) -> bool:
+    return "isSidechain" in record and isinstance(record.get("uuid"), str) and "systemPayload" not in record
+
+
+_CHAIN_LINES: dict[str, Callable[[Record], bool]] = {
+    "user": _is_spoken,
+    "assistant": _is_spoken,
+    "message": _is_wrapped_message,
+    "tool_result": lambda record: isinstance(record.get("toolUseResult"), dict) and "uuid" in record,
+    "system": _is_system,
+    "attachment": lambda record: bool(text(fields(record.get("attachment")).get("type"))) and _has_identity(record),
+    "progress": lambda record: "parentToolUseID" in record and isinstance(record.get("data"), dict),
+}
+
+
+# -- records ---------------------------------------------------------------------------------------
+# Every type of line, with its reader.
+
+READERS: dict[str, Callable[[Record, LogState], Sequence[Said]]] = {
+    "assistant": assistant_line,
+    "attachment": attachment,
+    "message": wrapped_message,
+    "progress": progress,
+    "queue-operation": queue_operation,
+    "summary": summary,
+    "system": system,
+    "tool_result": bare_result_line,
+    "user": user_line,
+    **dict.fromkeys(BOOKKEEPING, bookkeeping),
+    **dict.fromkeys(POINTERS, pointer),
+}
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
@@ -53,3 +953,93 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     identify(said, identifier(record.get("uuid")))
     note_work(said, state)
     return said
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn of Claude Code goes on, by single records of its log. Records of a response carry `stop_reason`, but
+# in some versions it is null in all of them; newer ones also write `turn_duration` and `stop_hook_summary` after a
+# turn (observed in logs of 2.0 and 2.1). Permission prompts leave no record: an open call may be running or waiting
+# for one.
+
+_TURN_ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
+_AFTER_A_TURN = frozenset({"turn_duration", "stop_hook_summary"})
+_OF_COMMANDS = ("<local-command-", "<bash-stdout>", "<bash-stderr>", "<command-message>", "Caveat: The messages below")
+_LEAVES = ("<command-name>/exit</command-name>", "<command-name>/quit</command-name>")
+_LOOKED_AT = 4_000
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn of the main session; None if it says nothing."""
+    if record.get("isSidechain") is True:
+        return None
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    match record.get("type"):
+        case "system":
+            return Phase.OVER if record.get("subtype") in _AFTER_A_TURN else None
+        case "assistant":
+            if record.get("isApiErrorMessage") is True:
+                return Phase.OVER
+            reason = message.get("stop_reason") if isinstance(message, dict) else None
+            if _has(content, "tool_use") or not isinstance(reason, str):
+                return Phase.GOES_ON
+            return Phase.OVER if reason in _TURN_ENDS else Phase.GOES_ON
+        case "user":
+            return _of_user(content)
+    return None
+
+
+def _of_user(content: Any) -> Phase | None:
+    """A result, a request or a text of the harness starts the model; commands of the harness don't."""
+    said = _first_text(content)[:_LOOKED_AT].lstrip()
+    if any(leaves in said for leaves in _LEAVES):
+        return Phase.CLOSED
+    if said.startswith("[Request interrupted by user"):
+        return Phase.OVER
+    if said.startswith((*_OF_COMMANDS, "<command-name>")) and not _has(content, "tool_result"):
+        return None
+    return Phase.GOES_ON
+
+
+def _first_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+    return next((text for text in texts if isinstance(text, str)), "")
+
+
+def _has(content: Any, kind: str) -> bool:
+    blocks = content if isinstance(content, list) else []
+    return any(isinstance(block, dict) and block.get("type") == kind for block in blocks)
+
+
+# -- retention -------------------------------------------------------------------------------------
+# How long Claude Code keeps its logs: `cleanupPeriodDays`, 30 unless it is set (code.claude.com/docs, settings). It
+# deletes logs that haven't changed for that long when it starts. Settings of a project, or those that an organization
+# manages, may differ; they aren't read.
+
+_SETTING, _DAYS = "cleanupPeriodDays", 30
+_TO_KEEP = f"set {_SETTING} to 3650"
+
+
+def retention(environment: Mapping[str, str], home: Path) -> list[Retention]:
+    """Return how long it keeps the logs of each of its folders."""
+    return [_of(root.parent / "settings.json") for root in CLAUDE_CODE.home.roots(environment, home)]
+
+
+def _of(file: Path) -> Retention:
+    settings = settings_in(file)
+    days = settings.get(_SETTING)
+    if not isinstance(days, (int, float)) or isinstance(days, bool) or days < 0:
+        return Retention(_DAYS, True, _SETTING, str(file), False, _TO_KEEP, _is_refreshed(settings))
+    return Retention(float(days), True, _SETTING, str(file), True, _TO_KEEP, _is_refreshed(settings))
+
+
+def _is_refreshed(settings: dict[str, Any]) -> bool:
+    """Whether a hook runs agtrace: one of the settings' own, or the one of our plugin, which indexes ended sessions."""
+    plugins = settings.get("enabledPlugins")
+    ours = isinstance(plugins, dict) and any(
+        is_on is True and name.partition("@")[0] == "agtrace" for name, is_on in plugins.items()
+    )
+    return ours or runs_agtrace(settings)

@@ -13,19 +13,683 @@ tool output, a token count or a user's text (`steps`). The tokens of a request a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
-from agtrace_indexer.events.json_values import milliseconds, text
-from agtrace_indexer.providers.codex.handlers import unknown_record
-from agtrace_indexer.providers.codex.identities import identity_of
-from agtrace_indexer.providers.codex.record_types import ITEMS, LINES, item_kind, response_item
-from agtrace_indexer.providers.codex.replay import is_clustered, is_replayed
-from agtrace_indexer.providers.codex.sessions import session_meta
+from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall, ToolResult, User, UserKind
+from agtrace_schema.patterns import later
+
+from agtrace_indexer.events.clues import remote
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
+from agtrace_indexer.events.json_values import (
+    compact_json,
+    count,
+    digest,
+    fields,
+    first_text,
+    items,
+    milliseconds,
+    text,
+)
+from agtrace_indexer.events.strings import first_identifier, identifier
+from agtrace_indexer.providers.codex import tools
+from agtrace_indexer.providers.codex.tools import (
+    Handler,
+    close_step,
+    content_text,
+    image,
+    image_of,
+    is_double,
+    leave_steps,
+    note_review,
+    notifying,
+    open_step,
+    skipping,
+    texts,
+    unknown_record,
+)
 from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.providers.provider import Rewrite
+from agtrace_indexer.providers.provider import Phase, Rewrite
+
+# -- identities ------------------------------------------------------------------------------------
+# The identity of an item in a log and in its replays: the id of a call, or the text itself.
+
+_SPEAKERS: dict[type[Payload], str] = {User: "user", Message: "message", Reasoning: "reasoning"}
+"""The speaker of a text. The kind of a user's text is left out: a parent's requests are of another kind in a
+sub-agent."""
+
+
+def identity_of(payload: Payload) -> str | None:
+    """Return the identity of what was said or done; None for token usage and notifications, which aren't compared."""
+    match payload:
+        case ToolCall(call_id=call_id):
+            return f"call/{call_id or digest(compact_json([payload.name, payload.arguments]))}"
+        case ToolResult(call_id=call_id, text=said):
+            return f"result/{call_id or digest(said)}"
+        case User(text=said) | Message(text=said) | Reasoning(text=said):
+            return f"{_SPEAKERS[type(payload)]}/{digest(said)}"
+        case _:
+            return None
+
+
+# -- model texts -----------------------------------------------------------------------------------
+# Messages and reasoning of the model, without doubles (`doubles`).
+
+
+def _assistant_text(said: str, stream: str, state: LogState, at: int | None) -> list[Draft]:
+    if not said:
+        return skip("message/empty", state)
+    if is_double(said, "assistant", stream, state):
+        return skip("agent_message/double", state)
+    return [Draft(Message(said), at, open_step(state))]
+
+
+def assistant_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a message of the assistant, on the model's side."""
+    return _assistant_text(content_text(payload.get("content")), "item", state, at)
+
+
+def assistant_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read an `agent_message`: the same, on the screen's side."""
+    return _assistant_text(text(payload.get("message")) or "", "event", state, at)
+
+
+def assistant_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read an `AgentMessage`, which a paginated thread has instead of `agent_message`."""
+    return _assistant_text(content_text(item.get("content")), "event", state, at)
+
+
+def _reasoning_text(parts: list[str], stream: str, state: LogState, at: int | None) -> list[Draft]:
+    """Return drafts of the parts that the other stream hasn't said."""
+    new = [part for part in parts if not is_double(part, "reasoning", stream, state)]
+    if not new:
+        return skip("reasoning/double" if parts else "reasoning/empty", state)
+    return [Draft(Reasoning("\n\n".join(new)), at, open_step(state))]
+
+
+def reasoning_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read the summary and any readable content; an item without readable text still begins a response."""
+    parts = texts(payload.get("summary")) + texts(payload.get("content")) + texts(payload.get("text"))
+    if not parts:
+        open_step(state)
+        return skip("reasoning/encrypted" if payload.get("encrypted_content") else "reasoning/empty", state)
+    return _reasoning_text(parts, "item", state, at)
+
+
+def reasoning_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read an `agent_reasoning`: one part of a summary, or of the raw thoughts."""
+    return _reasoning_text(texts(payload.get("text")), "event", state, at)
+
+
+def reasoning_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a `Reasoning` of a paginated thread, with all its parts."""
+    return _reasoning_text(texts(item.get("summary_text")) + texts(item.get("raw_content")), "event", state, at)
+
+
+# -- replay ----------------------------------------------------------------------------------------
+# The replayed history at the beginning of a fork's or a sub-agent's log, and its end. Such a log may begin with its
+# parent's records, written again. The log itself shows how far they go; the first of three signs that is available
+# decides: 1. The number of a line (`ordinal`): `subagent_history_start_ordinal` of the first meta is the session's
+# first own. 2. The time in a turn's id, a UUIDv7 (from 0.105): a turn that is older than the session is the parent's,
+# and so is what follows it, up to a turn that isn't older. For other kinds of ids, `task_started` has `started_at`. 3.
+# The time of a line, as long as neither of these is known, and only if the beginning names another log as its origin
+# (`forked_from_id`, or a second meta with another id right after the first): lines written within a second of the
+# first line, or claiming to be older, were written by the fork. A meta alone is no sign of a replay. The first record
+# that is the session's own ends the replay for good.
+
+_CLUSTER_MS = 1000
+_UUID7 = later(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_TURN_STARTS = ("task_started", "turn_started")
+
+
+def open_head(meta: Record, state: LogState, at: int | None) -> None:
+    """Note when the session began, and that it may begin with a replay if another session started it."""
+    facts, forked = state.sessions[""], identifier(meta.get("forked_from_id"))
+    born = _uuid_time(meta.get("id")) or milliseconds(meta.get("timestamp")) or at
+    state.memory["birth"] = {"born": born, "logged": at, "start": count(meta.get("subagent_history_start_ordinal"))}
+    if facts.kind != "main":
+        _suspect(state, told=forked not in (None, facts.id))
+
+
+def note_second_meta(state: LogState) -> None:
+    """Note that another session's meta follows right after the first: its history was copied."""
+    _suspect(state, told=True)
+
+
+def _suspect(state: LogState, *, told: bool) -> None:
+    state.memory["replay"] = {**state.memory["birth"], "older": False, "clustered": False, "seen": False}
+    state.sessions[""].replays = told
+
+
+def is_replaying(state: LogState) -> bool:
+    """Whether the current record is the parent's: its directory or name isn't the session's."""
+    head = state.memory.get("replay", {})
+    return bool(head.get("older") or head.get("clustered"))
+
+
+def is_clustered(state: LogState) -> bool:
+    """Whether only its time shows that the current record is the parent's."""
+    return bool(state.memory.get("replay", {}).get("clustered"))
+
+
+def is_replayed(record: Record, state: LogState, at: int | None) -> bool:
+    """Whether the next record, according to the log, is part of the replay; the session's first own record ends it."""
+    head, facts = state.memory.get("replay"), state.sessions[""]
+    if head is None:
+        return False
+    own = _tells_own(record, head)
+    if own is not None:
+        facts.replays = facts.replays and own and head["seen"]
+    if own:
+        _close_head(state)
+        return False
+    head["older"] = head["older"] or own is False
+    head["clustered"] = facts.replays and _is_clustered(record, head, at)
+    head["seen"] = head["seen"] or head["clustered"]
+    return bool(head["older"])
+
+
+def _close_head(state: LogState) -> None:
+    """Begin the session's own part: nothing in it doubles or continues what was replayed."""
+    del state.memory["replay"]
+    state.memory.pop("waiting", None)
+    leave_steps(state)
+
+
+def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
+    """Whether the record shows that it is the session's own, or that it isn't; None if it shows neither."""
+    number = count(record.get("ordinal"))
+    if head["start"] is not None and number is not None:
+        return number >= int(head["start"])
+    payload, born = fields(record.get("payload")), head["born"]
+    carried = fields(payload.get("internal_chat_message_metadata_passthrough"))
+    made = _uuid_time(first_text(payload.get("turn_id"), carried.get("turn_id")))
+    if made is None and payload.get("type") in _TURN_STARTS and (seconds := count(payload.get("started_at"))):
+        made = seconds * 1000 + 999
+    return None if made is None or born is None else made >= born
+
+
+def _is_clustered(record: Record, head: dict[str, Any], at: int | None) -> bool:
+    """Whether a line has the time at which the log began, like everything that a fork writes at once."""
+    if record.get("type") == "session_meta":
+        return False
+    return at is not None and head["logged"] is not None and at < head["logged"] + _CLUSTER_MS
+
+
+def _uuid_time(value: Any) -> int | None:
+    """Return the milliseconds since 1970 UTC in a UUIDv7; None for anything else."""
+    found = _UUID7.fullmatch(value) if isinstance(value, str) else None
+    return int(found[1] + found[2], 16) if found else None
+
+
+# -- sessions --------------------------------------------------------------------------------------
+# The session: facts from its metas, turn contexts and settings, and events such as reviews and rollbacks. A replayed
+# parent's directory, branch and name aren't the session's; its model and speed are those of the replayed requests, and
+# the session's own turns name theirs.
+
+_META_LEFT_OUT = {"base_instructions", "instructions", "dynamic_tools", "user_instructions"}
+_FAST = ("priority", "fast")
+
+
+def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a meta: the first is the session's, one with another id is the replayed parent's (indexer/README.md)."""
+    facts, memory, own = state.sessions[""], state.memory, identifier(payload.get("id"))
+    if facts.id is None and "meta" not in memory:
+        memory["meta"] = memory["n"]
+        facts.id = own
+        _origin(payload, facts, memory)
+        open_head(payload, state, at)
+    elif own is not None and own != facts.id and memory["n"] - memory.get("meta", 0) == 1:
+        _come_from(own, facts, state)
+    if own == facts.id:
+        _place(payload, facts)
+        facts.version = text(payload.get("cli_version")) or facts.version
+    told = {key: value for key, value in payload.items() if key not in _META_LEFT_OUT}
+    at = at or milliseconds(payload.get("timestamp"))
+    clues = remote(fields(payload.get("git")).get("repository_url")) if own == facts.id else ()
+    return [Draft(Notification("session_meta", compact_json(told)), at, clues=clues)]
+
+
+def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> None:
+    """Note who started this session, from `source`, `thread_source`, `parent_thread_id` and `forked_from_id`."""
+    subagent = fields(payload.get("source")).get("subagent")
+    spawn = fields(fields(subagent).get("thread_spawn"))
+    forked = identifier(payload.get("forked_from_id"))
+    if subagent or payload.get("thread_source") == "subagent":
+        facts.kind = "subagent"
+        roles = (payload.get("agent_role"), spawn.get("agent_role"), payload.get("agent_nickname"))
+        facts.agent_type = first_text(*roles, spawn.get("agent_nickname"), subagent, fields(subagent).get("other"))
+        memory["path"] = first_identifier(payload.get("agent_path"), spawn.get("agent_path"))
+    elif forked:
+        facts.kind = "fork"
+    facts.parent_id = first_identifier(payload.get("parent_thread_id"), spawn.get("parent_thread_id"), forked)
+
+
+def _come_from(other: str, facts: SessionFacts, state: LogState) -> None:
+    """Make this session a fork of another, whose meta follows right after the first, unless it has a kind already."""
+    if facts.kind == "main":
+        facts.kind = "fork"
+    facts.parent_id = facts.parent_id or other
+    note_second_meta(state)
+
+
+def _place(payload: Record, facts: SessionFacts) -> None:
+    facts.cwd = facts.cwd or text(payload.get("cwd"))
+    facts.branch = facts.branch or text(fields(payload.get("git")).get("branch"))
+
+
+def turn_context(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read the settings of a turn: facts about the session, but no event."""
+    note_context(payload, state)
+    _begin_turn(state)
+    if "service_tier" in payload:
+        _set_speed(payload["service_tier"], state)
+    return skip("turn_context", state)
+
+
+def note_context(payload: Record, state: LogState) -> None:
+    """Take the directory, the branch and the model from a turn context or an odd published item."""
+    facts, context = state.sessions[""], fields(payload.get("turn_context")) or payload
+    if not is_replaying(state):
+        _place(context, facts)
+    facts.model = text(context.get("model")) or facts.model
+
+
+def turn_started(kind: str) -> Handler:
+    """Make a handler for the start of a turn: from now on, settings made since the last one are in effect."""
+
+    def start(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+        _begin_turn(state)
+        return skip(kind, state)
+
+    return start
+
+
+def settings_applied(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read new settings of the thread: they take effect at the next turn, including the speed, which has a price."""
+    settings = fields(payload.get("thread_settings"))
+    if "service_tier" in settings:
+        state.memory["tier"] = settings["service_tier"] if settings["service_tier"] in _FAST else None
+    return skip("thread_settings_applied", state)
+
+
+def _begin_turn(state: LogState) -> None:
+    if "tier" in state.memory:
+        _set_speed(state.memory.pop("tier"), state)
+
+
+def _set_speed(tier: Any, state: LogState) -> None:
+    state.memory["speed"] = "fast" if tier in _FAST else None
+
+
+def thread_name(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a name given to this thread, unless it is a replayed parent's."""
+    facts, name = state.sessions[""], text(payload.get("thread_name"))
+    thread = payload.get("thread_id")
+    if name and (identifier(thread) == facts.id or (thread is None and not is_replaying(state))):
+        facts.title, facts.title_rank = name, 3
+    return [Draft(Notification("thread_name_updated", name or ""), at)]
+
+
+def rolled_back(payload: Record, state: LogState, at: int | None) -> list[Said]:
+    """Read a `thread_rolled_back`: the last turns are dropped, but their tokens were spent."""
+    turns = count(payload.get("num_turns"))
+    noted = notifying("thread_rolled_back")(payload, state, at)
+    return [*([Rollback(turns)] if turns else []), *noted]
+
+
+def review_mode(kind: str, *, entered: bool) -> Handler:
+    """Make a handler for a review's begin or end; in between, the thread repeats the reviewer's prompt (`doubles`)."""
+    notify = notifying(kind)
+
+    def change(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+        note_review(state, entered=entered)
+        return notify(payload, state, at)
+
+    return change
+
+
+def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a compaction: its message and how much it replaced. The history itself repeats what was logged before."""
+    replaced = len(items(payload.get("replacement_history")))
+    message = text(payload.get("message"))
+    told = f"[{replaced} items of history replaced]"
+    return [Draft(Notification("compacted", f"{message}\n{told}" if message else told), at)]
+
+
+def turn_aborted(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+    """Read the end of a turn that was interrupted or replaced."""
+    if state.memory.get("review"):
+        note_review(state, entered=False)
+    return notifying("turn_aborted", "reason", ends_turn=True)(payload, state, at)
+
+
+def error(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read an error that was shown to the user."""
+    message = first_text(payload.get("message"), fields(payload.get("error")).get("message"))
+    return [Draft(Notification("error", message or compact_json(payload)), at)]
+
+
+def task_complete(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read the end of a turn, which repeats the last message; only its error is new."""
+    if state.memory.get("review"):
+        note_review(state, entered=False)
+    if isinstance(payload.get("error"), dict):
+        return error(payload, state, at)
+    return skip("task_complete", state)
+
+
+# -- user texts ------------------------------------------------------------------------------------
+# Texts in the user's role: who speaks in them, without doubles (`doubles`).
+
+_KINDS: list[tuple[str, UserKind]] = [
+    ("<turn_aborted>", UserKind.INTERRUPTION),
+    ("<subagent_notification>", UserKind.NOTIFICATION),
+    ("<user_shell_command>", UserKind.COMMAND),
+    ("<user_action>", UserKind.COMMAND),
+    ("Another language model started to solve this problem", UserKind.COMPACTION_SUMMARY),
+    *(
+        (prefix, UserKind.INJECTED)
+        for prefix in (
+            "<environment_context>",
+            "<user_instructions>",
+            "# AGENTS.md instructions",
+            "<INSTRUCTIONS>",
+            "<recommended_plugins>",
+            "<skill>",
+            "<skills_instructions>",
+            "<apps_instructions>",
+            "<plugins_instructions>",
+            "<permissions instructions>",
+            "<collaboration_mode>",
+            "<model_switch>",
+            "<personality_spec>",
+        )
+    ),
+]
+"""The beginnings of texts that Codex itself writes in the user's role, with their kinds (indexer/README.md)."""
+
+_IMAGE_TAG = later(r"\s*</?image\b[^>]*>\s*")
+_CWD = later(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
+
+
+def _kind_of(said: str) -> UserKind:
+    start = said.lstrip()
+    return next((kind for prefix, kind in _KINDS if start.startswith(prefix)), UserKind.HUMAN)
+
+
+def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | None) -> list[Draft]:
+    """Return a text in the user's role unless the other stream had it; `typed` is the part that both streams have."""
+    if not shown:
+        return skip("message/empty", state)
+    kind = _kind_of(typed)
+    if is_double(typed, "user", stream, state):
+        return skip("user_message/double", state)
+    if kind is UserKind.INJECTED:
+        _learn_cwd(typed, state)
+    elif kind is UserKind.HUMAN and state.sessions[""].kind == "subagent" and not is_replaying(state):
+        kind = UserKind.TASK
+    close_step(state)
+    return [Draft(User(shown, kind), at)]
+
+
+def _learn_cwd(said: str, state: LogState) -> None:
+    """Take the directory from an injected text, as bare logs name it nowhere else (indexer/README.md)."""
+    if is_replaying(state):
+        return
+    if state.sessions[""].cwd is None and "<environment_context>" in said and (found := _CWD.search(said)):
+        state.sessions[""].cwd = (found[1] or found[2]).strip()
+
+
+def user_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a user message, separating injected parts from the user's own."""
+    shown: dict[UserKind, list[str]] = {}
+    typed: dict[UserKind, list[str]] = {}
+    content = payload.get("content")
+    for part in [content] if isinstance(content, str) else items(content):
+        words = part if isinstance(part, str) else fields(part).get("text")
+        if not isinstance(words, str):
+            _append(shown, UserKind.HUMAN, image(fields(part)))
+            continue
+        _append(shown, _kind_of(words), words)
+        _append(typed, _kind_of(words), None if _IMAGE_TAG.fullmatch(words) else words)
+    found: list[Draft] = []
+    for kind, parts in shown.items():
+        found += _user_text("\n".join(parts), "\n".join(typed.get(kind, [])), "item", state, at)
+    return found if shown else skip("message/empty", state)
+
+
+def _append(groups: dict[UserKind, list[str]], kind: UserKind, part: str | None) -> None:
+    if part is not None:
+        groups.setdefault(kind, []).append(part)
+
+
+def user_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a `user_message`: the typed text, and its images."""
+    typed = text(payload.get("message")) or ""
+    pictures = [image_of(url) for url in items(payload.get("images")) + items(payload.get("local_images")) if text(url)]
+    return _user_text("\n".join([typed, *pictures] if typed else pictures), typed, "event", state, at)
+
+
+def user_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a `UserMessage`, which a paginated thread has instead of `user_message`."""
+    parts = [fields(part) for part in items(item.get("content"))]
+    typed = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    addresses = [part.get("image_url") or part.get("url") or part.get("path") for part in parts if "text" not in part]
+    return user_event({"message": typed, "images": addresses}, state, at)
+
+
+def developer_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a message in the role of the developer or the system, in which Codex itself speaks."""
+    said = content_text(payload.get("content"))
+    return [Draft(User(said, UserKind.INJECTED), at)] if said else skip("message/empty", state)
+
+
+def agent_mail(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a message between agents (from 0.145): a parent's message to a sub-agent is its task."""
+    said = content_text(payload.get("content"))
+    if not said:
+        return skip("agent_message/encrypted", state)
+    path = state.memory.get("path")
+    if path and identifier(payload.get("author")) == path:
+        return [Draft(Notification("agent_message", said), at)]
+    elsewhere = path and identifier(payload.get("recipient")) not in (None, path)
+    addressed = state.sessions[""].kind == "subagent" and not elsewhere
+    close_step(state)
+    return [Draft(User(said, UserKind.TASK if addressed else UserKind.NOTIFICATION), at)]
+
+
+# -- record types ----------------------------------------------------------------------------------
+# Every type of record that Codex writes, with its reader: lines, response items, events, and TurnItems.
+
+
+def response_item(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+    """Read an item of the model's side. In odd published logs each has cwd and model."""
+    kind = item_kind(payload)
+    if "cwd" in payload or "model" in payload:
+        note_context(payload, state)
+    handler = ITEMS.get(kind) if kind else None
+    return (
+        handler(payload, state, at)
+        if handler
+        else unknown_record(f"response_item/{kind or 'untyped'}", payload, state, at)
+    )
+
+
+def item_kind(payload: Record) -> str | None:
+    """Return the item's type, or the type that its fields show if it is missing."""
+    if "type" in payload:
+        return text(payload["type"])
+    if "role" in payload and "content" in payload:
+        return "message"
+    if "call_id" not in payload:
+        return None
+    return "function_call_output" if "output" in payload else "function_call" if "name" in payload else None
+
+
+def message(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+    """Read a message, by its role."""
+    role = text(payload.get("role"))
+    handler = _ROLES.get(role) if role else None
+    return (
+        handler(payload, state, at) if handler else unknown_record(f"response_item/message/{role}", payload, state, at)
+    )
+
+
+def event(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+    """Read an event of the screen's side, by its type."""
+    kind = text(payload.get("type"))
+    handler = EVENTS.get(kind) if kind else None
+    return (
+        handler(payload, state, at) if handler else unknown_record(f"event_msg/{kind or 'untyped'}", payload, state, at)
+    )
+
+
+def item_completed(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+    """Read a TurnItem of a paginated thread (from 0.144), which replaces the older events."""
+    item = fields(payload.get("item"))
+    kind = text(item.get("type"))
+    handler = TURN_ITEMS.get(kind) if kind else None
+    return (
+        handler(item, state, at)
+        if handler
+        else unknown_record(f"event_msg/item_completed/{kind or 'untyped'}", payload, state, at)
+    )
+
+
+_ROLES: dict[str, Handler] = {
+    "user": user_item,
+    "assistant": assistant_item,
+    "developer": developer_item,
+    "system": developer_item,
+}
+
+ITEMS: dict[str, Handler] = {
+    "message": message,
+    "reasoning": reasoning_item,
+    "function_call": tools.function_call,
+    "custom_tool_call": tools.custom_call,
+    "local_shell_call": tools.local_shell_call,
+    "web_search_call": tools.web_search_call,
+    "tool_search_call": tools.tool_search_call,
+    "image_generation_call": tools.image_call,
+    "function_call_output": tools.output_item,
+    "custom_tool_call_output": tools.output_item,
+    "local_shell_call_output": tools.output_item,
+    "mcp_tool_call_output": tools.output_item,
+    "tool_search_output": tools.tool_search_output,
+    "agent_message": agent_mail,
+    "token_count": tools.bare_token_count,
+    "tool_call": tools.legacy_call,
+    "tool_result": tools.legacy_result,
+    "ghost_snapshot": skipping("ghost_snapshot"),
+    "compaction": skipping("compaction/encrypted"),
+    "compaction_summary": skipping("compaction/encrypted"),
+    "context_compaction": skipping("compaction/encrypted"),
+}
+"""Response items by type, with the names in indexer/README.md and in published fixtures."""
+
+EVENTS: dict[str, Handler] = {
+    "user_message": user_event,
+    "agent_message": assistant_event,
+    "agent_reasoning": reasoning_event,
+    "agent_reasoning_raw_content": reasoning_event,
+    "item_completed": item_completed,
+    "token_count": tools.token_count,
+    "exec_command_begin": tools.exec_begin,
+    "exec_command_end": tools.exec_end,
+    "patch_apply_begin": tools.patch_begin,
+    "patch_apply_end": tools.patch_end,
+    "mcp_tool_call_begin": tools.mcp_begin,
+    "mcp_tool_call_end": tools.mcp_end,
+    "dynamic_tool_call_request": tools.dynamic_begin,
+    "dynamic_tool_call_response": tools.dynamic_end,
+    "image_generation_end": tools.image_end,
+    "view_image_tool_call": tools.image_view,
+    "web_search_end": tools.web_search_end,
+    "thread_name_updated": thread_name,
+    "task_complete": task_complete,
+    "turn_complete": task_complete,
+    "error": error,
+    "turn_aborted": turn_aborted,
+    "thread_rolled_back": rolled_back,
+    "entered_review_mode": review_mode("entered_review_mode", entered=True),
+    "exited_review_mode": review_mode("exited_review_mode", entered=False),
+    "sub_agent_activity": tools.starting(notifying("sub_agent_activity")),
+    "collab_agent_spawn_end": tools.starting(skipping("collab_agent_spawn_end")),
+    "thread_settings_applied": settings_applied,
+    **{kind: turn_started(kind) for kind in ("task_started", "turn_started")},
+    **{kind: notifying(kind) for kind in ("guardian_assessment", "thread_goal_updated")},
+    **{kind: notifying(kind, "message") for kind in ("stream_error", "warning", "background_event")},
+    **{kind: notifying(kind, "message") for kind in ("undo_completed", "deprecation_notice", "model_reroute")},
+    "turn.completed": notifying("turn.completed"),
+    **{
+        kind: skipping(kind)
+        for kind in (
+            "context_compacted",
+            "item_started",
+            "web_search_begin",
+            "image_generation_begin",
+            "exec_command_output_delta",
+            "agent_reasoning_section_break",
+            "turn_diff",
+            "plan_update",
+            "undo_started",
+            "mcp_startup_update",
+            "mcp_startup_complete",
+            "shutdown_complete",
+            "collab_agent_spawn_begin",
+            "collab_agent_interaction_begin",
+            "collab_agent_interaction_end",
+            "collab_waiting_begin",
+            "collab_waiting_end",
+            "collab_close_begin",
+            "collab_close_end",
+            "account/rateLimits/updated",
+            "codex/event/raw_item",
+        )
+    },
+}
+"""Events by type: doubles of items, events for the screen only, and events that add nothing to the items."""
+
+TURN_ITEMS: dict[str, Handler] = {
+    "UserMessage": user_turn_item,
+    "AgentMessage": assistant_turn_item,
+    "Reasoning": reasoning_turn_item,
+    "Plan": notifying("plan", "text"),
+    "CommandExecution": tools.exec_end,
+    "FileChange": tools.patch_end,
+    "McpToolCall": tools.mcp_end,
+    "DynamicToolCall": tools.dynamic_end,
+    "ImageGeneration": tools.image_end,
+    "ImageView": tools.image_view,
+    "WebSearch": tools.web_search_end,
+    "Extension": tools.web_search_end,
+    "CollabAgentToolCall": tools.starting(skipping("collab_agent_tool_call")),
+    "SubAgentActivity": tools.starting(notifying("sub_agent_activity")),
+    "ContextCompaction": skipping("context_compacted"),
+    "EnteredReviewMode": review_mode("entered_review_mode", entered=True),
+    "ExitedReviewMode": review_mode("exited_review_mode", entered=False),
+}
+"""The items of `item_completed` by type."""
+
+LINES: dict[str, Handler] = {
+    "session_meta": session_meta,
+    "response_item": response_item,
+    "event_msg": event,
+    "turn_context": turn_context,
+    "compacted": compacted,
+    "world_state": skipping("world_state"),
+    "inter_agent_communication": notifying("inter_agent_communication"),
+    "inter_agent_communication_metadata": skipping("inter_agent_communication_metadata"),
+    "token_usage_record": skipping("token_usage_record"),
+}
+"""Lines of an enveloped log by type."""
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
@@ -100,3 +764,36 @@ def _read(record: Record, state: LogState, at: int | None) -> Sequence[Said]:
 def _is_bare_meta(record: Record) -> bool:
     """Whether this is the first line of a bare log: {id, timestamp, instructions, git} and no type."""
     return text(record.get("id")) is not None and {"id"} < record.keys() <= _META_KEYS
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn of Codex goes on, by single records of its rollout. `task_started` and `task_complete` frame a turn
+# (`turn_started` and `turn_complete` in newer versions); older rollouts have neither. Requests for approval go to the
+# screen only: codex-rs doesn't persist them (rollout/src/policy.rs). They are understood here for versions that do.
+
+_OF_EVENTS = {
+    "task_started": Phase.GOES_ON,
+    "turn_started": Phase.GOES_ON,
+    "user_message": Phase.GOES_ON,
+    "task_complete": Phase.OVER,
+    "turn_complete": Phase.OVER,
+    "turn_aborted": Phase.OVER,
+    "shutdown_complete": Phase.CLOSED,
+    "exec_approval_request": Phase.ASKS_PERMISSION,
+    "apply_patch_approval_request": Phase.ASKS_PERMISSION,
+    "request_permissions": Phase.ASKS_PERMISSION,
+}
+_AT_WORK = ("call", "call_output", "reasoning")
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    payload = record.get("payload")
+    kind = payload.get("type") if isinstance(payload, dict) else None
+    if not isinstance(kind, str):
+        return None
+    if record.get("type") == "event_msg":
+        return _OF_EVENTS.get(kind)
+    if record.get("type") == "response_item" and kind.endswith(_AT_WORK):
+        return Phase.GOES_ON
+    return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.drafts import Record
-from agtrace_indexer.providers.copilot.parser import as_patch, begin, drafts, unroll
-from agtrace_indexer.providers.copilot.recognition import is_event, producer
+from agtrace_indexer.providers.copilot.parser import as_patch, begin, drafts, is_event, producer, unroll
 
 __all__ = ["as_patch", "begin", "drafts", "recognizes", "unroll"]
 

@@ -9,15 +9,566 @@ execution follows from its flag, the exit code and the permissions before it (`t
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from agtrace_indexer.events.drafts import LogState, Record, Said
-from agtrace_indexer.providers.copilot.recognition import is_event, producer
-from agtrace_indexer.providers.copilot.records import read
-from agtrace_indexer.providers.copilot.workspace import named_by
-from agtrace_indexer.providers.provider import Rewrite
+from agtrace_schema.events import Message, Notification, Reasoning, TokenUsage, User, UserKind
+
+from agtrace_indexer.events.clues import remote
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
+from agtrace_indexer.events.json_values import count, digest, fields, items, milliseconds, text
+from agtrace_indexer.events.strings import first_identifier, identifier, masked
+from agtrace_indexer.providers.beside import small_file
+from agtrace_indexer.providers.copilot import tools
+from agtrace_indexer.providers.copilot.tools import (
+    Entry,
+    Reader,
+    notice,
+    notifying,
+    readable,
+    requested,
+    settled_by_notice,
+    skipped,
+)
+from agtrace_indexer.providers.notes import remember, skip, unknown
+from agtrace_indexer.providers.provider import Phase, Rewrite
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Token counts (indexer/README.md). A message has the tokens of its output. What went in, and what came from the cache,
+# is only known when the CLI ends: `session.shutdown` sums it up by model. So a run of the CLI has one more record of
+# usage for each model, without a step, whose output is what no message had. Until the end it is incomplete. A session
+# that is resumed has several such sums. From 1.0.78 they go on; until about May 2026 each run began at zero. The log
+# itself decides: sums with less output than all messages so far had are those of one run.
+
+_FIGURES = ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens", "reasoningTokens")
+_INPUT, _READ, _WRITTEN, _OUTPUT, _REASONING = range(5)
+_RESPONSES_REMEMBERED = 32
+_MODELS = 64
+_LONGEST_MODEL = 200
+
+
+def begin_counting(session: str | None, state: LogState) -> None:
+    """Begin with nothing: the first line of a session."""
+    state.memory["used"] = {"session": session, "run": 0, "said": 0, "told": 0, "by": {}, "sums": {}, "of": {}}
+
+
+def response_usage(entry: Entry, step: str, state: LogState) -> list[Said]:
+    """Return the output of a response; a later chunk of it replaces the figure. Zero is unknown: no answer is empty."""
+    output = count(entry.data.get("outputTokens"))
+    if output is None:
+        return []
+    response = first_identifier(entry.data.get("apiCallId"), entry.data.get("messageId"))
+    model = text(entry.data.get("model")) or state.sessions[entry.thread].model
+    _note_output(response, model, output, state)
+    usage = TokenUsage(response, model, None, None, None, None, output or None, None, complete=output > 0)
+    said: list[Said] = [Draft(usage, entry.at, step, entry.thread, response and f"usage/{response}")]
+    return said + _awaited(entry, model, state)
+
+
+def shutdown(entry: Entry, state: LogState) -> list[Said]:
+    """Read the end of a run: the sums by model, less what was counted before."""
+    used = _used(state)
+    grown = _growth(_sums(entry.data.get("modelMetrics")), used)
+    spoken, unsaid = dict(used["by"]), max(sum(sums[_OUTPUT] for sums in grown.values()) - used["told"], 0)
+    said: list[Said] = [Draft(Notification(entry.kind, _ending(entry)), entry.at, ends_turn=True)]
+    for number, (model, sums) in enumerate((model, sums) for model, sums in grown.items() if any(sums)):
+        more = min(max(sums[_OUTPUT] - spoken.get(model, 0), 0), unsaid)
+        unsaid -= more
+        said.append(_of_a_run(_usage(model, sums, more), entry, _key(used, number)))
+    used.update(run=used["run"] + 1, told=0, by={}, awaited=False)
+    return said
+
+
+def compaction_usage(entry: Entry) -> list[Said]:
+    """Return what a summary cost: its request is in no sum of the session."""
+    sums = _figures(entry.data.get("compactionTokensUsed"))
+    if not any(sums):
+        return []
+    model = text(fields(entry.data.get("compactionTokensUsed")).get("model"))
+    usage = _usage(model, sums, sums[_OUTPUT])
+    return [Draft(usage, entry.at, thread=entry.thread, of_session=True)]
+
+
+def _used(state: LogState) -> dict[str, Any]:
+    if "used" not in state.memory:
+        begin_counting(state.sessions[""].id, state)
+    used: dict[str, Any] = state.memory["used"]
+    return used
+
+
+def _note_output(response: str | None, model: str | None, output: int, state: LogState) -> None:
+    """Add to the output of all messages and of this run; of a response that comes again, only the difference."""
+    used = _used(state)
+    more = output - (used["of"].get(response, 0) if response else 0)
+    if response:
+        remember(used["of"], response, output, _RESPONSES_REMEMBERED)
+    used["said"] += more
+    used["told"] += more
+    if model is not None and (model in used["by"] or len(used["by"]) < _MODELS):
+        name = _model(model)
+        used["by"][name] = used["by"].get(name, 0) + more
+
+
+def _awaited(entry: Entry, model: str | None, state: LogState) -> list[Said]:
+    """Return an incomplete record at the first response of a run: it is replaced when the run ends."""
+    used = _used(state)
+    if used.get("awaited"):
+        return []
+    used["awaited"] = True
+    usage = TokenUsage(None, model, None, None, None, None, None, None, complete=False)
+    return [_of_a_run(usage, entry, _key(used, 0))]
+
+
+def _of_a_run(usage: TokenUsage, entry: Entry, key: str) -> Draft:
+    return Draft(usage, entry.at, key=key, of_session=True)
+
+
+def _key(used: dict[str, Any], number: int) -> str:
+    return f"run/{used['session']}/{used['run']}/{number}"
+
+
+def _growth(sums: dict[str, list[int]], used: dict[str, Any]) -> dict[str, list[int]]:
+    """Return what the sums add to those counted before, which they contain unless the run began at zero."""
+    before: dict[str, list[int]] = used["sums"]
+    goes_on = sum(found[_OUTPUT] for found in sums.values()) >= used["said"]
+    grown: dict[str, list[int]] = {}
+    for model, found in sums.items():
+        counted = before.get(model, [0] * len(_FIGURES))
+        grown[model] = [max(one - other, 0) for one, other in zip(found, counted, strict=True)] if goes_on else found
+        before[model] = [one + other for one, other in zip(counted, grown[model], strict=True)]
+    return grown
+
+
+def _sums(metrics: Any) -> dict[str, list[int]]:
+    """Return the figures of each model."""
+    named = [(_model(model), _figures(fields(told).get("usage"))) for model, told in fields(metrics).items()]
+    return dict(named[:_MODELS])
+
+
+def _figures(value: Any) -> list[int]:
+    usage = fields(value)
+    return [count(usage.get(name)) or 0 for name in _FIGURES]
+
+
+def _usage(model: str | None, sums: list[int], output: int) -> TokenUsage:
+    """Convert Copilot's figures, whose input includes tokens read from and written to the cache."""
+    fresh = max(sums[_INPUT] - sums[_READ] - sums[_WRITTEN], 0)
+    reasoning = min(sums[_REASONING], output) if output else None
+    return TokenUsage(None, model, fresh, sums[_WRITTEN], None, sums[_READ], output, reasoning)
+
+
+def _ending(entry: Entry) -> str:
+    """Return how the CLI ended, and why if it didn't end as usual."""
+    told = (text(entry.data.get("shutdownType")), text(entry.data.get("errorReason")))
+    return ": ".join(filter(None, told))
+
+
+def _model(name: str) -> str:
+    return masked(name)[:_LONGEST_MODEL]
+
+
+# -- user texts ------------------------------------------------------------------------------------
+# Texts in the user's role: who speaks in them.
+
+_INJECTED = ("<skill-context", "<reminder>", "<system_reminder>")
+_NOTIFICATION = "<system_notification>"
+_OF_A_HUMAN = (None, "user")
+_OF_AN_AGENT = "agent-"
+
+
+def user_kind(said: str, entry: Entry) -> UserKind:
+    """Tell requests from what was injected: by its source, by a flag, or by the beginning of its text.
+
+    A source is `user`, `agent-<session id>`, `skill-<name>`, `system`, `command-<...>` or a schedule; most texts of
+    humans have none. In a sub-agent, its parent speaks.
+    """
+    start, source = said.lstrip(), text(entry.data.get("source"))
+    if start.startswith(_NOTIFICATION):
+        return UserKind.NOTIFICATION
+    if entry.data.get("isAutopilotContinuation") is True or start.startswith(_INJECTED):
+        return UserKind.INJECTED
+    if entry.thread:
+        return UserKind.TASK if source in _OF_A_HUMAN or source.startswith(_OF_AN_AGENT) else UserKind.INJECTED
+    return UserKind.HUMAN if source in _OF_A_HUMAN else UserKind.INJECTED
+
+
+# -- messages --------------------------------------------------------------------------------------
+# What users and models say.
+
+_THREADS_REMEMBERED = 64
+
+
+def user_message(entry: Entry, state: LogState) -> list[Said]:
+    """Read a text in the user's role: what was typed, without the reminders that the model was given with it."""
+    state.memory.get("ahead", {}).pop(entry.thread, None)
+    said = text(entry.data.get("content")) or _attached(entry.data)
+    if not said:
+        return [*skip("user.message without content", state)]
+    return [Draft(User(said, user_kind(said, entry)), entry.at, thread=entry.thread)]
+
+
+def _attached(data: Record) -> str:
+    """Return the names of the attachments, which are all there is to say of a message without a text."""
+    named = map(fields, items(data.get("attachments")))
+    names = (text(one.get("displayName")) or text(one.get("path")) for one in named)
+    return "\n".join(f"[attachment: {name}]" for name in names if name)
+
+
+def assistant_message(entry: Entry, state: LogState) -> list[Said]:
+    """Read a response, or one chunk of it: thoughts, a text, calls, and the tokens of its output."""
+    data = entry.data
+    model = text(data.get("model"))
+    if model:
+        state.sessions[entry.thread].model = model
+    step, part = _step(entry, state), _part(data)
+    said: list[Said] = []
+    thought = text(data.get("reasoningText"))
+    hidden = thought is None and bool(text(data.get("reasoningOpaque")) or text(data.get("encryptedContent")))
+    if hidden or (thought and not _is_told(thought, entry.thread, state)):
+        said.append(_spoken(Reasoning(thought or ""), entry, step, part and f"{part}/thought"))
+    if content := text(data.get("content")):
+        said.append(_spoken(Message(content), entry, step, part))
+    said += requested(entry, step, state)
+    said += response_usage(entry, step, state)
+    return said or [*skip(entry.kind, state)]
+
+
+def reasoning(entry: Entry, state: LogState) -> list[Said]:
+    """Read thoughts on a line of their own; the message after them, which may repeat them, is the same response."""
+    thought = text(entry.data.get("content"))
+    if not thought:
+        return [*skip(entry.kind, state)]
+    step = f"thought/{first_identifier(entry.data.get('reasoningId'), entry.id) or _number(state)}"
+    remember(state.memory.setdefault("ahead", {}), entry.thread, [step, digest(thought)], _THREADS_REMEMBERED)
+    return [_spoken(Reasoning(thought), entry, step, None)]
+
+
+def _spoken(payload: Message | Reasoning, entry: Entry, step: str, key: str | None) -> Draft:
+    return Draft(payload, entry.at, step, entry.thread, key)
+
+
+def _step(entry: Entry, state: LogState) -> str:
+    """Return the response that a message belongs to: chunks of one have the same id of the call to the API."""
+    response = first_identifier(entry.data.get("apiCallId"), entry.data.get("messageId"), entry.id)
+    ahead = state.memory.get("ahead", {})
+    step, *rest = ahead.get(entry.thread, (None,))
+    if len(rest) == 1:  # thoughts that no message has taken up yet
+        ahead[entry.thread] = [step, *rest, response]
+    elif not rest or response is None or rest[1] != response:
+        ahead.pop(entry.thread, None)
+        step = response or _number(state)
+    remember(state.memory.setdefault("steps", {}), entry.thread, step, _THREADS_REMEMBERED)
+    return str(step)
+
+
+def _is_told(thought: str, thread: str, state: LogState) -> bool:
+    """Whether a line of their own had the same thoughts."""
+    ahead = state.memory.get("ahead", {}).get(thread)
+    return ahead is not None and bool(ahead[1] == digest(thought))
+
+
+def _part(data: Record) -> str | None:
+    """Return what identifies a message: older versions write it again while it grows, newer ones in chunks."""
+    message = identifier(data.get("messageId"))
+    return message and f"{message}/{count(data.get('chunkIndex')) or 0}"
+
+
+def _number(state: LogState) -> str:
+    """Return a step for a response without any id."""
+    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
+    return f"nameless-{state.memory['nameless']}"
+
+
+# -- notices ---------------------------------------------------------------------------------------
+# Notifications that say more than their text: compactions, errors, and what the system tells the model.
+
+_LEFT_OUT = frozenset({"summaryContent", "compactionTokensUsed", "requestId", "serviceRequestId"})
+
+
+def compacted(entry: Entry, state: LogState) -> list[Said]:
+    """Read a compaction: what it did, the summary that now stands for the older lines, what the summary cost."""
+    told = {key: value for key, value in entry.data.items() if key not in _LEFT_OUT}
+    said: list[Said] = [notice(entry, readable(told))]
+    if summary := text(entry.data.get("summaryContent")):
+        said.append(Draft(User(summary, UserKind.COMPACTION_SUMMARY), entry.at, thread=entry.thread))
+    return [*said, *compaction_usage(entry)]
+
+
+def failed(entry: Entry, state: LogState) -> list[Said]:
+    """Read an error of the model's API, which ends the turn; the stack of the CLI is left out."""
+    message = text(entry.data.get("message"))
+    return [notice(entry, message or readable(entry.data))]
+
+
+def told(entry: Entry, state: LogState) -> list[Said]:
+    """Read what the system tells the model in the user's role: a command or an agent has ended, a file has changed."""
+    ends = settled_by_notice(entry, state)
+    said = text(entry.data.get("content")) or text(fields(entry.data.get("kind")).get("type"))
+    if not said:
+        return [*skip(entry.kind, state), *ends]
+    return [Draft(User(said, UserKind.NOTIFICATION), entry.at, thread=entry.thread), *ends]
+
+
+# -- recognition -----------------------------------------------------------------------------------
+# Recognising Copilot's events: their envelope, and the producer that the first of them names.
+
+_TYPES = frozenset({
+    "session.start", "session.resume", "session.model_change", "user.message", "assistant.message",
+    "assistant.turn_start", "tool.execution_start", "tool.execution_complete", "system.message", "hook.start",
+})  # fmt: skip
+"""The types of which one is among the first lines of every log."""
+
+
+def is_event(record: Record) -> bool:
+    """Whether this is an event of one of these types, in Copilot's envelope."""
+    kind = record.get("type")
+    return (
+        isinstance(kind, str)
+        and kind in _TYPES
+        and isinstance(record.get("data"), dict)
+        and isinstance(record.get("id"), str)
+        and isinstance(record.get("timestamp"), str)
+        and "parentId" in record
+    )
+
+
+def producer(record: Record) -> str | None:
+    """Return the program that wrote a log, `copilot-agent` or `copilot-chat`; only the first line names it."""
+    return text(fields(record.get("data")).get("producer")) if record.get("type") == "session.start" else None
+
+
+# -- sessions --------------------------------------------------------------------------------------
+# The session: its id, directory, branch, version and model.
+
+_AUTO = "auto"
+"""The model's name while the CLI chooses the model itself."""
+
+_TITLE_RANK = 3
+
+
+def place(kind: str, state: LogState) -> None:
+    """Take the session's id from its folder if its log doesn't begin with a first line."""
+    folder = state.memory.pop("folder", None)
+    if folder is not None and kind != "session.start":
+        state.sessions[""].id = folder
+
+
+def started(entry: Entry, state: LogState) -> list[Said]:
+    """Read the first line of a session; recordings that join several sessions have more than one."""
+    facts, data = state.sessions[""], entry.data
+    own = identifier(data.get("sessionId"))
+    begin_counting(own, state)
+    if facts.id is None:
+        facts.id = own
+        facts.parent_id = identifier(data.get("detachedFromSpawningParentSessionId"))
+    _note_context(fields(data.get("context")), facts)
+    facts.version = text(data.get("copilotVersion")) or facts.version
+    _note_model(data.get("selectedModel"), facts)
+    return [_described(entry)]
+
+
+def resumed(entry: Entry, state: LogState) -> list[Said]:
+    """Read that the session goes on, in another process: whatever the last one was doing was interrupted."""
+    facts = state.sessions[""]
+    _note_context(fields(entry.data.get("context")), facts)
+    _note_model(entry.data.get("selectedModel"), facts)
+    draft = _described(entry)
+    draft.ends_turn = True
+    return [draft]
+
+
+def context_changed(entry: Entry, state: LogState) -> list[Said]:
+    """Read a new directory or branch."""
+    _note_context(entry.data, state.sessions[""])
+    return [notice(entry, readable(entry.data))]
+
+
+def model_changed(entry: Entry, state: LogState) -> list[Said]:
+    """Read the choice of a model."""
+    _note_model(entry.data.get("newModel"), state.sessions[""])
+    said = " ".join(filter(None, (text(entry.data.get(key)) for key in ("newModel", "reasoningEffort"))))
+    return [notice(entry, said)]
+
+
+def model_chosen(entry: Entry, state: LogState) -> list[Said]:
+    """Read which model the CLI chose; the scores it went by are left out."""
+    _note_model(entry.data.get("chosenModel"), state.sessions[""])
+    return [notice(entry, text(entry.data.get("chosenModel")) or "")]
+
+
+def title_changed(entry: Entry, state: LogState) -> list[Said]:
+    """Read a name that was given to the session."""
+    facts, title = state.sessions[""], text(entry.data.get("title"))
+    if title:
+        facts.title, facts.title_rank = title, _TITLE_RANK
+    return [notice(entry, title or "")]
+
+
+def _described(entry: Entry) -> Draft:
+    """Return a notification of the place where the session works, with the repository that it names."""
+    context = fields(entry.data.get("context"))
+    return Draft(Notification(entry.kind, readable(context)), entry.at, clues=remote(_address(context)))
+
+
+def _address(context: Record) -> str | None:
+    """Return the address of the repository; GitHub's is known without its host."""
+    name, host = text(context.get("repository")), text(context.get("repositoryHost"))
+    host = host or ("github.com" if context.get("hostType") == "github" else None)
+    return f"https://{host}/{name}" if name and host else None
+
+
+def _note_context(context: Record, facts: SessionFacts) -> None:
+    facts.cwd = facts.cwd or text(context.get("cwd"))
+    facts.branch = text(context.get("branch")) or facts.branch
+
+
+def _note_model(named: object, facts: SessionFacts) -> None:
+    if isinstance(named, str) and named and named != _AUTO:
+        facts.model = named
+
+
+# -- records ---------------------------------------------------------------------------------------
+# The reader of every type of event, and what is the same for all of them: the thread, the identities.
+
+READERS: dict[str, Reader] = {
+    "session.start": started,
+    "session.resume": resumed,
+    "session.context_changed": context_changed,
+    "session.model_change": model_changed,
+    "session.auto_mode_resolved": model_chosen,
+    "session.title_changed": title_changed,
+    "session.shutdown": shutdown,
+    "session.usage_checkpoint": skipped,
+    "session.compaction_start": notifying("trigger"),
+    "session.compaction_complete": compacted,
+    "session.error": failed,
+    "session.warning": notifying("message"),
+    "session.info": notifying("message"),
+    "session.task_complete": notifying("summary"),
+    "session.handoff": notifying("summary"),
+    "session.truncation": notifying(),
+    "session.context_cleared": notifying(),
+    "session.plan_changed": notifying("operation"),
+    "session.mode_changed": notifying("newMode"),
+    "session.permissions_changed": notifying(),
+    "session.binary_asset": skipped,
+    "abort": notifying("reason", ends_turn=True),
+    "user.message": user_message,
+    "system.message": skipped,
+    "system.notification": told,
+    "assistant.turn_start": skipped,
+    "assistant.turn_end": skipped,
+    "assistant.message": assistant_message,
+    "assistant.reasoning": reasoning,
+    "tool.execution_start": tools.begun,
+    "tool.execution_complete": tools.completed,
+    "tool.user_requested": tools.requested_by_user,
+    "permission.requested": skipped,
+    "permission.completed": tools.decided,
+    "subagent.started": tools.started,
+    "subagent.completed": tools.ended,
+    "subagent.failed": tools.ended,
+    "subagent.selected": notifying("agentDisplayName", "agentName"),
+    "subagent.deselected": notifying("agentDisplayName", "agentName"),
+    "skill.invoked": notifying("name"),
+    "hook.start": skipped,
+    "hook.end": skipped,
+}
+"""The vendor's own schema describes each of them (`session-events.ts` of github/copilot-sdk, August 2026)."""
+
+_is_unique = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
+
+
+def read(record: Record, state: LogState) -> Sequence[Said]:
+    """Return the events of one record, whatever it contains."""
+    kind, data = record.get("type"), record.get("data")
+    if not isinstance(kind, str) or not isinstance(data, dict):
+        return [Draft(unknown(text(kind) or "untyped", record, state, readable), milliseconds(record.get("timestamp")))]
+    if record.get("ephemeral") is True:
+        return skip(f"{kind} (ephemeral)", state)
+    place(kind, state)
+    entry = _entry(kind, data, record, state)
+    reader = READERS.get(kind)
+    if reader is None:
+        return [Draft(unknown(kind, record, state, readable), entry.at, thread=entry.thread)]
+    said = reader(entry, state)
+    _identify(said, entry.id)
+    return said
+
+
+def _entry(kind: str, data: Record, record: Record, state: LogState) -> Entry:
+    thread = tools.thread_of(kind, record.get("agentId"), data, state)
+    return Entry(kind, data, milliseconds(record.get("timestamp")), thread, _unique(record.get("id")))
+
+
+def _unique(id: Any) -> str | None:
+    """Return the id of a line, unless it is a number or a placeholder, which other logs have as well."""
+    return identifier(id) if isinstance(id, str) and _is_unique(id) else None
+
+
+def _identify(said: Sequence[Said], line: str | None) -> None:
+    """Give the events of a line their identities, the same wherever the line is copied to: its id and their place."""
+    if line is None:
+        return
+    for number, draft in enumerate(said):
+        if isinstance(draft, Draft):
+            draft.identity = f"{line}#{number}" if number else line
+
+
+# -- workspace -------------------------------------------------------------------------------------
+# What is known of a session before its first line: its folder's name, and `workspace.yaml` next to the log. The file
+# is flat, a key and a value a line, and is read when the log is read from its beginning. Whatever is wrong with it,
+# the log is read without it.
+
+_FILE = "workspace.yaml"
+_TITLES = ("name", "summary")
+_NAME_RANK = 3
+_LONGEST_TITLE = 500
+_LARGEST = 64 * 1024
+_PLAIN = re.compile(rb"^(name|summary):[ \t]+([^\r\n]+)", re.MULTILINE)
+
+
+def named_by(path: PurePath) -> LogState:
+    """Return the state before the first line; the folder's name is the session's id if no line tells it."""
+    facts = SessionFacts()
+    state = LogState({"": facts})
+    if path.name == "events.jsonl":
+        state.memory["folder"] = identifier(path.parent.name)
+        facts.title = _title(path)
+        facts.title_rank = _NAME_RANK if facts.title else 0
+    return state
+
+
+def _title(path: PurePath) -> str | None:
+    """Return the name of a session, else its summary; None if the file has neither."""
+    try:
+        content = small_file(path.with_name(_FILE), _LARGEST)
+    except (OSError, ValueError):
+        return None
+    found = {key.decode(): _scalar(value.decode("utf-8", "replace")) for key, value in _PLAIN.findall(content)}
+    return next((found[key] for key in _TITLES if found.get(key)), None)
+
+
+def _scalar(written: str) -> str:
+    """Return the text of a value on one line: plain, or in quotes. A text of several lines gives an empty one."""
+    value = written.strip()
+    if value[:1] == '"':
+        try:
+            said = json.loads(value)
+        except ValueError:
+            said = value.strip('"')
+        value = said if isinstance(said, str) else ""
+    elif value[:1] == "'":
+        value = value[1:].removesuffix("'").replace("''", "'")
+    elif value[:1] in ("|", ">", "&", "*", "!", "~", "#") or value == "null":
+        value = ""
+    return value[:_LONGEST_TITLE]
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
@@ -40,3 +591,29 @@ def begin(path: PurePath) -> LogState:
 def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """Return the events of the next line; see `Parser.drafts`."""
     return read(record, state)
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn of Copilot CLI goes on, by single records of its events. A request for permission is in the log (from
+# 1.0.64). `assistant.turn_end` ends one response of the model, not the turn that the human began: nothing tells when
+# that is over.
+
+_OF_TYPES = {
+    "session.start": Phase.GOES_ON,
+    "session.resume": Phase.GOES_ON,
+    "user.message": Phase.GOES_ON,
+    "assistant.turn_start": Phase.GOES_ON,
+    "assistant.message": Phase.GOES_ON,
+    "tool.execution_start": Phase.GOES_ON,
+    "tool.execution_complete": Phase.GOES_ON,
+    "permission.completed": Phase.GOES_ON,
+    "permission.requested": Phase.ASKS_PERMISSION,
+    "abort": Phase.OVER,
+    "session.shutdown": Phase.CLOSED,
+}
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    kind = record.get("type")
+    return _OF_TYPES.get(kind) if isinstance(kind, str) else None

@@ -30,13 +30,13 @@ def _setup() -> Setup:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.gemini.phases import phase
+    from agtrace_indexer.providers.gemini.parser import phase
 
     return phase
 
 
 def _retention() -> ReadRetention:
-    from agtrace_indexer.providers.gemini.retention import retention
+    from agtrace_indexer.providers.gemini.parser import retention
 
     return retention
 

@@ -8,25 +8,552 @@ is read as if it were the lines of a session (`documents`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import PurePath
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias
+
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, SessionFacts
-from agtrace_indexer.events.json_values import fields, milliseconds
-from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.providers.gemini.changes import patch, replace, rewind
-from agtrace_indexer.providers.gemini.documents import (
-    REWRITTEN,
-    as_patch,
-    history_messages,
-    identified,
-    is_history,
-    message_id,
-    without,
+from agtrace_indexer.events.json_values import (
+    compact_json,
+    count,
+    digest,
+    fields,
+    first_text,
+    image_placeholder,
+    items,
+    listed,
+    milliseconds,
+    text,
 )
-from agtrace_indexer.providers.gemini.messages import NOTICES, unknown_record
-from agtrace_indexer.providers.gemini.sessions import METADATA_KEYS, is_metadata
+from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.providers.gemini import GEMINI
+from agtrace_indexer.providers.notes import unknown
+from agtrace_indexer.providers.provider import Phase, Retention
+from agtrace_indexer.providers.retention import runs_agtrace, settings_in
+
+# -- content ---------------------------------------------------------------------------------------
+# The parts of a content: their text, and the calls, answers and thoughts among them.
+
+
+def joined_text(content: list[Any]) -> str:
+    """Read a content as one text, with a line break between parts."""
+    return "\n".join(filter(None, map(part_text, content)))
+
+
+def part_text(part: Any) -> str:
+    """Read a part as text: images become placeholders; calls, answers and thoughts have events of their own."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return compact_json(part)
+    if is_thought(part) or any(isinstance(part.get(key), dict) for key in ("functionCall", "functionResponse")):
+        return ""
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    if isinstance(part.get("inlineData"), dict):
+        return image_placeholder(part["inlineData"].get("mimeType"), part["inlineData"].get("data"))
+    return compact_json(part) if part else ""
+
+
+def bodies(content: list[Any], key: str) -> list[dict[str, Any]]:
+    """Return the values of this key (`functionCall`, `functionResponse`) in the parts of a content."""
+    return [part[key] for part in content if isinstance(fields(part).get(key), dict)]
+
+
+def is_thought(part: Any) -> bool:
+    """Whether a part is a thought, which checkpoints keep in the content."""
+    return fields(part).get("thought") is True
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Token counts of a response (indexer/README.md). The CLI writes the API's counts for one request (`promptTokenCount`
+# and so on): the figures of a message are its own, not a running total. In published logs `input` also falls within
+# sessions (13,629, then 6,219).
+
+
+def usage_of(record: Record, *, says_something: bool) -> TokenUsage | None:
+    """Read `tokens`, in which input includes cached tokens, and output excludes thoughts.
+
+    `tool` (prompt tokens of built-in tools) is counted separately from `input` in their total, so it is added to our
+    input. If figures are missing or all zero, they are unknown; a message that says nothing, or that the CLI wrote
+    back from its history, isn't a response.
+    """
+    tokens = {key: count(value) for key, value in fields(record.get("tokens")).items()}
+    if not any(tokens.values()):
+        return _unknown(record) if says_something and not _is_written_back(record) else None
+    sent, cached = tokens.get("input"), tokens.get("cached")
+    answered, thoughts = tokens.get("output"), tokens.get("thoughts")
+    return TokenUsage(
+        response_id=record["id"],
+        model=text(record.get("model")),
+        input_tokens=None if sent is None else max(sent - (cached or 0), 0) + (tokens.get("tool") or 0),
+        cache_creation_5m_tokens=None,
+        cache_creation_1h_tokens=None,
+        cache_read_tokens=cached,
+        output_tokens=None if answered is None else answered + (thoughts or 0),
+        reasoning_tokens=thoughts,
+    )
+
+
+def _unknown(record: Record) -> TokenUsage:
+    return TokenUsage(record["id"], text(record.get("model")), None, None, None, None, None, None, complete=False)
+
+
+def _is_written_back(record: Record) -> bool:
+    """Whether the CLI made the message from an API turn: a list of parts, without anything else of a response."""
+    return isinstance(record.get("content"), list) and not record.keys() & {"model", "tokens"}
+
+
+# -- tool results ----------------------------------------------------------------------------------
+# Results of tool executions: their outcome, and what the model was given.
+
+_UNFINISHED = ("validating", "scheduled", "executing", "awaiting_approval")
+_FINISHED = ("success", "error", "cancelled")
+
+
+def result_of(tool: Record, call_id: str) -> ToolResult | None:
+    """Read the result in one of the `toolCalls` of a response; None if the execution hasn't finished."""
+    status, given = tool.get("status"), listed(tool.get("result"))
+    if status in _UNFINISHED or (status not in _FINISHED and not given):
+        return None
+    said = "\n".join(map(response_text, given)) if given else _display_text(tool.get("resultDisplay"))
+    shell = tool.get("name") == "run_shell_command"
+    exit_code = exit_code_of(said, tool.get("resultDisplay")) if shell else None
+    outcome, source = outcome_of(status, said, exit_code, shell)
+    return ToolResult(call_id, said, outcome, source, exit_code, agent_id=identifier(tool.get("agentId")))
+
+
+def response_text(part: Any) -> str:
+    """Read what the model was given: the output or the error of a functionResponse, or another part next to it."""
+    response = fields(part).get("functionResponse")
+    if not isinstance(response, dict):
+        return part_text(part)
+    given = fields(response.get("response"))
+    said = given.get("output", given.get("error", response.get("response")))
+    return _display_text(said)
+
+
+def _display_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else compact_json(value)
+
+
+def history_result(response: Record) -> ToolResult:
+    """Read an answer without a status, in which an error is recognised by its key."""
+    said = response_text({"functionResponse": response})
+    given = fields(response.get("response"))
+    shell = response.get("name") == "run_shell_command"
+    exit_code = exit_code_of(said, None) if shell else None
+    status = "success" if "output" in given else "error" if "error" in given else None
+    if status == "error" and said.startswith("[Operation Cancelled]"):
+        status = "cancelled"
+    outcome, source = outcome_of(status, said, exit_code, shell)
+    return ToolResult(identifier(response.get("id")), said, outcome, source, exit_code)
+
+
+_BY_USER = later(
+    r"user (?:cancel|decline|denied|reject|did not allow)|(?:cancell?ed|declined|rejected) by (?:the )?user", re.I
+)
+_SHELL_STOPPED = ("Command was cancelled by user", "Command was automatically cancelled")
+
+
+def outcome_of(status: Any, said: str, exit_code: int | None, shell: bool) -> tuple[Outcome, OutcomeSource | None]:
+    """Determine the outcome by the status, or by a shell command's exit code, as its status is always `success`."""
+    if status == "error":
+        return Outcome.FAILED, OutcomeSource.STRUCTURE
+    if status == "cancelled":
+        return Outcome.REJECTED if _BY_USER.search(said) else Outcome.INTERRUPTED, OutcomeSource.STRUCTURE
+    if status != "success":
+        return Outcome.UNKNOWN, None
+    if exit_code:
+        return Outcome.FAILED, OutcomeSource.TEXT
+    if shell and said.startswith(_SHELL_STOPPED):
+        return Outcome.INTERRUPTED, OutcomeSource.TEXT
+    return Outcome.OK, OutcomeSource.STRUCTURE
+
+
+_LINE = r"(?:\n|\\n)"  # one published fixture has its line ends escaped twice
+_EXIT_CODE = later(
+    rf"{_LINE}Exit Code: (-?\d{{1,10}})"
+    rf"(?:{_LINE}Signal: [^\n\\]{{0,40}})?(?:{_LINE}Background PIDs: [^\n\\]{{0,400}})?"
+    rf"(?:{_LINE}Process Group PGID: [^\n\\]{{0,20}})?\s*\Z"
+)
+_TRAILER = 1000  # more than the longest trailer
+
+
+def exit_code_of(said: str, display: Any) -> int | None:
+    """Read the exit code that the shell tool writes after the output, followed only by its own lines (`shell.ts`).
+
+    Newer versions leave it out if it is 0; a last line `Exit Code: 3` printed by the command itself would then be
+    taken for it, so the command's output, which is also in `resultDisplay`, is cut off first.
+    """
+    if not said.startswith(("Command: ", "Output: ")):
+        return None
+    output = f"Output: {display}" if isinstance(display, str) and display else ""
+    trailer = said[len(output) :] if output and said.startswith(output) else said
+    found = _EXIT_CODE.search(trailer[-_TRAILER:])
+    return int(found[1]) if found else None
+
+
+# -- tool calls ------------------------------------------------------------------------------------
+# Tool calls of a response: in `toolCalls`, with their results, or in an API turn.
+
+
+def calls_and_results(record: Record, when: int | None) -> tuple[dict[str, Draft], dict[str, Draft]]:
+    """Return the calls of a response and their results, at the times of completion, by the names of their parts."""
+    calls: dict[str, Draft] = {}
+    results: dict[str, Draft] = {}
+    for n, tool in enumerate(map(fields, items(record.get("toolCalls")))):
+        call_id = identifier(tool.get("id")) or f"{record['id']}.{n}"
+        name = call_id if f"call.{call_id}" not in calls else f"{call_id}#{n}"
+        call = ToolCall(call_id, text(tool.get("name")) or "unknown", tool.get("args", {}))
+        calls[f"call.{name}"] = Draft(call, when, record["id"])
+        result = result_of(tool, call_id)
+        if result:
+            results[f"result.{name}"] = Draft(result, milliseconds(tool.get("timestamp")) or when, record["id"])
+    return calls, results
+
+
+def history_calls(message_id: str, content: list[Any], when: int | None) -> dict[str, Draft]:
+    """Return the calls of an API turn. Next to `toolCalls` they are repetitions, often without an id."""
+    found: dict[str, Draft] = {}
+    for n, call in enumerate(bodies(content, "functionCall")):
+        call_id = identifier(call.get("id"))
+        payload = ToolCall(call_id, text(call.get("name")) or "unknown", call.get("args", {}))
+        found[f"call.{call_id or n}"] = Draft(payload, when, message_id)
+    return found
+
+
+# -- user texts ------------------------------------------------------------------------------------
+# Texts in the user's role: who speaks in them.
+
+INJECTED = (
+    "<session_context>",
+    "<hook_context>",
+    "System: Please continue.",
+    "This is the Gemini CLI. We are setting up the context for our chat.",
+)
+"""The beginnings of texts that the CLI writes itself."""
+
+
+def user_kind(said: str, facts: SessionFacts) -> UserKind:
+    """Distinguish requests from the rest by the CLI's own `isIgnoredUserContent` and two texts that it sends itself.
+
+    `System: Please continue.` retries an empty response (seen in logs); the set-up text begins old checkpoints.
+    """
+    if said.startswith(("/", "?")):
+        return UserKind.COMMAND
+    if said.startswith("<state_snapshot>"):
+        return UserKind.COMPACTION_SUMMARY
+    if said.startswith(INJECTED):
+        return UserKind.INJECTED
+    return UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN
+
+
+# -- messages --------------------------------------------------------------------------------------
+# One version of a message, divided into its drafts: what the user, the model and the CLI say.
+
+Parts: TypeAlias = dict[str, Draft]
+"""The drafts of one message by the name of their part, in reading order."""
+
+Hashes: TypeAlias = dict[str, dict[str, str]]
+"""The current state: message id -> part -> hash of the payload, in the order of the messages."""
+
+FIGURES = "usage"
+"""The part of a message with its token usage."""
+
+NOTICES = ("info", "error", "warning")
+MODEL_TYPES = ("gemini", "model")  # "model" occurs in published fixtures of the first era
+_MESSAGE_TYPES = ("user", *MODEL_TYPES, *NOTICES)
+
+
+def unknown_record(record: Record, state: LogState) -> Notification:
+    """Keep a message or a record of an unknown type; without a type, its first key stands for it."""
+    return unknown(text(record.get("type")) or next(iter(record), "empty"), record, state)
+
+
+def parts_of(record: Record, live: Hashes, state: LogState) -> Parts:
+    """Divide one version of a message into its parts."""
+    kind, when = record.get("type"), milliseconds(record.get("timestamp"))
+    if kind not in _MESSAGE_TYPES:
+        return {"info": Draft(unknown_record(record, state), when)}
+    content = listed(record.get("content", record.get("parts")))  # `parts` in the fixtures with type `model`
+    if kind in NOTICES:
+        return {"info": Draft(Notification(kind, joined_text(content)), when)}
+    if kind == "user":
+        return _user_parts(content, when, state.sessions[""]) | _answers(record["id"], content, when, live)
+    state.sessions[""].model = text(record.get("model")) or state.sessions[""].model
+    return _model_parts(record, content, when)
+
+
+def _user_parts(content: list[Any], when: int | None, facts: SessionFacts) -> Parts:
+    said = joined_text(content)
+    return {"text": Draft(User(said, user_kind(said.strip(), facts)), when)} if said.strip() else {}
+
+
+def _answers(message_id: str, content: list[Any], when: int | None, live: Hashes) -> Parts:
+    """Return the results in a user message, as in the history of the API."""
+    found: Parts = {}
+    for n, response in enumerate(bodies(content, "functionResponse")):
+        result = history_result(response)
+        part = f"result.{result.call_id or n}"
+        if result.call_id is None or not _is_answered(part, message_id, live):
+            found[part] = Draft(result, when)
+    return found
+
+
+def _is_answered(part: str, message_id: str, live: Hashes) -> bool:
+    """Whether an earlier message has the result of a call already.
+
+    After a compression the CLI writes the API history as messages: the answer is then both in `toolCalls` and in a
+    user message of its own (`updateMessagesFromHistory`).
+    """
+    earlier = takewhile(lambda entry: entry[0] != message_id, live.items())
+    return any(part in parts for _, parts in earlier)
+
+
+def _model_parts(record: Record, content: list[Any], when: int | None) -> Parts:
+    """Divide a response into thoughts, text, calls, tokens and the results of the calls."""
+    found = _reasoning(record, content, when)
+    said = joined_text(content)
+    if said.strip():
+        found["text"] = Draft(Message(said), when, record["id"])
+    calls, results = calls_and_results(record, when)
+    found |= calls if items(record.get("toolCalls")) else history_calls(record["id"], content, when)
+    usage = usage_of(record, says_something=bool(found))
+    if usage:
+        found[FIGURES] = Draft(usage, when, record["id"])
+    return found | results
+
+
+def _reasoning(record: Record, content: list[Any], when: int | None) -> Parts:
+    """Return the thoughts with their own times, then those that a checkpoint keeps in the content."""
+    told = [(_thought(t), milliseconds(fields(t).get("timestamp"))) for t in items(record.get("thoughts"))]
+    told += [(text(part.get("text")) or "", None) for part in content if is_thought(part)]
+    return {
+        f"thought.{n}": Draft(Reasoning(said), own_time or when, record["id"])
+        for n, (said, own_time) in enumerate(told)
+        if said
+    }
+
+
+def _thought(thought: Any) -> str:
+    if isinstance(thought, str):
+        return thought
+    said = (text(fields(thought).get(key)) for key in ("subject", "description"))
+    return "\n".join(filter(None, said))
+
+
+# -- documents -------------------------------------------------------------------------------------
+# Whole-file documents as the lines of a session: JSON sessions, and the histories of `/chat save` checkpoints.
+
+REWRITTEN = "$rewritten"
+"""Marks the patch of a rewritten document: its earlier contents can't be read any more, so they mustn't count."""
+
+_MADE_UP = later(r"(?:message|history)-[0-9]+")
+
+
+def message_id(told: str) -> str:
+    """Return the id of a message, even if it has no letters."""
+    return identifier(told) or ""
+
+
+def is_made_up(message_id: str) -> bool:
+    """Whether a message's id is only its position in a document, which means nothing outside it."""
+    return _MADE_UP.fullmatch(message_id) is not None
+
+
+def without(record: Record, key: str) -> Record:
+    """Return a record without one of its keys."""
+    return {k: v for k, v in record.items() if k != key}
+
+
+def identified(messages: list[Any]) -> list[Record]:
+    """Give every message an id (its position if the log has none), and wrap anything that isn't an object."""
+    records = (m if isinstance(m, dict) else {"type": "unreadable", "value": m} for m in messages)
+    return [
+        {**record, "id": message_id(record["id"]) if isinstance(record.get("id"), str) else f"message-{n}"}
+        for n, record in enumerate(records)
+    ]
+
+
+def as_patch(records: list[Record]) -> list[Record]:
+    """Return the records of a rewritten document as a single patch of its previous session."""
+    head, *messages = records
+    return [{"$set": {**fields(head.get("$set", head)), "messages": messages}, REWRITTEN: True}]
+
+
+def is_history(history: Any) -> bool:
+    """Whether this is a history of API turns: roles and lists of parts."""
+    return bool(items(history)) and all(
+        fields(turn).get("role") in ("user", *MODEL_TYPES) and isinstance(turn.get("parts"), list) for turn in history
+    )
+
+
+def history_messages(history: list[Record]) -> Iterator[Record]:
+    """Turn API turns into messages. Calls without an id get one, and answers get the same in the order of the calls."""
+    open_calls: list[str] = []
+    for n, turn in enumerate(history):
+        parts = [_with_call_id(part, f"history-{n}.{k}", open_calls) for k, part in enumerate(turn["parts"])]
+        kind = "user" if turn["role"] == "user" else "gemini"
+        yield {"id": f"history-{n}", "type": kind, "timestamp": turn.get("ts"), "content": parts}
+
+
+def _with_call_id(part: Any, new_id: str, open_calls: list[str]) -> Any:
+    for key in ("functionCall", "functionResponse"):
+        body = fields(part).get(key)
+        if isinstance(body, dict) and not text(body.get("id")):
+            if key == "functionCall":
+                open_calls.append(new_id)
+            elif open_calls:
+                new_id = open_calls.pop(0)
+            return {**part, key: {**body, "id": new_id}}
+    return part
+
+
+# -- sessions --------------------------------------------------------------------------------------
+# The session: facts from a log's metadata, wherever they are.
+
+METADATA_KEYS = {
+    "activeExtensionName",
+    "directories",
+    "kind",
+    "lastUpdated",
+    "memoryScratchpad",
+    "messages",
+    "projectHash",
+    "sessionId",
+    "startTime",
+    "summary",
+}
+"""The keys that a `$set` can change."""
+
+_SUMMARY_RANK = 3
+"""Above 2, the rank of a title from another log."""
+
+
+def is_metadata(record: Record) -> bool:
+    """Whether a record or a document has the keys with which a session begins."""
+    return isinstance(record.get("sessionId"), str) and isinstance(record.get("projectHash"), str)
+
+
+def note_metadata(metadata: Record, state: LogState) -> None:
+    """Take the facts about the session from metadata, or from a `$set` of some of them."""
+    facts = state.sessions[""]
+    facts.id = facts.id or identifier(metadata.get("sessionId"))
+    facts.project_hash = identifier(metadata.get("projectHash")) or facts.project_hash
+    facts.cwd = facts.cwd or first_text(*items(metadata.get("directories")))
+    if metadata.get("kind") == "subagent":
+        facts.kind = "subagent"
+    title = text(metadata.get("summary"))
+    if title and facts.title_rank <= _SUMMARY_RANK:
+        facts.title, facts.title_rank = title, _SUMMARY_RANK
+
+
+# -- changes ---------------------------------------------------------------------------------------
+# A log of changes: each record adds, replaces or retracts something. A message whose id has occurred replaces the
+# earlier version, `$set.messages` replaces the whole list, `$rewindTo` drops its end. Drafts therefore have `<message
+# id>/<part>` as their key, and the state has a short hash per key, so that only changed parts are returned again
+# (`chatRecordingService.ts` of gemini-cli). The tokens of a dropped message were spent, so its token usage stays. Only
+# a rewritten document retracts it as well, as reading that document for the first time wouldn't find it either.
+
+
+def _live(state: LogState) -> Hashes:
+    live: Hashes = state.memory.setdefault("messages", {})
+    return live
+
+
+def replace(record: Record, state: LogState) -> list[Draft | Retraction]:
+    """Read a message that is new or replaces its earlier version."""
+    live = _live(state)
+    changes = _fold(record, live, live, state)
+    if not any(isinstance(change, Draft) for change in changes):
+        state.skipped.append(str(record.get("type")))
+    return changes
+
+
+def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = False) -> list[Draft | Retraction]:
+    """Read metadata; a list of messages in it replaces all messages."""
+    note_metadata(changed, state)
+    state.skipped.append(kind)
+    if not isinstance(changed.get("messages"), list):
+        return []
+    before, after = _live(state), Hashes()
+    messages = identified(changed["messages"])
+    ids = {message["id"] for message in messages}
+    dropped = {key: parts for key, parts in before.items() if key not in ids}
+    said = _retraction(dropped if rewritten else _without_figures(dropped))
+    state.memory["messages"] = after
+    for message in messages:  # of two with the same id, the later one counts
+        said += _fold(message, after if message["id"] in after else before, after, state)
+    return said
+
+
+def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:
+    """Drop a message and all after it, or all messages if it is unknown (indexer/README.md)."""
+    live = _live(state)
+    ids = list(live)
+    dropped = ids[ids.index(message_id) :] if message_id in live else ids
+    gone = _retraction(_without_figures({key: live.pop(key) for key in dropped}))
+    return [*gone, Draft(Notification("rewind", message_id), None)]
+
+
+def _fold(record: Record, before: Hashes, after: Hashes, state: LogState) -> list[Draft | Retraction]:
+    """Return the differences between this version of a message and the one before."""
+    message_id = record["id"]
+    parts = parts_of(record, after, state)
+    old, new = before.get(message_id, {}), {part: _hash(draft.payload) for part, draft in parts.items()}
+    after[message_id] = new
+    gone = _retraction({message_id: {part: old[part] for part in old if part not in new}})
+    changed = (part for part in parts if old.get(part) != new[part])
+    return [*gone, *(_named(parts[part], message_id, part) for part in changed)]
+
+
+def _named(draft: Draft, message_id: str, part: str) -> Draft:
+    """Give a draft its key, which also identifies it in any other log with that message."""
+    draft.key = _key(message_id, part)
+    draft.identity = None if is_made_up(message_id) else draft.key
+    return draft
+
+
+def _retraction(dropped: Hashes) -> list[Draft | Retraction]:
+    keys = [_key(message_id, part) for message_id, parts in dropped.items() for part in parts]
+    return [Retraction(keys)] if keys else []
+
+
+def _without_figures(dropped: Hashes) -> Hashes:
+    return {
+        message_id: {part: parts[part] for part in parts if part != FIGURES} for message_id, parts in dropped.items()
+    }
+
+
+def _key(message_id: str, part: str) -> str:
+    return f"{message_id}/{part}"
+
+
+def _hash(payload: Payload) -> str:
+    return digest(repr(payload))
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 __all__ = ["as_patch", "begin", "drafts", "recognizes", "unroll"]
 
@@ -89,3 +616,64 @@ def _is_own_message(record: Record) -> bool:
     if record.get("type") == "gemini":
         return True
     return record.get("type") in ("user", *NOTICES) and record.keys() <= _COMMON_KEYS
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn of Gemini CLI goes on, by single records of its log of JSON lines. After a text of the model the log
+# doesn't tell whether the turn is over: some versions write a tool call only once it has ended. A call that is written
+# before its end has a status.
+
+_WAITS = "awaiting_approval"
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    kind = record.get("type")
+    if kind in ("gemini", "model"):
+        calls = record.get("toolCalls")
+        states = [call.get("status") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        return Phase.ASKS_PERMISSION if _WAITS in states else Phase.GOES_ON
+    if kind == "info":
+        said = record.get("content")
+        return Phase.OVER if isinstance(said, str) and said.startswith("Request cancelled.") else None
+    return Phase.GOES_ON if kind == "user" and not _is_command(record.get("content")) else None
+
+
+def _is_command(content: Any) -> bool:
+    first = content[0] if isinstance(content, list) and content else content
+    text = first.get("text") if isinstance(first, dict) else first
+    return isinstance(text, str) and text.startswith(("/", "?"))
+
+
+# -- retention -------------------------------------------------------------------------------------
+# How long Gemini CLI keeps its logs: `general.sessionRetention`, with `enabled` and `maxAge` (its settings reference).
+# Since March 2026 it deletes sessions after 30 days unless that is switched off; before, it kept all unless it was
+# switched on. The version isn't known here, so without the setting neither is certain.
+
+_SETTING, _DAYS = "general.sessionRetention", 30.0
+_TO_KEEP = f"set {_SETTING}.enabled to false"
+_AGE = later(r"([0-9]{1,6})([hdwm])")
+_UNITS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
+"""Days; the CLI counts a month as 30."""
+
+
+def retention(environment: Mapping[str, str], home: Path) -> list[Retention]:
+    """Return how long it keeps its logs."""
+    return [_of(root.parent / "settings.json") for root in GEMINI.home.roots(environment, home)]
+
+
+def _of(file: Path) -> Retention:
+    settings = settings_in(file)
+    general = settings.get("general")
+    found = general.get("sessionRetention") if isinstance(general, dict) else None
+    enabled = found.get("enabled") if isinstance(found, dict) else None
+    days = None if enabled is False else _days(found)
+    return Retention(
+        days, isinstance(enabled, bool), _SETTING, str(file), found is not None, _TO_KEEP, runs_agtrace(settings)
+    )
+
+
+def _days(found: Any) -> float:
+    age = found.get("maxAge") if isinstance(found, dict) else None
+    read = _AGE.fullmatch(age) if isinstance(age, str) else None
+    return int(read[1]) * _UNITS[read[2]] if read else _DAYS

@@ -31,7 +31,7 @@ def _parser() -> Parser:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.kiro.phases import phase
+    from agtrace_indexer.providers.kiro.parser import phase
 
     return phase
 
@@ -43,7 +43,7 @@ def _database() -> Source:
 
 
 def _refresh() -> Refresh:
-    from agtrace_indexer.providers.kiro.sidecars import refresh
+    from agtrace_indexer.providers.kiro.parser import refresh
 
     return refresh
 

@@ -20,7 +20,7 @@ from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import Question, ask
-from agtrace_indexer.providers.kiro.conversations import is_conversation, records_of, summary_of
+from agtrace_indexer.providers.kiro.parser import is_conversation, records_of, summary_of
 from agtrace_indexer.providers.provider import LogInside, Row
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('conversations', 'conversations_v2')"

@@ -8,24 +8,400 @@ as a first record with facts and one for each exchange (`conversations`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record
-from agtrace_indexer.events.json_values import text
-from agtrace_indexer.providers.kiro.conversations import (
-    ABOUT,
-    EXCHANGE,
-    is_conversation,
-    read_about,
-    read_exchange,
-    records_of,
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
 )
-from agtrace_indexer.providers.kiro.messages import KINDS, read_line
-from agtrace_indexer.providers.kiro.sidecars import described, is_description
-from agtrace_indexer.providers.notes import unknown
-from agtrace_indexer.providers.provider import Rewrite
+from agtrace_schema.patterns import later
+
+from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
+from agtrace_indexer.events.json_values import (
+    compact_json,
+    digest,
+    fields,
+    image_placeholder,
+    items,
+    milliseconds,
+    text,
+)
+from agtrace_indexer.events.strings import identifier, masked
+from agtrace_indexer.providers.beside import object_in
+from agtrace_indexer.providers.notes import skip, unknown
+from agtrace_indexer.providers.provider import Phase, Rewrite
+
+# -- tool results ----------------------------------------------------------------------------------
+# Results of tool executions: their outcome, and what the model was given. A command that fails is a `success` whose
+# `exit_status` isn't 0.
+
+_CANCELLED = "Tool use was cancelled by the user"
+"""What the agent writes as the results of calls that the user didn't let run."""
+
+_EXIT = later(r"(?:exit (?:status|code): )?(-?[0-9]{1,10})")
+_STOPPED = "signal: 2 (SIGINT)"
+_OF_A_COMMAND = ("stdout", "stderr")
+
+
+class Part(NamedTuple):
+    """A part of what a tool returned: a text, or a JSON value."""
+
+    kind: str
+    data: Any
+
+
+def parts_of(content: Any) -> list[Part]:
+    """Return the parts of a result, which name their kind (`{"kind": "text", "data": ...}`) or are named by it."""
+    return [_part(item) for item in items(content)]
+
+
+def _part(item: Any) -> Part:
+    told = fields(item)
+    if isinstance(told.get("kind"), str):
+        return Part(told["kind"], told.get("data"))
+    for key, kind in (("Text", "text"), ("Json", "json"), ("Image", "image")):
+        if key in told:
+            return Part(kind, told[key])
+    return Part("json", item)
+
+
+def result_of(call_id: Any, status: Any, parts: list[Part]) -> ToolResult:
+    """Read a result, by its status and by the exit status of a command in it."""
+    said = "\n".join(filter(None, map(_written, parts)))
+    status_text = next(filter(None, map(_exit_status, parts)), None)
+    found = _EXIT.fullmatch(status_text) if status_text else None
+    exit_code = int(found[1]) if found else None
+    outcome, source = _outcome(str(status).lower(), said, status_text, exit_code)
+    return ToolResult(identifier(call_id), said, outcome, source, exit_code)
+
+
+def _outcome(status: str, said: str, ended: str | None, code: int | None) -> tuple[Outcome, OutcomeSource | None]:
+    if status == "error":
+        if said.startswith(_CANCELLED):
+            return Outcome.REJECTED, OutcomeSource.TEXT
+        return Outcome.FAILED, OutcomeSource.STRUCTURE
+    if status != "success":
+        return Outcome.UNKNOWN, None
+    if ended == _STOPPED:
+        return Outcome.INTERRUPTED, OutcomeSource.STRUCTURE
+    return (Outcome.OK if ended is None or code == 0 else Outcome.FAILED), OutcomeSource.STRUCTURE
+
+
+def _exit_status(part: Part) -> str | None:
+    """Return how a command ended, if this is the output of one: `exit status: 1`, or `1` before 2.0."""
+    ended = fields(part.data).get("exit_status") if part.kind == "json" else None
+    return ended if isinstance(ended, str) else None
+
+
+def _written(part: Part) -> str:
+    if part.kind == "image":
+        return picture(part.data)
+    if isinstance(part.data, str):
+        return part.data
+    if _exit_status(part) is not None and all(isinstance(part.data.get(name), str) for name in _OF_A_COMMAND):
+        return _printed(part.data)
+    return "" if part.data is None else compact_json(part.data)
+
+
+def _printed(output: Record) -> str:
+    """Return what a command printed, as a text, and whatever else is said of it."""
+    rest = {key: value for key, value in output.items() if key not in (*_OF_A_COMMAND, "exit_status")}
+    parts = [*(output[name].removesuffix("\n") for name in _OF_A_COMMAND), output["exit_status"]]
+    return "\n".join(filter(None, [*parts, compact_json(rest) if rest else ""]))
+
+
+def picture(data: Any) -> str:
+    """Return the placeholder of an image."""
+    told = fields(data)
+    source = told.get("source")
+    content = next(iter(source.values()), None) if isinstance(source, dict) else source
+    kind = told.get("format")
+    return image_placeholder(f"image/{kind}" if isinstance(kind, str) else None, content)
+
+
+# -- conversations ---------------------------------------------------------------------------------
+# A conversation as Amazon Q and Kiro CLI 1 kept it: one JSON object with a history of exchanges. `transcript` repeats
+# the history as text, and `additional_context` is what hooks added to a request: neither is read.
+
+ABOUT, EXCHANGE = "$conversation", "$exchange"
+"""The keys of the records that are made of a conversation: facts, and a request with its response."""
+
+FOLDER = "$folder"
+"""Where the first of them has the folder, which is beside the conversation in a database."""
+
+_REPEATED = ("history", "transcript")
+
+
+def is_conversation(document: Any) -> bool:
+    """Whether this is a conversation."""
+    told = fields(document)
+    entries = told.get("history")
+    return (
+        isinstance(told.get("conversation_id"), str)
+        and isinstance(entries, list)
+        and all(fields(entry).keys() >= {"user", "assistant"} for entry in entries)
+    )
+
+
+def records_of(conversation: Record, folder: str | None = None) -> list[Record]:
+    """Return a conversation as records: what it says about itself, and one for each exchange."""
+    about = {key: value for key, value in conversation.items() if key not in _REPEATED}
+    return [{ABOUT: {**about, FOLDER: folder}}, *({EXCHANGE: entry} for entry in conversation["history"])]
+
+
+def summary_of(conversation: Record) -> str | None:
+    """Return the summary that took the place of earlier exchanges: the first of `latest_summary`, or all of it."""
+    found = conversation.get("latest_summary")
+    return text(found[0] if isinstance(found, list) and found else found)
+
+
+def read_about(about: Record, state: LogState) -> list[Draft]:
+    """Take the facts of a conversation; a new summary means that what it sums up is gone."""
+    facts, model = state.sessions[""], fields(about.get("model_info"))
+    facts.id = facts.id or identifier(about.get("conversation_id"))
+    facts.cwd = facts.cwd or text(about.get(FOLDER))
+    facts.model = (
+        facts.model or text(model.get("model_id")) or text(model.get("model_name")) or text(about.get("model"))
+    )
+    summary = summary_of(about)
+    if summary is None or state.memory.get("summary") == digest(summary):
+        return skip("conversation", state)
+    state.memory["summary"] = digest(summary)
+    compaction = Draft(Notification("compaction", ""), None)
+    return [compaction, Draft(User(summary, UserKind.COMPACTION_SUMMARY), None)]
+
+
+def read_exchange(entry: Record, state: LogState) -> list[Draft]:
+    """Read a request, or the results that were sent in place of one, and the response to it."""
+    user, told = fields(entry.get("user")), fields(entry.get("request_metadata"))
+    place = fields(fields(user.get("env_context")).get("env_state")).get("current_working_directory")
+    facts = state.sessions[""]
+    facts.cwd = facts.cwd or text(place)
+    facts.model = text(told.get("model_id")) or facts.model
+    asked = [Draft(payload, milliseconds(user.get("timestamp"))) for payload in _asked(user.get("content"), state)]
+    kind, answer = _variant(entry.get("assistant"))
+    named = identifier(answer.get("message_id")) or identifier(told.get("message_id"))
+    at = milliseconds(told.get("stream_end_timestamp_ms"))
+    step = named or f"exchange-{_number(state)}"
+    answered = [Draft(payload, at, step) for payload in _answered(kind, answer, entry, state)]
+    for n, draft in enumerate([*asked, *answered]):
+        draft.identity = f"{named}/{n}" if named else None
+    return asked + answered or skip("exchange/empty", state)
+
+
+def _number(state: LogState) -> int:
+    state.memory["exchanges"] = state.memory.get("exchanges", 0) + 1
+    return int(state.memory["exchanges"])
+
+
+def _variant(value: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name and the content of `{"Name": {...}}`."""
+    told = fields(value)
+    name = next(iter(told), "")
+    return name, fields(told.get(name))
+
+
+def _asked(content: Any, state: LogState) -> list[Payload]:
+    if content is None:  # cut out of published copies
+        return []
+    kind, told = _variant(content)
+    if kind not in ("Prompt", "ToolUseResults", "CancelledToolUses"):
+        return [unknown(f"user.{kind or 'content'}", content, state)]
+    results = map(fields, items(told.get("tool_use_results")))
+    made: list[Payload] = [
+        result_of(result.get("tool_use_id"), result.get("status"), parts_of(result.get("content")))
+        for result in results
+    ]
+    prompt = told.get("prompt")
+    if isinstance(prompt, str) and prompt.strip():
+        made.append(User(prompt, UserKind.HUMAN))
+    return made
+
+
+def _answered(kind: str, answer: dict[str, Any], entry: Record, state: LogState) -> list[Payload]:
+    if kind not in ("Response", "ToolUse"):
+        return [] if entry.get("assistant") is None else [unknown(f"assistant.{kind}", entry["assistant"], state)]
+    said = answer.get("content")
+    made: list[Payload] = [Message(said if isinstance(said, str) else compact_json(said))] if said else []
+    for call in map(fields, items(answer.get("tool_uses"))):
+        name = text(call.get("name")) or text(call.get("orig_name")) or "unknown"
+        made.append(ToolCall(identifier(call.get("id")), name, call.get("args", call.get("orig_args"))))
+    return made
+
+
+# -- sidecars --------------------------------------------------------------------------------------
+# The `<id>.json` next to a log: folder, title, parent and model of its session, and how its turns ended. The agent
+# writes it again after every turn. Only the JSONL has what was said, so it is the log; the sidecar yields facts, and a
+# notification after the lines of a turn that ended otherwise than usual. As such a notification belongs in the middle
+# of a log, one that comes when its turn has been read already makes the log be read again.
+
+_LARGEST = 16 * 1024 * 1024
+_USUAL = (None, "UserTurnEnd")
+_ENDS_REMEMBERED = 1_000
+_LONGEST_REASON = 2_000
+
+
+def is_description(document: Any) -> bool:
+    """Whether a document is such a file."""
+    told = fields(document)
+    return all(isinstance(told.get(key), str) for key in ("session_id", "cwd")) and "session_state" in told
+
+
+def described(path: PurePath) -> LogState:
+    """Return the state of a log before its first line, by the file next to it."""
+    beside = object_in(path.with_name(f"{path.name.partition('.')[0]}.json"), _LARGEST)
+    if not identifier(beside.get("session_id")):
+        return LogState()
+    session = fields(beside.get("session_state"))
+    facts, ends = _facts(beside, session), _ends(session)
+    return LogState({"": facts}, {"described": True} | ({"ends": ends} if ends else {}))
+
+
+def refresh(state: LogState, begun: LogState) -> bool:
+    """Take what the file next to a log says now; False if the log has to be read again (`Sidecar`)."""
+    if "described" not in begun.memory:  # gone, or half-written: what is known stays
+        return True
+    before, now = state.sessions[""], begun.sessions[""]
+    alike = before.kind == now.kind and state.memory.get("ends") == begun.memory.get("ends")
+    state.sessions[""], state.memory["described"] = now, True
+    return alike
+
+
+def end_of_turn(message_id: str | None, state: LogState) -> list[Draft]:
+    """Return a note on how a message's turn ended, if not as usual; the turn's next message replaces it."""
+    said = state.memory.get("ends", {}).get(message_id)
+    if said is None:
+        return []
+    kind, reason, at, turn = said
+    return [Draft(Notification(kind, reason), at, key=f"end/{turn}", ends_turn=True)]
+
+
+def _facts(beside: dict[str, Any], session: dict[str, Any]) -> SessionFacts:
+    model = fields(fields(session.get("rts_model_state")).get("model_info"))
+    parent = identifier(beside.get("parent_session_id"))
+    facts = SessionFacts(id=identifier(beside.get("session_id")), parent_id=parent)
+    facts.cwd, facts.title = text(beside.get("cwd")), text(beside.get("title"))
+    facts.model = text(model.get("model_id")) or text(model.get("model_name"))
+    if parent is not None:  # the reason alone says `subagent` of others as well
+        facts.kind = "subagent" if beside.get("session_created_reason") == "subagent" else "fork"
+        facts.agent_type = text(session.get("agent_name")) if facts.kind == "subagent" else None
+    return facts
+
+
+def _ends(session: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return kind, text, time and number of the unusual ends of turns by the ids of the turns' messages."""
+    turns = items(fields(session.get("conversation_metadata")).get("user_turn_metadatas"))
+    found: dict[str, list[Any]] = {}
+    for number, turn in enumerate(map(fields, turns)):
+        kind, reason = _end(turn)
+        if kind:
+            said = [kind, masked(reason)[:_LONGEST_REASON], milliseconds(turn.get("end_timestamp")), number]
+            found |= dict.fromkeys(_ids(turn), said)
+    return dict(list(found.items())[-_ENDS_REMEMBERED:])
+
+
+def _end(turn: dict[str, Any]) -> tuple[str, str]:
+    result, reason = turn.get("result"), turn.get("end_reason")
+    if isinstance(result, dict) and "Err" in result:
+        return "turn_error", result["Err"] if isinstance(result["Err"], str) else compact_json(result["Err"])
+    return ("", "") if reason in _USUAL else ("turn_end", reason if isinstance(reason, str) else compact_json(reason))
+
+
+def _ids(turn: dict[str, Any]) -> Iterator[str]:
+    return filter(None, map(identifier, items(turn.get("message_ids"))))
+
+
+# -- messages --------------------------------------------------------------------------------------
+# The lines of a JSONL session: prompts, responses, results of tools.
+
+KINDS = ("Prompt", "AssistantMessage", "ToolResults")
+
+
+def read_line(record: Record, state: LogState) -> list[Draft]:
+    """Read a line of a known kind. Only prompts have a time, in seconds."""
+    kind, data = record["kind"], fields(record.get("data"))
+    at = milliseconds(fields(data.get("meta")).get("timestamp"))
+    named = identifier(data.get("message_id"))
+    parts = parts_of(data.get("content"))
+    if kind == "Prompt":
+        payloads, step = _prompt(parts, state), None
+    elif kind == "AssistantMessage":
+        payloads, step = [payload for part in parts if (payload := _said(part, state))], named or _nameless(state)
+    else:
+        payloads, step = [*(_returned(part, state) for part in parts), *_elsewhere(data, parts)], None
+    made = [Draft(payload, at, step, identity=f"{named}/{n}" if named else None) for n, payload in enumerate(payloads)]
+    return [*(made or skip(f"{kind}/empty", state)), *end_of_turn(named, state)]
+
+
+def speaker(state: LogState) -> UserKind:
+    """Return who writes prompts: in a sub-agent, its parent."""
+    return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
+
+
+def _nameless(state: LogState) -> str:
+    """Return a step for a response without an id."""
+    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
+    return f"nameless-{state.memory['nameless']}"
+
+
+def _prompt(parts: list[Part], state: LogState) -> list[Payload]:
+    """Read a prompt: texts and images together are one, parts of other kinds are kept for themselves."""
+    spoken = [part for part in parts if part.kind in ("text", "image")]
+    others = [part for part in parts if part.kind not in ("text", "image")]
+    said = "\n".join(picture(part.data) if part.kind == "image" else _text(part.data) for part in spoken)
+    users: list[Payload] = [User(said, speaker(state))] if said.strip() else []
+    return [*users, *(unknown(f"Prompt.{part.kind}", part.data, state) for part in others)]
+
+
+def _said(part: Part, state: LogState) -> Payload | None:
+    """Read a part of a response; a text is often empty before a call."""
+    data = fields(part.data)
+    if part.kind == "text":
+        return Message(_text(part.data)) if part.data else None
+    if part.kind in ("thinking", "reasoning"):
+        return Reasoning(_text(data.get("text", data.get("thinking")) if data else part.data))
+    if part.kind == "toolUse":
+        return ToolCall(identifier(data.get("toolUseId")), text(data.get("name")) or "unknown", data.get("input"))
+    return unknown(f"AssistantMessage.{part.kind}", part.data, state)
+
+
+def _returned(part: Part, state: LogState) -> Payload:
+    data = fields(part.data)
+    if part.kind != "toolResult":
+        return unknown(f"ToolResults.{part.kind}", part.data, state)
+    return result_of(data.get("toolUseId"), data.get("status"), parts_of(data.get("content")))
+
+
+def _elsewhere(data: Record, parts: list[Part]) -> list[Payload]:
+    """Return results that are only in `results`, which otherwise repeats the content with the calls' arguments."""
+    told = {fields(part.data).get("toolUseId") for part in parts if isinstance(fields(part.data).get("toolUseId"), str)}
+    found = ((call_id, fields(value)) for call_id, value in fields(data.get("results")).items() if call_id not in told)
+    return [_bare_result(call_id, value.get("result")) for call_id, value in found]
+
+
+def _bare_result(call_id: str, result: Any) -> Payload:
+    """Read `{"Success": {"items": [...]}}`, or a result under another name."""
+    status = next(iter(fields(result)), "")
+    value = fields(result).get(status)
+    content = items(fields(value).get("items")) or [value]
+    return result_of(call_id, status, parts_of(content))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else compact_json(value)
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
@@ -62,3 +438,23 @@ def drafts(record: Record, state: LogState) -> Sequence[Draft]:
     if record.get("kind") in KINDS and isinstance(record.get("data"), dict):
         return read_line(record, state)
     return [Draft(unknown(text(record.get("kind")) or next(iter(record), "empty"), record, state), None)]
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn of Kiro CLI goes on, by single records of its log of JSON lines. A response is written whole, with its
+# calls: one without calls is the answer. Requests for permission go to the screen only.
+
+_AT_WORK = ("Prompt", "ToolResults")
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    kind, data = record.get("kind"), record.get("data")
+    if kind in _AT_WORK:
+        return Phase.GOES_ON
+    if kind != "AssistantMessage" or not isinstance(data, dict):
+        return None
+    content = data.get("content")
+    parts = content if isinstance(content, list) else []
+    calls = any(isinstance(part, dict) and part.get("kind") == "toolUse" for part in parts)
+    return Phase.GOES_ON if calls else Phase.OVER

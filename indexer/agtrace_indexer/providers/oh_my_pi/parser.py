@@ -18,8 +18,7 @@ from agtrace_indexer.events.json_values import text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.providers.pi import parser as pi
-from agtrace_indexer.providers.pi.parser import as_patch, unroll
-from agtrace_indexer.providers.pi.sessions import session_named
+from agtrace_indexer.providers.pi.parser import as_patch, session_named, unroll
 
 __all__ = ["as_patch", "begin", "drafts", "recognizes", "unroll"]
 

@@ -15,9 +15,17 @@ from agtrace_indexer.events.json_values import digest
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import Question, ask
-from agtrace_indexer.providers.opencode.changes import known_as, print_of
-from agtrace_indexer.providers.opencode.order import followed
-from agtrace_indexer.providers.opencode.records import HEAD, LONGEST, LONGEST_MESSAGE, message_record, value_of, written
+from agtrace_indexer.providers.opencode.parser import (
+    HEAD,
+    LONGEST,
+    LONGEST_MESSAGE,
+    followed,
+    known_as,
+    message_record,
+    print_of,
+    value_of,
+    written,
+)
 from agtrace_indexer.providers.provider import LogInside, Row
 
 _NEEDED = {

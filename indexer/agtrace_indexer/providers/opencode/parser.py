@@ -8,18 +8,526 @@ comes again whenever it changed, and only the differences become events (`change
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeAlias
 
-from agtrace_indexer.events.drafts import LogState, Record, Said
-from agtrace_indexer.events.json_values import fields, items, text
-from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.providers.opencode.changes import forget, replace
-from agtrace_indexer.providers.opencode.messages import parts_of, unknown_parts
-from agtrace_indexer.providers.opencode.order import followed
-from agtrace_indexer.providers.opencode.sessions import note_session
+import orjson
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from agtrace_schema.patterns import later
+
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said, SessionFacts
+from agtrace_indexer.events.json_values import (
+    compact_json,
+    count,
+    digest,
+    fields,
+    first_text,
+    image_placeholder,
+    items,
+    milliseconds,
+    text,
+)
+from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.logs.decoding import crowded, decode
+from agtrace_indexer.providers.notes import remember, skip, unknown
 from agtrace_indexer.providers.provider import Rewrite
+
+# -- changes ---------------------------------------------------------------------------------------
+# Messages that come again: what changed in them becomes events, what is gone is taken back. Rows are rewritten in
+# place (a call from pending to completed, a text while it grows) and deleted (`/undo`). Drafts therefore have their
+# message and their part as their key, and the state has a short hash of each, so that only those that changed are
+# returned again. In state and keys, ids are digests: half the length, and nothing like a token, for which ids would
+# have to be searched.
+
+Parts: TypeAlias = dict[str, Draft]
+"""The drafts of one message by the name of their part, in reading order."""
+
+_OF_MESSAGE, _OF_PART, _OF_CONTENT = 12, 8, 12
+"""Hexadecimal digits: enough to tell apart the messages of a session, the parts of a message, versions of a part."""
+
+
+def known_as(message: str) -> str:
+    """Return what a message is called in states and keys."""
+    return digest(message)[:_OF_MESSAGE]
+
+
+def print_of(*told: object) -> int:
+    """Return a short hash of what is known of something, to notice a change."""
+    return int(digest(repr(told))[:_OF_CONTENT], 16)
+
+
+def _live(state: LogState) -> dict[str, dict[str, int]]:
+    live: dict[str, dict[str, int]] = state.memory.setdefault("messages", {})
+    return live
+
+
+def replace(message: str, parts: Parts, state: LogState) -> list[Said]:
+    """Return the differences between a version of a message and the one before."""
+    live, known = _live(state), known_as(message)
+    old = live.get(known, {})
+    named = {digest(name)[:_OF_PART]: draft for name, draft in parts.items()}
+    new = {name: print_of(draft.payload, draft.timestamp) for name, draft in named.items()}
+    live[known] = new
+    said = _retraction(f"{known}/{name}" for name in old if name not in new)
+    for name, draft in named.items():
+        if old.get(name) != new[name]:
+            draft.key = f"{known}/{name}"
+            said.append(draft)
+    return said
+
+
+def forget(messages: Iterable[str], state: LogState) -> list[Said]:
+    """Take back everything that deleted messages said, given what they are called in states."""
+    live = _live(state)
+    return _retraction(f"{known}/{name}" for known in messages for name in live.pop(known, {}))
+
+
+def _retraction(keys: Iterable[str]) -> list[Said]:
+    gone = [*keys]
+    return [Retraction(gone)] if gone else []
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Token counts of a response: of its message, or of its `step-finish` parts if the message has none, never of both.
+
+_COUNTS = ("input", "output", "reasoning", "read", "write")
+
+
+def usage_of(info: Record, finished: Iterable[Record]) -> TokenUsage:
+    """Read the figures of an assistant message; if all are zero or missing, they are unknown.
+
+    `input` excludes what was read from or written to the cache.
+    """
+    steps = [found for step in finished if any((found := _counts(step.get("tokens"))).values())]
+    tokens = _counts(info.get("tokens"))
+    if not any(tokens.values()):
+        tokens = {name: sum(step.get(name, 0) for step in steps) for name in _COUNTS} if steps else {}
+    known = any(tokens.values())
+    return TokenUsage(
+        response_id=info["id"],
+        model=text(info.get("modelID")),
+        input_tokens=tokens.get("input") if known else None,
+        cache_creation_5m_tokens=tokens.get("write") if known else None,
+        cache_creation_1h_tokens=None,
+        cache_read_tokens=tokens.get("read") if known else None,
+        output_tokens=_output(tokens) if known else None,
+        reasoning_tokens=tokens.get("reasoning") if known else None,
+        complete=known,
+        cost_usd=_cost(info.get("cost")),
+    )
+
+
+def _counts(told: Any) -> dict[str, int]:
+    tokens = fields(told)
+    values = {**tokens, **fields(tokens.get("cache"))}
+    found = {name: count(values.get(name)) for name in (*_COUNTS, "total")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _output(tokens: dict[str, int]) -> int | None:
+    """Return the output with its reasoning, which is part of it until about 1.3 and comes in addition since.
+
+    The total shows which: it is the sum of the figures with or without reasoning.
+    """
+    output, reasoning, total = tokens.get("output"), tokens.get("reasoning", 0), tokens.get("total")
+    if output is None or not reasoning or total is None:
+        return output
+    without = output + sum(tokens.get(name, 0) for name in ("input", "read", "write"))
+    return output + reasoning if abs(total - without - reasoning) < abs(total - without) else output
+
+
+def _cost(told: Any) -> float | None:
+    """Read the cost in dollars; it is zero for subscriptions, which says nothing about prices."""
+    return float(told) if isinstance(told, (int, float)) and not isinstance(told, bool) and 0 < told < 1e9 else None
+
+
+# -- tool parts ------------------------------------------------------------------------------------
+# Tool executions: one part has the call, and its result once there is one.
+
+_ENDED = ("completed", "success")  # the second in a published fixture
+_REJECTED = later(r"The user (?:rejected permission|dismissed this question|has specified a rule which prevents)", re.I)
+_STARTED = later(r"(?:task_id: |<task id=\")(ses_[0-9A-Za-z]{1,60})")
+_ABORTED = "User aborted the command"
+_NOTE = later(r"<(?:bash|shell)_metadata>(.*?)(?:</(?:bash|shell)_metadata>|\Z)", re.S)
+_NOTE_LOOKED_FOR = 4_000
+"""Characters at the end of an output, among which is what the harness says about a command."""
+_SHELL = "bash"
+
+
+def call_of(part: Record, call_id: str) -> ToolCall:
+    """Read the call. A call that the model got wrong is one to the tool `invalid`, which names the one it meant."""
+    given = fields(part.get("state")).get("input", {})
+    name = text(part.get("tool")) or "unknown"
+    if name == "invalid":
+        name = text(fields(given).get("tool")) or name
+    return ToolCall(call_id, name, given)
+
+
+def result_of(part: Record, call_id: str, *, over: bool) -> ToolResult | None:
+    """Read the result; `over` says that nothing in its message can still be running."""
+    state = fields(part.get("state"))
+    status, metadata = state.get("status"), fields(state.get("metadata"))
+    said = _said(state, metadata)
+    if status not in ("pending", "running", "error", *_ENDED) and not said:
+        return None
+    exit_code = metadata.get("exit")
+    number = exit_code if type(exit_code) is int and abs(exit_code) < 2**31 else None
+    outcome, source = _outcome(part, state, said, over=over)
+    return ToolResult(call_id, said, outcome, source, number, _duration(state), _agent(part, metadata, said))
+
+
+def _said(state: Record, metadata: Record) -> str:
+    said = state.get("error") if state.get("status") == "error" else state.get("output", metadata.get("output"))
+    if isinstance(said, str) or said is None:
+        return said or ""
+    return compact_json(said)
+
+
+def _outcome(part: Record, state: Record, said: str, *, over: bool) -> tuple[Outcome, OutcomeSource | None]:
+    status, metadata = state.get("status"), fields(state.get("metadata"))
+    if status in ("pending", "running"):
+        return (Outcome.INTERRUPTED if over else Outcome.RUNNING), OutcomeSource.STRUCTURE
+    if status == "error":
+        if _REJECTED.search(said[:_NOTE_LOOKED_FOR]):
+            return Outcome.REJECTED, OutcomeSource.TEXT
+        if said.startswith("Tool execution aborted") or metadata.get("interrupted") is True:
+            return Outcome.INTERRUPTED, OutcomeSource.STRUCTURE
+        return Outcome.FAILED, OutcomeSource.STRUCTURE
+    if status not in _ENDED:
+        return Outcome.UNKNOWN, None
+    return (
+        (Outcome.FAILED, OutcomeSource.STRUCTURE) if part.get("tool") == "invalid" else _of_ended(part, metadata, said)
+    )
+
+
+def _of_ended(part: Record, metadata: Record, said: str) -> tuple[Outcome, OutcomeSource]:
+    """Determine the outcome of a completed execution: the exit code of a command that failed doesn't make it an error.
+
+    It is null if the command was ended: by a timeout, or by the user.
+    """
+    if part.get("tool") != _SHELL or "exit" not in metadata:
+        return Outcome.OK, OutcomeSource.STRUCTURE
+    if metadata["exit"] is not None:
+        return (Outcome.FAILED if metadata["exit"] else Outcome.OK), OutcomeSource.STRUCTURE
+    note = _NOTE.search(said[-_NOTE_LOOKED_FOR:])
+    if note and _ABORTED in note[1]:
+        return Outcome.INTERRUPTED, OutcomeSource.TEXT
+    return (Outcome.FAILED if note else Outcome.OK), OutcomeSource.TEXT if note else OutcomeSource.STRUCTURE
+
+
+def _duration(state: Record) -> int | None:
+    time = fields(state.get("time"))
+    start, end = milliseconds(time.get("start")), milliseconds(time.get("end"))
+    return end - start if start is not None and end is not None and end >= start else None
+
+
+def _agent(part: Record, metadata: Record, said: str) -> str | None:
+    """Return the session of the sub-agent that an execution started; it is known while that is running."""
+    if part.get("tool") != "task":
+        return None
+    named: Any = _STARTED.match(said)
+    return identifier(first_text(metadata.get("sessionId"), named and named[1]))
+
+
+# -- user texts ------------------------------------------------------------------------------------
+# Texts in the user's role: who speaks in them.
+
+_SHELL_TEXT = "The following tool was executed by the user"
+"""What stands in place of a text if the human ran a command with `!`."""
+
+
+def kind_of(part: Record, facts: SessionFacts) -> UserKind | None:
+    """Return who says the text of a part; None if it has none.
+
+    OpenCode marks what it added itself. A slash command leaves no trace: its template is an ordinary text.
+    """
+    said = part.get("text")
+    if part.get("type") != "text" or not isinstance(said, str) or not said.strip():
+        return None
+    if part.get("synthetic"):
+        return UserKind.COMMAND if said.startswith(_SHELL_TEXT) else UserKind.INJECTED
+    if part.get("ignored"):  # shown to the human only
+        return UserKind.NOTIFICATION
+    return UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN
+
+
+def command(part: Record) -> str:
+    """Return a slash command that is run by a sub-agent, and what that is asked to do."""
+    name, prompt = text(part.get("command")), text(part.get("prompt")) or ""
+    return f"/{name}\n{prompt}".rstrip() if name else prompt
+
+
+def runs_only_a_command(parts: Iterable[Record]) -> bool:
+    """Whether no model answers a message: it starts a sub-agent, or reports what the human ran."""
+    return any(
+        part.get("type") == "subtask" or (part.get("synthetic") and str(part.get("text")).startswith(_SHELL_TEXT))
+        for part in parts
+    )
+
+
+def attachment(part: Record) -> str | None:
+    """Return a text that stands for an image of the human's; None for anything else.
+
+    What other files contain follows as a text that OpenCode added.
+    """
+    kind: Any = part.get("mime")
+    if part.get("type") != "file" or not isinstance(kind, str) or not kind.startswith("image/"):
+        return None
+    url = part.get("url")
+    data = url.partition("base64,")[2] if isinstance(url, str) and url.startswith("data:") else ""
+    return image_placeholder(kind, data) if data else f"[image: {kind}, {text(part.get('filename')) or 'unnamed'}]"
+
+
+# -- messages --------------------------------------------------------------------------------------
+# One version of a message, divided into its drafts: what the human, the model and OpenCode say.
+
+_LEFT_OUT = frozenset({"agent", "file", "snapshot", "step-finish", "step-start"})
+"""Parts that repeat others: positions of snapshots, files and agents that a text names; figures of the message."""
+
+_COMMANDS = "commands"
+_COMMANDS_REMEMBERED = 256
+
+
+def parts_of(info: Record, parts: list[Any], state: LogState, *, followed: bool) -> Parts:
+    """Divide one version of a message; `followed` says that the model has gone on since."""
+    if info.get("role") not in ("user", "assistant"):
+        return {"info": _dated(unknown(text(info.get("role")) or "message", info, state), info)}
+    identified = [(_part_id(part, number), fields(part)) for number, part in enumerate(parts)]
+    if info["role"] == "user":
+        found = _user_parts(info, identified, state)
+    else:
+        found = _model_parts(info, identified, state, followed=followed)
+    for name, draft in found.items():
+        draft.identity = _identity(info, name, draft)
+    return found
+
+
+def unknown_parts(record: Record, state: LogState) -> tuple[str, Parts]:
+    """Keep a record of another shape, such as a row of a table that agtrace doesn't know; return its name with it."""
+    row = fields(record.get("row"))
+    table = text(record.get("table")) or next(iter(record), "empty")
+    kind = f"{table}/{row['type']}" if isinstance(row.get("type"), str) else table
+    draft = Draft(unknown(kind, row or record, state), milliseconds(row.get("time_created")))
+    return f"{table}/{text(row.get('id')) or ''}", {"row": draft}
+
+
+def _part_id(part: Any, number: int) -> str:
+    """Return a part's id, by which its drafts are known: its position if it has none, or it isn't an object."""
+    return identifier(fields(part).get("id")) or str(number)
+
+
+def _identity(info: Record, name: str, draft: Draft) -> str | None:
+    """Return what identifies an event in another log: the time of its message, as `/fork` makes new ids.
+
+    With it go the text of the event, and for figures and calls what makes them unlike others of the same instant.
+    """
+    created = milliseconds(fields(info.get("time")).get("created"))
+    if created is None:
+        return None
+    payload = draft.payload
+    told = name.partition(":")[0] if isinstance(payload, (ToolCall, ToolResult)) else ""
+    if isinstance(payload, TokenUsage):
+        told = repr(payload).partition("model=")[2]
+    return f"{created}/{info['role']}/{type(payload).__name__}/{told}"
+
+
+def _dated(payload: Any, info: Record, when: Any = None, *, step: bool = False) -> Draft:
+    """Return a draft with a time of its own, else that of its message."""
+    at = milliseconds(when)
+    if at is None:
+        at = milliseconds(fields(info.get("time")).get("created"))
+    return Draft(payload, at, step=info["id"] if step else None)
+
+
+# --- the human's ---
+
+
+def _user_parts(info: Record, parts: list[tuple[str, Record]], state: LogState) -> Parts:
+    facts = state.sessions[""]
+    if runs_only_a_command(part for _, part in parts):
+        remember(state.memory.setdefault(_COMMANDS, {}), known_as(info["id"]), 1, _COMMANDS_REMEMBERED)
+    asked, found = [], Parts()
+    for name, part in parts:
+        kind = kind_of(part, facts)
+        if kind in (UserKind.HUMAN, UserKind.TASK):
+            asked.append(part["text"])
+            found.setdefault("said", _dated(User("", kind), info))
+        elif kind is not None:
+            found[name] = _dated(User(part["text"], kind), info)
+        elif part.get("type") == "subtask":
+            found[name] = _dated(User(command(part), UserKind.COMMAND), info)
+        else:
+            found |= _other_parts(name, part, info, state)
+    images = [placed for _, part in parts if (placed := attachment(part))]
+    if asked or images:
+        kind = UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN
+        found["said"] = _dated(User("\n".join([*asked, *images]), kind), info)
+    return found
+
+
+# --- the model's ---
+
+
+def _model_parts(info: Record, parts: list[tuple[str, Record]], state: LogState, *, followed: bool) -> Parts:
+    facts, time = state.sessions[""], fields(info.get("time"))
+    facts.model = text(info.get("modelID")) or facts.model
+    facts.cwd = facts.cwd or text(fields(info.get("path")).get("cwd"))
+    summary = info.get("summary") is True or info.get("mode") == "compaction"
+    error = fields(info.get("error"))
+    over = followed or bool(error) or "completed" in time
+    found = Parts()
+    for name, part in parts:
+        started = fields(part.get("time")).get("start")
+        said = part.get("text") if isinstance(part.get("text"), str) else None
+        match part.get("type"):
+            case "text" if said is not None:
+                if said.strip():
+                    payload = User(said, UserKind.COMPACTION_SUMMARY) if summary else Message(said)
+                    found[name] = _dated(payload, info, started, step=not summary)
+            case "reasoning" if said is not None:
+                if said.strip() or part.get("metadata"):
+                    found[name] = _dated(Reasoning(said), info, started, step=True)
+            case "tool":
+                found |= _executed(name, part, info, over=over)
+            case _:
+                found |= _other_parts(name, part, info, state)
+    if not _is_a_commands(info, state):
+        figures = usage_of(info, (part for _, part in parts if part.get("type") == "step-finish"))
+        found["usage"] = _dated(figures, info, time.get("completed"), step=True)
+    if error:
+        found["error"] = _failed(error, info)
+    return found
+
+
+def _executed(name: str, part: Record, info: Record, *, over: bool) -> Parts:
+    """Return the call and the result of a tool; their keys begin with the agent's id of the call."""
+    time = fields(fields(part.get("state")).get("time"))
+    agents = identifier(part.get("callID")) or name
+    call = _dated(call_of(part, name), info, time.get("start"), step=True)
+    found = {f"{agents}:call:{name}": call}
+    result = result_of(part, name, over=over)
+    if result is not None:
+        ended = milliseconds(time.get("end"))
+        found[f"{agents}:result:{name}"] = _dated(
+            result, info, time.get("start") if ended is None else ended, step=True
+        )
+    return found
+
+
+def _is_a_commands(info: Record, state: LogState) -> bool:
+    """Whether a message has only what a human's command ran, so that no model answered."""
+    parent = info.get("parentID")
+    if not isinstance(parent, str) or known_as(parent) not in state.memory.get(_COMMANDS, {}):
+        return False
+    return usage_of(info, ()).input_tokens is None
+
+
+def _failed(error: Record, info: Record) -> Draft:
+    """Return the error that ended a response: the human aborted it, or the API failed."""
+    name, data = text(error.get("name")) or "error", error.get("data")
+    why = text(fields(data).get("message")) or (compact_json(data) if data else "")
+    if name == "MessageAbortedError":
+        notice = Notification("aborted", why or name)
+    else:
+        status = fields(data).get("statusCode")
+        notice = Notification("error", f"{name}{f' {status}' if type(status) is int else ''}: {why}".removesuffix(": "))
+    draft = _dated(notice, info, fields(info.get("time")).get("completed"))
+    draft.ends_turn = name == "MessageAbortedError"
+    return draft
+
+
+# --- of either ---
+
+
+def _other_parts(name: str, part: Record, info: Record, state: LogState) -> Parts:
+    """Return what other parts say: a compaction, a retry, the files that a step changed, a part of an unknown type."""
+    kind = text(part.get("type")) or "part"
+    if kind in _LEFT_OUT:
+        state.skipped.append(kind)
+        return {}
+    match kind:
+        case "compaction":
+            notice = Notification("compaction", "automatic" if part.get("auto") else "asked for")
+        case "retry":
+            error = fields(part.get("error"))
+            said = text(fields(error.get("data")).get("message")) or text(error.get("message"))
+            notice = Notification("retry", said or compact_json(part.get("error")))
+        case "patch":
+            notice = Notification(
+                "patch", "\n".join(file for file in items(part.get("files")) if isinstance(file, str))
+            )
+        case _:
+            notice = unknown(kind, part, state)
+    when = fields(part.get("time"))
+    return {name: _dated(notice, info, when.get("created") or when.get("start"))}
+
+
+# -- order -----------------------------------------------------------------------------------------
+# The order of a session's messages: whether the model went on after one of them.
+
+
+def followed(assistants: Iterable[bool]) -> list[bool]:
+    """Return for each message in order whether a later one is the model's: what still ran before it was interrupted."""
+    later, found = False, []
+    for assistant in reversed([*assistants]):
+        found.append(later)
+        later = later or assistant
+    return found[::-1]
+
+
+# -- sessions --------------------------------------------------------------------------------------
+# The session: facts from its row, its file, or the head of an export.
+
+_UNTITLED = later(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
+"""The beginning of the title that a session has until the model found one."""
+
+_SUB_AGENT = later(r"(.*?)\s*\(@([^()\s]{1,80}) subagent\)\s*\Z", re.S)
+_FORK = later(r"\(fork #\d+\)\s*\Z")
+_LONGEST_TITLE = 2_000
+_RANK = 3
+"""Of a title that the log itself gives its session."""
+
+
+def note_session(session: Record, facts: SessionFacts) -> None:
+    """Take the facts about a session; one with a parent is a sub-agent's."""
+    facts.id = facts.id or identifier(session.get("id"))
+    facts.cwd = facts.cwd or text(session.get("directory"))
+    facts.version = text(session.get("version")) or facts.version
+    title = (text(session.get("title")) or "")[:_LONGEST_TITLE]
+    if session.get("parentID"):
+        _note_parent(session, title, facts)
+    elif _FORK.search(title):
+        facts.kind = "fork"
+    if title and not _UNTITLED.match(title):
+        facts.title, facts.title_rank = title, _RANK
+
+
+def _note_parent(session: Record, title: str, facts: SessionFacts) -> None:
+    facts.kind = "subagent"
+    parent = identifier(session["parentID"])
+    if parent != "REDACTED":  # by which Entire replaces some ids in exports
+        facts.parent_id = parent
+    named = _SUB_AGENT.match(title)
+    if named:
+        facts.description, facts.agent_type = named[1] or None, named[2]
+    facts.agent_type = facts.agent_type or text(session.get("agent"))
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
@@ -69,3 +577,58 @@ def drafts(record: Record, state: LogState) -> Iterable[Said]:
         parts = parts_of(info, items(record.get("parts")), state, followed=record.get("followed") is True)
         return replace(info["id"], parts, state)
     return replace(*unknown_parts(record, state), state)
+
+
+# -- records ---------------------------------------------------------------------------------------
+# The records that sources make of rows and small files, as JSON: what is in them is kept even if it isn't JSON.
+
+LONGEST = 8 * 1024 * 1024
+"""Bytes of a row or a file above which only its beginning is kept: one message has to fit into one record."""
+
+LONGEST_MESSAGE = 24 * 1024 * 1024
+"""Bytes of the parts of a message, above which only the beginnings of further ones are kept."""
+
+HEAD = 64 * 1024
+_LONGEST_WORD = 4096
+_WORD = later(r"[^\s\"',;]+\Z")
+
+
+def value_of(data: bytes, length: int | None = None, **own: Any) -> Record:
+    """Return the object that a row or a file contains, with its own ids; `length` is its size if `data` is cut.
+
+    Anything else becomes an object of the type `unreadable`, with its text, or `oversized`, with its beginning.
+    """
+    size = len(data) if length is None else length
+    if size > len(data) or crowded(data):
+        return {"type": "oversized", "bytes": size, "text": beginning(data), **own}
+    values = decode(data)
+    if values is None or len(values) != 1 or not isinstance(values[0], dict):
+        return {"type": "unreadable", "text": beginning(data), **own}
+    return {**values[0], **own}
+
+
+def beginning(data: bytes) -> str:
+    """Return the beginning of a text without a cut word, as half a secret isn't recognised as one."""
+    text = data[: HEAD + 1].decode("utf-8", "replace")
+    if len(data) <= HEAD:
+        return text
+    cut = _WORD.search(text, len(text) - _LONGEST_WORD)
+    return text[: cut.start() if cut else len(text)]
+
+
+def is_assistant(info: Mapping[str, Any]) -> bool:
+    """Whether a message is the model's."""
+    return info.get("role") == "assistant"
+
+
+def message_record(info: Record, parts: Iterable[Record], *, followed: bool) -> bytes:
+    """Return the record of a message with its parts, as `parser` reads it."""
+    return written({"info": info, "parts": [*parts], "followed": followed})
+
+
+def written(record: Record) -> bytes:
+    """Return a record as JSON; integers of any length are possible."""
+    try:
+        return orjson.dumps(record)
+    except TypeError:
+        return json.dumps(record).encode("utf-8", "replace")

@@ -15,14 +15,15 @@ from agtrace_indexer.events.json_values import digest, fields, text
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
-from agtrace_indexer.providers.opencode.changes import known_as, print_of
-from agtrace_indexer.providers.opencode.order import followed
-from agtrace_indexer.providers.opencode.records import (
+from agtrace_indexer.providers.opencode.parser import (
     HEAD,
     LONGEST,
     LONGEST_MESSAGE,
+    followed,
     is_assistant,
+    known_as,
     message_record,
+    print_of,
     value_of,
     written,
 )

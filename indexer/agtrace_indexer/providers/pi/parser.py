@@ -8,16 +8,446 @@ entries word for word, with ids and times, by which they are recognised (`sessio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeAlias
+
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record
-from agtrace_indexer.events.json_values import text
-from agtrace_indexer.providers.pi.entries import read_entry
-from agtrace_indexer.providers.pi.messages import OTHER_ROLES
-from agtrace_indexer.providers.pi.user_texts import plain
-from agtrace_indexer.providers.provider import Rewrite
+from agtrace_indexer.events.json_values import count, fields, image_placeholder, items, listed, milliseconds, text
+from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.providers.notes import readable_json, skip, unknown
+from agtrace_indexer.providers.provider import Phase, Rewrite
+
+# -- content ---------------------------------------------------------------------------------------
+# The text of the blocks of a message or a result: images are replaced by their size.
+
+
+def block_type(block: Any) -> str:
+    """Read a block's type; a plain string counts as text."""
+    if isinstance(block, str):
+        return "text"
+    return text(fields(block).get("type")) or "untyped"
+
+
+def block_text(block: Any) -> str:
+    """Read a block as text: its text, a placeholder for an image, JSON for anything else."""
+    if isinstance(block, str):
+        return block
+    if not isinstance(block, dict):
+        return readable_json(block)
+    written = block.get("text")
+    if isinstance(written, str) and block.get("type") == "text":
+        return written
+    if block.get("type") == "image":
+        return image_placeholder(block.get("mimeType"), block.get("data"))
+    return readable_json(block)
+
+
+def joined_text(content: Any) -> str:
+    """Read a content as one text, with a line break between blocks."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(map(block_text, listed(content)))
+
+
+# -- sessions --------------------------------------------------------------------------------------
+# The session: what its first line says about it, and the entries that another log has as well.
+
+_SEPARATORS = later(r"[/\\]")
+_NAME_RANK = 3
+"""Above 2, the rank of a title from another log."""
+
+_SINCE = "forked at"
+
+
+def begin_session(record: Record, state: LogState) -> None:
+    """Take the facts from the first line; those of a later one, in logs that were joined, are another session's."""
+    facts = state.sessions[""]
+    if facts.id is not None:
+        return
+    facts.id = identifier(record.get("id"))
+    facts.cwd = facts.cwd or text(record.get("cwd"))
+    note_name(record.get("title"), state)
+    note_model(record, state)
+    origin = text(record.get("parentSession"))
+    if origin and facts.parent_id is None:
+        facts.parent_id = session_named(origin)
+        state.memory[_SINCE] = milliseconds(record.get("timestamp"))
+
+
+def session_named(path: str) -> str | None:
+    """Return the id of a session whose log is at a path, `<time>_<id>.jsonl` or `<id>.jsonl`; an id is itself."""
+    name = _SEPARATORS.split(path)[-1].partition(".jsonl")[0]
+    return identifier(name.rpartition("_")[2] if name[:4].isdigit() else name)
+
+
+def note_place(record: Record, state: LogState) -> None:
+    """Call a session a fork if its first entry is older than itself: it is then a copy of its parent's.
+
+    An extension may also name a parent whose entries are not copied.
+    """
+    if _SINCE not in state.memory or record.get("type") == "session":
+        return
+    since, written = state.memory.pop(_SINCE), milliseconds(record.get("timestamp"))
+    if since is not None and written is not None and written < since and state.sessions[""].kind == "main":
+        state.sessions[""].kind = "fork"
+
+
+def note_model(record: Record, state: LogState) -> None:
+    """Take the model, which oh-my-pi writes with its provider (`anthropic/claude-opus-4-5`) when it changes."""
+    named = text(record.get("modelId")) or text(record.get("model"))
+    if named and record.get("type") == "model_change":
+        named = named.partition("/")[2] or named if "modelId" not in record else named
+    state.sessions[""].model = named or state.sessions[""].model
+
+
+def note_name(name: Any, state: LogState) -> None:
+    """Take the name that the user or the agent gave the session; an empty one takes it back."""
+    if isinstance(name, str):
+        facts = state.sessions[""]
+        facts.title, facts.title_rank = (name, _NAME_RANK) if name.strip() else (None, 0)
+
+
+def identify(said: Iterable[Draft], record: Record) -> None:
+    """Give the events of an entry their identities: its id, unique in a log only, with its time and their place."""
+    entry, written = identifier(record.get("id")), text(record.get("timestamp"))
+    if entry is None or written is None:
+        return
+    for number, draft in enumerate(said):
+        draft.identity = f"{entry}@{written}#{number}"
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Token counts and costs of a response, which Pi writes with each of them.
+
+
+def usage_of(message: Record, *, says_something: bool) -> TokenUsage | None:
+    """Read `usage`, whose input excludes what was cached, and whose output includes reasoning.
+
+    A response that failed or was stopped has only zeros: its figures are unknown, if it said anything at all.
+    """
+    usage = fields(message.get("usage"))
+    figures = {key: count(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite")}
+    response, model = identifier(message.get("responseId")), text(message.get("model"))
+    if not any(figures.values()):
+        if not says_something:
+            return None
+        return TokenUsage(response, model, None, None, None, None, None, None, complete=False)
+    hour = count(usage.get("cacheWrite1h"))
+    written = figures["cacheWrite"]
+    return TokenUsage(
+        response_id=response,
+        model=model,
+        input_tokens=figures["input"],
+        cache_creation_5m_tokens=written if written is None else max(written - (hour or 0), 0),
+        cache_creation_1h_tokens=hour,
+        cache_read_tokens=figures["cacheRead"],
+        output_tokens=figures["output"],
+        reasoning_tokens=count(usage.get("reasoning", usage.get("reasoningTokens"))),
+        cost_usd=_cost(fields(usage.get("cost")).get("total")),
+    )
+
+
+def _cost(total: object) -> float | None:
+    """Read a cost in dollars; 0 stands for a model whose price isn't known."""
+    known = isinstance(total, (int, float)) and not isinstance(total, bool) and 0 < total < 1e9
+    return float(total) if known else None  # type: ignore[arg-type]  # `known` says that it is a number
+
+
+# -- tool results ----------------------------------------------------------------------------------
+# Results of tool executions: a flag says whether they failed, and the text how.
+
+COMMAND_RAN = "Command exited with code {}"
+"""The last line of what a failed command printed, written by Pi."""
+
+_ENDED = later(r"(?:\A|\n)Command exited with code (-?[0-9]{1,9})\s*\Z")
+_STOPPED = later(r"(?:\A|\n)(?:Command|Operation) aborted\s*\Z|\ASkipped due to queued user message\.")
+_BLOCKED = later(r"\ATool execution was blocked")
+_TAIL = 200
+"""Characters in which the last line is searched for."""
+
+
+def tool_result(message: Record) -> ToolResult:
+    """Read a result. Pi's shell fails if a command does, so its flag is that of the command (`bash.ts`)."""
+    said = joined_text(message.get("content"))
+    outcome, source = _outcome(message.get("isError"), said)
+    ended = _ENDED.search(said[-_TAIL:]) if outcome is Outcome.FAILED else None
+    return ToolResult(
+        identifier(message.get("toolCallId")), said, outcome, source, exit_code=int(ended[1]) if ended else None
+    )
+
+
+def _outcome(failed: object, said: str) -> tuple[Outcome, OutcomeSource | None]:
+    if failed is False:
+        return Outcome.OK, OutcomeSource.STRUCTURE
+    if failed is not True:
+        return Outcome.UNKNOWN, None
+    if _STOPPED.search(said[:_TAIL]) or _STOPPED.search(said[-_TAIL:]):
+        return Outcome.INTERRUPTED, OutcomeSource.TEXT
+    if _BLOCKED.match(said):
+        return Outcome.REJECTED, OutcomeSource.TEXT
+    return Outcome.FAILED, OutcomeSource.STRUCTURE
+
+
+# -- user texts ------------------------------------------------------------------------------------
+# Texts in the user's role: who speaks in them.
+
+Speakers: TypeAlias = Callable[[str, LogState], list[User]]
+"""Divides a text of the user's role by who speaks in it."""
+
+
+def plain(said: str, state: LogState) -> list[User]:
+    """Return a text as the user's own, or in a sub-agent, as that of the agent that started it."""
+    return [User(said, request_kind(state))] if said.strip() else []
+
+
+def request_kind(state: LogState) -> UserKind:
+    """Return the kind of a plain text in the user's role."""
+    return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
+
+
+# -- messages --------------------------------------------------------------------------------------
+# Messages, by the role in which they are in the context: the user, the model, a tool, a command, an extension.
+
+MIRRORS = ("delivery-mirror", "gateway-injected")
+"""The models of lines in the model's role that OpenClaw writes itself: no API call was made for them."""
+
+
+def read_message(record: Record, state: LogState, speakers: Speakers) -> list[Draft]:
+    """Read an entry with a message."""
+    message = fields(record.get("message"))
+    time = milliseconds(record.get("timestamp")) or milliseconds(message.get("timestamp"))
+    role = message.get("role")
+    if role == "assistant":
+        return _response(record, message, time, state)
+    if role == "user":
+        payloads: list[Payload] = [*speakers(_spoken(message.get("content"), state), state)]
+    else:
+        read = _OF_OTHERS.get(role) if isinstance(role, str) else None
+        if read is None:
+            payloads = [unknown(f"message.{text(role) or 'untyped'}", record, state, readable_json)]
+        else:
+            payloads = read(message)
+    return [Draft(payload, time) for payload in payloads] or skip(f"message.{role}", state)
+
+
+def _spoken(content: Any, state: LogState) -> str:
+    """Read what is said in the user's role; blocks that nobody knows there are noted."""
+    for kind in map(block_type, listed(content)):
+        if kind not in ("text", "image"):
+            state.unknown.append(f"user.{kind}")
+    return joined_text(content)
+
+
+def _response(record: Record, message: Record, time: int | None, state: LogState) -> list[Draft]:
+    """Read a response of the model: its blocks, its tokens, and how it failed or was stopped."""
+    synthetic = message.get("model") in MIRRORS
+    step = None if synthetic else identifier(record.get("id")) or _nameless(state)
+    content = message.get("content")
+    said = [Draft(_said(block, state), time, step) for block in listed(content) if block != ""]
+    if not synthetic:
+        note_model(message, state)
+        usage = usage_of(message, says_something=bool(said))
+        if usage is not None:
+            said.append(Draft(usage, time, step))
+    return [*said, *_ending(message, time)] or skip("message.assistant", state)
+
+
+def _nameless(state: LogState) -> str:
+    """Return a step for an entry without an id, as in the first format: it is a response of its own."""
+    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
+    return f"nameless-{state.memory['nameless']}"
+
+
+def _said(block: Any, state: LogState) -> Payload:
+    kind = block_type(block)
+    if kind == "text":
+        return Message(block_text(block))
+    if kind == "thinking":
+        return Reasoning(text(block.get("thinking")) or "")
+    if kind == "redactedThinking":
+        return Reasoning("")
+    if kind == "toolCall":
+        return ToolCall(identifier(block.get("id")), text(block.get("name")) or "unknown", block.get("arguments"))
+    if kind == "image":
+        return Message(block_text(block))
+    return unknown(f"assistant.{kind}", block, state, readable_json)
+
+
+def _ending(message: Record, time: int | None) -> list[Draft]:
+    """Return a notification if the response failed or was stopped: calls in it have no results then."""
+    reason = message.get("stopReason")
+    if reason not in ("error", "aborted"):
+        return []
+    told = Notification(reason, text(message.get("errorMessage")) or "")
+    return [Draft(told, time, ends_turn=reason == "aborted")]
+
+
+def _command(message: Record) -> list[Payload]:
+    """Read a command that the user ran with `!`, and what it printed; with `!!` the model doesn't see either."""
+    marks = "!!" if message.get("excludeFromContext") is True else "!"
+    given = text(message.get("command")) or text(message.get("code")) or ""
+    ended = "(cancelled)" if message.get("cancelled") is True else ""
+    code = message.get("exitCode")
+    if not ended and isinstance(code, int) and code != 0:
+        ended = COMMAND_RAN.format(code)
+    printed = "\n".join(filter(None, (text(message.get("output")), ended)))
+    ran: list[Payload] = [User(f"{marks}{given}", UserKind.COMMAND)]
+    return [*ran, User(printed, UserKind.INJECTED)] if printed else ran
+
+
+def _injected(message: Record) -> list[Payload]:
+    said = joined_text(message.get("content"))
+    return [User(said, UserKind.INJECTED)] if said.strip() else []
+
+
+def _summary(message: Record) -> list[Payload]:
+    said = text(message.get("summary"))
+    return [User(said, UserKind.COMPACTION_SUMMARY)] if said else []
+
+
+def _mentioned(message: Record) -> list[Payload]:
+    """Read the files that a user named with `@`, which are put into the context."""
+    files = map(fields, items(message.get("files")))
+    said = "\n\n".join(f"{text(file.get('path')) or ''}\n{joined_text(file.get('content'))}" for file in files)
+    return [User(said, UserKind.INJECTED)] if said.strip() else []
+
+
+_OF_OTHERS: dict[str, Callable[[Record], list[Payload]]] = {
+    "toolResult": lambda message: [tool_result(message)],
+    "bashExecution": _command,
+    "pythonExecution": _command,
+    "custom": _injected,
+    "developer": _injected,
+    "hookMessage": _injected,
+    "system": _injected,
+    "branchSummary": _summary,
+    "compactionSummary": _summary,
+    "fileMention": _mentioned,
+}
+"""The readers of messages that neither the user nor the model says, by role."""
+
+OTHER_ROLES = frozenset(_OF_OTHERS) - {"custom", "developer", "system"}
+"""The roles that only Pi knows."""
+
+
+# -- entries ---------------------------------------------------------------------------------------
+# Every type of entry, with its reader.
+
+_ENVELOPE = {"type", "id", "parentId", "timestamp", "summary"}
+"""The keys of an entry that say nothing about a compaction."""
+
+_LEFT_OUT = frozenset(
+    {
+        "archive",
+        "credential_pin",
+        "custom",
+        "label",
+        "mode_change",
+        "reset_boundary",
+        "service_tier_change",
+        "session_init",
+        "thinking_level_change",
+        "ttsr_injection",
+    }
+)
+"""The types of entries that say nothing to a reader: settings, the state of extensions, marks in the tree."""
+
+
+def read_entry(record: Record, state: LogState, speakers: Speakers) -> list[Draft]:
+    """Read a line: the session, or an entry; `speakers` tells who speaks in a text of the user's role."""
+    kind = record.get("type")
+    if kind == "message":
+        said = read_message(record, state, speakers)
+    else:
+        read = _READERS.get(kind) if isinstance(kind, str) else None
+        said = _unknown(record, state) if read is None else read(record, state)
+    note_place(record, state)
+    identify(said, record)
+    return said
+
+
+def _unknown(record: Record, state: LogState) -> list[Draft]:
+    return [_draft(unknown(text(record.get("type")) or "untyped", record, state, readable_json), record)]
+
+
+def _left_out(record: Record, state: LogState) -> list[Draft]:
+    return skip(record["type"], state)
+
+
+def _session(record: Record, state: LogState) -> list[Draft]:
+    begin_session(record, state)
+    return skip("session", state)
+
+
+def _model(record: Record, state: LogState) -> list[Draft]:
+    note_model(record, state)
+    return skip("model_change", state)
+
+
+def _name(record: Record, state: LogState) -> list[Draft]:
+    note_name(record.get("name", record.get("title")), state)
+    return skip(record["type"], state)
+
+
+def _compaction(record: Record, state: LogState) -> list[Draft]:
+    """Read the summary that replaces the earlier context, and what else is known about it."""
+    about = {key: value for key, value in record.items() if key not in _ENVELOPE}
+    return [_draft(Notification("compaction", readable_json(about)), record), *_summary_entry(record, state)]
+
+
+def _summary_entry(record: Record, state: LogState) -> list[Draft]:
+    """Read a summary in the user's role, of the earlier context or of a branch that was left."""
+    said = text(record.get("summary"))
+    return [_draft(User(said, UserKind.COMPACTION_SUMMARY), record)] if said else skip(record["type"], state)
+
+
+def _injected_entry(record: Record, state: LogState) -> list[Draft]:
+    """Read a text that an extension puts into the context."""
+    said = joined_text(record.get("content"))
+    return [_draft(User(said, UserKind.INJECTED), record)] if said.strip() else skip("custom_message", state)
+
+
+def _usage(record: Record, state: LogState) -> list[Draft]:
+    """Read the tokens of a call to the model that isn't part of the conversation."""
+    usage = usage_of(record, says_something=False)
+    return [_draft(usage, record)] if usage else skip("model_usage", state)
+
+
+def _draft(payload: Payload, record: Record) -> Draft:
+    return Draft(payload, milliseconds(record.get("timestamp")))
+
+
+_READERS: dict[str, Callable[[Record, LogState], Any]] = {
+    "session": _session,
+    "model_change": _model,
+    "session_info": _name,
+    "title": _name,
+    "title_change": _name,
+    "compaction": _compaction,
+    "branch_summary": _summary_entry,
+    "custom_message": _injected_entry,
+    "model_usage": _usage,
+    **dict.fromkeys(_LEFT_OUT, _left_out),
+}
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
@@ -48,3 +478,33 @@ def begin(_path: PurePath) -> LogState:
 def drafts(record: Record, state: LogState) -> Sequence[Draft]:
     """Return the events of the next record; see `Parser.drafts`."""
     return read_entry(record, state, plain)
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn goes on, by single records of Pi's format (Pi, oh-my-pi, OpenClaw). A response says why it stopped:
+# `toolUse` before calls, `stop` or `length` at the end of the turn; what failed (`error`) may be tried again.
+# OpenClaw's older logs don't say it; a response without calls then says nothing.
+
+_AT_WORK = ("user", "toolResult")
+_ENDS = ("stop", "length", "aborted")
+_CALLS = ("toolCall", "tool_use")
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    message = record.get("message")
+    if record.get("type") != "message" or not isinstance(message, dict):
+        return None
+    role, reason = message.get("role"), message.get("stopReason")
+    if role in _AT_WORK:
+        return Phase.GOES_ON
+    if role != "assistant":
+        return None
+    if reason == "toolUse" or _has_call(message.get("content")):
+        return Phase.GOES_ON
+    return Phase.OVER if reason in _ENDS else None
+
+
+def _has_call(content: Any) -> bool:
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and part.get("type") in _CALLS for part in parts)

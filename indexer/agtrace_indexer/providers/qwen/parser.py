@@ -8,18 +8,472 @@ turns after the line that it goes back to (`turns`). A branch copies lines under
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
-from agtrace_indexer.events.json_values import fields, milliseconds, text
-from agtrace_indexer.providers.notes import readable_json, unknown
-from agtrace_indexer.providers.provider import Rewrite
-from agtrace_indexer.providers.qwen.messages import read_results, read_user, response
-from agtrace_indexer.providers.qwen.sessions import identify, named_by, note_line
-from agtrace_indexer.providers.qwen.system import read_system
-from agtrace_indexer.providers.qwen.turns import note_turns
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from msgspec.structs import replace
+
+from agtrace_indexer.events.assembly import REQUESTS
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
+from agtrace_indexer.events.json_values import count, fields, listed, milliseconds, text
+from agtrace_indexer.events.strings import first_identifier, identifier
+from agtrace_indexer.providers.claude_code.parser import description_beside
+from agtrace_indexer.providers.gemini.parser import (
+    INJECTED,
+    bodies,
+    exit_code_of,
+    history_result,
+    is_thought,
+    joined_text,
+    outcome_of,
+    part_text,
+    response_text,
+)
+from agtrace_indexer.providers.notes import readable_json, remember, skip, unknown
+from agtrace_indexer.providers.provider import Phase, Rewrite
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Token counts of a call to the API: in the telemetry, which has all calls, or else with the response. Telemetry comes
+# first, then the response that it is about. As soon as a log has telemetry, figures with responses repeat it. Calls of
+# internal agents (memory, titles) leave telemetry but no response.
+
+_OF_TELEMETRY = tuple(f"{name}_token_count" for name in ("input", "cached_content", "output", "thoughts", "total"))
+_OF_A_RESPONSE = tuple(f"{name}TokenCount" for name in ("prompt", "cachedContent", "candidates", "thoughts", "total"))
+
+
+def usage_of_call(event: dict[str, Any], state: LogState) -> TokenUsage:
+    """Read the telemetry of a response of the API."""
+    figures = [count(event.get(key)) for key in _OF_TELEMETRY]
+    return _usage(figures, identifier(event.get("response_id")), text(event.get("model")), state)
+
+
+def usage_of_response(metadata: dict[str, Any], model: str | None, state: LogState) -> TokenUsage:
+    """Read the figures with a response."""
+    return _usage([count(metadata.get(key)) for key in _OF_A_RESPONSE], None, model, state)
+
+
+def _usage(figures: list[int | None], response: str | None, model: str | None, state: LogState) -> TokenUsage:
+    """Read figures in which input includes what was cached. Nothing but zeros means that they are unknown.
+
+    Output includes thoughts, unless the total shows that they are beside it, as in Gemini's API.
+    """
+    sent, cached, answered, thoughts, total = figures
+    if not (sent or answered):
+        return TokenUsage(response, model, None, None, None, None, None, None, complete=False)
+    beside = bool(thoughts) and total is not None and total == (sent or 0) + (answered or 0) + (thoughts or 0)
+    return TokenUsage(
+        response_id=response,
+        model=model,
+        input_tokens=None if sent is None else max(sent - (cached or 0), 0),
+        cache_creation_5m_tokens=None,
+        cache_creation_1h_tokens=None,
+        cache_read_tokens=cached,
+        output_tokens=None if answered is None else answered + ((thoughts or 0) if beside else 0),
+        reasoning_tokens=thoughts,
+        context_window=state.memory.get("window"),
+    )
+
+
+# -- tool results ----------------------------------------------------------------------------------
+# Results of tool executions: a status says how they ended, the telemetry before them whether the user refused.
+
+_CALLS_REMEMBERED = 64
+_CANCELLED = "[Operation Cancelled]"
+
+
+def note_execution(event: dict[str, Any], state: LogState) -> None:
+    """Remember what the telemetry says about an execution, until its result."""
+    call = identifier(event.get("call_id"))
+    if call is not None:
+        told = [event.get("decision") == "reject", count(event.get("duration_ms"))]
+        remember(state.memory.setdefault("executions", {}), call, told, _CALLS_REMEMBERED)
+
+
+def results_of(parts: list[Any], record: Record, state: LogState) -> Iterator[ToolResult]:
+    """Read the answers in a line, whose status is that of one of them; other parts belong to the last answer."""
+    told = fields(record.get("toolCallResult"))
+    answers = bodies(parts, "functionResponse")
+    beside = [said for part in parts if (said := part_text(part)).strip()]
+    for number, answer in enumerate(answers):
+        result = _result(answer, told, only=len(answers) == 1)
+        if number == len(answers) - 1 and beside:
+            result = replace(result, text="\n".join(filter(None, [result.text, *beside])))
+        yield _as_executed(result, state)
+
+
+def _result(answer: dict[str, Any], told: dict[str, Any], *, only: bool) -> ToolResult:
+    call = identifier(answer.get("id")) or (identifier(told.get("callId")) if only else None)
+    if not (only or call == identifier(told.get("callId"))) or told.get("status") is None:
+        return replace(history_result(answer), call_id=call)
+    said, shell = response_text({"functionResponse": answer}), answer.get("name") == "run_shell_command"
+    exit_code = exit_code_of(said, told.get("resultDisplay")) if shell else None
+    outcome, source = outcome_of(told["status"], said, exit_code, shell)
+    return ToolResult(call, said, outcome, source, exit_code)
+
+
+def _as_executed(result: ToolResult, state: LogState) -> ToolResult:
+    """Add what the telemetry said about the execution."""
+    rejected, duration = state.memory.get("executions", {}).pop(result.call_id, (False, None))
+    if rejected:
+        return replace(result, outcome=Outcome.REJECTED, outcome_source=OutcomeSource.STRUCTURE)
+    if result.outcome is Outcome.INTERRUPTED:
+        return result
+    return replace(result, duration_ms=duration)
+
+
+# -- messages --------------------------------------------------------------------------------------
+# Lines of the conversation: what the user, the model and its tools say, part by part.
+
+_NOTIFYING = ("notification", "background_task_completed", "cron")
+"""The subtypes of lines in the user's role by which the CLI tells the model something."""
+
+_TYPED = (None, "mid_turn_user_message", "agent_launch_prompt")
+"""The subtypes of lines that somebody wrote to the model."""
+
+_OWN = ("real_user", None)
+"""Where what a user typed comes from; a goal speaks in the user's role, too."""
+
+_INJECTED = (*INJECTED, "This is the Qwen Code. We are setting up the context for our chat.", "<system-reminder>")
+
+
+def read_user(record: Record, state: LogState) -> list[Said]:
+    """Read a line in the user's role. `displayText` is what was typed; the parts then have more that the model saw."""
+    parts = _parts(record)
+    subtype, shown = record.get("subtype"), text(fields(record.get("systemPayload")).get("displayText"))
+    kind = _speaker(record, subtype, state)
+    texts = [said for said in map(part_text, parts) if said.strip()]
+    if shown is not None:
+        spoken = [User(shown, kind)] + [
+            User(said, UserKind.INJECTED) for said in texts if said.strip() != shown.strip()
+        ]
+    else:
+        said = "\n".join(texts)
+        spoken = [User(said, _by_its_beginning(said, kind))] if said else []
+    return _drafts(spoken, record, None) or [*skip("user", state)]
+
+
+def _speaker(record: Record, subtype: Any, state: LogState) -> UserKind:
+    if subtype in _NOTIFYING:
+        return UserKind.NOTIFICATION
+    if subtype not in _TYPED or record.get("provenance") not in _OWN:
+        return UserKind.INJECTED if state.sessions[""].kind != "subagent" else UserKind.TASK
+    return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
+
+
+def _by_its_beginning(said: str, kind: UserKind) -> UserKind:
+    start = said.lstrip()
+    if start.startswith("<state_snapshot>"):
+        return UserKind.COMPACTION_SUMMARY
+    return UserKind.INJECTED if start.startswith(_INJECTED) else kind
+
+
+def response(record: Record, state: LogState) -> list[Said]:
+    """Read a response, or in a sub-agent's log a part of one, with its tokens if no telemetry has them.
+
+    The calls of a sub-agent are in the telemetry of the session that started it: in its own log they would count twice.
+    """
+    facts, model = state.sessions[""], text(record.get("model"))
+    facts.model = model or facts.model
+    state.memory["window"] = count(record.get("contextWindowSize")) or state.memory.get("window")
+    parts = _parts(record)
+    payloads: list[Payload] = [payload for part in parts for payload in _said(part)]
+    step, begins = _step(record, state)
+    metadata = record.get("usageMetadata")
+    told = "telemetry" in state.memory or facts.kind == "subagent"
+    if not told and (begins or isinstance(metadata, dict)):
+        payloads.append(usage_of_response(fields(metadata), model, state))
+    return _drafts(payloads, record, step) or [*skip("assistant", state)]
+
+
+def _said(part: Any) -> list[Payload]:
+    call = fields(part).get("functionCall")
+    if isinstance(call, dict):
+        return [ToolCall(identifier(call.get("id")), text(call.get("name")) or "unknown", call.get("args", {}))]
+    if is_thought(part):
+        return [Reasoning(text(part.get("text")) or "")]
+    said = part_text(part)
+    return [Message(said)] if said.strip() else []
+
+
+def _step(record: Record, state: LogState) -> tuple[str, bool]:
+    """Return the step of a response, and whether it begins with this line.
+
+    It is that of the telemetry before it. A sub-agent's response is divided into lines that follow each other.
+    """
+    memory, uuid = state.memory, identifier(record.get("uuid"))
+    step, last = memory.get("response", [None, None])
+    pending = memory.pop("pending", None)
+    goes_on = uuid is not None and uuid == last
+    if state.sessions[""].kind == "subagent" and last is not None and record.get("parentUuid") == last:
+        goes_on = True
+    if pending is None and goes_on:
+        memory["response"] = [step, uuid]
+        return step, False
+    begun = pending or first_identifier(uuid, record.get("timestamp")) or "nameless"
+    memory["response"] = [begun, uuid]
+    return begun, True
+
+
+def read_results(record: Record, state: LogState) -> list[Said]:
+    """Read the results of tool executions."""
+    return _drafts([*results_of(_parts(record), record, state)], record, None) or [*skip("tool_result", state)]
+
+
+def first_text(history: Any) -> str:
+    """Return the first text in a history of the API."""
+    for content in listed(history):
+        said = joined_text(listed(fields(content).get("parts")))
+        if said.strip():
+            return said
+    return ""
+
+
+def _parts(record: Record) -> list[Any]:
+    return listed(fields(record.get("message")).get("parts"))
+
+
+def _drafts(payloads: list[Any], record: Record, step: str | None) -> list[Said]:
+    time = milliseconds(record.get("timestamp"))
+    return [Draft(payload, time, step) for payload in payloads]
+
+
+# -- sessions --------------------------------------------------------------------------------------
+# The session that a line belongs to, and the identity of lines that a branch copies.
+
+_TITLE_RANKS = {"manual": 4, "auto": 3}
+
+
+def named_by(path: PurePath) -> LogState:
+    """Take a sub-agent's id and its parent's from the path of its log, `subagents/<parent>/agent-<id>.jsonl`.
+
+    A file next to it says what it is: its role, its task, and the sub-agent that started it if one did.
+    """
+    if not path.name.startswith("agent-") or path.parent.parent.name != "subagents":
+        return LogState()
+    beside = description_beside(path)
+    starter = identifier(beside.get("parentAgentId"))
+    return LogState(
+        {
+            "": SessionFacts(
+                id=identifier(path.name.partition(".")[0]),
+                parent_id=f"agent-{starter}" if starter else identifier(path.parent.name),
+                kind="subagent",
+                agent_type=text(beside.get("agentType")),
+                description=text(beside.get("description")),
+            )
+        }
+    )
+
+
+def note_line(record: Record, state: LogState) -> None:
+    """Take the facts that every line has."""
+    facts = state.sessions[""]
+    if facts.id is None:
+        _note_ids(record, facts)
+    if facts.cwd is None:
+        facts.cwd = text(record.get("cwd"))
+    if facts.branch is None:
+        facts.branch = text(record.get("gitBranch"))
+    facts.version = text(record.get("version")) or facts.version
+    origin = identifier(fields(record.get("forkedFrom")).get("sessionId"))
+    if origin is not None and facts.kind == "main" and origin != facts.id:
+        facts.kind, facts.parent_id = "fork", origin
+
+
+def _note_ids(record: Record, facts: SessionFacts) -> None:
+    """Take the session's id; the lines of a sub-agent have that of its parent."""
+    session, agent = identifier(record.get("sessionId")), identifier(record.get("agentId"))
+    if record.get("isSidechain") is True and agent:
+        facts.id, facts.kind, facts.parent_id = f"agent-{agent}", "subagent", session
+        facts.agent_type = facts.agent_type or text(record.get("agentName"))
+    else:
+        facts.id = session
+
+
+def note_title(payload: dict[str, Any], state: LogState) -> None:
+    """Take a title; one that the user gave is better than one that was made up."""
+    facts, title = state.sessions[""], text(payload.get("customTitle"))
+    rank = _TITLE_RANKS.get(text(payload.get("titleSource")) or "manual", _TITLE_RANKS["auto"])
+    if title and rank >= facts.title_rank:
+        facts.title, facts.title_rank = title, rank
+
+
+def identify(said: Iterable[Said], record: Record) -> None:
+    """Give the events of a line their identities: the id that it had where it was first written, and their place."""
+    origin = fields(record.get("forkedFrom")).get("messageUuid")
+    uuid = first_identifier(origin, record.get("uuid"))
+    if uuid is None:
+        return
+    for number, draft in enumerate(said):
+        if isinstance(draft, Draft):
+            draft.identity = f"{uuid}#{number}" if number else uuid
+
+
+# -- turns -----------------------------------------------------------------------------------------
+# Turns, and the rewinds that drop them. A rewind names, as its parent, the line after which the conversation goes on:
+# that before one of the user's requests (`rewindRecording`). This request and all later ones are dropped.
+
+_TURNS_REMEMBERED = 256
+
+
+def note_turns(said: Iterable[Said], record: Record, state: LogState) -> None:
+    """Remember the line before a request, if this is one."""
+    for draft in said:
+        if isinstance(draft, Draft) and isinstance(draft.payload, User) and draft.payload.kind in REQUESTS:
+            before: list[str | None] = state.memory.setdefault("before", [])
+            before.append(identifier(record.get("parentUuid")))
+            del before[:-_TURNS_REMEMBERED]
+
+
+def rolled_back(record: Record, state: LogState) -> list[Said]:
+    """Return what a rewind drops: nothing if it goes back into the middle of a turn, or to one long forgotten."""
+    before: list[str | None] = state.memory.get("before", [])
+    parent = identifier(record.get("parentUuid"))
+    if parent not in before:
+        return []
+    dropped = before[before.index(parent) :]
+    del before[before.index(parent) :]
+    return [Rollback(len(dropped))]
+
+
+# -- system ----------------------------------------------------------------------------------------
+# Lines of the system, by their subtype: telemetry, compressions, commands, titles, rewinds, and much bookkeeping.
+
+_BOOKKEEPING = frozenset(
+    {
+        "agent_bootstrap",
+        "agent_retry",
+        "agent_session_ready",
+        "at_command",
+        "attribution_snapshot",
+        "branch_checkpoint",
+        "file_history_snapshot",
+        "goal_runtime",
+        "goal_state",
+        "goal_turn_end",
+        "omni_recall",
+        "session_approval_mode",
+        "session_artifact_event",
+        "session_artifact_snapshot",
+        "session_execution_engine",
+        "session_model",
+        "session_notes",
+        "session_source",
+        "session_sources_snapshot",
+        "turn_result",
+        "user_text_elements",
+    }
+)
+"""The subtypes that repeat other lines, or say nothing to a reader."""
+
+
+def read_system(record: Record, state: LogState) -> list[Said]:
+    """Read a line of the system."""
+    subtype, payload = text(record.get("subtype")) or "untyped", fields(record.get("systemPayload"))
+    read = _SYSTEM_READERS.get(subtype)
+    if read is not None:
+        return read(record, payload, state)
+    if subtype in _BOOKKEEPING:
+        return [*skip(f"system/{subtype}", state)]
+    return [_draft(unknown(f"system.{subtype}", record, state, readable_json), record)]
+
+
+def _telemetry(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
+    event = fields(payload.get("uiEvent"))
+    name = (text(event.get("event.name")) or "").rpartition(".")[2]
+    if name == "api_response":
+        return [_call(event, record, state)]
+    if name == "api_error":
+        said = text(event.get("error_message")) or text(event.get("error")) or readable_json(event)
+        return [_draft(Notification("api_error", said), record)]
+    if name == "tool_call":
+        note_execution(event, state)
+    return [*skip("system/ui_telemetry", state)]
+
+
+def _call(event: dict[str, Any], record: Record, state: LogState) -> Draft:
+    """Read the tokens of a call to the API; the response of a call for the conversation follows in the same step."""
+    state.memory["telemetry"] = True
+    draft = _draft(usage_of_call(event, state), record)
+    if not _is_internal(event):
+        draft.step = state.memory["pending"] = first_identifier(record.get("uuid"), event.get("response_id")) or "call"
+    return draft
+
+
+def _is_internal(event: dict[str, Any]) -> bool:
+    """Whether a call was made for an agent of the CLI's own: its prompt's id is `<session>#<agent>#<number>`."""
+    if text(event.get("subagent_name")):
+        return True
+    prompt = text(event.get("prompt_id")) or ""
+    return bool(prompt.partition("#")[2].strip("#0123456789"))
+
+
+def _compression(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
+    told = Notification("system/chat_compression", readable_json(fields(payload.get("info"))))
+    summary = first_text(payload.get("compressedHistory"))
+    spoken = [_draft(User(summary, UserKind.COMPACTION_SUMMARY), record)] if summary else []
+    return [_draft(told, record), *spoken]
+
+
+def _command(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
+    typed = text(payload.get("rawCommand"))
+    if payload.get("phase") == "invocation" and typed:
+        return [_draft(User(typed, UserKind.COMMAND), record)]
+    return [*skip("system/slash_command", state)]
+
+
+def _title(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
+    note_title(payload, state)
+    return [*skip("system/custom_title", state)]
+
+
+def _rewind(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
+    return [*rolled_back(record, state), _draft(Notification("system/rewind", readable_json(payload)), record)]
+
+
+def _parent(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
+    facts = state.sessions[""]
+    facts.parent_id = facts.parent_id or identifier(payload.get("parentSessionId"))
+    return [*skip("system/parent_session", state)]
+
+
+def _notice(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
+    """Read a notification of the CLI's that other versions write in the user's role."""
+    said = text(payload.get("displayText")) or readable_json(payload)
+    return [_draft(User(said, UserKind.NOTIFICATION), record)]
+
+
+def _draft(payload: Payload, record: Record) -> Draft:
+    return Draft(payload, milliseconds(record.get("timestamp")))
+
+
+_SYSTEM_READERS: dict[str, Callable[[Record, dict[str, Any], LogState], list[Said]]] = {
+    "ui_telemetry": _telemetry,
+    "chat_compression": _compression,
+    "slash_command": _command,
+    "custom_title": _title,
+    "rewind": _rewind,
+    "parent_session": _parent,
+    "notification": _notice,
+    "background_task_completed": _notice,
+}
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
@@ -68,3 +522,28 @@ _READERS: dict[str, Callable[[Record, LogState], list[Said]]] = {
     "tool_result": read_results,
     "system": read_system,
 }
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn of Qwen Code goes on, by single records of its log. A response is written whole, with its calls: one
+# without calls is the answer. A sub-agent's is written in pieces, so its texts say nothing. Requests for permission go
+# to the screen only.
+
+_ASIDE = ("notification",)
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    kind, message = record.get("type"), record.get("message")
+    if kind == "tool_result":
+        return Phase.GOES_ON
+    if kind == "user":
+        return None if record.get("subtype") in _ASIDE else Phase.GOES_ON
+    if kind != "assistant" or not isinstance(message, dict):
+        return None
+    given = message.get("parts")
+    parts = given if isinstance(given, list) else []
+    calls = any(isinstance(part, dict) and "functionCall" in part for part in parts)
+    if calls:
+        return Phase.GOES_ON
+    return None if record.get("isSidechain") is True else Phase.OVER

@@ -1,0 +1,921 @@
+"""Tool calls of Codex and what came of them: outputs, events of the screen, executions that go on, token counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from agtrace_schema.events import Json, Notification, Outcome, OutcomeSource, TokenUsage, ToolCall, ToolResult
+from agtrace_schema.patterns import later
+
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, Settlement
+from agtrace_indexer.events.json_values import (
+    compact_json,
+    count,
+    digest,
+    fields,
+    first_text,
+    image_placeholder,
+    items,
+    text,
+)
+from agtrace_indexer.events.searchable_text import without_preface
+from agtrace_indexer.events.strings import first_identifier, identifier
+from agtrace_indexer.logs.decoding import loads
+from agtrace_indexer.providers.notes import remember, skip, unknown
+
+# -- content ---------------------------------------------------------------------------------------
+# The parts of a content as text, with placeholders for images and without encrypted parts.
+
+
+def content_text(content: Any) -> str:
+    """Join the parts of a content to one text with line breaks; images become placeholders."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(part for part in map(_part_text, content) if part is not None)
+    if isinstance(content, dict):
+        part = _part_text(content)
+        return compact_json(content) if part is None else part
+    return "" if content is None else compact_json(content)
+
+
+def _part_text(part: Any) -> str | None:
+    """Return a part's text or image placeholder; None for anything else, such as encrypted parts."""
+    if isinstance(part, str):
+        return part
+    part = fields(part)
+    inner = part.get("text")
+    return inner if isinstance(inner, str) else image(part)
+
+
+def image(part: dict[str, Any]) -> str | None:
+    """Return the placeholder of an image part (`image_url`, or MCP's `data`); None if there is no image."""
+    if isinstance(part.get("data"), str):
+        return image_placeholder(part.get("mimeType"), part["data"])
+    url = part.get("image_url")
+    return None if text(url) is None else image_of(url)
+
+
+def image_of(url: Any) -> str:
+    """Return the placeholder of an image address: with the size for a `data:` address, with the address for others."""
+    if not isinstance(url, str) or not url.startswith("data:"):
+        return f"[image: {url}]" if text(url) else image_placeholder(None, None)
+    head, _, data = url.partition(",")
+    return image_placeholder(head[5:].partition(";")[0], data)
+
+
+def texts(value: Any) -> list[str]:
+    """Return the non-empty texts of a list of texts or text parts, or of one text."""
+    parts = [value] if isinstance(value, str) else items(value)
+    found = [part if isinstance(part, str) else fields(part).get("text") for part in parts]
+    return [words for words in found if isinstance(words, str) and words]
+
+
+# -- tool outputs ----------------------------------------------------------------------------------
+# The outcome of a tool execution, read from the output that Codex passed to the model. Codex has no error flag: the
+# outcome is shown by five styles of output and a few events (indexer/README.md). An exit code counts only if the
+# harness wrote it, in the header before the program's own output. If nothing shows the outcome, it is `UNKNOWN`:
+# neither silence nor a cheerful text is proof.
+
+
+class Reading(NamedTuple):
+    """An output, and what it says about its execution."""
+
+    text: str
+    """The output as the model saw it, with placeholders for images."""
+    outcome: Outcome = Outcome.UNKNOWN
+    source: OutcomeSource | None = None
+    exit_code: int | None = None
+    duration_ms: int | None = None
+    running: str | None = None
+    """What continues after the output: `session <id>` or `cell <id>`."""
+
+
+SESSION, CELL = "session", "cell"
+"""What can continue after an output: a process of the shell, a script of code mode."""
+
+_SHELL = later(r"Exit code: (?P<exit>-?\d{1,10})\nWall time: (?P<seconds>\d+(?:\.\d+)?) seconds")
+_EXEC = later(
+    # exec_command and write_stdin since 0.105; 0.118 writes the command, of several lines, before the chunk.
+    r"(?:Command: .*?\n(?=Chunk ID: ))?(?:Chunk ID: [^\n]*\n)?Wall time: (?P<seconds>\d+(?:\.\d+)?) seconds\n"
+    r"(?:Process exited with code (?P<exit>-?\d{1,10})(?=\n|\Z)"
+    r"|(?P<running>Process running with session ID ?(?P<session>\S*))"
+    r"|(?P<aborted>aborted by user))?",
+    re.DOTALL,
+)
+_SCRIPT = later(
+    r"Script (?P<end>completed|failed|terminated|running with cell ID)(?: (?P<cell>\S+))?[^\n]*"
+    r"(?:\nWall time:? (?P<seconds>[\d.]+) seconds)?"
+)
+_PRINTED_CODE = later(r"(?<![^\s{,])\"exit_code\": ?(-?\d{1,9})\b")
+"""The exit code of a command in the result that a script printed; in a text within that result, quotes are escaped."""
+
+_REJECTED = later(
+    r"(?:exec command|exec_command|patch|apply_patch|command)? ?(?:was )?rejected by user"
+    r"|user (?:rejected|cancelled|denied) "
+    r"|exec_command failed for `.*`: CreateProcess \{ message: \"Rejected\("
+    r"|(?:exec command|patch|command) rejected: ",
+    re.DOTALL,
+)
+_INTERRUPTED = later(r"aborted by user after |aborted by user$|aborted$")
+_FAILED = later(
+    r"apply_patch verification failed"
+    r"|execution error"
+    r"|(?:command )?failed in sandbox"
+    r"|sandbox error"
+    r"|unsupported (?:custom tool )?call"
+    r"|failed to parse (?:function )?arguments"
+    r"|tool call error"
+    r"|(?:exec_command|write_stdin|apply_patch|view_image|collab \w+|resources/\w+) failed\b"
+    r"|unable to locate image at "
+)
+_TEXTS: list[tuple[re.Pattern[str], Outcome]] = [
+    (_REJECTED, Outcome.REJECTED),
+    (_INTERRUPTED, Outcome.INTERRUPTED),
+    (_FAILED, Outcome.FAILED),
+]
+_SCRIPT_ENDS = {
+    "completed": Outcome.OK,
+    "failed": Outcome.FAILED,
+    "terminated": Outcome.INTERRUPTED,
+    "running with cell ID": Outcome.RUNNING,
+}
+_STATUSES = {
+    "completed": Outcome.OK,
+    "success": Outcome.OK,
+    "failed": Outcome.FAILED,
+    "errored": Outcome.FAILED,
+    "declined": Outcome.REJECTED,
+    "interrupted": Outcome.INTERRUPTED,
+    "in_progress": Outcome.RUNNING,
+}
+
+
+def read_output(output: Any) -> Reading:
+    """Read the `output` of a function_call_output or custom_tool_call_output in any of its shapes."""
+    if isinstance(output, dict):
+        return _read_object(output)
+    if isinstance(output, str):
+        return _read_metadata(output) or _read_text(output)
+    return _read_text(content_text(output))
+
+
+def _read_object(output: dict[str, Any]) -> Reading:
+    """Read `{content, success}`, as in the oldest logs; any other object is content."""
+    if "success" not in output:
+        return _read_text(content_text(output))
+    reading = _read_text(content_text(output.get("content_items") or output.get("content")))
+    success = of_success(output.get("success"))
+    if success is None:
+        return reading
+    return reading._replace(outcome=success, source=OutcomeSource.STRUCTURE)
+
+
+def _read_metadata(output: str) -> Reading | None:
+    """Read style 1: a JSON text with the inner output and its metadata (0.34 to 0.130)."""
+    if not output.startswith("{") or '"metadata"' not in output:
+        return None
+    try:
+        decoded = loads(output)
+    except ValueError:
+        return None
+    metadata, inner = decoded.get("metadata"), decoded.get("output")
+    if not isinstance(metadata, dict) or not isinstance(inner, str):
+        return None
+    exit_code = whole(metadata.get("exit_code"))
+    if exit_code is None:
+        return _read_text(inner)._replace(duration_ms=_milliseconds(metadata.get("duration_seconds")))
+    return exited(inner, exit_code, metadata.get("duration_seconds"))
+
+
+def _read_text(output: str) -> Reading:
+    """Read styles 2 to 5: a header of the harness, or else a plain text that only failures have."""
+    for pattern, read in _HEADERS:
+        found = pattern.match(output)
+        if found:
+            return read(output, found)
+    for pattern, outcome in _TEXTS:
+        if pattern.match(output):
+            return Reading(output, outcome, OutcomeSource.TEXT)
+    return Reading(output)
+
+
+def _read_shell(output: str, found: re.Match[str]) -> Reading:
+    """Read style 2: `Exit code: N`, shell_command and apply_patch since 0.70."""
+    return exited(output, int(found["exit"]), found["seconds"])
+
+
+def _read_exec(output: str, found: re.Match[str]) -> Reading:
+    """Read style 3: `Process exited with code N` or still running; other tools have only the wall time."""
+    if found["exit"]:
+        return exited(output, int(found["exit"]), found["seconds"])
+    duration = _milliseconds(found["seconds"])
+    if found["running"]:
+        handle = f"{SESSION} {identifier(found['session'])}"
+        return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration, handle)
+    if found["aborted"]:
+        return Reading(output, Outcome.INTERRUPTED, OutcomeSource.TEXT, None, duration)
+    return Reading(output, duration_ms=duration)
+
+
+def _read_script(output: str, found: re.Match[str]) -> Reading:
+    """Read style 4: the end of a code mode script (from 0.144); it failed, too, if it printed that a command did."""
+    outcome, source, exit_code = _SCRIPT_ENDS[found["end"]], OutcomeSource.STRUCTURE, None
+    handle = f"{CELL} {identifier(found['cell'])}" if outcome is Outcome.RUNNING else None
+    codes = list(map(int, _PRINTED_CODE.findall(output))) if "exit_code" in output else []
+    if outcome is Outcome.OK and any(codes):
+        outcome, source = Outcome.FAILED, OutcomeSource.TEXT
+        exit_code = codes[0] if len(codes) == 1 else None
+    return Reading(output, outcome, source, exit_code, _milliseconds(found["seconds"]), handle)
+
+
+_HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] = [
+    (_EXEC, _read_exec),
+    (_SHELL, _read_shell),
+    (_SCRIPT, _read_script),
+]
+
+
+def exited(output: str, exit_code: int, seconds: Any = None) -> Reading:
+    """Return the reading of a program that ended with this exit code."""
+    return Reading(output, of_exit_code(exit_code), OutcomeSource.STRUCTURE, exit_code, _milliseconds(seconds))
+
+
+def of_exit_code(exit_code: int) -> Outcome:
+    """Return the outcome for an exit code."""
+    return Outcome.FAILED if exit_code else Outcome.OK
+
+
+def of_status(status: Any) -> Outcome | None:
+    """Return the outcome for a status (`completed`, `failed`, `declined` ...) in upper or lower case."""
+    return _STATUSES.get(status.lower()) if isinstance(status, str) else None
+
+
+def by_status(reading: Reading, status: Any) -> Reading:
+    """Return a reading with the outcome of the record's status if its text shows none."""
+    outcome = of_status(status)
+    if reading.outcome is not Outcome.UNKNOWN or outcome is None:
+        return reading
+    return reading._replace(outcome=outcome, source=OutcomeSource.STRUCTURE)
+
+
+def of_success(success: Any) -> Outcome | None:
+    """Return the outcome for a success flag; None if it isn't a flag."""
+    if not isinstance(success, bool):
+        return None
+    return Outcome.OK if success else Outcome.FAILED
+
+
+def duration(value: Any) -> int | None:
+    """Read an event's `duration` {secs, nanos} in milliseconds."""
+    seconds, nanos = count(fields(value).get("secs")), count(fields(value).get("nanos"))
+    return None if seconds is None else seconds * 1000 + (nanos or 0) // 1_000_000
+
+
+def whole(value: Any) -> int | None:
+    """Read an exit code: a whole number of either sign; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else None
+
+
+def _milliseconds(seconds: Any) -> int | None:
+    try:
+        number = float(seconds)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return round(number * 1000) if 0 <= number < 1e12 else None
+
+
+def mcp_result(result: Any) -> Reading:
+    """Read an MCP result: `{Ok: {content, isError?}}`, `{Err: text}` or the bare result of a TurnItem."""
+    result = fields(result)
+    if "Err" in result:
+        return Reading(content_text(result["Err"]), Outcome.FAILED, OutcomeSource.STRUCTURE)
+    answer = fields(result.get("Ok", result))
+    said = content_text(items(answer.get("content")))
+    if not answer:
+        return Reading(said)
+    # MCP leaves the flag out if a call succeeded.
+    outcome = Outcome.FAILED if answer.get("isError") is True else Outcome.OK
+    return Reading(said, outcome, OutcomeSource.STRUCTURE)
+
+
+# -- background ------------------------------------------------------------------------------------
+# Executions that outlive their result: their end is reported later, by another call or by an event. `exec_command`
+# answers `Process running with session ID 41`, code mode `Script running with cell ID 3`. The result of a later
+# `write_stdin` or `wait` for that session or cell may say how it ended: this settles the first call. So does an
+# `*_end` event after the output. A poll that finds it still running changes nothing.
+
+_POLLS = {"write_stdin": (SESSION, "session_id"), "wait": (CELL, "cell_id")}
+"""Tool -> what it asks about, and the argument that names it."""
+
+_CTRL_C = "\x03"
+_RUNNING = 64
+_POLLING = 64
+_ENDS = (Outcome.OK, Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
+
+
+def note_poll(call_id: str, name: str, arguments: Json, state: LogState) -> None:
+    """Note which running execution a call asks about."""
+    what, key = _POLLS.get(name, ("", ""))
+    asked = fields(arguments).get(key)
+    if isinstance(asked, (str, int)) and len(str(asked)) <= 64:
+        remember(state.memory.setdefault("polls", {}), call_id, f"{what} {identifier(str(asked))}", _POLLING)
+        if _CTRL_C in str(fields(arguments).get("chars")):
+            remember(state.memory.setdefault("stopping", {}), call_id, True, _POLLING)
+
+
+def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:
+    """Return the end of an earlier execution if a result reports it; remember the result's own if it continues."""
+    if call_id is None:
+        return []
+    polled = state.memory.get("polls", {}).pop(call_id, None)
+    if polled is None:
+        if reading.outcome is Outcome.RUNNING:
+            remember(state.memory.setdefault("running", {}), call_id, reading.running, _RUNNING)
+        return []
+    if not _has_ended(polled, reading):
+        return []
+    running: dict[str, str | None] = state.memory.get("running", {})
+    ended = [started for started, handle in running.items() if handle == polled]
+    return [_settle(started, reading, state, at) for started in ended]
+
+
+def stopped(call_id: str | None, reading: Reading, state: LogState) -> Reading:
+    """Return the reading of a result: a process that ended after the model had sent it Ctrl-C didn't fail."""
+    stopping = state.memory.get("stopping", {}).pop(call_id, None)
+    if stopping and reading.exit_code and reading.outcome is Outcome.FAILED:
+        return reading._replace(outcome=Outcome.INTERRUPTED)
+    return reading
+
+
+def settled_by_event(call_id: str, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:
+    """Return the end that an `*_end` event reports of an execution whose output said that it was running."""
+    if call_id not in state.memory.get("running", {}) or reading.outcome not in _ENDS:
+        return []
+    return [_settle(call_id, reading, state, at)]
+
+
+def _has_ended(polled: str, reading: Reading) -> bool:
+    """Whether the harness says that the process exited or the script ended; a poll itself can fail, too."""
+    if polled.startswith(SESSION):
+        return reading.exit_code is not None
+    ended = reading.outcome in _ENDS and reading.source is OutcomeSource.STRUCTURE
+    return ended and reading.text.startswith("Script ")
+
+
+def _settle(call_id: str, reading: Reading, state: LogState, at: int | None) -> Settlement:
+    del state.memory["running"][call_id]
+    return Settlement(call_id, reading.outcome, at)
+
+
+# -- handlers --------------------------------------------------------------------------------------
+# What a reader of a payload is, and readers that work for any payload; `record_types.py` says which reads which.
+
+Handler: TypeAlias = Callable[[Record, LogState, "int | None"], Sequence[Said]]
+"""Turns a payload into drafts; the number is the time of its line."""
+
+
+def skipping(kind: str) -> Handler:
+    """Make a handler that leaves the record out, noted under this name."""
+    return lambda payload, state, at: skip(kind, state)
+
+
+def notifying(kind: str, *keys: str, ends_turn: bool = False) -> Handler:
+    """Make a handler that notifies of the first of these fields that is a text, or else of the whole payload."""
+
+    def notify(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+        found = next((payload[key] for key in keys if text(payload.get(key))), None)
+        rest = {key: value for key, value in payload.items() if key != "type"}
+        return [Draft(Notification(kind, found or (_shown(rest) if rest else "")), at, ends_turn=ends_turn)]
+
+    return notify
+
+
+def unknown_record(kind: str, record: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Keep a record whose type is in no table, without its encrypted parts."""
+    return [Draft(unknown(kind, record, state, _shown), at)]
+
+
+def _shown(value: Any) -> str:
+    return compact_json(_readable(value))
+
+
+def _readable(value: Any) -> Any:
+    """Return a value without encrypted contents, which nobody can read."""
+    if isinstance(value, dict):
+        return {key: _readable(inner) for key, inner in value.items() if key != "encrypted_content"}
+    return [_readable(inner) for inner in value] if isinstance(value, list) else value
+
+
+# -- doubles ---------------------------------------------------------------------------------------
+# Doubled streams: what is said is in a log twice but is one event. Codex writes what is said twice, as a
+# `response_item` (the model's side) and as an `event_msg` (the screen's side; in paginated threads as
+# `item_completed`), one to three lines apart in either order. A log is read while it grows, so nothing may depend on
+# what comes later. The rule: **the first of the two is the event; a text of the other stream that equals a recent, not
+# yet paired one is its double and left out.** Each text pairs once, so a sentence said twice in one stream is two
+# events; a text waits for its double for `_REACH` lines, and at most `_WAITING` texts wait. Texts are compared without
+# white space; after an IDE's preface, only the request itself is compared. A reasoning item is compared by its summary
+# parts, each of which has an event of its own. While a review runs, its prompt is repeated within one stream: any
+# repetition of a user's text is then a double.
+
+_REACH = 60  # lines that a text waits for its double; in real logs it comes within three
+_WAITING = 32
+_IDE_PREFACES = ("# Context from my IDE setup:", "# Files mentioned by the user")
+
+
+def fingerprint(said: str) -> str:
+    """Return a digest of what both streams have of a text: no white space, and of an IDE's text only the request."""
+    if said.lstrip().startswith(_IDE_PREFACES):
+        said = without_preface(said)
+    return digest("".join(said.split()))
+
+
+def note_review(state: LogState, *, entered: bool) -> None:
+    """Note that a review begins or ends; what was said before isn't repeated after that."""
+    state.memory["review"] = entered
+    state.memory["waiting"] = [text for text in state.memory.get("waiting", []) if text[0] != "user"]
+
+
+def is_double(said: str, role: str, stream: str, state: LogState) -> bool:
+    """Whether the other stream said this recently (they are then paired); if not, the text now waits for its double."""
+    waiting: list[list[Any]] = state.memory.setdefault("waiting", [])
+    mark, line = fingerprint(said), state.memory["n"]
+    repeats = role == "user" and bool(state.memory.get("review"))
+    for place, (other_role, other_stream, other_mark, other_line) in enumerate(waiting):
+        if (other_mark, other_role) != (mark, role) or line - other_line > _REACH:
+            continue
+        if repeats or other_stream != stream:
+            if not repeats:
+                del waiting[place]
+            return True
+    waiting.append([role, stream, mark, line])
+    del waiting[:-_WAITING]
+    return False
+
+
+# -- steps -----------------------------------------------------------------------------------------
+# Steps: one response of the model each. Codex logs no ids of responses, so steps are numbered here.
+
+
+def open_step(state: LogState) -> str:
+    """Return the step of the current response: a run of items up to a tool output, a token count or a user's text."""
+    memory = state.memory
+    if not memory.get("open"):
+        memory["step"] = memory.get("step", 0) + 1
+        memory["open"] = True
+    return f"s{memory['step']}"
+
+
+def last_step(state: LogState) -> str | None:
+    """Return the step of the newest response of this session, open or closed; None before the first."""
+    step = state.memory.get("step")
+    return f"s{step}" if step and step != state.memory.get("foreign") else None
+
+
+def close_step(state: LogState) -> None:
+    """End the current response: the model's next item begins another."""
+    state.memory["open"] = False
+
+
+def leave_steps(state: LogState) -> None:
+    """Leave the steps so far to another session: nothing that follows belongs to them."""
+    close_step(state)
+    state.memory["foreign"] = state.memory.get("step")
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Token counts: the tokens of a request are the growth of the session's total. Codex repeats its counts, sends them
+# without figures and, after a compaction, with a last request of zeros: with none of these does the total grow. A
+# total starts again if input or output shrink, or if it is no more than the last request. The first total of a fork or
+# sub-agent may include its parent's tokens: the last request counts instead.
+
+_TOTALS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+)
+
+
+def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read the tokens of a request: the growth of the session's total (indexer/README.md)."""
+    if payload.get("info") is None:
+        return skip("token_count/rate_limits", state)
+    info = fields(payload["info"])
+    last, total = _counts(info.get("last_token_usage")), _counts(info.get("total_token_usage"))
+    if not last and not total:
+        return [Draft(Notification("token_count", compact_json(payload["info"])), at)]
+    used = _growth(total, last, state) if total else _unrepeated(last, state)
+    if not any(used.values()):
+        return skip("token_count/repeated", state)
+    return _usage(used, count(info.get("model_context_window")), state, at)
+
+
+def _counts(value: Any) -> dict[str, int]:
+    """Return the known figures of a usage, by name."""
+    usage = fields(value)
+    return {key: number for key in _TOTALS if (number := count(usage.get(key))) is not None}
+
+
+def _growth(total: dict[str, int], last: dict[str, int], state: LogState) -> dict[str, int]:
+    """Return the growth of the total; the last request if the total starts again or may include a parent's."""
+    before: dict[str, int] | None = state.memory.get("total")
+    state.memory["total"] = total
+    if total == before:
+        return {}
+    if before is None:
+        return total if state.sessions[""].kind == "main" else last
+    grown = {key: number - before.get(key, 0) for key, number in total.items()}
+    if total == last or grown.get("input_tokens", 0) < 0 or grown.get("output_tokens", 0) < 0:
+        return last if any(last.values()) else total
+    return {key: max(number, 0) for key, number in grown.items()}
+
+
+def _unrepeated(last: dict[str, int], state: LogState) -> dict[str, int]:
+    """Return the last request if there is no total; the same figures in the same step were counted already."""
+    counted = [last, last_step(state)]
+    if state.memory.get("last") == counted:
+        return {}
+    state.memory["last"] = counted
+    return last
+
+
+def _usage(used: dict[str, int], window: int | None, state: LogState, at: int | None) -> list[Draft]:
+    """Convert Codex's figures, whose input includes tokens read from and written to the cache."""
+    fresh, cached = used.get("input_tokens"), used.get("cached_input_tokens")
+    written = used.get("cache_write_input_tokens")
+    if fresh is not None:
+        fresh = max(fresh - (cached or 0) - (written or 0), 0)
+    usage = TokenUsage(
+        response_id=None,
+        model=state.sessions[""].model,
+        input_tokens=fresh,
+        cache_creation_5m_tokens=written,
+        cache_creation_1h_tokens=None,
+        cache_read_tokens=cached,
+        output_tokens=used.get("output_tokens"),
+        reasoning_tokens=used.get("reasoning_output_tokens"),
+        context_window=window or None,
+        speed=state.memory.get("speed"),
+    )
+    close_step(state)
+    return [Draft(usage, at, last_step(state))]
+
+
+def odd_usage(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a usage on an item itself, `info.last_token_usage`, as in some published fixtures."""
+    used = _counts(fields(payload.get("info")).get("last_token_usage"))
+    return _usage(used, None, state, at) if any(used.values()) else []
+
+
+def bare_token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a `token_count` among response items, with bare figures, as in some published fixtures."""
+    used = _counts(payload)
+    return _usage(used, None, state, at) if any(used.values()) else token_count(payload, state, at)
+
+
+# -- tool calls ------------------------------------------------------------------------------------
+# Tool calls in response items: their ids, names and arguments.
+
+OPEN_CALLS = 256
+"""The most calls that are remembered until their results come."""
+
+
+def draft_call(call_id: str | None, name: str, arguments: Json, state: LogState, at: int | None) -> list[Draft]:
+    """Return a call in the current step, and remember it for its result."""
+    step = open_step(state)
+    if call_id:
+        remember(state.memory.setdefault("calls", {}), call_id, step, OPEN_CALLS)
+        note_poll(call_id, name, arguments, state)
+    return [Draft(ToolCall(call_id, name, arguments), at, step)]
+
+
+def call_item(call_id: str | None, name: str, arguments: Json, state: LogState, at: int | None) -> list[Draft]:
+    """Return a call from a response item: from here on, Codex's events about tool runs become no events of ours."""
+    state.memory["carried"] = True
+    if call_id and call_id in state.memory.get("told", {}):
+        return skip("call/double", state)
+    return draft_call(call_id, name, arguments, state, at)
+
+
+def function_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a call whose arguments are JSON in a string."""
+    return call_item(call_id_of(payload), tool_name(payload), decoded_arguments(payload.get("arguments")), state, at)
+
+
+def custom_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a call with free text as its input."""
+    return call_item(call_id_of(payload), tool_name(payload), payload.get("input"), state, at)
+
+
+def local_shell_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a command of the built-in shell tool."""
+    return call_item(
+        call_id_of(payload) or identifier(payload.get("id")), "local_shell", payload.get("action"), state, at
+    )
+
+
+def tool_search_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a search for deferred tools."""
+    return call_item(call_id_of(payload), "tool_search", decoded_arguments(payload.get("arguments")), state, at)
+
+
+def web_search_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a web search: most logs lack its id, and the item never has its results."""
+    state.memory["carried"] = True
+    asked = payload.get("action") or payload.get("query")
+    if state.memory.get("told", {}).pop(search_mark(asked), None):
+        return skip("call/double", state)
+    return draft_call(call_id_of(payload) or identifier(payload.get("id")), "web_search", asked, state, at)
+
+
+def legacy_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read `{type: tool_call, function: {name}, arguments}`, as in some published fixtures."""
+    name = text(fields(payload.get("function")).get("name")) or tool_name(payload)
+    return call_item(call_id_of(payload), name, decoded_arguments(payload.get("arguments")), state, at)
+
+
+def call_id_of(payload: Record) -> str | None:
+    """Return the id that a call and its output share."""
+    return identifier(payload.get("call_id"))
+
+
+def tool_name(payload: Record) -> str:
+    """Return the tool's name, with its namespace if it has one, as MCP tools do."""
+    name, space = text(payload.get("name")) or "unknown", text(payload.get("namespace"))
+    if space is None:
+        return name
+    joint = "" if space.endswith(("_", ".")) else "__" if space.startswith("mcp__") else "."
+    return f"{space}{joint}{name}"
+
+
+def decoded_arguments(value: Any) -> Json:
+    """Decode arguments; a text that isn't a JSON object or list is returned unchanged."""
+    if not isinstance(value, str):
+        return value  # type: ignore[no-any-return]  # a value of a decoded record is JSON
+    try:
+        decoded = loads(value)
+    except ValueError:
+        return value
+    return decoded if isinstance(decoded, (dict, list)) else value
+
+
+def search_mark(asked: Any) -> str:
+    """Return a substitute for the id of a web search, made of the query."""
+    return f"search:{fingerprint(compact_json(asked))}"
+
+
+# -- agents ----------------------------------------------------------------------------------------
+# The sub-agent that a call started: the thread is named by the call's output, or by an event before it. Outputs of
+# `spawn_agent` are `{agent_id, nickname}`, and from 0.145 `{task_name, nickname}` without an id; then
+# `sub_agent_activity`, `collab_agent_spawn_end` or a TurnItem of these names the call and the thread.
+
+_LONGEST_OUTPUT = 500
+_STARTS = 64
+
+
+def note_start(event: Record, state: LogState) -> None:
+    """Note the thread that a call started, from any form of event."""
+    call_id = first_identifier(event.get("event_id"), event.get("call_id"), event.get("id"))
+    receivers = items(event.get("receiver_thread_ids")) + items(event.get("receiverThreadIds"))
+    threads = (event.get("new_thread_id"), event.get("agent_thread_id"), event.get("agentThreadId"), *receivers)
+    thread = first_identifier(*threads)
+    started = event.get("kind") in (None, "started") and event.get("tool") in (None, "spawnAgent", "spawn_agent")
+    if call_id and thread and started and len(call_id) + len(thread) <= 400:
+        remember(state.memory.setdefault("started", {}), call_id, thread, _STARTS)
+
+
+def starting(handler: Handler) -> Handler:
+    """Make a handler that also notes the thread that an event reports as started."""
+
+    def start(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+        note_start(payload, state)
+        return handler(payload, state, at)
+
+    return start
+
+
+def started_by(call_id: str | None, shown: str, state: LogState) -> str | None:
+    """Return the thread that a call started; None if it started none."""
+    noted: str | None = state.memory.get("started", {}).pop(call_id, None) if call_id else None
+    return noted or _named(shown)
+
+
+def _named(shown: str) -> str | None:
+    if len(shown) > _LONGEST_OUTPUT or not shown.startswith("{") or '"agent_id"' not in shown:
+        return None
+    return identifier(fields(decoded_arguments(shown)).get("agent_id"))
+
+
+# -- tool results ----------------------------------------------------------------------------------
+# Tool results in response items, each in the step of its call; some report how another ended (`background`).
+
+
+def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Said]:
+    """Return a result in the step of its call; it ends the current response."""
+    step = state.memory.get("calls", {}).pop(call_id, None) if call_id else None
+    close_step(state)
+    reading = stopped(call_id, reading, state)
+    shown, outcome, source, exit_code, duration_ms, _ = reading
+    agent = started_by(call_id, shown, state)
+    result = ToolResult(call_id, shown, outcome, source, exit_code, duration_ms, agent)
+    settled = settled_by_result(call_id, reading, state, at)
+    return [Draft(result, at, step, reports=bool(settled)), *settled]
+
+
+def output_item(payload: Record, state: LogState, at: int | None) -> list[Said]:
+    """Read the output of a call, with what an earlier event reported about its end."""
+    call_id = call_id_of(payload)
+    if call_id and state.memory.get("told", {}).get(call_id) == "ended":
+        return [*skip("output/double", state)]
+    reading = by_status(read_output(payload.get("output")), payload.get("status"))
+    end = state.memory.get("ends", {}).pop(call_id, None) if call_id else None
+    found = draft_result(call_id, _with_end(reading, end) if end else reading, state, at)
+    return [*found, *odd_usage(payload, state, at)]
+
+
+def _with_end(reading: Reading, end: list[Any]) -> Reading:
+    """Complete an output by its `*_end` event; an output that says its process is still running takes precedence."""
+    outcome, exit_code, duration_ms = end
+    if reading.outcome is Outcome.RUNNING:
+        return reading
+    if outcome:
+        reading = reading._replace(outcome=Outcome(outcome), source=OutcomeSource.STRUCTURE)
+    return reading._replace(
+        exit_code=exit_code if reading.exit_code is None else reading.exit_code,
+        duration_ms=reading.duration_ms if duration_ms is None else duration_ms,
+    )
+
+
+def tool_search_output(payload: Record, state: LogState, at: int | None) -> list[Said]:
+    """Read the tools that a search found."""
+    reading = by_status(Reading(compact_json(payload.get("tools"))), payload.get("status"))
+    return draft_result(call_id_of(payload), reading, state, at)
+
+
+def legacy_result(payload: Record, state: LogState, at: int | None) -> list[Said]:
+    """Read `{type: tool_result, name, result: {stdout, stderr, exitCode}}`, as in some published fixtures."""
+    given = payload.get("result")
+    exit_code = whole(fields(given).get("exitCode"))
+    if exit_code is None:
+        return draft_result(call_id_of(payload), read_output(given), state, at)
+    shown = "\n".join(texts([fields(given).get("stdout"), fields(given).get("stderr")]))
+    return draft_result(call_id_of(payload), exited(shown, exit_code), state, at)
+
+
+def image_call(payload: Record, state: LogState, at: int | None) -> list[Said]:
+    """Read a generated picture: call and result in one item."""
+    call_id = call_id_of(payload) or identifier(payload.get("id"))
+    found = call_item(call_id, "image_generation", payload.get("revised_prompt"), state, at)
+    return [*found, *draft_result(call_id, image_reading(payload), state, at)] if found else []
+
+
+def image_reading(payload: Record) -> Reading:
+    """Read a generated picture as a placeholder."""
+    shown = image_placeholder("image/png", payload["result"]) if text(payload.get("result")) else ""
+    return by_status(Reading(shown), payload.get("status"))
+
+
+# -- tool events -----------------------------------------------------------------------------------
+# Tool runs in events (`*_begin`, `*_end`, and the TurnItems that replace these). Once a response item has had a call,
+# Codex's events about tool runs become no events of ours; `*_end` events before the output of their call supply its
+# exit code, status and duration. After the output they only report the end of an execution that was running
+# (`background`). Before any item has had a call (and so in logs that have only events) they are calls and results
+# themselves, and a response item that then repeats such a call is left out.
+
+_EVENT_ENDS = 64  # ends that wait for the output of their call
+
+
+def _call_event(kind: str, name: Callable[[Record], str], arguments: Callable[[Record], Json]) -> Handler:
+    """Make a handler for a `*_begin` event, which is a call if no response item has the calls."""
+
+    def begin_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+        call_id = _event_id(payload)
+        if not call_id or state.memory.get("carried") or payload.get("source") == "user_shell":
+            return skip(kind, state)
+        return _told_call(call_id, name(payload), arguments(payload), "begun", state, at)
+
+    return begin_call
+
+
+def _end_event(
+    kind: str,
+    name: Callable[[Record], str],
+    arguments: Callable[[Record], Json],
+    read: Callable[[Record], Reading],
+) -> Handler:
+    """Make a handler for an `*_end` event: details of an output to come, the end of a running execution, or a run."""
+
+    def end_call(payload: Record, state: LogState, at: int | None) -> list[Said]:
+        call_id, memory = _event_id(payload), state.memory
+        told = memory.get("told", {}).get(call_id) if call_id else None
+        if not call_id or told == "ended" or payload.get("source") == "user_shell":
+            return [*skip(kind, state)]
+        if told is None and memory.get("carried"):
+            skip(kind, state)
+            if call_id not in memory.get("calls", {}):
+                return [*settled_by_event(call_id, read(payload), state, at)]
+            _note_end(call_id, read(payload), memory)
+            return []
+        begun = [] if told else _told_call(call_id, name(payload), arguments(payload), "ended", state, at)
+        memory["told"][call_id] = "ended"
+        return [*begun, *draft_result(call_id, read(payload), state, at)]
+
+    return end_call
+
+
+def _note_end(call_id: str, reading: Reading, memory: dict[str, Any]) -> None:
+    outcome = None if reading.outcome is Outcome.UNKNOWN else str(reading.outcome)
+    remember(memory.setdefault("ends", {}), call_id, [outcome, reading.exit_code, reading.duration_ms], _EVENT_ENDS)
+
+
+def _told_call(call_id: str, name: str, arguments: Json, how: str, state: LogState, at: int | None) -> list[Draft]:
+    """Return a call that an event is the first to report; a later response item of it is a double."""
+    remember(state.memory.setdefault("told", {}), call_id, how, OPEN_CALLS)
+    return draft_call(call_id, name, arguments, state, at)
+
+
+def _event_id(payload: Record) -> str | None:
+    return first_identifier(payload.get("call_id"), payload.get("callId"), payload.get("id"))
+
+
+def _exec_arguments(payload: Record) -> Json:
+    return {key: payload[key] for key in ("command", "cwd") if key in payload}
+
+
+def _exec_reading(payload: Record) -> Reading:
+    shown = first_text(payload.get("aggregated_output"), payload.get("stdout"), payload.get("formatted_output"))
+    exit_code = whole(payload.get("exit_code"))
+    outcome = of_status(payload.get("status"))
+    if outcome is None and exit_code is not None:
+        outcome = of_exit_code(exit_code)
+    return _event_reading(shown or text(payload.get("stderr")) or "", outcome, payload, exit_code)
+
+
+def _patch_reading(payload: Record) -> Reading:
+    shown = first_text(payload.get("stdout"), payload.get("stderr")) or ""
+    outcome = of_success(payload.get("success")) or of_status(payload.get("status"))
+    return _event_reading(shown, outcome, payload)
+
+
+def _event_reading(shown: str, outcome: Outcome | None, payload: Record, exit_code: int | None = None) -> Reading:
+    source = OutcomeSource.STRUCTURE if outcome else None
+    return Reading(shown, outcome or Outcome.UNKNOWN, source, exit_code, duration(payload.get("duration")))
+
+
+def _mcp_reading(payload: Record) -> Reading:
+    reading = mcp_result(payload.get("result"))
+    return by_status(reading, payload.get("status"))._replace(duration_ms=duration(payload.get("duration")))
+
+
+def _mcp_name(payload: Record) -> str:
+    asked = fields(payload.get("invocation")) or payload
+    return "__".join(texts([asked.get("server"), asked.get("tool")])) or "unknown"
+
+
+def _mcp_arguments(payload: Record) -> Json:
+    return (fields(payload.get("invocation")) or payload).get("arguments")
+
+
+def _dynamic_name(payload: Record) -> str:
+    return tool_name({"name": payload.get("tool"), "namespace": payload.get("namespace")})
+
+
+def _dynamic_reading(payload: Record) -> Reading:
+    shown = content_text(payload.get("content_items")) or content_text(payload.get("error"))
+    return _event_reading(shown, of_success(payload.get("success")), payload)
+
+
+def web_search_end(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read a `web_search_end`: it comes before its item and may have another id, so they are matched by query."""
+    asked, call_id = payload.get("action") or payload.get("query"), _event_id(payload)
+    if state.memory.get("carried") or not call_id or not asked:
+        return skip("web_search_end", state)
+    remember(state.memory.setdefault("told", {}), search_mark(asked), "begun", OPEN_CALLS)
+    return _told_call(call_id, "web_search", asked, "ended", state, at)
+
+
+def _constant(name: str) -> Callable[[Record], str]:
+    return lambda payload: name
+
+
+def _field(key: str) -> Callable[[Record], Json]:
+    return lambda payload: payload.get(key)
+
+
+exec_begin = _call_event("exec_command_begin", _constant("exec_command"), _exec_arguments)
+exec_end = _end_event("exec_command_end", _constant("exec_command"), _exec_arguments, _exec_reading)
+patch_begin = _call_event("patch_apply_begin", _constant("apply_patch"), _field("changes"))
+patch_end = _end_event("patch_apply_end", _constant("apply_patch"), _field("changes"), _patch_reading)
+mcp_begin = _call_event("mcp_tool_call_begin", _mcp_name, _mcp_arguments)
+mcp_end = _end_event("mcp_tool_call_end", _mcp_name, _mcp_arguments, _mcp_reading)
+dynamic_begin = _call_event("dynamic_tool_call_request", _dynamic_name, _field("arguments"))
+dynamic_end = _end_event("dynamic_tool_call_response", _dynamic_name, _field("arguments"), _dynamic_reading)
+image_end = _end_event("image_generation_end", _constant("image_generation"), _field("revised_prompt"), image_reading)
+image_view = _call_event("view_image_tool_call", _constant("view_image"), _field("path"))
+
+
+# -- records ------------------------------------------------------------------------------------------
