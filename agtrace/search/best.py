@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.index.questions.sessions import Session, people_of
 from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_schema.answers import BestMatches, BestSession, Worked
@@ -14,8 +15,7 @@ from agtrace_schema.patterns import later
 from msgspec.structs import replace
 
 from agtrace.search.course import with_course, with_ending
-from agtrace.search.ranking import FAINT
-from agtrace.search.scoring import Ranked, RankedHit
+from agtrace.search.ranking import Ranked
 from agtrace.sessions.aftermath import aftermath
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
@@ -67,17 +67,13 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     doubted = bool(ranked.nowhere) and not ranked.sure
     most = min(most, _DOUBTED) if doubted else most
     best = [one for one in found if one.score >= _RIVAL * found[0].score][: min(max(_HITS), most)]
-    others = [
-        one
-        for one in found[len(best) : min(len(best) + _OTHERS, most)]
-        if one.share >= FAINT and one.score >= _OTHER * found[0].score
-    ]
+    others = [one for one in found[len(best) : min(len(best) + _OTHERS, most)] if one.score >= _OTHER * found[0].score]
     names = labels(connection)
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
     users = people_of(connection, [one.session_row for one in best])
     shown = [
         replace(
-            _session(connection, rows[one.session_row], names, one.hits, hits, best=one is best[0]),
+            _session(connection, rows[one.session_row], names, one.hits, ranked.words, hits, best=one is best[0]),
             user=users.get(one.session_row),
         )
         for one, hits in zip(best, (1,) * len(best) if doubted else _HITS[len(best)], strict=True)
@@ -97,7 +93,8 @@ def _session(
     connection: sqlite3.Connection,
     row: Session,
     names: Mapping[int, str],
-    hits: Sequence[RankedHit],
+    hits: Sequence[RankedEvent],
+    words: Sequence[str],
     most: int,
     *,
     best: bool,
@@ -109,7 +106,7 @@ def _session(
         project=names.get(row.project_id or 0),
         date=_day(row),
         title=_title(row),
-        hits=_shown(connection, row.provider, hits, most, best=best),
+        hits=_shown(connection, row.provider, hits, words, most, best=best),
     )
 
 
@@ -152,25 +149,30 @@ def _title(row: Session) -> str:
 
 
 def _shown(
-    connection: sqlite3.Connection, provider: str, hits: Sequence[RankedHit], most: int, *, best: bool
+    connection: sqlite3.Connection,
+    provider: str,
+    hits: Sequence[RankedEvent],
+    words: Sequence[str],
+    most: int,
+    *,
+    best: bool,
 ) -> list[tuple[int, str, str]]:
     """Up to so many hits that differ: a call and its result are one, what was said is not shown again."""
     shown: list[tuple[int, str, str]] = []
     seen: set[int] = set()
     told: list[frozenset[str]] = []
-    wanted = list(dict.fromkeys(word for hit in hits for word in hit.words))  # the ranking index lacks parts of texts
     for hit in hits:
         if hit.score < _WEAK * hits[0].score:
             break
-        event = opened(connection, hit.event.session, hit.event.event_index)
+        event = opened(connection, hit.session, hit.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
         answers = sum(kind == _MESSAGE for _, kind, _ in shown)
-        who, text = said(connection, provider, event, wanted, _room(event, answers) if best else TEXT)
-        words = frozenset(_WORD.findall(text.lower()) or [text])
-        if not text or pair & seen or any(_says_again(words, other) for other in told):
+        who, text = said(connection, provider, event, words, _room(event, answers) if best else TEXT)
+        content = frozenset(_WORD.findall(text.lower()) or [text])
+        if not text or pair & seen or any(_says_again(content, other) for other in told):
             continue
         seen |= pair
-        told.append(words)
+        told.append(content)
         shown.append((event.event_index, who, text))
         if len(shown) == most:
             break

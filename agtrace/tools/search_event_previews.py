@@ -14,14 +14,14 @@ from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches
 from agtrace.search.hits import Hit, Place
 from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
-from agtrace.search.scoring import Ranked
+from agtrace.search.ranking import Ranked, ranked
 from agtrace.shaping.replies import Pages, Reply
-from agtrace.text.lines import repeated
+from agtrace.text.lines import SUMMARY, cut, repeated
 from agtrace.text.next_call import Hint
 from agtrace.text.numbers import counted
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, question, sessions_searched
 from agtrace.tools.search_hints import after_hits, after_nothing
-from agtrace.tools.search_ranked import ranked_reply, ranked_sessions
+from agtrace.tools.search_ranked import ranked_reply
 from agtrace.tools.tool import Context, Tool, list_budget, moment_of, unless_behind
 
 __all__ = ["TOOL", "SearchEventPreviews", "answer"]
@@ -45,9 +45,9 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     event contains it, they are the answer whatever the order.
     """
     walk, deadline = _walk(context, wanted), Deadline(context.search_seconds)
-    ranked = ranked_sessions(walk.question, wanted.query) if wanted.ranks else Ranked([])
-    if ranked.sure:
-        return ranked_reply(context, wanted, ranked)
+    best = ranked(walk.question, wanted.query, deadline) if wanted.ranks else Ranked([])
+    if best.sure:
+        return ranked_reply(context, wanted, best)
     found = _found(walk, wanted, deadline)
     if found.hits:
         opening = after_hits(context, wanted, walk.question, found.hits, deadline, first=walk.behind is None)
@@ -55,11 +55,11 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     if walk.behind is not None:
         return _listed(context, wanted, walk, found, None)
     if not wanted.ranks and not wanted.regex:
-        ranked = ranked_sessions(walk.question, wanted.query)
-    if ranked.sessions:
-        return ranked_reply(context, wanted, ranked, left_out=found.left_out)
+        best = ranked(walk.question, wanted.query, deadline)
+    if best.sessions:
+        return ranked_reply(context, wanted, best, left_out=found.left_out)
     words, hint = after_nothing(context, wanted, walk.question, found.left_out, deadline)
-    return _listed(context, wanted, walk, found, hint, words)
+    return _listed(context, wanted, walk, found, hint, words, best.nowhere)
 
 
 def _found(walk: _Walk, wanted: SearchEventPreviews, deadline: Deadline) -> Hits | SessionHits:
@@ -75,6 +75,7 @@ def _listed(
     found: Hits | SessionHits,
     hint: Hint | None,
     words: Sequence[WordCount] = (),
+    nowhere: Sequence[str] = (),
 ) -> Reply:
     """Answer with a page of events, or of sessions with their number of events."""
     if isinstance(found, SessionHits):
@@ -86,7 +87,7 @@ def _listed(
     beside: dict[str, Any] = {"own_left_out": found.left_out} if found.left_out else {}
     beside |= {"words": dump_all(words)} if words else {}
     return Reply(
-        summary=_summary(context, wanted, total, found.complete),
+        summary=_summary(context, wanted, total, found.complete, nowhere),
         data=Pages(
             size=len(items),
             build=lambda count: {key: items[:count], **beside},
@@ -118,13 +119,15 @@ def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
     return _Walk(asked, behind, seen, cursor)
 
 
-def _summary(context: Context, wanted: SearchEventPreviews, total: int, exact: bool) -> str:
+def _summary(context: Context, wanted: SearchEventPreviews, total: int, exact: bool, nowhere: Sequence[str]) -> str:
     shown = repeated(wanted.query, 40)
     how = "matching" if wanted.regex else "with all words of" if wanted.words else "containing"
     unit = "session" if wanted.group_by else "turn" if wanted.words == "turn" else "event"
     count = f"{'' if exact else 'at least '}{counted(total, unit)}"
     within = "" if total or wanted.session_id else f" in {counted(sessions_searched(context, wanted), 'session')}"
     found = f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}{within}"
+    if nowhere and len(wanted.query.split()) > 1:
+        found = cut(f"{found}; nowhere: {', '.join(nowhere)}", SUMMARY)
     return unless_behind(found, total, context.freshness)
 
 

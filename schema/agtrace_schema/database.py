@@ -6,7 +6,7 @@ The index is an archive: agents delete their logs, so what an answer needs is st
 
 from __future__ import annotations
 
-VERSION = 8
+VERSION = 9
 """Kept in the file as `user_version`."""
 
 TABLES = """
@@ -399,14 +399,8 @@ CREATE VIRTUAL TABLE trigram USING fts5vocab(vocabulary_part, row);
 """The word index: made if SQLite has FTS5 with the trigram tokenizer (3.34); without it search reads the blocks."""
 
 RANKED = """
--- Which words stand in which events: rowid = event.id. Derived from the blocks, it can be dropped and made again.
-CREATE VIRTUAL TABLE ranked USING fts5(words, content='', columnsize=0, detail=none, tokenize='porter unicode61');
-
--- What ranking knows of these events besides: who speaks (texts/ranked_words.py: Voice), how many words were taken.
-CREATE TABLE ranked_event (
-  id INTEGER PRIMARY KEY,        -- = event.id; the event may be gone
-  voice INTEGER NOT NULL,
-  words INTEGER NOT NULL
-);
+-- The words of events, which FTS5 ranks by BM25: rowid = event.id, the event may be gone. Derived from the blocks, it
+-- can be dropped and made again.
+CREATE VIRTUAL TABLE ranked USING fts5(words, content='', tokenize='porter unicode61');
 """
 """The ranking index: made if SQLite has FTS5; without it search is literal."""

@@ -164,11 +164,10 @@ class Leaving:
         )
 
     def _ranked(self) -> Iterator[Row]:
-        found = list(ranked_events(self._index, self._row, self._masked))
-        of_each = stems([(number, event.text) for number, event in enumerate(found, 1)])
-        for number, event in enumerate(found, 1):
-            stem = tsvector(of_each[number])
-            yield {"id": event.id, "voice": int(event.voice), "words": event.words, "stems": stem}
+        found = list(ranked_events(self._index, self._row, instead=self._masked))
+        of_each = stems(list(enumerate((text for _, text in found), 1)))
+        for number, (id, text) in enumerate(found, 1):
+            yield {"id": id, "words": len(text.split()), "stems": tsvector(of_each[number])}
 
 
 def _masks(data: bytes) -> Iterator[str]:

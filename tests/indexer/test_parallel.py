@@ -134,7 +134,7 @@ def said(database: Path) -> dict[str, Any]:
 
 
 RANKED = """
-SELECT s.uid, e.event_index, r.voice, r.words FROM ranked_event r JOIN event e ON e.id = r.id
+SELECT s.uid, e.event_index, hex(r.sz) FROM ranked_docsize r JOIN event e ON e.id = r.id
 JOIN session s ON s.id = e.session_id ORDER BY 1, 2
 """
 

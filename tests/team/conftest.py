@@ -16,7 +16,6 @@ from agtrace_team.server import Server
 
 from agtrace.report.conversation import as_page
 from agtrace.report.web import code
-from agtrace.tools import search_ranked
 from tests.conftest import LOGS, MORE_LOGS, REAL_LOGS, SAMPLES
 from tests.depth import THOROUGH
 from tests.team.teams import Team, index_of
@@ -50,8 +49,6 @@ def server() -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let searches and the colours of code take their time, however busy the machine is: answers depend on the data."""
-    for limit in ("_SECONDS", "_PHRASE_SECONDS"):
-        monkeypatch.setattr(search_ranked, limit, 30)
     monkeypatch.setattr(code, "_SECONDS", 30)
     monkeypatch.setattr(as_page, "_COLOURING_SECONDS", 300)
 

@@ -16,6 +16,7 @@ from agtrace_indexer.index import questions
 from agtrace_indexer.index.questions import events, matches, projects, sessions, turns
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.ranking import Word
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.events import EventType
@@ -69,12 +70,13 @@ def _values(connection: sqlite3.Connection) -> dict[str, Any]:
     step = turns.steps(connection, row, of_turn, -1)[0]
     folder = min(projects.folders(connection), key=lambda one: one.hash).id
     return {
-        "after": 0, "among": Among("all", sessions=(row,)), "api_errors": ["api_error"], "backwards": True,
-        "before": 99,
+        "after": 0, "agents": ["codex"], "among": Among("all", sessions=(row,)), "api_errors": ["api_error"],
+        "backwards": True, "before": 99,
         "beginning": False,
         "block": of_session[0], "blocks": [of_session[0].id], "by": "tool", "calls": [1, 2, 3], "commit": "any",
         "connection": connection, "event_index": 3, "events": [events.one(connection, row, 3)], "file": session.file_id,
         "file_row": session.file_id, "files": [session.file_id], "from_event": 0, "from_turn": 0, "ids": [row],
+        "first": 0, "last": 99,
         "indices": [0, 1, 2], "kind": "main", "last_event": 99, "measure": "edits", "most": 5, "name": "store.py",
         "newest": BIG, "newest_event": BIG, "newest_first": True, "numbers": None, "oldest_first": False, "one": row,
         "other": row, "path": "store.py", "pr": "any", "prefix": uid[:4], "project": folder, "provider": None,
@@ -82,7 +84,7 @@ def _values(connection: sqlite3.Connection) -> dict[str, Any]:
         "session": session, "session_row": row, "session_rows": [row], "sessions": [row], "since": 0, "snapshot": BIG,
         "span": span, "status": "unknown", "step": step, "steps": [(0, 0)], "then": Snapshot(99, BIG), "thorough": True,
         "tool": "Bash", "turn_index": 0, "turns": all_turns, "type": EventType.MESSAGE, "types": [EventType.MESSAGE],
-        "uid": uid, "until": BIG, "word": "error", "words": ["error"],
+        "size": 100, "uid": uid, "until": BIG, "word": Word("error"), "words": [Word("error", 10)],
     }  # fmt: skip
 
 
@@ -101,6 +103,8 @@ def asked(question: str, connection: sqlite3.Connection) -> Any:
             given[name] = [(values["row"], 0)]
         elif name == "block" and kind == "int":
             given[name] = values["block"].id
+        elif name == "session" and kind == "int":
+            given[name] = values["row"]
         elif name == "among" and "Collection" in kind:
             given[name] = [values["block"].id]
         elif name == "by" and question == "counts.tokens":

@@ -95,7 +95,6 @@ TABLES: dict[str, Table] = {
     "vocabulary": Table(Role.WORDS),
     "vocabulary_part": Table(Role.WORDS),
     "ranked": Table(Role.WORDS),
-    "ranked_event": Table(Role.WORDS),
 }
 
 

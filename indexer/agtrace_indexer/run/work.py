@@ -75,7 +75,7 @@ class Work(Struct):
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
         self._read(reader)
         store.flush()
-        ranking.cover(catalog.connection, joined=not self.plan.changed)
+        ranking.cover(catalog.connection)
         repositories.join(catalog.connection, anew=store.named_relatively)
         cover_if_due(catalog.connection)  # the last one, since it commits along the way
         store.commit()

@@ -367,7 +367,6 @@ CREATE INDEX name_use_session ON name_use (session_id);
 CREATE TABLE ranked_event (
   id bigint PRIMARY KEY REFERENCES event ON DELETE CASCADE,
   session_id bigint NOT NULL REFERENCES session ON DELETE CASCADE,
-  voice bigint NOT NULL,
   words bigint NOT NULL,
   stems tsvector NOT NULL
 );

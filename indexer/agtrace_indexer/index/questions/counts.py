@@ -140,13 +140,8 @@ def _asked(
 ) -> tuple[str, dict[str, Any]]:
     """Return a query with its parts and conditions filled in, and its arguments."""
     conditions, arguments = of_ranked_events(filters)
-    for given, condition, named in (
-        (filters.since, "e.ts >= :since", {"since": filters.since}),
-        (filters.until, "e.ts <= :until", {"until": filters.until}),
-        (kind, "(s.kind = 'subagent') = (:kind = 'subagent')", {"kind": kind}),
-    ):
-        if given is not None:
-            conditions += f" AND {condition}"
-            arguments |= named
+    if kind is not None:
+        conditions += " AND (s.kind = 'subagent') = (:kind = 'subagent')"
+        arguments["kind"] = kind
     filled = query.format(joins=joins, conditions=conditions + more, **parts)
     return filled, {**CODES, "path": None, **arguments}

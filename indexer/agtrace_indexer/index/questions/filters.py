@@ -126,8 +126,12 @@ def of_ranked_events(filters: EventFilters) -> tuple[str, dict[str, Any]]:
     conditions, arguments = of_events(filters)
     of_blocks, of_sessions = _of_sessions(filters)
     own = ["e.own IS NULL"] if filters.without_own else []
-    return all_of([*conditions, *(one.replace("b.session_id", "e.session_id") for one in of_blocks), *own]), (
-        arguments | of_sessions
+    times, of_times = _given(
+        (filters.since, "e.ts >= :since", {"since": filters.since}),
+        (filters.until, "e.ts <= :until", {"until": filters.until}),
+    )
+    return all_of([*conditions, *(one.replace("b.session_id", "e.session_id") for one in of_blocks), *own, *times]), (
+        arguments | of_sessions | of_times
     )
 
 

@@ -277,6 +277,13 @@ def of_repositories(connection: sqlite3.Connection, repositories: Iterable[int])
     return {int(row) for row in values(connection, sql, (as_json(repositories),))}
 
 
+def of_agents(connection: sqlite3.Connection, agents: Iterable[str]) -> set[int]:
+    """Return the rows of the sessions of some agents."""
+    names = [*agents]
+    sql = f"SELECT id FROM session WHERE provider IN ({', '.join('?' * len(names))})"
+    return {int(row) for row in values(connection, sql, names)}
+
+
 def newest_row(connection: sqlite3.Connection) -> int:
     """Return the row id of the session indexed last, which marks the present state of lists; 0 if there is none."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM session"))
