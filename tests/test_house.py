@@ -138,7 +138,7 @@ def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_
     allowed = {
         "agtrace.serving.connections": {"socket"},
         "agtrace.pruning.runner": {"http.client"},  # asks the server of a run whether it is there
-        "agtrace.pruning.asking": {"httpx2"},
+        "agtrace.pruning.pruners": {"httpx2"},
     }
     for module in MODULES.values():
         families = _imported(module) | {name.split(".")[0] for name in _imported(module)}

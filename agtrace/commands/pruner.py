@@ -28,7 +28,7 @@ def pruner(address: tuple[str, int]) -> None:
       agtrace pruner --http 127.0.0.1:8000
       jq -Rs '{query: "Which timeout is used?", code: .}' server.py | curl -s --json @- http://127.0.0.1:8000/prune
     """
-    from agtrace.pruning.service import serve
+    from agtrace.pruning.pruners import serve
     from agtrace.serving.ending import end
     from agtrace.serving.http_door import is_loopback
 

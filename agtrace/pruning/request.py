@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from collections.abc import Mapping
@@ -13,21 +14,28 @@ import anyio.to_thread
 import mcp_types as types
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import Pruning
+from agtrace_schema.model import dump
+from agtrace_schema.requests import Mode
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct, field
 
-from agtrace.pruning.answer import Given, fitted, fitted_pruned, limits_of, result
+from agtrace.answers.telemetry.request import Origin, Request
 from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
-from agtrace.pruning.asking import NONE, NotPrunable, Pruned, PrunerFailed, Pruners, shown
 from agtrace.pruning.configuration import Configured
+from agtrace.pruning.pruners import NONE, NotPrunable, Pruned, PrunerFailed, Pruners, shown
 from agtrace.pruning.states import TERMINAL, Course, Log, Req
 from agtrace.pruning.toolbox import TOOLS, Workbench
 from agtrace.pruning.tools.output import Output, ToolFailed
 from agtrace.settings.limits import holding, limits, limits_for
 from agtrace.settings.model import Pruner
+from agtrace.shaping.digest import Limits, cut_line, gather, of_mode
 from agtrace.shaping.focusing import focused
+from agtrace.shaping.shape import estimated_tokens
+from agtrace.text.chunking import escaped_size
+from agtrace.text.failing_lines import read
 from agtrace.text.focus import Focused, is_diff
 from agtrace.text.kept_texts import REFERENCE
+from agtrace.text.lines import without_controls
 
 _NOTHING = {"bash": "(no output)", "grep": "(no matches)"}
 """What stands for an empty output: a model may take an empty answer for a fault."""
@@ -136,7 +144,7 @@ def _checked(passage: Passage, given: Mapping[str, Any]) -> Arguments:
     """Return the arguments. Raises `MCPError` if the tool or an argument is invalid."""
     try:
         if not passage.tool:
-            raise InvalidArguments([FieldError("name", f"there are only {', '.join(TOOLS)}")], [*TOOLS])
+            raise InvalidArguments([FieldError("name", f"there are only {', '.join(TOOLS)}")])
         return parse(TOOLS[passage.tool].arguments, given)
     except InvalidArguments as error:
         errors = [{"field": redact(one.field), "message": redact(one.message)} for one in error.errors]
@@ -278,3 +286,110 @@ def _answer(
 
 def _lines(text: str) -> int:
     return len(text.removesuffix("\n").split("\n")) if text else 0
+
+
+# -- answers: the text itself, then one line of JSON about it --------------------------------------
+
+_OPENED = "`read` with the ref below as file_path, from start_line={gap} to end_line={end}, shows them, in parts"
+
+_OPENED_OF_PRUNED = "`read` with the ref below as file_path shows the whole output"
+
+USUAL_WIDTH = 2_000
+"""Characters of a line unless the request names a mode: an agent may need all of a line to edit it."""
+
+
+class Given(Struct, frozen=True):
+    """A text as it fits into an answer."""
+
+    text: str
+    shown_lines: int
+    is_cut: bool
+
+
+def limits_of(mode: Mode | None) -> Limits:
+    """Return the limits of a mode; without one, those of `standard` with longer lines."""
+    return of_mode("standard")._replace(width=USUAL_WIDTH) if mode is None else of_mode(mode)
+
+
+def fitted(text: str, limits: Limits, *, first_line: int = 1, failing: bool = True) -> Given:
+    """Return a text within limits: its head and tail, and its failing lines; what is left out is named."""
+    lines = text.removesuffix("\n").split("\n")
+    told = read(lines) if failing else (None for _ in lines)
+    found = gather(zip(lines, told, strict=False), limits, first=first_line).digest(limits.budget, _OPENED)
+    return Given(found.text if found.shortened else text, found.lines, found.shortened)
+
+
+def fitted_pruned(text: str, limits: Limits) -> Given:
+    """Return a pruned text within limits: long lines cut, and of too many those that report failures, head and tail."""
+    lines = [cut_line(line, limits.width) for line in text.split("\n")]
+    whole = "\n".join(lines)
+    if len(lines) <= limits.lines and len(whole) <= limits.chars and escaped_size(whole) <= limits.budget:
+        return Given(whole, len(lines), False)
+    found = gather(zip(lines, read(lines), strict=False), limits).digest(limits.budget, _OPENED_OF_PRUNED)
+    return Given(found.text, found.lines, True)
+
+
+def result(
+    given: Given,
+    *,
+    request_id: str,
+    tool: str,
+    output: Output | None,
+    raw_bytes: int,
+    total_lines: int,
+    pruning: Pruning,
+    reference: str | None,
+    error: dict[str, Any] | None = None,
+) -> types.CallToolResult:
+    """Return the answer to a request, as the protocol has it."""
+    captured = output.truncated if output else None
+    about = {
+        "request_id": request_id,
+        "tool": tool,
+        "error": error,
+        "exit_code": output.exit_code if output else None,
+        "duration_ms": round(output.duration_ms, 1) if output else None,
+        "stdout_bytes": output.stdout_bytes if output else 0,
+        "stderr_bytes": output.stderr_bytes if output else 0,
+        "raw_bytes": raw_bytes,
+        "truncation": {"shown_lines": given.shown_lines, "total_lines": total_lines} if given.is_cut else None,
+        "captured": {"kept_bytes": captured.kept_bytes, "total_bytes": captured.total_bytes} if captured else None,
+        "pruning": dump(pruning),
+        "ref": reference,
+    }
+    line = json.dumps({name: value for name, value in about.items() if value is not None}, ensure_ascii=False)
+    texts = [types.TextContent(type="text", text=text) for text in (without_controls(given.text), line)]
+    return types.CallToolResult(content=list(texts), is_error=error is not None)
+
+
+# -- telemetry -------------------------------------------------------------------------------------
+
+
+def request_of(answer: types.CallToolResult, origin: Origin, *, tool: str, at: float, ms: float) -> Request:
+    """Return the record of an answer; `at` is when it was given, in seconds since 1970 UTC."""
+    texts = [block.text for block in answer.content if isinstance(block, types.TextContent)]
+    about: Mapping[str, Any] = json.loads(texts[-1])
+    size = sum(len(text.encode()) for text in texts)
+    return Request(
+        at=round(1000 * at),
+        tool=tool,
+        request_id=about["request_id"],
+        client=origin.client,
+        client_version=origin.client_version,
+        protocol=origin.protocol,
+        transport=origin.transport,
+        outcome=about["error"]["code"] if "error" in about else "ok",
+        ms=round(ms, 2),
+        tokens=estimated_tokens(sum(map(len, texts))),
+        asked_bytes=max(size, about["raw_bytes"]),
+        bytes=size,
+        items=None,
+        attempt=1,
+        paginated=False,
+        chunked=False,
+        summarized=False,
+        pruned=about["pruning"]["applied"],
+        cut="truncation" in about,
+        index_state="ready",
+        connection=origin.connection_digest,
+    )

@@ -34,8 +34,7 @@ from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured
-from agtrace.pruning.figures import request_of
-from agtrace.pruning.request import Passage, Workplace, answered
+from agtrace.pruning.request import Passage, Workplace, answered, request_of
 from agtrace.pruning.states import Log
 from agtrace.pruning.toolbox import TOOLS, Tool, Workbench
 from agtrace.serving.connections import Connection, listen

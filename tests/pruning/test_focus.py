@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agtrace.text import failing_lines
 from agtrace.text.failing_lines import read
 from agtrace.text.focus import LEAST_ROOM, LONG, Focused, Unfocused, focus
 from tests.depth import examples
@@ -125,10 +124,6 @@ def go() -> str:
     return "package shop\n" + _among(DIAL, LOAD)
 
 
-def markdown() -> str:
-    return "# Manual\n" + _among(WAITING, SECTION)
-
-
 def numbered(text: str) -> str:
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.split("\n"), 1))
 
@@ -187,17 +182,6 @@ def json_settings() -> str:
     return json.dumps({"version": 3, "services": {**services, "search": search}, "users": services}, indent=2)
 
 
-def hits() -> str:
-    """Return what grep printed."""
-    lines = [
-        f"shop/{name}.py:{at * 3}:    return self.{name}.{other}"
-        for name in NAMES
-        for at, other in enumerate(NAMES[:9], 1)
-    ]
-    lines[40] = "shop/client.py:88:    timeout = request.timeout or DEFAULT_TIMEOUT"
-    return "\n".join(lines)
-
-
 DIFFS = {
     "unified": "--- a/shop.py\n+++ b/shop.py\n@@ -1,3 +1,4 @@\n import shop\n+timeout = 3\n"
     + " context = None\n" * 200,
@@ -251,13 +235,6 @@ def test_of_a_build_log_what_is_asked_for_stays_with_the_errors_and_both_ends() 
     assert len(lines) < 0.4 * len(log)
 
 
-def test_of_a_log_with_times_the_lines_around_the_one_asked_for_stay_too() -> None:
-    lines = [f"2026-01-05T10:00:{at % 60:02}Z step {at} of {name}" for at, name in enumerate(NAMES * 20)]
-    lines[100] = "2026-01-05T10:01:40Z the timeout of the lock is over"
-    found = focused("\n".join(lines))
-    assert any(start <= 100 and end >= 102 for start, end in found.kept)
-
-
 def test_a_traceback_stays_whole() -> None:
     lines = kept(log_with_traceback(), "How did the mailer fare?")
     begin = lines.index("Traceback (most recent call last):")
@@ -281,16 +258,6 @@ def test_of_json_a_value_stays_with_the_keys_above_it() -> None:
         '    "search": {',
         '      "timeout_ms": 1500',
     ]
-
-
-def test_of_prose_a_paragraph_stays_with_its_heading() -> None:
-    lines = kept(markdown(), "How is the timeout of a request set?")
-    assert "The timeout can be set with `shop.timeout`, or per request." in lines
-    assert {"# Manual", "## Waiting"} <= set(lines)
-
-
-def test_of_hits_of_a_search_those_stay_that_are_asked_for() -> None:
-    assert "shop/client.py:88:    timeout = request.timeout or DEFAULT_TIMEOUT" in kept(hits())
 
 
 @pytest.mark.parametrize(
@@ -322,29 +289,6 @@ def test_a_line_is_cut_only_if_it_would_not_fit_by_itself() -> None:
 def test_words_that_stand_for_those_of_the_question_are_found() -> None:
     lines = kept(python(), "What is the deadline?")
     assert "    def _read_timeout(self, request):" in lines
-
-
-def test_a_comment_with_stars_stays_with_the_method_below_it() -> None:
-    comment = "    /**\n     * Waits until the deadline is over.\n     *\n     * @return nothing\n     */\n"
-    method = "    public void linger(Clock clock) {\n        clock.advance(3);\n        this.done = true;\n    }\n"
-    others = "\n".join(
-        f"    public int {name}() {{\n        this.{name}.open();\n        return this.{name}.count;\n    }}\n"
-        for name in NAMES
-    )
-    found = kept(f"class Shop {{\n{others}\n{comment}{method}\n{others}}}\n", "What waits for the deadline?")
-    assert method.split("\n")[0] in found and "        clock.advance(3);" in found
-
-
-def test_of_several_tracebacks_the_one_asked_for_stays_whole() -> None:
-    def traceback(name: str) -> list[str]:
-        frames = [
-            line for at in range(4) for line in (f'  File "/srv/{name}.py", line {at}, in f{at}', f"    {name}()")
-        ]
-        return ["Traceback (most recent call last):", *frames, f"shop.errors.Refused: the {name} said no"]
-
-    log = [line for name in NAMES for line in [*(f"INFO {name} fine" for _ in range(20)), *traceback(name)]]
-    lines = kept("\n".join(log), "Why did the refund fail?")
-    assert set(traceback("refund")) <= set(lines) and len(lines) < 0.5 * len(log)
 
 
 def test_of_a_large_log_what_is_asked_for_stays_with_the_errors() -> None:
@@ -381,11 +325,6 @@ def test_a_word_that_is_everywhere_tells_nothing() -> None:
     assert (
         reason("\n".join(f"the timeout of {name} is {at}" for at, name in enumerate(NAMES * 9))) == "no_telling_words"
     )
-
-
-def test_a_text_stays_if_little_would_be_saved() -> None:
-    assert reason("def timeout():\n    return 3\n\n\ndef other():\n    return 4\n") == "saves_too_little"
-    assert reason("\n\n".join(["y = 3", "timeout = 1 " + "x" * 9000, *["z = 3\n" * 9] * 30])) == "saves_too_little"
 
 
 def test_a_text_stays_if_the_time_is_over() -> None:
@@ -482,13 +421,6 @@ def test_every_line_that_reports_a_failure_is_kept(text: str, question: str) -> 
         numbers = {number for start, end in found.kept for number in range(start, end + 1)}
         told = enumerate(read(text.removesuffix("\n").split("\n")), 1)
         assert {number for number, failing in told if failing and failing.kind != "detail"} <= numbers
-
-
-@_laws
-@given(_texts)
-def test_failing_lines_are_found_as_they_are_read(text: str) -> None:
-    lines = text.split("\n")
-    assert list(failing_lines.found(lines)) == [(at, told) for at, told in enumerate(read(lines)) if told]
 
 
 @_laws
