@@ -10,8 +10,8 @@ from agtrace.upkeep.clients import CLIENTS, change
 from agtrace.upkeep.programs import found
 
 if TYPE_CHECKING:
+    from agtrace.upkeep.clients import Client, Machine
     from agtrace.upkeep.clients.change import Change
-    from agtrace.upkeep.clients.client import Client, Machine
 
 
 class Server(NamedTuple):

@@ -12,8 +12,7 @@ import click
 
 from agtrace.commands.client_setup import Server
 from agtrace.settings import load
-from agtrace.upkeep.clients import CLIENTS
-from agtrace.upkeep.clients.client import Machine
+from agtrace.upkeep.clients import CLIENTS, Machine
 from agtrace.upkeep.programs import NAMES, named
 
 _DATA_DIR = "AGTRACE_DATA_DIR"

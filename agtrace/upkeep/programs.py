@@ -11,9 +11,8 @@ from agtrace_indexer.providers import registry
 from agtrace_indexer.providers.setup import Setup
 
 from agtrace.upkeep.agents import AGENTS, config_path, entry_in
-from agtrace.upkeep.clients import CLIENTS, change
-from agtrace.upkeep.clients.client import Client, Machine
-from agtrace.upkeep.clients.refusal import Refused
+from agtrace.upkeep.clients import CLIENTS, Client, Machine, change
+from agtrace.upkeep.clients.change import Refused
 
 NAMES = (*AGENTS, *(name for name in CLIENTS if name not in AGENTS))
 """What `agtrace setup` can be given: agents that add servers themselves, and programs whose settings we edit."""
@@ -50,7 +49,7 @@ def programs(machine: Machine) -> Iterator[Program]:
 
 def found(client: Client, machine: Machine) -> bool:
     """Whether a client, its settings or a folder of its are on the machine."""
-    places = (*client.files(machine), *client.folders(machine))
+    places = (*client.files(machine), *(client.folder(machine) / name for name in client.traces))
     return any(_on_path(name, machine) for name in client.programs) or any(place.exists() for place in places)
 
 

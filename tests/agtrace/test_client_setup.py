@@ -38,7 +38,7 @@ def test_without_apply_the_change_is_shown_and_nothing_is_written(cursor: Path, 
     lines = said.out.splitlines()
     assert lines[0] == f"To add agtrace to Cursor, change {cursor} like this:"
     added = [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
-    entry = json.loads("{" + "".join(added[1:]) + "}}")["agtrace"]
+    entry = json.loads("{" + "".join(added).rstrip(",") + "}")["agtrace"]
     assert entry["command"] == str(AGTRACE)
     assert entry["env"] == {"AGTRACE_DATA_DIR": str(tmp_path / "data")}
     assert "AGTRACE_DATA_DIR" not in agtrace_here("setup", "cursor", AGTRACE_DATA_DIR="").out
@@ -86,7 +86,7 @@ def test_malformed_settings_are_refused_with_the_place(cursor: Path) -> None:
     for arguments in ([], ["--apply"], ["--remove", "--apply"]):
         said = agtrace("setup", "cursor", *arguments)
         assert (said.code, said.out) == (3, "")
-        assert f"{cursor}: line 2, column 17: a value is expected here; nothing was changed" in said.err
+        assert f"{cursor}: line 2, column 17: Expecting value; nothing was changed" in said.err
     assert cursor.read_text() == '{\n  "mcpServers": oops\n}\n'
 
 
@@ -157,7 +157,7 @@ def test_the_list_names_settings_that_cannot_be_read_and_lists_all_others(cursor
     said = agtrace("setup")
     assert (said.code, list(rows(said.out))) == (0, list(NAMES))
     assert rows(said.out)["cursor"][3] == "unknown"
-    assert f"{cursor}: line 1, column 2: the file ends too early" in said.out
+    assert f"{cursor}: line 1, column 2: Expecting property name enclosed in double quotes" in said.out
 
 
 @pytest.mark.parametrize("arguments", [["--apply"], ["--remove"], ["--remove", "--apply"]])

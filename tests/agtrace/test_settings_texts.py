@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,13 +15,8 @@ from hypothesis import example, given
 from hypothesis import settings as within
 from hypothesis import strategies as st
 
-from agtrace.upkeep.clients import json_text, yaml_text
-from agtrace.upkeep.clients.jsonc import parse
-from agtrace.upkeep.clients.refusal import Refused
+from agtrace.upkeep.clients import CLIENTS, Machine, change
 from tests.depth import examples
-
-ENTRY = {"type": "stdio", "command": "/opt/bin/agtrace", "args": ["mcp"], "env": {"A": 'b "c" 潮'}}
-LESS = {"type": "stdio", "command": "/opt/agtrace", "args": []}
 
 
 class Written(NamedTuple):
@@ -89,53 +87,56 @@ def settings(draw: st.DrawFn, *, comments: bool = True) -> Written:
     return Written(f"{draw(st.sampled_from(['', chr(0xFEFF)]))}{draw(space)}{whole.text}{draw(space)}", whole.value)
 
 
-@within(max_examples=examples(100), deadline=None)
+def edited(client: str, text: str, edit: Callable[[Machine], change.Change]) -> str:
+    """A text after a change of settings that hold it."""
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(Path(folder), {}, "linux")
+        file = CLIENTS[client].files(machine)[0]
+        file.parent.mkdir(parents=True)
+        file.write_bytes(text.encode())
+        return edit(machine).after
+
+
+def put(client: str, text: str) -> str:
+    """A text with our entry."""
+    return edited(
+        client, text, lambda machine: change.adding(CLIENTS[client], machine, "/opt/bin/agtrace", {"A": "潮"})
+    )
+
+
+def drop(client: str, text: str) -> str:
+    """A text without our entry."""
+    return edited(client, text, lambda machine: change.removing(CLIENTS[client], machine))
+
+
+@within(max_examples=examples(60), deadline=None)
 @given(settings())
-def test_settings_in_json_are_read_as_they_are_written(drawn: Written) -> None:
-    value = parse(drawn.text)
-    assert value is not None and value.content == drawn.value
-
-
-@within(max_examples=examples(100), deadline=None)
-@given(settings(comments=False))
-def test_plain_json_is_read_as_python_reads_it_strictly_too(drawn: Written) -> None:
-    value = parse(drawn.text, comments=False, commas=False)
-    assert value is not None and value.content == json.loads(drawn.text.removeprefix("\ufeff"))
-
-
-@within(max_examples=examples(100), deadline=None)
-@given(settings(), st.sampled_from([ENTRY, LESS]), st.sampled_from([("mcpServers",), ("a", "servers")]))
-@example(Written("{}", {}), ENTRY, ("mcpServers",))
-@example(Written('{"mcpServers": {\n}}', {"mcpServers": {}}), ENTRY, ("mcpServers",))
-def test_what_was_put_into_json_is_taken_out_to_the_byte(
-    drawn: Written, entry: dict[str, Any], path: tuple[str, ...]
-) -> None:
-    if len(path) > 1 and not isinstance(drawn.value.get(path[0]), dict):
-        path = path[-1:]
-    try:
-        after = json_text.put(drawn.text, path, "agtrace", entry)
-    except Refused:
-        assert not isinstance(_below(drawn.value, path), dict), "only servers that aren't an object are refused"
+@example(Written("{}", {}))
+@example(Written('{"mcpServers": {\n}}', {"mcpServers": {}}))
+def test_json_with_comments_gets_our_entry_and_loses_it_to_the_byte(drawn: Written) -> None:
+    """Space in an object that has nothing else goes, and servers that were empty."""
+    servers = drawn.value.get("mcpServers", {})
+    if not isinstance(servers, dict):
+        with pytest.raises(change.Refused):
+            put("cursor", drawn.text)
         return
-    value = parse(after)
-    assert value is not None
-    expected = json.loads(json.dumps(drawn.value))
-    inner = expected
-    for step in path:
-        inner = inner.setdefault(step, {})
-    inner["agtrace"] = entry
-    assert value.content == expected
-    assert json_text.put(after, path, "agtrace", entry) == after
-    assert json_text.drop(after, path, "agtrace") == drawn.text
-    assert json_text.rest(after, path, "agtrace") == json_text.rest(drawn.text, path, "agtrace")
+    after = put("cursor", drawn.text)
+    assert put("cursor", after) == after
+    again = drop("cursor", after)
+    if servers or (drawn.value and "mcpServers" not in drawn.value):
+        assert again == drawn.text
+    assert drop("cursor", again) == again
 
 
-def _below(value: Any, path: tuple[str, ...]) -> Any:
-    for step in path:
-        if not isinstance(value, dict):
-            return value
-        value = value.get(step, {})
-    return value
+@within(max_examples=examples(60), deadline=None)
+@given(settings(comments=False))
+def test_all_else_says_what_it_said(drawn: Written) -> None:
+    servers = drawn.value.get("mcpServers", {})
+    if isinstance(servers, dict):
+        after = json.loads(put("cursor", drawn.text).removeprefix("\ufeff"))
+        ours = after["mcpServers"].pop("agtrace")
+        assert ours == CLIENTS["cursor"].entry("/opt/bin/agtrace", {"A": "潮"})
+        assert after == {**drawn.value, "mcpServers": servers}
 
 
 @within(max_examples=examples(50), deadline=None)
@@ -143,13 +144,10 @@ def _below(value: Any, path: tuple[str, ...]) -> Any:
 def test_whatever_a_file_holds_is_read_or_refused(drawn: Written, junk: str) -> None:
     cut = drawn.text[: len(junk)] + junk + drawn.text[len(junk) + 1 :]
     for text in (junk, cut):
-        for edit in (json_text.put, yaml_text.put):
-            try:
-                after = edit(text, ("mcpServers",), "agtrace", ENTRY)
-            except Refused:
-                continue
-            reader: Callable[..., Any] = json_text.servers if edit is json_text.put else yaml_text.servers
-            assert "agtrace" in reader(after, ("mcpServers",))
+        for client in ("cursor", "goose"):
+            with suppress(change.Refused):
+                after = put(client, text)
+                assert put(client, after) == after
 
 
 _LINES = st.sampled_from([
@@ -175,35 +173,34 @@ def yaml_settings(draw: st.DrawFn) -> str:
     return text.replace("\n", draw(st.sampled_from(NEWLINES)))
 
 
-@within(max_examples=examples(100), deadline=None)
+@within(max_examples=examples(60), deadline=None)
 @given(yaml_settings())
 @example("extensions:")
 @example("")
-def test_what_was_put_into_yaml_is_taken_out_to_the_byte(text: str) -> None:
+def test_yaml_gets_our_entry_and_loses_it_to_the_byte(text: str) -> None:
+    """Servers that were empty go, and the last line gets an end."""
     try:
         before = yaml.safe_load(text) or {}
-    except yaml.YAMLError:
-        with pytest.raises(Refused):
-            yaml_text.put(text, ("extensions",), "agtrace", ENTRY)
+        after = put("goose", text)
+    except (yaml.YAMLError, change.Refused):
         return
-    after = yaml_text.put(text, ("extensions",), "agtrace", ENTRY)
-    if yaml_text.rest(after, ("extensions",), "agtrace") != yaml_text.rest(text, ("extensions",), "agtrace"):
-        assert "|" in text and not text.endswith("\n"), "a literal without the end of its last line, which gets one"
-        return
-    assert yaml.safe_load(after) == {**before, "extensions": {**(before.get("extensions") or {}), "agtrace": ENTRY}}
-    assert yaml_text.put(after, ("extensions",), "agtrace", ENTRY) == after
-    assert yaml_text.drop(after, ("extensions",), "agtrace") == text
-    assert yaml_text.rest(after, ("extensions",), "agtrace") == yaml_text.rest(text, ("extensions",), "agtrace")
-    again = yaml_text.put(after, ("extensions",), "agtrace", LESS)
-    assert yaml.safe_load(again)["extensions"]["agtrace"] == {**ENTRY, **LESS}
-    assert yaml_text.rest(again, ("extensions",), "agtrace") == yaml_text.rest(text, ("extensions",), "agtrace")
+    servers = before.get("extensions") or {}
+    entry = CLIENTS["goose"].entry("/opt/bin/agtrace", {"A": "潮"})
+    assert yaml.safe_load(after) == {**before, "extensions": {**servers, "agtrace": entry}}
+    assert put("goose", after) == after
+    again = drop("goose", after)
+    assert again.rstrip("\r\n") == text.rstrip("\r\n") or not servers
+    assert yaml.safe_load(again) in ({**before, "extensions": servers}, before, {**before} or None) or not servers
 
 
 def test_aliases_within_aliases_cost_nothing() -> None:
-    """Settings whose values would be 10^27 if they were written out are compared as they are written."""
+    """Settings whose values would be 10^27 if they were written out."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 27)]
     text = "\n".join(lines) + "\n"
-    after = yaml_text.put(text, ("extensions",), "agtrace", ENTRY)
-    assert yaml_text.rest(after, ("extensions",), "agtrace") == yaml_text.rest(text, ("extensions",), "agtrace")
-    assert yaml_text.drop(after, ("extensions",), "agtrace") == text
+    assert drop("goose", put("goose", text)) == text
+
+
+def test_what_a_user_wrote_into_our_entry_goes_with_it_blank_lines_included() -> None:
+    text = "extensions:\n  dev:\n    x: 1\n  agtrace:\n    cmd: y\n\n    # mine\n    args:\n    - a\n\n# end\nz: 1\n"
+    assert drop("goose", text) == "extensions:\n  dev:\n    x: 1\n\n# end\nz: 1\n"
