@@ -5,7 +5,7 @@ What is here is what everything else needs without loading the model, which has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,21 +21,29 @@ SMALLEST_MAX_BYTES = 2_048
 SEARCH_TIMEOUT_SECONDS = 30
 """The time limit of a search, unless the user sets another."""
 
-LONGEST_SEARCH = 3600
 SHORTEST_TOKEN = 16
 """Characters; a shorter token could be guessed."""
 
-LONGEST_KEPT = 36_500
-"""Days."""
 
-LARGEST_CURSOR_TTL = 366 * 24 * 3600
+def load(environment: Mapping[str, str] | None = None, tell: Callable[[str], None] | None = None) -> Settings:
+    """Return the settings; `tell` gets a sentence for each unknown key, which sets nothing.
 
+    Raises `SettingError` for what can't be used, naming what is expected. If nothing is set but the data folder, pydantic
+    isn't loaded.
+    """
+    from agtrace.settings.environment import anything_set, data_dir, given
+    from agtrace.settings.model import Settings
 
-def load(environment: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings. Raises `SettingError` for what can't be used, naming what is expected."""
-    from agtrace.settings.sources import read
+    if not anything_set(environment):
+        return Settings(data_dir=data_dir(environment), environment=given(environment))
+    from agtrace.settings.sources import InvalidSettings, read
 
-    return read(environment).settings
+    found = read(environment)
+    if found.faults:
+        raise InvalidSettings(found.faults)
+    for one in found.unknown if tell else ():
+        tell(str(one))
+    return found.settings
 
 
 def is_token(text: str) -> bool:
@@ -47,9 +55,11 @@ def variables() -> dict[str, str]:
     """Return every variable that agtrace reads, with its meaning: its own, and those that say where logs are kept."""
     from agtrace_indexer.providers.registry import HOMES
 
-    from agtrace.settings.sources import variables
+    from agtrace.settings.environment import CONFIG
+    from agtrace.settings.schema import keys
 
-    found = variables()
+    found = {CONFIG: "the configuration file, in TOML, YAML or JSON; default: config.toml in the platform's folder"}
+    found |= {key.variable: key.meaning for key in keys().values()}
     for home in HOMES:
         found |= home.variables
     return found

@@ -8,14 +8,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 CONFIG = "AGTRACE_CONFIG"
 """The variable that names the configuration file."""
 
 DATA_DIR = "AGTRACE_DATA_DIR"
-_PREFIX = "AGTRACE_"
+PREFIX = "AGTRACE_"
+ALIASES = {
+    "AGTRACE_TELEMETRY": "AGTRACE_TELEMETRY__ENABLED",
+    "AGTRACE_HTTP_TOKEN": "AGTRACE_HTTP__TOKEN",
+    "AGTRACE_HTTP_HOSTS": "AGTRACE_HTTP__HOSTS",
+    "AGTRACE_HTTP_ORIGINS": "AGTRACE_HTTP__ORIGINS",
+}
+"""Shorter names of variables."""
 
 
 class _CommandLine:
@@ -46,15 +52,21 @@ def given(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
     return os.environ if environment is None else environment
 
 
+def variable(key: str) -> str:
+    """Return the environment variable that sets a key."""
+    return PREFIX + key.replace(".", "__").upper()
+
+
 def load_no_plugins() -> None:
     """Let pydantic look for no plugins in this process and those it starts, unless the user wants some: 12 ms."""
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 def anything_set(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether a variable or the command line sets more than the data folder; a file may do so, too."""
-    named = (name for name in given(environment) if name.startswith(_PREFIX) and name != DATA_DIR)
-    return any(named) or bool(_CommandLine.values) or _CommandLine.config is not None
+    """Whether a file, a variable or the command line may set more than the data folder."""
+    file, named = config_file(environment)
+    others = (name for name in given(environment) if name.startswith(PREFIX) and name != DATA_DIR)
+    return named or bool(_CommandLine.values) or any(others) or file.is_file()
 
 
 def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, bool]:
@@ -113,59 +125,12 @@ def _by_platform(kind: str) -> Path:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """What indexing, and a look at the recorded requests, need of the settings."""
-
-    data_dir: Path
-    keep_days: int | None = None
-    records: bool = True
-    """Whether servers record the requests that they answer."""
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def database(self) -> Path:
-        """The path of the index."""
-        return self.data_dir / "index.sqlite3"
-
-    @property
-    def telemetry_file(self) -> Path:
-        """The file with the figures of answered requests."""
-        return self.data_dir / "telemetry.sqlite3"
-
-
-def places(environment: Mapping[str, str] | None = None) -> Places:
-    """Return the places, without loading the model of the settings unless something is set.
-
-    Raises `SettingError` for what can't be used.
-    """
-    values = given(environment)
-    if anything_set(values) or config_file(values)[0].is_file():
-        from agtrace.settings.sources import read
-
-        settings = read(values).settings
-        return Places(settings.data_dir, settings.keep_days, settings.telemetry.enabled, values)
-    return Places(_data_dir(values), environment=values)
-
-
 def data_dir(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the data folder, whatever is wrong with other settings."""
-    from agtrace.problems import SettingError
-
-    try:
-        return places(environment).data_dir
-    except SettingError:
-        return _data_dir(given(environment))
-
-
-def data_dir_at_hand(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the data folder as `data_dir` does, without loading the model of the settings unless a file needs it."""
+    """Return the data folder, whatever is wrong with other settings; they are read only if it may be in a file."""
     values = given(environment)
-    if values.get(DATA_DIR) or not config_file(values)[0].is_file():
-        return _data_dir(values)
-    return data_dir(values)
+    named = command_line().get("data_dir") or values.get(DATA_DIR)
+    if named or not config_file(values)[0].is_file():
+        return at_home(named) if named else platform_data_dir()
+    from agtrace.settings.sources import read
 
-
-def _data_dir(values: Mapping[str, str]) -> Path:
-    named = values.get(DATA_DIR)
-    return at_home(named) if named else platform_data_dir()
+    return read(values).settings.data_dir

@@ -14,6 +14,9 @@ LARGEST = 65_536
 """Bytes."""
 
 _LONGEST_NAME = 60
+_DEEPEST_YAML = 20
+"""Far more than a setting needs; the parser's time grows with the square of the depth."""
+
 _QUOTED = later(r"'[^'<]{4,}'")
 """A piece of a file in a parser's message; not a single letter, nor the name of a form such as '<scalar>'."""
 
@@ -69,27 +72,23 @@ def _mistake(error: Exception) -> str:
 
 
 def _yaml(text: str) -> Any:
-    import yaml  # only for those who write YAML: it takes 20 ms
+    from ruamel.yaml import YAML, AliasEvent, CollectionEndEvent, CollectionStartEvent
+    from ruamel.yaml.constructor import DuplicateKeyError
+    from ruamel.yaml.error import MarkedYAMLError
 
-    class Strict(yaml.SafeLoader):
-        """Refuses aliases, a few of which can stand for billions of values, and a key that is given twice."""
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-                raise yaml.MarkedYAMLError(problem="an alias, which isn't supported", problem_mark=mark)
-            return super().compose_node(parent, index)
-
-        def compose_mapping_node(self, anchor: Any) -> Any:
-            node = super().compose_mapping_node(anchor)
-            names = set()
-            for key, _ in node.value:
-                if isinstance(key.value, str) and key.value in names:
-                    raise yaml.MarkedYAMLError(problem=_twice(key.value), problem_mark=key.start_mark)
-                names.add(str(key.value))
-            return node
-
-    return yaml.load(text, Strict)
+    reader = YAML(typ="safe", pure=True)
+    reader.version = (1, 1)  # in which `off` is false
+    depth = 0
+    for event in reader.parse(text):
+        if isinstance(event, AliasEvent):  # a few can stand for billions of values
+            raise MarkedYAMLError(problem="an alias, which isn't supported", problem_mark=event.start_mark)
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > _DEEPEST_YAML:
+            raise RecursionError
+    try:
+        return reader.load(text)
+    except DuplicateKeyError as error:  # its message has both values
+        raise MarkedYAMLError(problem="a key is given twice; keep one", problem_mark=error.problem_mark) from None
 
 
 def _json(text: str) -> Any:

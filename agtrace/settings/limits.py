@@ -1,4 +1,4 @@
-"""What holds for one request: its sizes and protections, from the settings that were in force when it arrived.
+"""What holds for one request: its sizes and whether they are kept, from the settings that were in force when it arrived.
 
 A request holds one snapshot of the settings from beginning to end, however often the file changes meanwhile. Code deep
 below an answer asks `limits()`; outside of requests that are the defaults.
@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, UNPROTECTED_BYTES
-from agtrace.settings.model import USUAL_TOKENS, Features, Protection, Settings, ToolSettings
+from agtrace.settings.model import USUAL_TOKENS, Settings, ToolSettings
 
 Arm = Literal["protected", "unprotected"]
 """The side of a comparison (`ab`) that an answer is on."""
@@ -26,44 +26,34 @@ _UNPAGED = 5_000
 
 _UNLIMITED = 1 << 40
 
-_OFF = Protection(enabled=False)
-_NONE = Features(pagination=_OFF, summarization=_OFF, chunking=_OFF, pruning=_OFF)
+_PROTECTED = ToolSettings()
 
 
 class Limits(Struct, frozen=True):
     """The sizes of the answers to one request."""
 
     settings: Settings
-    tool: ToolSettings
-    pagination: bool = True
-    """Whether lists end after a page; likewise the following."""
-    summarization: bool = True
-    chunking: bool = True
-    pruning: bool = True
+    protected: bool = True
+    """Whether lists end after a page, long texts come in chunks, and data that doesn't fit is condensed."""
     arm: Arm | None = None
 
     @property
     def page_size(self) -> int:
         """The items of a page if the request names no limit."""
-        if not self.pagination:
-            return _UNPAGED
-        return self.tool.page_size or self.settings.default_page_size
+        return self.page_size_offered if self.protected else _UNPAGED
+
+    @property
+    def page_size_offered(self) -> int:
+        """The items of a page as a tool's description says it."""
+        return min(self.settings.default_page_size, self.settings.max_page_size)
 
     def list_bytes(self, limit: int) -> int:
         """Return the bytes of a list: twice as many for a limit above the default."""
-        return self.pages() if limit <= self.page_size else min(2 * self.pages(), ABSOLUTE_MAX_BYTES)
+        return self.size() if limit <= self.page_size else min(2 * self.size(), ABSOLUTE_MAX_BYTES)
 
-    def pages(self, usual: int | None = None) -> int:
-        """Return the bytes of a list that usually takes as many; None for the usual size of an answer."""
-        return self._bytes(usual, protected=self.pagination)
-
-    def text(self, usual: int | None = None) -> int:
-        """Return the bytes of an answer with a long text."""
-        return self._bytes(usual, protected=self.chunking)
-
-    def whole(self, usual: int | None = None) -> int:
-        """Return the bytes of an answer that has neither pages nor a long text."""
-        return self._bytes(usual, protected=self.summarization)
+    def size(self, usual: int | None = None) -> int:
+        """Return the bytes of an answer that usually takes as many; None for the usual size of an answer."""
+        return self._scaled(usual or self.settings.limits.max_bytes) if self.protected else UNPROTECTED_BYTES
 
     @property
     def usual(self) -> int:
@@ -74,24 +64,19 @@ class Limits(Struct, frozen=True):
     def chunk_bytes(self) -> int:
         """The most bytes of a chunk's text."""
         size = self.settings.chunk_size
-        return UNPROTECTED_BYTES if size is None or not self.chunking else round(size * 4 / 1.2)
+        return UNPROTECTED_BYTES if size is None or not self.protected else round(size * 4 / 1.2)
 
     @property
     def chunk_lines(self) -> int:
         """The most lines of a chunk."""
-        return self.settings.chunk_lines if self.chunking else _UNLIMITED
-
-    def _bytes(self, usual: int | None, *, protected: bool) -> int:
-        if not protected:
-            return UNPROTECTED_BYTES
-        return self.tool.max_bytes or self._scaled(usual or self.settings.limits.max_bytes)
+        return self.settings.chunk_lines if self.protected else _UNLIMITED
 
     def _scaled(self, usual: int) -> int:
         size = usual * self.settings.token_budget_threshold // USUAL_TOKENS
         return max(min(size, ABSOLUTE_MAX_BYTES), min(usual, SMALLEST_MAX_BYTES))
 
 
-_USUAL = Limits(Settings(data_dir=Path()), ToolSettings())
+_USUAL = Limits(Settings(data_dir=Path()))
 _held: ContextVar[Limits] = ContextVar("limits", default=_USUAL)
 
 
@@ -114,19 +99,10 @@ def limits_for(settings: Settings, tool: str, connection: str | None = None) -> 
     """Return what holds for a request to a tool.
 
     A connection is on the same side of a rollout, and of a comparison, as long as the settings stay; a request without
-    a connection is protected unless a protection is off.
+    a connection is protected unless its tool isn't.
     """
-    own, arm = settings.tools.of(tool), _arm(settings, connection)
-    chosen = _NONE if arm == "unprotected" else own.features
-    return Limits(
-        settings,
-        own,
-        pagination=_protects(chosen.pagination, connection, tool),
-        summarization=_protects(chosen.summarization, connection, tool),
-        chunking=_protects(chosen.chunking, connection, tool),
-        pruning=_protects(chosen.pruning, connection, tool),
-        arm=arm,
-    )
+    arm, own = _arm(settings, connection), settings.tools.get(tool, _PROTECTED)
+    return Limits(settings, protected=arm != "unprotected" and _protects(own, connection, tool), arm=arm)
 
 
 def _arm(settings: Settings, connection: str | None) -> Arm | None:
@@ -135,10 +111,10 @@ def _arm(settings: Settings, connection: str | None) -> Arm | None:
     return "unprotected" if _lot(connection, "ab") < settings.ab.share else "protected"
 
 
-def _protects(protection: Protection, connection: str | None, tool: str) -> bool:
-    if not protection.enabled or protection.rollout == 0:
+def _protects(own: ToolSettings, connection: str | None, tool: str) -> bool:
+    if not own.enabled or own.rollout == 0:
         return False
-    return connection is None or _lot(connection, tool) < protection.rollout
+    return connection is None or _lot(connection, tool) < own.rollout
 
 
 def _lot(connection: str, subject: str) -> float:

@@ -1,55 +1,43 @@
 """Settings of a running server, which follow their file.
 
-Before each request the file's stamp is looked at, which takes microseconds; SIGHUP makes it read the file at once. A
-file that can't be used changes nothing: the old values stay, and its faults are told until it is mended.
+Before each request the file is looked at; SIGHUP makes a server read it at once. A file that can't be used changes nothing:
+the old values stay, and its faults are told until it is mended.
 """
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from dataclasses import replace as with_changes
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agtrace.settings.environment import anything_set, config_file
+from agtrace.settings.environment import command_line, config_file
 
 if TYPE_CHECKING:
-    from agtrace.settings.faults import Fault
-    from agtrace.settings.model import Key, Settings
-    from agtrace.settings.sources import Found
+    from agtrace.settings.model import Settings
+    from agtrace.settings.sources import Fault, Found
 
-_AGAIN_SECONDS = 0.05
-"""How soon a young file is read again."""
-
-_YOUNG_NS = 1_000_000_000
-"""A file that was written so recently may be written again under the same stamp."""
-
-_SECRET = "(secret)"
-_STAYING = ("data_dir", "http", "search_events")
-"""The settings and groups that can't change in a running process."""
+_BEING_WRITTEN_SECONDS = 1
+"""Editors empty a file before they write it: one that was emptied so recently is left alone."""
 
 Log = Callable[[Mapping[str, Any]], None]
-_Stamp = tuple[int, ...] | None
-"""Times of the last change of the content and of anything, size, inode; None for no file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """Settings, and what is to be told about where they come from.
-
-    This is no struct, because a server greets before it loads msgspec.
-    """
+class Loaded(NamedTuple):
+    """Settings, and what is to be told about where they come from."""
 
     settings: Settings
     file: Path | None = None
     at: float | None = None
-    """When the file was read, in seconds since 1970 UTC; None without one."""
+    """When the file was read, in seconds since 1970 UTC; None without one that is in use."""
     faults: tuple[Fault, ...] = ()
-    """Why the file, as it is now, isn't used."""
+    """What isn't used: of the file as it is now, or of variables."""
+    unknown: tuple[Fault, ...] = ()
+    """Keys that set nothing."""
     restart: tuple[str, ...] = ()
     """The keys that changed but are put to use only by a restart."""
 
@@ -60,31 +48,29 @@ class Live:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         """Follow the configuration file of an environment; nothing is read before it is needed."""
         self._environment = environment
-        self._follows = True
         self._lock = threading.RLock()
         self._loaded: Loaded | None = None
         self._log: Log | None = None
         self._path: Path | None = None
-        self._stamp: _Stamp = None
-        self._settled = False
-        """Whether the file was last read long enough after its last change."""
-        self._read_at = 0.0
+        """The file that is followed."""
+        self._content: bytes | None = None
+        """What the file held when it was read; None if it couldn't be."""
 
     @classmethod
     def fixed(cls, settings: Settings) -> Live:
         """Return settings that stay as they are."""
         live = cls()
-        live._loaded, live._follows = Loaded(settings), False
+        live._loaded = Loaded(settings)
         return live
 
     @classmethod
     def start(cls, environment: Mapping[str, str] | None = None) -> Live:
-        """Return the settings of a process. A file that can't be used is left out, and that is told.
+        """Return the settings of a process. What can't be used of a file or of variables is left out, and that is told.
 
-        Raises `SettingError` if anything else can't be used. If no variable sets anything, nothing is loaded yet.
+        Raises `SettingError` for what the command line sets. If it sets nothing, nothing is loaded yet.
         """
         live = cls(environment)
-        if anything_set(environment):
+        if command_line():
             live._first_loaded()
         return live
 
@@ -94,20 +80,32 @@ class Live:
         from msgspec.structs import replace
 
         http = replace(old.settings.http, token=token)
-        self._loaded = with_changes(old, settings=replace(old.settings, http=http))
+        self._loaded = old._replace(settings=replace(old.settings, http=http))
 
     def tell(self, log: Log) -> None:
         """Log changes and faults from now on, and those of the start."""
         self._log = log
-        self._tell_faults(self._first_loaded().faults)
+        self._tell_faults(self._first_loaded())
+
+    def follow_signal(self) -> None:
+        """Read the file again whenever this process gets SIGHUP, as operators expect; on Windows there is none."""
+        hang_up = getattr(signal, "SIGHUP", None)
+        if hang_up is None:
+            return
+
+        def reload(number: int, frame: FrameType | None) -> None:
+            threading.Thread(target=self.reload, name="reload", daemon=True).start()  # a handler mustn't wait for a lock
+
+        signal.signal(hang_up, reload)
 
     @property
     def current(self) -> Loaded:
         """The state in force, after a look at the file."""
         loaded = self._first_loaded()
-        if self._follows and self._lock.acquire(blocking=False):
+        if self._path is not None and self._lock.acquire(blocking=False):
             try:
-                self._look()
+                if _content(self._path) != self._content and not _is_being_written(self._path):
+                    self._read(loaded)
             finally:
                 self._lock.release()
         return self._loaded or loaded
@@ -116,8 +114,7 @@ class Live:
         """Read the file now."""
         with self._lock:
             loaded = self._first_loaded()
-            if self._follows:
-                self._settled, self._stamp = False, _stamp(self._path)
+            if self._path is not None:
                 self._read(loaded)
 
     def _first_loaded(self) -> Loaded:
@@ -128,108 +125,101 @@ class Live:
         return self._loaded
 
     def _at_first(self) -> Loaded:
-        from agtrace.settings.faults import InvalidSettings
-        from agtrace.settings.sources import read
+        found = self._found()
+        refused = [fault for fault in found.faults if fault.origin.startswith("--")]
+        if refused:
+            from agtrace.settings.sources import InvalidSettings
+
+            raise InvalidSettings(refused)
+        self._first = self._last = found.settings
+        """What the sources said at first, and what they said last."""
+        return self._as_loaded(found)
+
+    def _found(self) -> Found:
+        from agtrace.settings import sources
 
         self._path, _ = config_file(self._environment)
-        self._stamp, self._read_at = _stamp(self._path), time.monotonic()
-        try:
-            found = read(self._environment)
-            loaded = Loaded(found.settings, found.file, time.time() if found.file else None)
-        except InvalidSettings as error:
-            try:
-                without = read(self._environment, without_file=True)
-            except InvalidSettings:
-                raise error from None  # with the file's faults, too
-            loaded = Loaded(without.settings, self._path, None, error.faults)
-        self._first = self._found = loaded.settings
-        """What the sources said at first, and what they said last."""
-        return loaded
+        self._content = _content(self._path)
+        return sources.read(self._environment)
 
-    def _look(self) -> None:
-        loaded, stamp = self._first_loaded(), _stamp(self._path)
-        if stamp == self._stamp and (self._settled or time.monotonic() - self._read_at < _AGAIN_SECONDS):
-            return
-        if not _is_being_written(stamp, loaded):
-            self._stamp, self._settled = stamp, stamp is None or time.time_ns() - stamp[0] > _YOUNG_NS
-            self._read(loaded)
+    def _as_loaded(self, found: Found) -> Loaded:
+        at = time.time() if found.file and not self._of_file(found.faults) else None
+        return Loaded(found.settings, found.file, at, found.faults, found.unknown)
+
+    def _of_file(self, faults: tuple[Fault, ...]) -> bool:
+        return any(fault.origin == str(self._path) for fault in faults)
 
     def _read(self, old: Loaded) -> None:
         """Read the file and put it to use if it can be."""
-        from agtrace.settings.faults import Fault, InvalidSettings
-        from agtrace.settings.sources import read
+        from agtrace.settings.sources import Fault
 
-        self._read_at = time.monotonic()
-        try:
-            found = read(self._environment)
-            if old.file is not None and found.file is None:
-                raise InvalidSettings((Fault(str(self._path), "", "can't be read: the file is gone"),))
-        except InvalidSettings as error:
-            self._loaded = with_changes(old, faults=error.faults)
-            if error.faults != old.faults:
-                self._tell_faults(error.faults)
-        else:
+        found = self._found()
+        faults = found.faults
+        if old.file is not None and found.file is None:
+            faults = (Fault(str(self._path), "", "can't be read: the file is gone"), *faults)
+        if not self._of_file(faults):
             self._put_to_use(old, found)
+        elif faults != old.faults:
+            self._loaded = old._replace(faults=faults)
+            self._tell_faults(self._loaded)
 
     def _put_to_use(self, old: Loaded, found: Found) -> None:
         """Change to other settings, and tell how they differ; what can't change in a running process stays."""
         from msgspec.structs import replace
 
-        from agtrace.settings.model import keys
+        from agtrace.settings.model import RESTART, changes
 
-        before, self._found = self._found, found.settings
-        changed = [key for key in keys().values() if _differ(found.settings, before, key)]
-        if not changed and not old.faults and found.file == old.file:
-            return
-        restart = tuple(
-            key.name for key in keys().values() if key.restart and _differ(found.settings, self._first, key)
-        )
-        staying = {name: getattr(old.settings, name) for name in _STAYING}
-        settings = replace(found.settings, **staying)
-        self._loaded = Loaded(settings, found.file, time.time() if found.file else None, (), restart)
-        for key in changed:
-            self._say(_change(key, before, found.settings))
-        if old.faults:
+        new = self._as_loaded(found)
+        changed = list(changes(self._last, found.settings))
+        restart = tuple(one.key for one in changes(self._first, found.settings) if one.needs_restart)
+        self._last = found.settings
+        staying = {name: getattr(old.settings, name) for name in RESTART}
+        self._loaded = new._replace(settings=replace(found.settings, **staying), restart=restart)
+        for one in changed:
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            needs = {"needs_restart": True} if one.needs_restart else {}
+            self._say({"event": "config.changed", "key": one.key, "old": one.old, "new": one.new, "at": at, **needs})
+        if new.unknown != old.unknown:
+            self._tell_faults(new._replace(faults=()))
+        if self._of_file(old.faults):
             self._say({"event": "config.mended", "file": str(self._path)})
 
-    def _tell_faults(self, faults: tuple[Fault, ...]) -> None:
-        from agtrace.settings.faults import MOST_TOLD
+    def _tell_faults(self, loaded: Loaded) -> None:
+        from agtrace.settings.sources import MOST_TOLD
 
-        for fault in faults[:MOST_TOLD]:
-            told = {name: text for name, text in fault._asdict().items() if name != "origin"}
-            self._say({"event": "config.invalid", "level": "error", "file": fault.origin, **told})
-        if len(faults) > MOST_TOLD:
-            self._say({"event": "config.invalid", "level": "error", "more_faults": len(faults) - MOST_TOLD})
+        for fault in loaded.faults[:MOST_TOLD]:
+            self._say({"event": "config.invalid", "level": "error", "file": fault.origin, **_without_origin(fault)})
+        if len(loaded.faults) > MOST_TOLD:
+            self._say({"event": "config.invalid", "level": "error", "more_faults": len(loaded.faults) - MOST_TOLD})
+        for fault in loaded.unknown[:MOST_TOLD]:
+            self._say({"event": "config.unknown", "level": "warning", "file": fault.origin, **_without_origin(fault)})
 
     def _say(self, record: Mapping[str, Any]) -> None:
         if self._log is not None:
             self._log(record)
 
 
-def _differ(one: Settings, other: Settings, key: Key) -> bool:
-    from agtrace.settings.model import value_of
-
-    return bool(value_of(one, key.name) != value_of(other, key.name))
+def _without_origin(fault: Fault) -> dict[str, Any]:
+    return {name: text for name, text in fault._asdict().items() if name != "origin"}
 
 
-def _change(key: Key, old: Settings, new: Settings) -> dict[str, Any]:
-    """Return the log record of a change."""
-    from agtrace.settings.model import plain, value_of
+def _content(path: Path) -> bytes | None:
+    """Return what a file holds, as far as it is read; None if there is none that can be read."""
+    from agtrace.settings.files import LARGEST
 
-    before, after = (_SECRET if key.secret else plain(value_of(settings, key.name)) for settings in (old, new))
-    needs = {"needs_restart": True} if key.restart else {}
-    at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return {"event": "config.changed", "key": key.name, "old": before, "new": after, "at": at, **needs}
-
-
-def _stamp(path: Path | None) -> _Stamp:
     try:
-        found = None if path is None else path.stat()
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return file.read(LARGEST + 1)
     except OSError:
         return None
-    return found and (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
-def _is_being_written(stamp: _Stamp, loaded: Loaded) -> bool:
-    """Whether the file in use was emptied a moment ago: editors do that before they write."""
-    return loaded.file is not None and stamp is not None and stamp[2] == 0 and time.time_ns() - stamp[0] < _YOUNG_NS
+def _is_being_written(path: Path) -> bool:
+    """Whether a file was emptied a moment ago."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    return found.st_size == 0 and time.time() - found.st_mtime < _BEING_WRITTEN_SECONDS

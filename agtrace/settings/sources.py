@@ -1,397 +1,289 @@
 """Where settings come from: defaults, a file, environment variables, the command line; later ones win.
 
-Nothing is half used: a source with a fault is refused as a whole,
-with every fault in it.
+Of a file with a fault nothing is used, of variables and the command line all but the faulty ones.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from agtrace_schema.fields import Unfit, fields
 from msgspec import Struct
-from msgspec.structs import replace
+from pydantic import ValidationError
 
-from agtrace.settings.environment import CONFIG, at_home, command_line, config_file, given
-from agtrace.settings.faults import (
-    Fault,
-    InvalidSettings,
-    expected,
-    expected_within,
-    meant,
-    nearest,
-    shown,
-    unfit,
-    veiled,
-)
+from agtrace.problems import SettingError
+from agtrace.settings import SHORTEST_TOKEN
+from agtrace.settings.environment import ALIASES, CONFIG, PREFIX, at_home, command_line, config_file, given, variable
 from agtrace.settings.files import Unreadable, parsed
-from agtrace.settings.model import (
-    Group,
-    Key,
-    Protection,
-    Settings,
-    Values,
-    group_of,
-    in_camel_case,
-    keys,
-    made,
-    value_of,
-)
+from agtrace.settings.model import SECRET, Settings
+from agtrace.settings.schema import ADAPTER, allowed, keys, names_at, schema_at
 
-_ON_COMMAND_LINE = "--set"
+MOST_TOLD = 20
+"""The most faults of which each is told."""
+
+_LONGEST_SHOWN = 60
+_SET = "--set"
 _OPTIONS = ("index", "user")
-"""The settings that have an option of their own."""
-_DEFAULT = "default"
-_PREFIX = "AGTRACE_"
+"""Settings that have an option of their own."""
+
+_DEEPEST = 3
+"""The most parts of a key, as in `tools.list_sessions.rollout`."""
+
 _SIMILAR = 0.8
 """How similar a variable must be to one of ours to be taken for it: others may begin with AGTRACE_, too."""
+
+Name = tuple[str, ...]
+"""The parts of a key."""
+
+
+class Fault(NamedTuple):
+    """A value that can't be used, a key that isn't known, or a whole source."""
+
+    origin: str
+    """The file's path, the variable, or the option."""
+    key: str
+    """Empty if the source as a whole can't be used."""
+    problem: str
+    """What is wrong, such as `expected a path, got 1`."""
+    value: str = ""
+    """As given, shortened; nothing of a secret. Empty if nothing is wrong with the value by itself."""
+    expected: str = ""
+    """What it may be."""
+
+    def __str__(self) -> str:
+        named = self.key and not self.origin.startswith(PREFIX)
+        return f"{self.origin}: {self.key}: {self.problem}" if named else f"{self.origin}: {self.problem}"
+
+
+class InvalidSettings(SettingError):
+    """Settings that can't be used, with every fault."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("\n".join(told(faults)))
+        self.faults = tuple(faults)
+
+
+def told(faults: Sequence[Fault]) -> list[str]:
+    """Return a sentence for each fault; of very many, for the first ones, and how many more there are."""
+    more = len(faults) - MOST_TOLD
+    left_out = [f"... and {more:,} more: `agtrace config check --json` names them"] if more > 0 else []
+    return [*map(str, faults[:MOST_TOLD]), *left_out]
 
 
 class Found(Struct, frozen=True):
     """Settings and where each value comes from."""
 
     settings: Settings
+    """Without what has a fault."""
     file: Path | None
     """The configuration file; None if there is none."""
     origins: Mapping[str, str]
-    """By key, and by name of a client; a key that isn't there has its default."""
+    """By key; a key that isn't there has its default."""
+    faults: tuple[Fault, ...]
+    unknown: tuple[Fault, ...]
+    """Keys that set nothing."""
 
     def origin(self, key: str) -> str:
-        """Return where the value of a key comes from: `default`, the file's path, a variable, or `--set`."""
-        found = {origin: None for name, origin in self.origins.items() if name == key or name.startswith(f"{key}.")}
-        return ", ".join(found) or _DEFAULT
+        """Return where the value of a key comes from: `default`, the file's path, a variable, or an option."""
+        return self.origins.get(key, "default")
 
 
-def read(environment: Mapping[str, str] | None = None, *, without_file: bool = False) -> Found:
-    """Return the settings. Raises `InvalidSettings` with every fault of every source."""
-    values = given(environment)
-    path, named = config_file(values)
-    is_there = not without_file and (named or path.is_file())
-    from_file = of_file(path) if is_there else _Source({}, ())
-    return _merged([from_file, _of_variables(values), _of_command_line()], values, path if is_there else None)
-
-
-def examined(path: Path, environment: Mapping[str, str] | None = None) -> Found | tuple[Fault, ...]:
-    """Return the settings that a file would give, or all its faults."""
-    values, path = given(environment), path.absolute()
-    try:
-        return _merged([of_file(path), _of_variables(values), _of_command_line()], values, path)
-    except InvalidSettings as error:
-        return error.faults
-
-
-def variables() -> dict[str, str]:
-    """Return the variables of agtrace, with their meanings; those of tools and digests by their pattern."""
-    return {CONFIG: "the configuration file, in TOML, YAML or JSON; default: config.toml in the platform's folder"} | {
-        key.variable: key.meaning for key in keys().values()
-    }
-
-
-def misspelled(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Return a sentence for each variable that sets nothing, but has almost the name of one that does."""
-    known = {name.removeprefix(_PREFIX): name for name in (CONFIG, *_variables())}
-    strays = [name for name in given(environment) if name.startswith(_PREFIX) and name not in known.values()]
-    near = ((name, nearest(name.removeprefix(_PREFIX), known, _SIMILAR)) for name in strays)
-    return [f"the variable {name} sets nothing: perhaps {known[meant]} is meant" for name, meant in near if meant]
+def read(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Found:
+    """Return the settings, with a certain file or with the one that is named or at its usual place. Never raises."""
+    variables = given(environment)
+    path, named = config_file(variables) if file is None else (file.absolute(), True)
+    is_there = named or path.is_file()
+    sources = [_of_file(path) if is_there else _Source(), _of_variables(variables), _of_command_line()]
+    values = {name: one for source in sources for name, one in source.values.items()}
+    settings = ADAPTER.validate_python(_tree(values))
+    return Found(
+        Settings(**{name: getattr(settings, name) for name in settings.__struct_fields__}, environment=variables),
+        path if is_there else None,
+        {".".join(name): one.origin for name, one in values.items()},
+        tuple(fault for source in sources for fault in source.faults),
+        tuple(fault for source in sources for fault in source.unknown),
+    )
 
 
 # -- sources ---------------------------------------------------------------------------------------
 
 
-class _Given(Struct, frozen=True):
-    """A value, where it comes from, and how its key is spelled there."""
+class _Given(NamedTuple):
+    """A value, and where it comes from."""
 
     value: Any
     origin: str
-    name: str
 
 
-class _Source(Struct, frozen=True):
-    """What a source sets."""
+class _Source(NamedTuple):
+    """What a source sets, what in it can't be used, and what isn't known."""
 
-    values: Mapping[str, _Given]
-    """By key; by `clients.NAME` for clients."""
-    faults: tuple[Fault, ...]
-
-    @classmethod
-    def of(cls, given: Iterable[tuple[str, _Given]], faults: list[Fault]) -> _Source:
-        """Return what is set, each key once: two spellings of a key may not contradict each other."""
-        found: dict[str, _Given] = {}
-        for key, one in given:
-            other = found.setdefault(key, one)
-            if other.value != one.value:
-                faults.append(Fault(one.origin, key, f"is given twice ({other.name} and {one.name}); keep one"))
-        return cls(found, tuple(faults))
+    values: Mapping[Name, _Given] = {}
+    faults: Sequence[Fault] = ()
+    unknown: Sequence[Fault] = ()
 
 
-def of_file(path: Path) -> _Source:
-    """Read a file."""
+def _of_file(path: Path) -> _Source:
     try:
-        data = parsed(path)
+        data = {key: value for key, value in parsed(path).items() if key != "$schema"}  # editors look for it in JSON
     except Unreadable as problem:
-        return _Source({}, (Fault(str(path), "", str(problem)),))
-    faults: list[Fault] = []
-    settings = {key: value for key, value in data.items() if key != "$schema"}  # which editors look for in JSON
-    found = [
-        (key, _Given(_from_file(value, key, path.parent), str(path), name))
-        for key, name, value in _leaves(Values, settings, "", str(path), faults)
-    ]
-    return _Source.of(found, faults)
+        return _Source(faults=[Fault(str(path), "", str(problem))])
+    found = ((name, _from(path.parent, name, value)) for name, value in _leaves(data))
+    source = _checked([(name, value, str(path)) for name, value in found], strict=True)
+    return source._replace(values={}) if source.faults else source
 
 
-def _leaves(
-    group: type[Group], data: Mapping[Any, Any], prefix: str, origin: str, faults: list[Fault]
-) -> Iterator[tuple[str, str, Any]]:
-    """Yield the keys of a group, as they are written, and their values; what has no place in it becomes a fault."""
-    known = fields(group)
-    names = {in_camel_case(name): name for name in known} | {name: name for name in known}
-    for written, value in data.items():
-        name = names.get(written) if isinstance(written, str) else None
-        key = f"{prefix}{written if name is None else name}"
-        below = None if name is None else group_of(known[name])
-        if name is None:
-            faults.append(unfit(origin, key, veiled(value), meant(str(written), known)))
-        elif below is None:
-            yield from ((one, written, within) for one, within in _values(key, value, origin, faults))
-        elif below is Protection and isinstance(value, bool):
-            yield f"{key}.enabled", written, value
-        elif isinstance(value, Mapping):
-            yield from _leaves(below, value, f"{key}.", origin, faults)
-        else:
-            faults.append(unfit(origin, key, veiled(value), f"a table with {', '.join(fields(below))}"))
-
-
-def _values(name: str, value: Any, origin: str, faults: list[Fault]) -> Iterator[tuple[str, Any]]:
-    """Yield a key and its value; of names with values, each by itself, so that a source may set some of them."""
-    if keys()[name].holds is not Mapping:
+def _leaves(value: Any, name: Name = ()) -> Iterator[tuple[Name, Any]]:
+    """Yield keys with their values. Each may be written in camelCase, but for the names of clients."""
+    if not isinstance(value, Mapping) or len(name) == _DEEPEST:
         yield name, value
-    elif isinstance(value, Mapping):
-        yield from ((f"{name}.{one}", within) for one, within in value.items())
-    else:
-        faults.append(unfit(origin, name, veiled(value), expected(keys()[name])))
+        return
+    for key, one in value.items():
+        text = str(key).encode("utf-8", "backslashreplace").decode()  # JSON may hold half a letter
+        yield from _leaves(one, (*name, text if name == ("clients",) else _in_snake_case(text)))
 
 
-def _from_file(value: Any, name: str, folder: Path) -> Any:
-    """Return the value that stands for one of a file: 60.0 is a whole number, and a path begins at the file."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if _key(name).holds is Path and isinstance(value, str) and value:
-        return str(folder / at_home(value))
-    return value
+def _in_snake_case(name: str) -> str:
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
 
 
-def _key(name: str) -> Key:
-    """Return the setting of a name: of `clients.NAME`, it is `clients`."""
-    return keys().get(name) or keys()[name.partition(".")[0]]
-
-
-@cache
-def _spelled() -> Mapping[str, Key]:
-    """Return every setting by each name that it has in a variable or on the command line."""
-    switches = {
-        name.removesuffix(".enabled"): key
-        for name, key in keys().items()
-        if key.group is Protection and name.endswith(".enabled")
-    }
-    return {**keys(), **switches}
-
-
-@cache
-def _variables() -> Mapping[str, Key]:
-    """Return every setting by the variables that set it."""
-    nested = {f"{_PREFIX}{name.replace('.', '__').upper()}": key for name, key in _spelled().items()}
-    return {**{key.variable: key for key in keys().values()}, **nested}
+def _from(folder: Path, name: Name, value: Any) -> Any:
+    """Return a value of a file: a path begins at its folder."""
+    is_path = name in (("data_dir",), ("prices",)) and isinstance(value, str) and value
+    return str(folder / at_home(value)) if is_path else value
 
 
 def _of_variables(environment: Mapping[str, str]) -> _Source:
     """Read the environment: `AGTRACE_` and the key, in capitals, with `__` for each dot."""
-    if not any(name.startswith(_PREFIX) for name in environment):  # listing all keys takes longer than most answers
-        return _Source({}, ())
-    faults: list[Fault] = []
+    named = {name: text.strip() for name, text in environment.items() if name.startswith(PREFIX) and name != CONFIG}
     found = [
-        (name, _Given(value, variable, variable))
-        for variable, key in _variables().items()
-        if (text := environment.get(variable, "").strip())
-        for name, value in _values(key.name, _from_text(text, key), variable, faults)
+        (key, value, name)
+        for name, text in named.items()
+        if text
+        for key, value in _from_text(tuple(ALIASES.get(name, name).removeprefix(PREFIX).lower().split("__")), text)
     ]
-    for name in environment:
-        if name.startswith(_PREFIX) and "__" in name and name not in _variables():
-            known = {known.removeprefix(_PREFIX): known for known in _variables()}
-            near = nearest(name.removeprefix(_PREFIX), known)
-            perhaps = f", perhaps {known[near]}" if near else " (`agtrace config --all` lists the keys)"
-            faults.append(unfit(name, name, veiled(environment[name]), f"a known variable{perhaps}"))
-    return _Source.of(found, faults)
+    source = _checked(found, strict=False)
+    return source._replace(unknown=[near for one in source.unknown if (near := _misspelled(one)) is not None])
+
+
+def _misspelled(one: Fault) -> Fault | None:
+    """Return what is said of a variable that sets nothing: nothing if it may belong to something else."""
+    known = {key.variable.removeprefix(PREFIX) for key in keys().values()}
+    near = _nearest(one.origin.removeprefix(PREFIX), known, _SIMILAR)
+    if near is None and "__" not in one.origin:
+        return None
+    perhaps = f"perhaps {PREFIX}{near} is meant" if near else "`agtrace config` lists the keys"
+    return one._replace(problem=f"this variable sets nothing: {perhaps}")
 
 
 def _of_command_line() -> _Source:
-    faults: list[Fault] = []
-    return _Source.of(_set_on_command_line(faults), faults)
+    found = []
+    for key, text in command_line().items():
+        group, _, rest = key.partition(".")
+        name = (group, rest) if group == "clients" and rest else tuple(map(_in_snake_case, key.split(".")))
+        origin = f"--{key}" if key in _OPTIONS else _SET
+        found += [(one, value, origin) for one, value in _from_text(name, text)]
+    source = _checked(found, strict=False)
+    return source._replace(faults=[*source.faults, *source.unknown], unknown=())
 
 
-def _set_on_command_line(faults: list[Fault]) -> Iterator[tuple[str, _Given]]:
-    for written, text in command_line().items():
-        name = _in_snake_case(written)
-        group, _, one = written.partition(".")
-        key = _spelled().get(name)
-        if key is not None:
-            values = _values(key.name, _from_text(text, key), _ON_COMMAND_LINE, faults)
-        elif one and group in keys():
-            values = iter([(written, _from_json(text))])
-        else:
-            faults.append(unfit(_ON_COMMAND_LINE, written, veiled(text), meant(name, keys())))
-            continue
-        yield from ((known, _Given(value, _ON_COMMAND_LINE, written)) for known, value in values)
-
-
-def _in_snake_case(name: str) -> str:
-    """Return a key that may be written in camelCase as the model spells it."""
-    parts = {in_camel_case(part): part for key in keys() for part in key.split(".")}
-    return ".".join(parts.get(part, part) for part in name.split("."))
-
-
-_SWITCHES = {"0": False, "1": True, "false": False, "true": True, "off": False, "on": True}
-
-
-def _from_text(text: str, key: Key) -> Any:
-    """Return the value that a text stands for; the text itself if it can't, which is a fault later."""
-    if key.holds in (int, float):
-        try:
-            return key.holds(text)
-        except ValueError:
-            return text
-    if key.holds is Mapping:
-        return _from_json(text)
-    if key.holds is bool:
-        return _SWITCHES.get(text.lower(), text)
-    if key.holds is tuple:
-        return [part.strip() for part in text.split(",") if part.strip()]
-    return text
-
-
-def _from_json(text: str) -> Any:
+def _from_text(name: Name, text: str) -> Iterable[tuple[Name, Any]]:
+    """Return what a variable says of a key: a text, or a table in JSON, by name."""
     try:
-        return json.loads(text)
+        return _leaves(json.loads(text), name) if text.startswith("{") else [(name, text)]
     except (ValueError, RecursionError):
-        return text
+        return [(name, text)]
 
 
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path | None) -> Found:
-    """Return the settings of several sources, later ones above earlier ones. Raises `InvalidSettings`."""
-    faults = [fault for source in sources for fault in source.faults]
-    found = {key: value for source in sources for key, value in source.values.items()}
-    if not found and not faults:
-        return Found(Settings(environment=environment), file, {})
-    origins = {key: one.origin for key, one in found.items()}
-    usable, unusable = _usable(found)
-    faults += unusable
-    if not unusable:
-        settings = made(Settings, _tree({**_required(), **usable, "environment": environment}))
-        if "default_page_size" not in found:
-            settings = replace(settings, default_page_size=min(settings.default_page_size, settings.max_page_size))
-        faults += _crossed(settings, origins)
-    if faults:
-        raise InvalidSettings(tuple(faults))
-    return Found(settings, file, origins)
-
-
-def _usable(found: Mapping[str, _Given]) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the values by key, and the faults of those that can't be used."""
-    values: dict[str, Any] = {}
+def _checked(found: Iterable[tuple[Name, Any, str]], *, strict: bool) -> _Source:
+    """Return what can be used of these keys, values and origins; `strict` if a text stands for nothing but a text."""
+    values: dict[Name, _Given] = {}
     faults: list[Fault] = []
-    for name, one in found.items():
-        try:
-            values[name] = _read(name, one.value)
-        except _Unusable as wrong:
-            faults += (_fault(name, one, *place) for place in wrong.places)
-    return values, faults
-
-
-class _Unusable(Exception):
-    """A value that a setting can't have: the items of a list that are wrong, with their places, or it as a whole."""
-
-    def __init__(self, *places: tuple[Any, int | None]) -> None:
-        super().__init__()
-        self.places = places
-
-
-def _read(name: str, given: Any) -> Any:
-    """Return the value of a setting, or of one name of `clients`. Raises `_Unusable`."""
-    key = _key(name)
+    unknown: list[Fault] = []
+    for name, value, origin in found:
+        if values.setdefault(name, _Given(value, origin)).value != value:
+            faults.append(Fault(origin, ".".join(name), f"is given twice, as in {values[name].origin}; keep one"))
     try:
-        if name not in keys():
-            return key.field.read({"": given}, strict=True)[""]
-        if key.holds is tuple and isinstance(given, list):
-            given = tuple(given)
-        return key.field.read(given, strict=True)
-    except Unfit:
-        if key.holds is not tuple or not isinstance(given, tuple):
-            raise _Unusable((given, None)) from None
-        raise _Unusable(*((one, place) for place, one in enumerate(given) if not _fits(key, one))) from None
+        ADAPTER.validate_python(_tree(values), strict=strict)
+    except ValidationError as error:
+        for one in error.errors(include_url=False, include_context=False):
+            wrong = {name for name in values if _meet(name, one["loc"])}
+            origin = next((values[name].origin for name in wrong), "")
+            is_unknown = one["type"] == "extra_forbidden" or one["loc"][-1] == "[key]"
+            (unknown if is_unknown else faults).append((_unknown if is_unknown else _unfit)(origin, one["loc"], one["input"]))
+            values = {name: given for name, given in values.items() if name not in wrong}
+    return _Source(values, faults, unknown)
 
 
-def _fits(key: Key, item: Any) -> bool:
-    """Whether a list may have this item."""
-    try:
-        key.field.read((item,), strict=True)
-    except Unfit:
-        return False
-    return True
-
-
-@cache
-def _required() -> Mapping[str, Any]:
-    """Return the defaults of the keys whose group has none of its own: a source may set only some of its keys."""
-    defaults = Values(data_dir=Path())
-    return {key.name: value_of(defaults, key.name) for key in keys().values() if key.field.is_required}
-
-
-def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by key as nested objects."""
+def _tree(values: Mapping[Name, _Given]) -> dict[str, Any]:
+    """Return values as nested tables."""
     tree: dict[str, Any] = {}
-    for key, value in flat.items():
-        *groups, name = key.split(".") if key in keys() else key.split(".", 1)
-        at = tree
-        for group in groups:
-            at = at.setdefault(group, {})
-        at[name] = value
+    for name, one in sorted(values.items(), key=lambda item: len(item[0])):
+        table = tree
+        for part in name[:-1]:
+            below = table.get(part)
+            table[part] = table = below if isinstance(below, dict) else {}
+        table[name[-1]] = one.value
     return tree
 
 
-def _fault(name: str, one: _Given, value: Any, place: int | None) -> Fault:
-    """Return the fault of a value, or of the item of a list at a place."""
-    key = _key(name)
-    if one.origin == _ON_COMMAND_LINE and name in _OPTIONS:
-        return unfit(f"--{name}", "", "something else", expected(key))
-    if key.secret:
-        return unfit(one.origin, name, "something else", expected(key))
-    if place is not None:
-        return unfit(one.origin, f"{name}[{place}]", veiled(value), expected_within(key))
-    as_text = one.origin.startswith((_PREFIX, _ON_COMMAND_LINE))
-    allowed = expected(key, as_text=as_text) if name in keys() else expected_within(key)
-    return unfit(one.origin, name, shown(value), allowed)
+def _meet(name: Name, place: Sequence[str | int]) -> bool:
+    """Whether a key is, holds, or is within the place of an error."""
+    return all(part == other for part, other in zip(name, place, strict=False) if other != "[key]")
 
 
-def _crossed(values: Values, origins: Mapping[str, str]) -> Iterator[Fault]:
-    """Yield what contradicts another setting."""
-    most = values.max_page_size
-    pages = {"default_page_size": values.default_page_size} | {
-        f"tools.{tool}.page_size": getattr(values.tools, tool).page_size for tool in fields(type(values.tools))
-    }
-    for key, size in pages.items():
-        if size is not None and size > most:
-            origin = origins.get(key) or origins["max_page_size"]
-            yield unfit(origin, key, str(size), f"at most max_page_size, which is {most}")
-    for mode in fields(type(values.modes)):
-        limits = getattr(values.modes, mode)
-        if limits.width > limits.chars:
-            key = next(key for key in (f"modes.{mode}.width", f"modes.{mode}.chars") if key in origins)
-            yield unfit(
-                origins[key], f"modes.{mode}.width", str(limits.width), f"at most chars, which is {limits.chars}"
-            )
+def _unfit(origin: str, place: tuple[str | int, ...], value: Any) -> Fault:
+    key, schema = _written(place), schema_at(place)
+    if key in SECRET:
+        shown = "something else"
+    elif "properties" in schema or isinstance(place[-1], int):
+        shown = _veiled(value)
+    else:
+        shown = _shown(value)
+    expected = allowed(schema)
+    return Fault(origin, key, f"expected {expected}, got {shown}", shown, expected)
+
+
+def _unknown(origin: str, place: tuple[str | int, ...], value: Any) -> Fault:
+    place = tuple(part for part in place if part != "[key]")
+    known = names_at(place[:-1])
+    near = _nearest(str(place[-1]), known)
+    few = f": {', '.join(known)}" if len(known) <= 12 else " (`agtrace config` lists them)"
+    expected = "a known key" + (f", perhaps {near}" if near else few)
+    shown = _veiled(value)
+    return Fault(origin, _written(place), f"expected {expected}, got {shown}", shown, expected)
+
+
+def _written(place: Sequence[str | int]) -> str:
+    return ".".join(map(str, place)) if isinstance(place[-1], str) else f"{_written(place[:-1])}[{place[-1]}]"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a fault shows it: as in a file."""
+    if isinstance(value, Mapping | list):  # may be nested deeply
+        return "a table" if isinstance(value, Mapping) else "a list"
+    if isinstance(value, int) and value.bit_length() > _LONGEST_SHOWN:
+        return "a number that is far too large"
+    if isinstance(value, date | time):
+        return value.isoformat()
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=repr)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _veiled(value: Any) -> str:
+    """Return a value that has no place in the settings as a fault shows it: a longer text may be a misplaced token."""
+    return "a text" if isinstance(value, str) and len(value) >= SHORTEST_TOKEN else _shown(value)
+
+
+def _nearest(given: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the known name that is most similar to a given one; None if none is similar enough (0 to 1)."""
+    import difflib  # only if needed
+
+    return next(iter(difflib.get_close_matches(given, known, 1, least)), None)

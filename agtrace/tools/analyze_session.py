@@ -52,7 +52,7 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     return Reply(
         summary=_summary(found, insights, left_out),
         data=_worst(replace(found, insights=insights, done=done)),
-        budget=limits().whole(_BYTES),
+        budget=limits().size(_BYTES),
         hint=_hint(context, session, found.session_id, insights, left_out),
         reference=f"ax://analysis/{found.session_id}",
         untrusted=True,
@@ -108,10 +108,10 @@ def _hint(context: Context, session: Session, session_id: str, insights: list[In
         return opens_evidence(context.connection, place)
     if left_out:
         again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
-        return again.saying("shows every finding", kilobytes(0, limits().whole(_BYTES)))
+        return again.saying("shows every finding", kilobytes(0, limits().size(_BYTES)))
     if session.failed_calls:
         failed = call("search_event_previews", query="", session_id=session_id, failed=True, order="newest")
-        return failed.saying("lists the calls that failed", kilobytes(0, limits().whole(_BYTES)))
+        return failed.saying("lists the calls that failed", kilobytes(0, limits().size(_BYTES)))
     size = overview_kilobytes(session.turn_count + session.copied_turns)
     return call("get_session_details", session_id=session_id).saying("shows its turns", size)
 
@@ -123,7 +123,7 @@ def _worst(found: Analysis) -> dict[str, Any]:
         whole = {**whole, "agents": whole["agents"][:_AGENTS], "total_agents": len(whole["agents"])}
     for most, events in _SIZES:
         data = _with_findings(whole, most, events)
-        if len(orjson.dumps(data)) <= limits().whole(_BYTES) - _AROUND:
+        if len(orjson.dumps(data)) <= limits().size(_BYTES) - _AROUND:
             break
     return data
 

@@ -57,7 +57,7 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
         raise InvalidParameter("id2", same, "a session other than id1")
     compared = comparison.compare(connection, one, two, context.prices, _LONG_LENGTHS[0].failures)
     differences = list(_differences(compared.one, compared.two))
-    budget = wanted.max_bytes or limits().whole()
+    budget = wanted.max_bytes or limits().size()
     data = _fitting(compared, differences, budget)
     more = f". max_bytes={_MOST_BYTES} lists more." if budget < _MOST_BYTES and _is_cut(data) else "."
     return Reply(

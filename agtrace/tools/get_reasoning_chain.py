@@ -57,7 +57,7 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
             first=wanted.cursor is None,
             total=len(chain.readable),
         ),
-        budget=limits().pages(_LONG_BYTES if wanted.limit > limits().page_size else None),
+        budget=limits().size(_LONG_BYTES if wanted.limit > limits().page_size else None),
         hint=_hint(connection, session, wanted.turn_index, shown),
         reference=f"ax://session/{shown_id}",
         untrusted=True,

@@ -93,7 +93,7 @@ def budget_of(asked: TextArguments) -> int:
     if asked.mode:
         most = of_mode(asked.mode).budget
         return min(asked.max_bytes or most, most)
-    return asked.max_bytes or limits().text()
+    return asked.max_bytes or limits().size()
 
 
 def part_asked(asked: TextArguments) -> str:
