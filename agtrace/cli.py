@@ -128,9 +128,9 @@ def _end_if_damaged() -> None:
     """End the process with a message about the damage, if the index is damaged: any other error may follow from it."""
     from agtrace.commands.errors import UNREADABLE, fail
     from agtrace.index.trouble import damage_in
-    from agtrace.settings.environment import places
+    from agtrace.settings.environment import data_dir
 
-    database = places().database
+    database = data_dir() / "index.sqlite3"
     problem = damage_in(database) if database.exists() else None
     if problem is not None:
         fail(problem.message, UNREADABLE, problem.hint or "")

@@ -27,8 +27,7 @@ from pydantic import BaseModel
 from agtrace import settings
 from agtrace.commands.group import agtrace
 from agtrace.health.detectors.registry import DETECTORS
-from agtrace.settings import model
-from agtrace.settings.faults import expected
+from agtrace.settings.schema import allowed, keys
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
 from agtrace.upkeep.agents import AGENTS, add_command, config_path, take_out_command
@@ -83,20 +82,19 @@ def _commands(group: click.Context) -> Iterator[str]:
 
 
 def setting_table() -> str:
-    """Return the table of settings: those of tools and digests once, for any of them."""
+    """Return the table of settings: those of a tool once, for any of them."""
     rows = ["| setting | variable | values | default | meaning |", "|---|---|---|---|---|"]
     shown = []
-    for name, key in model.listed().items():
-        variable = re.sub(r"^AGTRACE_(TOOL|MODE)S__\w+?__", r"AGTRACE_\1S__\1__", key.variable)
+    for name, key in keys().items():
         default = "" if key.default is None else f"`{json.dumps(key.default)}`"
-        shown.append(f"| `{name}` | `{variable}` | {expected(key)} | {default} | {key.meaning} |")
+        shown.append(f"| `{name}` | `{key.variable}` | {allowed(key.schema)} | {default} | {key.meaning} |")
     named = [f"| | `{name}` | a path | | {meaning} |" for name, meaning in _beside().items()]
     return "\n".join([*rows, *shown, *named])
 
 
 def _beside() -> dict[str, str]:
     """The variables that aren't settings: where the file is, and where the agents' logs are."""
-    own = {key.variable for key in model.keys().values()}
+    own = {key.variable for key in keys().values()}
     return {name: meaning for name, meaning in settings.variables().items() if name not in own}
 
 

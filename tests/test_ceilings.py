@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from agtrace.settings import model
+from agtrace.settings.schema import keys
 
 ROOT = Path(__file__).resolve().parents[1]
 CEILINGS = {
@@ -31,7 +31,7 @@ def sizes() -> dict[str, int]:
     return {
         "lines of the product": _lines(product),
         "files of the product": len(product),
-        "settings": len(model.keys()),
+        "settings": len(keys()),
         "lines of tests": _lines(_tracked("tests/*.py")),
         "words of documentation": sum(len(path.read_text("utf-8").split()) for path in documents),
         "dependencies": len(_project()["dependencies"]),

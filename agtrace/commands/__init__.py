@@ -40,10 +40,10 @@ def serve() -> None:
 def print_status_line(stream: BinaryIO) -> None:
     """Print the status line for what a stream holds. It is defined here, so that it starts as quickly as it can."""
     from agtrace.answers.status_line import NOTHING, status_line
-    from agtrace.settings.environment import data_dir_at_hand
+    from agtrace.settings.environment import data_dir
 
     given = b"" if stream.isatty() else stream.read(_MOST_BYTES)
-    line = status_line(given, data_dir_at_hand() / "index.sqlite3") if given else NOTHING
+    line = status_line(given, data_dir() / "index.sqlite3") if given else NOTHING
     sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "replace"))
     sys.stdout.flush()
 

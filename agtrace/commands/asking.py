@@ -17,33 +17,23 @@ if TYPE_CHECKING:
 
     from agtrace.answers.desk import Answers
     from agtrace.sessions.describing import Described
-    from agtrace.settings.environment import Places
     from agtrace.settings.model import Settings
     from agtrace.shaping.shape import Answer
 
 
-def usable() -> Settings:
+def usable(*, creates_index: bool = False) -> Settings:
     """Return the settings from the environment, and put the user's rules for secrets to use.
 
+    A data folder that somebody chose and that isn't there is told, unless the index is to be made in it.
     Raises `SettingError` for a value that can't be used, and `UnusableRules` for such rules.
     """
     from agtrace_indexer.redact import use
 
     from agtrace.settings import load
 
-    found = load()
-    _tell_if_absent(found.data_dir)
-    use(found.data_dir)
-    return found
-
-
-def places_at_hand() -> Places:
-    """Return what indexing needs of the settings, and put the user's rules for secrets to use; raises as `usable`."""
-    from agtrace_indexer.redact import use
-
-    from agtrace.settings.environment import places
-
-    found = places()
+    found = load(tell=tell)
+    if not creates_index:
+        _tell_if_absent(found.data_dir)
     use(found.data_dir)
     return found
 

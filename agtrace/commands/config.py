@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,36 +13,27 @@ from agtrace.commands.errors import USAGE, tell
 from agtrace.commands.options import plain_json, settings_options
 from agtrace.commands.printing import leave, print_json, print_lines
 
-if TYPE_CHECKING:
-    from agtrace.settings.model import Key, Settings
-    from agtrace.settings.sources import Found
-
-_SECRET = "(secret)"
-
 
 class _WithSettings(click.Group):
     """A group whose help lists the settings."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List each setting with what it may be, its default and its meaning."""
-        from agtrace.settings.faults import expected
-        from agtrace.settings.model import listed
+        from agtrace.settings.schema import allowed, keys
 
+        rows = []
+        for key in keys().values():
+            default = "" if key.default is None else f", by default {_written(key.default)}"
+            rows.append((key.name, f"{allowed(key.schema)}{default}: {key.meaning}"))
         with formatter.section("Settings"):
-            formatter.write_dl([(name, _told(expected(key), key)) for name, key in listed().items()])
-
-
-def _told(values: str, key: Key) -> str:
-    default = "" if key.default is None else f", by default {_written(key.default)}"
-    return f"{values}{default}: {key.meaning}"
+            formatter.write_dl(rows)
 
 
 @click.group(cls=_WithSettings, invoke_without_command=True)
 @settings_options
-@click.option("--all", "show_all", is_flag=True, help="Show every setting of every tool, too.")
 @plain_json
 @click.pass_context
-def config(context: click.Context, show_all: bool, as_json: bool) -> None:
+def config(context: click.Context, as_json: bool) -> None:
     """Show each setting, its value, and where it comes from.
 
     Settings come from a file, from variables named AGTRACE_ and the key (AGTRACE_MAX_PAGE_SIZE, with two underscores
@@ -57,12 +47,18 @@ def config(context: click.Context, show_all: bool, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from agtrace.settings.sources import misspelled, read
+    from agtrace.settings.model import flat, veiled
+    from agtrace.settings.sources import InvalidSettings, read, told
 
     found = read()
-    for sentence in misspelled():
+    if found.faults:
+        raise InvalidSettings(found.faults)
+    for sentence in told(found.unknown):
         tell(sentence)
-    rows = list(_rows(found, everything=show_all or as_json))
+    rows = [
+        {"key": key, "value": veiled(key, value), "source": found.origin(key)}
+        for key, value in flat(found.settings).items()
+    ]
 
     def for_person() -> None:
         from agtrace.render.settings import settings
@@ -80,12 +76,12 @@ def check(file: Path | None, as_json: bool) -> None:
     """Say what is wrong with a configuration file, or what it would change. Nothing is changed.
 
     Without FILE, it checks the one that is in force. Exits 2 if it can't be used, naming every fault: the key, its
-    value, and what is allowed.
+    value, and what is allowed. A key that isn't known sets nothing, and is named.
     """
     from agtrace.settings.environment import config_file
-    from agtrace.settings.faults import told
     from agtrace.settings.live import Live
-    from agtrace.settings.sources import Found, examined
+    from agtrace.settings.model import changes
+    from agtrace.settings.sources import read, told
 
     in_force, named = config_file()
     if file is None and not named and not in_force.exists():
@@ -93,28 +89,31 @@ def check(file: Path | None, as_json: bool) -> None:
         leave(nothing, as_json, lambda: print_lines([f"There is no configuration file, which would be {in_force}."]))
         return
     chosen = (file or in_force).absolute()
-    found = examined(chosen)
-    if not isinstance(found, Found):
-        faults = [fault._asdict() for fault in found]
-        leave({"valid": False, "faults": faults}, as_json, lambda: tell(*told(found)))
+    found = read(file=chosen)
+    if found.faults:
+        faults = [fault._asdict() for fault in found.faults]
+        leave({"valid": False, "faults": faults}, as_json, lambda: tell(*told(found.faults)))
         sys.exit(USAGE)
-    changes = list(_changes(Live.start().current.settings, found.settings))
+    differences = list(changes(Live.start().current.settings, found.settings))
 
     def for_person() -> None:
         compared = "It is what is in force." if chosen == in_force else "Compared with what is in force now, it changes"
-        nothing = "" if chosen == in_force else " nothing." if not changes else ":"
+        nothing = "" if chosen == in_force else " nothing." if not differences else ":"
         print_lines([f"{file or in_force} can be used. {compared}{nothing}"])
-        print_lines(f"  {one['key']}: {_written(one['old'])} -> {_written(one['new'])}" for one in changes)
+        print_lines(f"  {one.key}: {_written(one.old)} -> {_written(one.new)}" for one in differences)
+        for sentence in told(found.unknown):
+            tell(sentence)
 
-    leave({"valid": True, "changes": changes}, as_json, for_person)
+    unknown = [one._asdict() for one in found.unknown]
+    leave({"valid": True, "changes": [one._asdict() for one in differences], "unknown": unknown}, as_json, for_person)
 
 
 @config.command(short_help="Print the JSON Schema of a file, for editors.")
 def schema() -> None:
     """Print the JSON Schema of a configuration file, for editors that complete and check it."""
-    from agtrace.settings.model import schema
+    from agtrace.settings.schema import schema
 
-    print_json(schema())
+    print_json(dict(schema()))
 
 
 @config.command(short_help="Print where the file is looked for.")
@@ -123,33 +122,6 @@ def path() -> None:
     from agtrace.settings.environment import config_file
 
     print_lines([str(config_file()[0])])
-
-
-def _rows(found: Found, *, everything: bool) -> Iterator[dict[str, Any]]:
-    """Yield key, value and source of the settings; those of tools only if they are set, unless everything is wanted."""
-    from agtrace.settings.model import keys
-
-    for key in keys().values():
-        source = found.origin(key.name)
-        if everything or source != "default" or not key.name.startswith("tools."):
-            value = _value(found.settings, key.name, secret=key.secret)
-            yield {"key": key.name, "value": value, "source": source}
-
-
-def _changes(old: Settings, new: Settings) -> Iterator[dict[str, Any]]:
-    from agtrace.settings.model import keys, value_of
-
-    for key in keys().values():
-        if value_of(old, key.name) != value_of(new, key.name):
-            before, after = (_value(settings, key.name, secret=key.secret) for settings in (old, new))
-            yield {"key": key.name, "old": before, "new": after, "needs_restart": key.restart}
-
-
-def _value(settings: Settings, key: str, *, secret: bool) -> Any:
-    from agtrace.settings.model import plain, value_of
-
-    value = value_of(settings, key)
-    return _SECRET if secret and value is not None else plain(value)
 
 
 def _written(value: Any) -> str:

@@ -175,7 +175,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
 def _explanation_of_index(error: Any) -> Explanation:
     """Explain why the index can't be opened, read or written."""
     from agtrace.index.trouble import explained
-    from agtrace.settings.environment import places
+    from agtrace.settings.environment import data_dir
 
-    problem = explained(error, places().database)
+    problem = explained(error, data_dir() / "index.sqlite3")
     return Explanation(UNREADABLE, problem.message, (problem.hint or "",))

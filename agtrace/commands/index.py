@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
-from agtrace.commands.asking import places_at_hand, with_index
+from agtrace.commands.asking import usable, with_index
 from agtrace.commands.errors import patiently, tell
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave_lines, print_json, print_lines
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.logs.files import Progress
     from agtrace_indexer.run import Summary
 
-    from agtrace.settings.environment import Places
+    from agtrace.settings.model import Settings
 
 _NICENESS = 5
 """Added to the process's niceness: agents that wait for an answer come first."""
@@ -65,7 +65,7 @@ def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as
 
 def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
     """Index, and print what was found and changed; JSON on a single line if `indent` is None."""
-    chosen = places_at_hand()
+    chosen = usable(creates_index=True)
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     if chosen.database.exists():
@@ -100,12 +100,12 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
         return list(paths)
     from agtrace.index.reader import home_roots
 
-    chosen = places_at_hand()
+    chosen = usable(creates_index=True)
     taken_away = _removed(chosen)
     return [root for root in home_roots(chosen) if root not in taken_away]
 
 
-def _removed(chosen: Places) -> set[str]:
+def _removed(chosen: Settings) -> set[str]:
     """Return the homes that `agtrace roots remove` took away."""
     from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.roots import removed
@@ -116,7 +116,7 @@ def _removed(chosen: Places) -> set[str]:
         return removed(connection)
 
 
-def _index(chosen: Places, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
+def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
     """Index, waiting for another process that is writing."""
     from agtrace_indexer.run import index
 
@@ -124,7 +124,7 @@ def _index(chosen: Places, roots: list[str], report: Callable[[Progress], None] 
     return patiently(lambda seconds: run(patience=seconds), _PATIENCE)
 
 
-def _make_anew_if_older(chosen: Places) -> None:
+def _make_anew_if_older(chosen: Settings) -> None:
     """Rebuild an index that an older agtrace made, and say what was kept of it."""
     import sqlite3  # not needed by --help
 

@@ -41,8 +41,8 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
         raise click.UsageError("--no-token needs --http")
     if show_token:
         from agtrace.serving.http_token import load_token
-        from agtrace.settings.faults import told
         from agtrace.settings.live import Live
+        from agtrace.settings.sources import told
 
         loaded = Live.start().current  # as the server does, which leaves out a file that can't be used
         for fault in told(loaded.faults):

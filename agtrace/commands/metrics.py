@@ -43,14 +43,14 @@ def metrics(
     from agtrace_indexer import redact
 
     from agtrace.answers.telemetry.store import Wanted
-    from agtrace.settings.environment import places
+    from agtrace.settings import load
     from agtrace.times import period
 
     if ab and by:
         raise click.UsageError("--by can't be combined with --ab, which compares the sides of a comparison")
-    settings, now = places(), datetime.now(UTC)
+    settings, now = load(), datetime.now(UTC)
     redact.use(settings.data_dir)  # whose rules are compiled already
-    if not settings.records:
+    if not settings.telemetry.enabled:
         tell("nothing is recorded now: the setting telemetry.enabled is off")
     asked = Wanted(**period(since, until, now)._asdict(), by=None if ab else by or "tool", **wanted)
     from agtrace_schema.model import dump

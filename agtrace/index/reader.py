@@ -25,7 +25,6 @@ from agtrace.problems import IndexUnavailable
 if TYPE_CHECKING:
     from agtrace_indexer.logs.files import Progress
 
-    from agtrace.settings.environment import Places
     from agtrace.settings.model import Settings
 
 Kept = TypeVar("Kept")
@@ -36,7 +35,7 @@ _PATIENCE = 0.02
 _PAUSE = 0.02
 
 
-def home_roots(settings: Settings | Places) -> list[str]:
+def home_roots(settings: Settings) -> list[str]:
     """Return the home folders of the known agents on this machine."""
     return [str(path) for path in homes(settings.environment, Path(settings.environment.get("HOME") or Path.home()))]
 

@@ -12,9 +12,9 @@ from agtrace_indexer.redact import redact
 from msgspec.structs import replace
 
 from agtrace.problems import SettingError
-from agtrace.settings.environment import given
+from agtrace.settings.environment import given, variable
 from agtrace.settings.live import Live
-from agtrace.settings.model import Settings, keys
+from agtrace.settings.model import Settings
 
 OTHER_NAMES = {
     "JEEVES_MCP_PRUNER_ENABLED": "pruner.enabled",
@@ -47,10 +47,10 @@ def configured(environment: Mapping[str, str] | None = None) -> Configured:
     values = given(environment)
     try:
         live = Live.start({**_translated(values), **values})
-        return Configured(live, tuple(_without_value(str(fault)) for fault in live.current.faults))
+        problems = [str(fault) for fault in live.current.faults]
     except SettingError as error:
-        problems = (_in_own_words(line, values) for line in str(error).split("\n"))
-        return Configured(Live.fixed(Settings()), tuple(map(_without_value, problems)))
+        live, problems = Live.fixed(Settings()), str(error).split("\n")
+    return Configured(live, tuple(_without_value(_in_own_words(problem, values)) for problem in problems))
 
 
 def _translated(values: Mapping[str, str]) -> dict[str, str]:
@@ -59,7 +59,7 @@ def _translated(values: Mapping[str, str]) -> dict[str, str]:
     for name, key in reversed(OTHER_NAMES.items()):
         if name in values:
             text = values[name].strip()
-            found[keys()[key].variable] = "none" if key == "pruner.endpoint" and not text else text
+            found[variable(key)] = "none" if key == "pruner.endpoint" and not text else text
     return found
 
 
@@ -71,7 +71,7 @@ def _without_value(problem: str) -> str:
 def _in_own_words(problem: str, values: Mapping[str, str]) -> str:
     """Return a problem with the name of the variable that the user set."""
     for name, key in OTHER_NAMES.items():
-        variable = keys()[key].variable
-        if name in values and variable not in values and problem.startswith(f"{variable}:"):
-            return problem.replace(variable, name, 1)
+        ours = variable(key)
+        if name in values and ours not in values and problem.startswith(f"{ours}:"):
+            return problem.replace(ours, name, 1)
     return problem

@@ -20,4 +20,4 @@ def settings(rows: Sequence[Mapping[str, str]], file: Path | None) -> None:
         line = Text(f"{row['key']:{longest}}  {value:{_ALIGNED}}  ")
         OUT.print(line.append(source, "dim" if source == "default" else "bold"), soft_wrap=True)
     where = f"The file is {file}." if file else "There is no configuration file: `agtrace config path` says where."
-    OUT.print(Text(f"{where} `--all` shows the settings of each tool.", style="dim"), soft_wrap=True)
+    OUT.print(Text(where, style="dim"), soft_wrap=True)

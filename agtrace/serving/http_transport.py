@@ -35,7 +35,6 @@ from agtrace.problems import SettingError
 from agtrace.serving.connections import listen
 from agtrace.serving.http_door import Door, KnownNames, bracketed, is_loopback, known_names, shows, without_token
 from agtrace.serving.http_process import run
-from agtrace.serving.reloading import follow
 from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, Desk, make_server
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
@@ -64,7 +63,7 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
         port = listening.getsockname()[1]
         counts = RequestCounts(known)
         desk = Desk(live, [counts])
-        follow(live)
+        live.follow_signal()
         threading.Thread(target=desk.answers.health, daemon=True).start()  # starts indexing
         url = f"http://{bracketed(host)}:{port}/mcp"
         log_to_stderr({"event": "listening", "url": url})

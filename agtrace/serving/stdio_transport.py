@@ -25,7 +25,6 @@ from mcp.shared.message import SessionMessage
 from agtrace.answers.library_log import take_libraries
 from agtrace.problems import SettingError
 from agtrace.serving.ending import begin, end, last_seconds
-from agtrace.serving.reloading import follow
 from agtrace.serving.server import LARGEST_REQUEST, make_server
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def serve_stdio(live: Live) -> None:
 
     Raises `SettingError` if one of them is closed.
     """
-    follow(live)
+    live.follow_signal()
     serve(make_server(live))
 
 

@@ -28,21 +28,22 @@ SHORTEST_TOKEN = 16
 def load(environment: Mapping[str, str] | None = None, tell: Callable[[str], None] | None = None) -> Settings:
     """Return the settings; `tell` gets a sentence for each unknown key, which sets nothing.
 
-    Raises `SettingError` for what can't be used, naming what is expected. If nothing is set but the data folder, pydantic
-    isn't loaded.
+    Raises `SettingError` for what can't be used, naming what is expected. If nothing is set but the data folder,
+    pydantic isn't loaded.
     """
     from agtrace.settings.environment import anything_set, data_dir, given
     from agtrace.settings.model import Settings
 
     if not anything_set(environment):
         return Settings(data_dir=data_dir(environment), environment=given(environment))
-    from agtrace.settings.sources import InvalidSettings, read
+    from agtrace.settings.sources import InvalidSettings, read, told
 
     found = read(environment)
     if found.faults:
         raise InvalidSettings(found.faults)
-    for one in found.unknown if tell else ():
-        tell(str(one))
+    if tell is not None:
+        for one in told(found.unknown):
+            tell(one)
     return found.settings
 
 

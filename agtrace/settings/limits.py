@@ -1,4 +1,4 @@
-"""What holds for one request: its sizes and whether they are kept, from the settings that were in force when it arrived.
+"""What holds for one request, from the settings that were in force when it arrived.
 
 A request holds one snapshot of the settings from beginning to end, however often the file changes meanwhile. Code deep
 below an answer asks `limits()`; outside of requests that are the defaults.

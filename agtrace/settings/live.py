@@ -1,7 +1,7 @@
 """Settings of a running server, which follow their file.
 
-Before each request the file is looked at; SIGHUP makes a server read it at once. A file that can't be used changes nothing:
-the old values stay, and its faults are told until it is mended.
+Before each request the file is looked at; SIGHUP makes a server read it at once. A file that can't be used changes
+nothing: the old values stay, and its faults are told until it is mended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agtrace.settings.environment import command_line, config_file
+from agtrace.settings import load
+from agtrace.settings.environment import anything_set, command_line, config_file
 
 if TYPE_CHECKING:
     from agtrace.settings.model import Settings
@@ -94,7 +95,9 @@ class Live:
             return
 
         def reload(number: int, frame: FrameType | None) -> None:
-            threading.Thread(target=self.reload, name="reload", daemon=True).start()  # a handler mustn't wait for a lock
+            threading.Thread(
+                target=self.reload, name="reload", daemon=True
+            ).start()  # a handler mustn't wait for a lock
 
         signal.signal(hang_up, reload)
 
@@ -125,6 +128,10 @@ class Live:
         return self._loaded
 
     def _at_first(self) -> Loaded:
+        if not anything_set(self._environment):
+            self._follow()
+            self._first = self._last = load(self._environment)
+            return Loaded(self._first)
         found = self._found()
         refused = [fault for fault in found.faults if fault.origin.startswith("--")]
         if refused:
@@ -135,11 +142,14 @@ class Live:
         """What the sources said at first, and what they said last."""
         return self._as_loaded(found)
 
+    def _follow(self) -> None:
+        self._path, _ = config_file(self._environment)
+        self._content = _content(self._path)
+
     def _found(self) -> Found:
         from agtrace.settings import sources
 
-        self._path, _ = config_file(self._environment)
-        self._content = _content(self._path)
+        self._follow()
         return sources.read(self._environment)
 
     def _as_loaded(self, found: Found) -> Loaded:
@@ -185,6 +195,8 @@ class Live:
             self._say({"event": "config.mended", "file": str(self._path)})
 
     def _tell_faults(self, loaded: Loaded) -> None:
+        if not (loaded.faults or loaded.unknown):
+            return
         from agtrace.settings.sources import MOST_TOLD
 
         for fault in loaded.faults[:MOST_TOLD]:

@@ -1,7 +1,7 @@
 """Every setting that a user can make: its key, type, range, default and one sentence.
 
-These are plain records: a command for which nothing is set makes them without pydantic. What comes from outside is read by
-pydantic, which finds the ranges and sentences in the annotations (`schema.py`); nothing else evaluates them.
+These are plain records: a command for which nothing is set makes them without pydantic. What comes from outside is read
+by pydantic, which evaluates the annotations and takes the sentences below them (`schema.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,20 @@ from agtrace.settings.environment import platform_data_dir
 if TYPE_CHECKING:
     from pydantic import Field
 
-    from agtrace.settings.schema import Bytes, Endpoint, Host, IndexUrl, List, Page, Percent, Place, TeamUrl, ToolName
-    from agtrace.settings.schema import Origin, Token
+    from agtrace.settings.schema import (
+        Bytes,
+        Endpoint,
+        Host,
+        IndexUrl,
+        List,
+        Origin,
+        Page,
+        Percent,
+        Place,
+        TeamUrl,
+        Token,
+        ToolName,
+    )
 
 USUAL_PAGE = 10
 """The items of a page unless the settings or a request say otherwise."""
@@ -55,204 +67,131 @@ class Group(Struct, frozen=True):
         return schema_of(cls, handler)
 
 
-class ToolSettings(Group):
+class ToolSettings(Group, frozen=True):
     """How the answers of one tool are kept small: by pages, chunks and digests."""
 
-    enabled: Annotated[
-        bool, Field(description="whether its answers are kept small at all; if false, `rollout` has no effect")
-    ] = True
-    rollout: Annotated[
-        Percent,
-        Field(description="the percentage of connections whose answers are kept small; the others get whole ones"),
-    ] = 100
+    enabled: bool = True
+    """Whether its answers are kept small at all; if false, `rollout` has no effect."""
+    rollout: Percent = 100
+    """The percentage of connections whose answers are kept small; the others get whole ones."""
 
 
-class ValueLimits(Group):
+class ValueLimits(Group, frozen=True):
     """How much of one value is shown in an answer that has to be small."""
 
-    max_bytes: Annotated[Bytes, Field(description="bytes of an answer whose size the request doesn't choose")] = 10_240
-    max_array_items: Annotated[
-        int, Field(ge=1, le=1_000, description="items of a list within data that doesn't fit")
-    ] = 10
-    max_string_length: Annotated[
-        int, Field(ge=50, le=5_000, description="characters of a quoted text, or of arguments")
-    ] = 500
-    max_json_depth: Annotated[int, Field(ge=1, le=6, description="levels of nested objects in quoted arguments")] = 3
+    max_bytes: Bytes = 10_240
+    """Bytes of an answer whose size the request doesn't choose."""
+    max_array_items: Annotated[int, Field(ge=1, le=1_000)] = 10
+    """Items of a list within data that doesn't fit."""
+    max_string_length: Annotated[int, Field(ge=50, le=5_000)] = 500
+    """Characters of a quoted text, or of arguments."""
+    max_json_depth: Annotated[int, Field(ge=1, le=6)] = 3
+    """Levels of nested objects in quoted arguments."""
 
 
-class Http(Group):
+class Http(Group, frozen=True):
     """The server over HTTP (`agtrace mcp --http`)."""
 
-    token: Annotated[
-        Token | None,
-        Field(
-            description="the token that clients must send as `Authorization: Bearer`, 16 characters or more; by default "
-            "a generated one, kept in http.token in the data folder"
-        ),
-    ] = None
-    hosts: Annotated[
-        List[Host], Field(description="host names by which clients reach the server, in addition to loopback")
-    ] = ()
-    origins: Annotated[
-        List[Origin], Field(description="web origins whose pages may use the server, in addition to loopback")
-    ] = ()
+    token: Token | None = None
+    """The token that clients must send as `Authorization: Bearer`, 16 characters or more; by default a generated one,
+    kept in http.token in the data folder."""
+    hosts: List[Host] = ()
+    """Host names by which clients reach the server, in addition to loopback."""
+    origins: List[Origin] = ()
+    """Web origins whose pages may use the server, in addition to loopback."""
 
 
-class Telemetry(Group):
+class Telemetry(Group, frozen=True):
     """Figures of the requests that servers answered (`agtrace metrics`)."""
 
-    enabled: Annotated[bool, Field(description="whether a server records figures of the requests that it answers")] = (
-        True
-    )
-    keep_days: Annotated[int, Field(ge=1, le=366, description="the days after which figures are deleted")] = 30
-    arguments: Annotated[
-        bool, Field(description="whether the arguments of requests are recorded too, without secrets")
-    ] = False
+    enabled: bool = True
+    """Whether a server records figures of the requests that it answers."""
+    keep_days: Annotated[int, Field(ge=1, le=366)] = 30
+    """The days after which figures are deleted."""
+    arguments: bool = False
+    """Whether the arguments of requests are recorded too, without secrets."""
 
 
-class Ab(Group):
+class Ab(Group, frozen=True):
     """The comparison of answers with and without protection (`agtrace metrics --ab`)."""
 
-    mode: Annotated[
-        Literal["off", "split"],
-        Field(
-            description="`split` gives a share of the connections the answer without protection, with secrets masked "
-            "and at most 1 MiB"
-        ),
-    ] = "off"
-    share: Annotated[
-        Percent, Field(description="the percentage of connections that get the unprotected answer")
-    ] = 50  # fmt: skip
+    mode: Literal["off", "split"] = "off"
+    """`split` gives a share of the connections the answer without protection, with secrets masked and at most 1
+    MiB."""
+    share: Percent = 50
+    """The percentage of connections that get the unprotected answer."""
 
 
-class Pruner(Group):
+class Pruner(Group, frozen=True):
     """What answers a `context_focus_question` put to `agtrace prune`: the lines of an output that it is about."""
 
-    enabled: Annotated[bool, Field(description="whether outputs are pruned for a question")] = True
-    endpoint: Annotated[
-        Endpoint, Field(description="the pruner: `builtin`, the URL of one that is sent `{code, query}`, or `none`")
-    ] = "builtin"
-    timeout_ms: Annotated[
-        int, Field(ge=100, le=300_000, description="the milliseconds after which the whole output is given instead")
-    ] = 30_000
-    max_prune_input_bytes: Annotated[
-        int, Field(ge=1_024, le=2_097_152, description="the largest output in bytes that is pruned")
-    ] = 1_048_576
-    threshold: Annotated[
-        float | None, Field(ge=0, le=1, description="the threshold that is sent along to a pruner with a URL")
-    ] = None
-    startup_timeout_ms: Annotated[
-        int, Field(ge=100, le=120_000, description="the milliseconds that `agtrace run` waits for its server")
-    ] = 12_000
-    shutdown_timeout_ms: Annotated[
-        int, Field(ge=100, le=60_000, description="the milliseconds after which a server that doesn't end is killed")
-    ] = 5_000
-    connect_failures: Annotated[
-        int, Field(ge=1, le=100, description="the failed attempts to connect after which a server is given up")
-    ] = 3
+    enabled: bool = True
+    """Whether outputs are pruned for a question."""
+    endpoint: Endpoint = "builtin"
+    """The pruner: `builtin`, the URL of one that is sent `{code, query}`, or `none`."""
+    timeout_ms: Annotated[int, Field(ge=100, le=300_000)] = 30_000
+    """The milliseconds after which the whole output is given instead."""
+    max_prune_input_bytes: Annotated[int, Field(ge=1_024, le=2_097_152)] = 1_048_576
+    """The largest output in bytes that is pruned."""
+    threshold: Annotated[float | None, Field(ge=0, le=1)] = None
+    """The threshold that is sent along to a pruner with a URL."""
+    startup_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 12_000
+    """The milliseconds that `agtrace run` waits for its server."""
+    shutdown_timeout_ms: Annotated[int, Field(ge=100, le=60_000)] = 5_000
+    """The milliseconds after which a server that doesn't end is killed."""
+    connect_failures: Annotated[int, Field(ge=1, le=100)] = 3
+    """The failed attempts to connect after which a server is given up."""
 
 
-class Values(Group):
+class Values(Group, frozen=True):
     """Settings of agtrace."""
 
-    data_dir: Annotated[
-        Place,
-        Field(
-            description="the folder of the index, in a file relative to that file; by default the platform's folder "
-            "for user data"
-        ),
-    ] = field(default_factory=platform_data_dir)
-    team: Annotated[
-        TeamUrl | None,
-        Field(
-            description="the database of a team, as postgresql://LOGIN@HOST/DATABASE: `agtrace push` sends to it "
-            "what you share; a password is better kept in ~/.pgpass"
-        ),
-    ] = None
-    index: Annotated[
-        IndexUrl | None,
-        Field(
-            description="the index that is asked: `team` for that of the team, or a URL as `team` has it; by default "
-            "your own"
-        ),
-    ] = None
-    user: Annotated[
-        str | None,
-        Field(
-            min_length=1,
-            max_length=63,
-            description="of a team's index, only the sessions that this person pushed, by login",
-        ),
-    ] = None
-    max_response_bytes: Annotated[
-        Bytes, Field(description="the largest size of any answer in bytes; each tool also has a budget of its own")
-    ] = ABSOLUTE_MAX_BYTES
-    default_page_size: Annotated[
-        Page, Field(description="items of a page if a request names no `limit`, but no more than `max_page_size`")
-    ] = USUAL_PAGE
-    max_page_size: Annotated[Page, Field(description="the largest `limit` that a request may name")] = 50
-    token_budget_threshold: Annotated[
-        int,
-        Field(
-            ge=1_000,
-            le=30_000,
-            description="estimated tokens that an answer may come to before it is paged, chunked or condensed; the "
-            "budgets of all answers whose size the request doesn't choose grow and shrink with it",
-        ),
-    ] = USUAL_TOKENS
-    chunk_size: Annotated[
-        int | None,
-        Field(
-            ge=500,
-            le=30_000,
-            description="estimated tokens of a chunk of a long text; by default what the answer has room for",
-        ),
-    ] = None
-    chunk_lines: Annotated[int, Field(ge=10, le=100_000, description="the most lines of a chunk")] = 200
-    cursor_ttl_seconds: Annotated[
-        int, Field(ge=1, le=366 * 24 * 3600, description="how long a cursor stays valid at least")
-    ] = 3600
-    search_timeout_seconds: Annotated[
-        int, Field(ge=1, le=3600, description="the seconds after which a search is stopped")
-    ] = SEARCH_TIMEOUT_SECONDS
-    keep_days: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=36_500,
-            description="the days without an event after which a session is forgotten, counted back from the newest "
-            "event; a session that continues comes back; by default never",
-        ),
-    ] = None
-    prices: Annotated[
-        Place | None,
-        Field(
-            description="a price table in JSON that overrides the built-in one, in a file relative to that file; if it "
-            "can't be used, the server says so on stderr and continues without it"
-        ),
-    ] = None
-    search_events: Annotated[
-        bool, Field(description="whether the deprecated tool search_events is offered")
-    ] = False  # fmt: skip
+    data_dir: Place = field(default_factory=platform_data_dir)
+    """The folder of the index, in a file relative to that file; by default the platform's folder for user data."""
+    team: TeamUrl | None = None
+    """The database of a team, as postgresql://LOGIN@HOST/DATABASE: `agtrace push` sends to it what you share; a
+    password is better kept in ~/.pgpass."""
+    index: IndexUrl | None = None
+    """The index that is asked: `team` for that of the team, or a URL as `team` has it; by default your own."""
+    user: Annotated[str | None, Field(min_length=1, max_length=63)] = None
+    """Of a team's index, only the sessions that this person pushed, by login."""
+    max_response_bytes: Bytes = ABSOLUTE_MAX_BYTES
+    """The largest size of any answer in bytes; each tool also has a budget of its own."""
+    default_page_size: Page = USUAL_PAGE
+    """Items of a page if a request names no `limit`, but no more than `max_page_size`."""
+    max_page_size: Page = 50
+    """The largest `limit` that a request may name."""
+    token_budget_threshold: Annotated[int, Field(ge=1_000, le=30_000)] = USUAL_TOKENS
+    """Estimated tokens that an answer may come to before it is paged, chunked or condensed; the budgets of all answers
+    whose size the request doesn't choose grow and shrink with it."""
+    chunk_size: Annotated[int | None, Field(ge=500, le=30_000)] = None
+    """Estimated tokens of a chunk of a long text; by default what the answer has room for."""
+    chunk_lines: Annotated[int, Field(ge=10, le=100_000)] = 200
+    """The most lines of a chunk."""
+    cursor_ttl_seconds: Annotated[int, Field(ge=1, le=366 * 24 * 3600)] = 3600
+    """How long a cursor stays valid at least."""
+    search_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = SEARCH_TIMEOUT_SECONDS
+    """The seconds after which a search is stopped."""
+    keep_days: Annotated[int | None, Field(ge=1, le=36_500)] = None
+    """The days without an event after which a session is forgotten, counted back from the newest event; a session that
+    continues comes back; by default never."""
+    prices: Place | None = None
+    """A price table in JSON that overrides the built-in one, in a file relative to that file; if it can't be used, the
+    server says so on stderr and continues without it."""
+    search_events: bool = False
+    """Whether the deprecated tool search_events is offered."""
     limits: ValueLimits = ValueLimits()
-    tools: Annotated[
-        Mapping[ToolName, ToolSettings],
-        Field(description="how the answers of a tool are kept small, by the name of the tool"),
-    ] = {}
-    clients: Annotated[
-        Mapping[str, Bytes],
-        Field(
-            description="the largest answer in bytes that a client takes, by the name that it reports; known clients "
-            "have one already"
-        ),
-    ] = {}
+    tools: Mapping[ToolName, ToolSettings] = {}
+    """How the answers of a tool are kept small, by the name of the tool."""
+    clients: Mapping[str, Bytes] = {}
+    """The largest answer in bytes that a client takes, by the name that it reports; known clients have one already."""
     http: Http = Http()
     telemetry: Telemetry = Telemetry()
     ab: Ab = Ab()
     pruner: Pruner = Pruner()
 
 
-class Settings(Values):
+class Settings(Values, frozen=True):
     """The settings that a process works with."""
 
     environment: Mapping[str, str] = {}
@@ -298,12 +237,12 @@ class Settings(Values):
 
 
 def flat(group: Group | Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the value of each key as JSON has it; of a table that isn't empty, each name is a key."""
+    """Return the value of each key as JSON has it; in a table, each name is a key."""
     found: dict[str, Any] = {}
     names = group if isinstance(group, Mapping) else [name for name in group.__struct_fields__ if name != "environment"]
     for name in names:
         value = group[name] if isinstance(group, Mapping) else getattr(group, name)
-        if isinstance(value, Group) or (isinstance(value, Mapping) and value):
+        if isinstance(value, Group | Mapping):
             found |= flat(value, f"{prefix}{name}.")
         else:
             found[prefix + name] = plain(value)
@@ -333,6 +272,7 @@ def changes(old: Values, new: Values) -> Iterator[Change]:
     """Yield what differs between two configurations."""
     before, after = flat(old), flat(new)
     for key in {**before, **after}:
-        if before.get(key) != after.get(key):
-            stays = key.startswith(RESTART)
-            yield Change(key, veiled(key, before.get(key)), veiled(key, after.get(key)), stays)
+        usual = getattr(ToolSettings(), key.rpartition(".")[2]) if key.startswith("tools.") else None
+        one, other = before.get(key, usual), after.get(key, usual)
+        if one != other:
+            yield Change(key, veiled(key, one), veiled(key, other), key.startswith(RESTART))

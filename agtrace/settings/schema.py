@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -41,7 +44,7 @@ def _text(pattern: str, expected: str, longest: int = 2_000) -> Any:
     return Field(pattern=f"^{pattern}$", max_length=longest, json_schema_extra={"$comment": expected})
 
 
-Place = Annotated[Path, BeforeValidator(_place), WithJsonSchema({"type": "string", "minLength": 1, "$comment": "a path"})]
+Place = Annotated[Path, BeforeValidator(_place), Field(json_schema_extra={"minLength": 1, "$comment": "a path"})]
 List = Annotated[tuple[One, ...], BeforeValidator(_list)]
 """In a variable, the items are separated by commas."""
 
@@ -67,15 +70,28 @@ IndexUrl = Annotated[str, _text(f"(team|{_TEAM})", f"`team`, or {_URL}")]
 def schema_of(group: type[model.Group], handler: GetCoreSchemaHandler) -> CoreSchema:
     """Return how a group is read: any of its keys may be left out, and no other may be there."""
     hints = get_type_hints(group, localns={**vars(model), **globals()}, include_extras=True)
-    usual = group()
+    usual, sentences = group(), _sentences(group)
     keys = {}
     for name, hint in hints.items():
         default = getattr(usual, name)
-        if not isinstance(default, (Struct, Path, tuple, dict)) and default is not None:
-            hint = Annotated[hint, Field(json_schema_extra={"default": default})]
+        if not isinstance(default, model.Group):
+            extra = {} if default in (None, (), {}) or isinstance(default, Path) else {"default": default}
+            hint = Annotated[hint, Field(description=sentences[name], json_schema_extra=extra)]
         keys[name] = core_schema.typed_dict_field(handler.generate_schema(hint), required=False)
     table = core_schema.typed_dict_schema(keys, extra_behavior="forbid")
     return core_schema.no_info_after_validator_function(lambda found: group(**found), table)
+
+
+def _sentences(group: type[model.Group]) -> dict[str, str]:
+    """Return what the docstrings below the keys of a group say."""
+    (tree,) = ast.parse(inspect.getsource(group)).body
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    return {
+        key.target.id: " ".join(said.value.value.split())
+        for key, said in pairwise(body)
+        if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
+        if isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
+    }
 
 
 ADAPTER: TypeAdapter[model.Values] = TypeAdapter(model.Values)

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from agtrace.problems import SettingError
 from agtrace.settings import SHORTEST_TOKEN
-from agtrace.settings.environment import ALIASES, CONFIG, PREFIX, at_home, command_line, config_file, given, variable
+from agtrace.settings.environment import ALIASES, CONFIG, PREFIX, at_home, command_line, config_file, given
 from agtrace.settings.files import Unreadable, parsed
 from agtrace.settings.model import SECRET, Settings
 from agtrace.settings.schema import ADAPTER, allowed, keys, names_at, schema_at
@@ -216,8 +216,10 @@ def _checked(found: Iterable[tuple[Name, Any, str]], *, strict: bool) -> _Source
         for one in error.errors(include_url=False, include_context=False):
             wrong = {name for name in values if _meet(name, one["loc"])}
             origin = next((values[name].origin for name in wrong), "")
-            is_unknown = one["type"] == "extra_forbidden" or one["loc"][-1] == "[key]"
-            (unknown if is_unknown else faults).append((_unknown if is_unknown else _unfit)(origin, one["loc"], one["input"]))
+            if one["type"] == "extra_forbidden" or one["loc"][-1] == "[key]":
+                unknown.append(_unknown(origin, one["loc"], one["input"]))
+            else:
+                faults.append(_unfit(origin, one["loc"], one["input"]))
             values = {name: given for name, given in values.items() if name not in wrong}
     return _Source(values, faults, unknown)
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from agtrace_schema.requests import Mode
 from msgspec import Struct, field
 
-from agtrace.settings.limits import limits
 from agtrace.shaping.failures import Failures
 from agtrace.text.chunking import escaped_size
 from agtrace.text.failing_lines import Failing
@@ -32,10 +31,16 @@ class Limits(NamedTuple):
     """Bytes of the whole answer."""
 
 
+_MODES: dict[Mode, Limits] = {
+    "minimal": Limits(chars=5_000, lines=100, width=200, budget=10_240),
+    "standard": Limits(chars=40_000, lines=800, width=200, budget=40_960),
+    "verbose": Limits(chars=200_000, lines=4_000, width=500, budget=102_400),
+}
+
+
 def of_mode(mode: Mode) -> Limits:
     """Return the limits of a mode, the same for every text."""
-    found = limits().settings.modes.of(mode)
-    return Limits(found.chars, found.lines, found.width, found.max_bytes)
+    return _MODES[mode]
 
 
 OPENED = "start_line={gap}, end_line={end} shows them"

@@ -33,7 +33,7 @@ _LEAST_CHARS = 8
 def refused(chars: int) -> Pruning | None:
     """Return why texts of so many characters aren't looked at; None if they may be."""
     pruner = limits().settings.pruner
-    if not pruner.enabled or pruner.endpoint == "none" or not limits().pruning:
+    if not pruner.enabled or pruner.endpoint == "none" or not limits().protected:
         return Pruning(reason="disabled_or_unconfigured")
     if chars > MOST_CHARS:
         return Pruning(reason="input_too_large", summary=f"more than {MOST_CHARS:,} characters")

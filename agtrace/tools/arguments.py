@@ -231,7 +231,7 @@ def input_schema(tool: type[Arguments], held: Limits | None = None) -> dict[str,
     parts = _properties(tool)
     properties = {name: _lean(parts[name]) for name in sorted(parts, key=lambda name: name not in required)}
     if "limit" in properties:
-        properties["limit"] |= {"default": held.tool.page_size or held.settings.default_page_size}
+        properties["limit"] |= {"default": held.page_size_offered}
         properties["limit"] |= {"maximum": held.settings.max_page_size}
     lean: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     return lean | ({"required": required} if required else {})

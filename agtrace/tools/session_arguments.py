@@ -93,7 +93,7 @@ class View(Struct, frozen=True):
             default = _LANDMARKS
         if self.wanted.max_bytes:
             return min(self.wanted.max_bytes, most)
-        return limits().size(default) if self.wanted.detail_level == "full" else limits().size(default)
+        return limits().size(default)
 
     @property
     def most_read(self) -> int:

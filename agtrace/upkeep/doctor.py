@@ -17,10 +17,9 @@ from agtrace_indexer.redact import redact_json
 
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
-from agtrace.settings.faults import told
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
-from agtrace.settings.sources import misspelled
+from agtrace.settings.sources import told
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
 from agtrace.upkeep.exposure import exposure
@@ -49,7 +48,7 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
         raise damage
     with index.reader() as reader:
         found = _found(settings, reader.connection, freshness)
-    configuration = [*told(loaded.faults), *misspelled(settings.environment)]
+    configuration = [*told(loaded.faults), *told(loaded.unknown)]
     found["trouble"] = [*configuration, *_trouble(found), *exposure(settings.data_dir)]
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
     return redacted

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from agtrace_schema.fields import fields
 
-from agtrace.settings.model import Tools
-from agtrace.tools import TOOLS
 from tests.agtrace.terminal import Said, agtrace, agtrace_here
 
 TOKEN = "tok-" + "73b1" * 6
@@ -23,14 +19,14 @@ max_page_size = 201
 token_budget_threshold = "many"
 chunk_size = true
 keep_days = 0.5
-nothing = 1
+cursor_ttl_seconds = 0
 [http]
-hosts = "here"
+hosts = ["*"]
 [ab]
 mode = "on"
-[modes.minimal]
-chars = 1
-[tools.list_sessions.features.chunking]
+[limits]
+max_json_depth = 7
+[tools.list_sessions]
 rollout = 101
 """
 TEN = {
@@ -39,11 +35,11 @@ TEN = {
     "token_budget_threshold": ("'many'", "a whole number from 1000 to 30000"),
     "chunk_size": ("true", "a whole number from 500 to 30000"),
     "keep_days": ("0.5", "a whole number from 1 to 36500"),
-    "nothing": ("1", "a known key"),
-    "http.hosts": ("'here'", "a list, each a host name"),
+    "cursor_ttl_seconds": ("0", "a whole number from 1 to 31622400"),
+    "http.hosts[0]": ("'*'", "a host name"),
     "ab.mode": ("'on'", "one of off, split"),
-    "modes.minimal.chars": ("1", "a whole number from 500 to 1000000"),
-    "tools.list_sessions.features.chunking.rollout": ("101", "a whole number from 0 to 100"),
+    "limits.max_json_depth": ("7", "a whole number from 1 to 6"),
+    "tools.list_sessions.rollout": ("101", "a whole number from 0 to 100"),
 }
 
 
@@ -106,7 +102,7 @@ def test_a_token_is_shown_as_the_server_has_it_and_the_doctor_diagnoses_though_t
     data = {"AGTRACE_DATA_DIR": str(tmp_path / "data"), "AGTRACE_CONFIG": str(faulty)}
     shown, told = agtrace_here("mcp", "--show-token", **data), agtrace_here("doctor", **data)
     assert shown.code == 0 and len(shown.out.strip()) > 16 and len(shown.err.splitlines()) == 10
-    assert told.code == 1 and f"{faulty}: nothing: expected a known key" in told.out
+    assert told.code == 1 and f"{faulty}: chunk_size: expected" in told.out
 
 
 def test_without_a_file_the_one_in_force_is_checked(tmp_path: Path, faulty: Path) -> None:
@@ -122,7 +118,7 @@ def test_without_a_file_the_one_in_force_is_checked(tmp_path: Path, faulty: Path
 
 
 def test_of_very_many_faults_the_first_are_told_and_json_has_all(tmp_path: Path) -> None:
-    file = written(tmp_path / "many.toml", "".join(f"key_{number} = 1\n" for number in range(2_000)))
+    file = written(tmp_path / "many.toml", "".join(f"clients.c{number} = 1\n" for number in range(2_000)))
     said = checked(file)
     assert len(said.err.splitlines()) == 21 and "and 1,980 more" in said.err and len(said.err) < 5_000
     assert len(agtrace_here("config", "check", file, "--json").json()["faults"]) == 2_000
@@ -140,10 +136,17 @@ def test_an_item_of_a_list_and_a_client_are_named_with_what_they_may_be(tmp_path
         assert any(line.endswith(told) for line in lines), lines
 
 
-def test_a_page_size_that_nobody_set_follows_the_largest(tmp_path: Path) -> None:
-    said = checked(written(tmp_path / "a.toml", "max_page_size = 5"))
-    assert said.code == 0 and "default_page_size: 10 -> 5" in said.out
-    assert checked(written(tmp_path / "a.toml", "max_page_size = 5\ndefault_page_size = 6")).code == 2
+def test_a_key_that_is_not_known_is_named_and_stops_nothing(tmp_path: Path) -> None:
+    content = "max_page_size = 60\ndefault_page_sise = 5\n[tools.list_sessions.features]\npagination = false\n"
+    file = written(tmp_path / "old.toml", content)
+    said, told = checked(file), agtrace_here("config", "check", file, "--json").json()
+    assert said.code == 0 and "max_page_size: 50 -> 60" in said.out
+    assert f"{file}: default_page_sise: expected a known key, perhaps default_page_size" in said.err
+    assert f"{file}: tools.list_sessions.features: expected a known key: enabled, rollout" in said.err
+    assert {one["key"] for one in told["unknown"]} == {"default_page_sise", "tools.list_sessions.features"}
+    listed = agtrace("config", AGTRACE_CONFIG=str(file))
+    assert listed.code == 0 and listed.err == said.err
+    assert "perhaps default_page_size" in agtrace_here("doctor", AGTRACE_CONFIG=str(file)).out
 
 
 def test_a_path_in_a_file_begins_at_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,8 +164,8 @@ def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_only_some_keys_of_a_group_may_be_set(tmp_path: Path) -> None:
-    said = checked(written(tmp_path / "some.toml", "[modes.minimal]\nchars = 600\n"))
-    assert said.code == 0 and said.out.splitlines()[1:] == ["  modes.minimal.chars: 5000 -> 600"]
+    said = checked(written(tmp_path / "some.toml", "[limits]\nmax_json_depth = 2\n"))
+    assert said.code == 0 and said.out.splitlines()[1:] == ["  limits.max_json_depth: 3 -> 2"]
 
 
 BOMB = "a: &a [x, x]\n" + "".join(
@@ -180,8 +183,8 @@ BOMB = "a: &a [x, x]\n" + "".join(
         ("a.toml", "default_page_size = 5\ndefault_page_size = 6", "valid TOML"),
         ("a.json", '{"max_page_size": 60, "max_page_size": 70}', "max_page_size is given twice"),
         ("a.json", '{"limits": {"max_bytes": 5000, "max_bytes": 6000}}', "max_bytes is given twice"),
-        ("a.yaml", "http:\n  hosts: []\n  hosts: []", "hosts is given twice; keep one (at line 3)"),
-        ("a.json", '{"max_page_size": 60, "maxPageSize": 70}', "(max_page_size and maxPageSize); keep one"),
+        ("a.yaml", "http:\n  hosts: []\n  hosts: []", "a key is given twice; keep one (at line 3)"),
+        ("a.json", '{"max_page_size": 60, "maxPageSize": 70}', "max_page_size: is given twice"),
         ("a.toml", f"default_page_size = 0x{'f' * 9_000}", "a whole number from 1 to 200"),
         ("a.toml", f"chunk_lines = {'9' * 9_000}", "valid TOML: a number is far too large"),
         ("a.toml", "prices = " + "[" * 60_000, "valid TOML"),
@@ -193,7 +196,6 @@ BOMB = "a: &a [x, x]\n" + "".join(
         ("a.yaml", "a: &a [*a]", "valid YAML"),
         ("a.yaml", "[" * 60_000, "valid YAML"),
         ("a.yaml", "a: !!python/object/apply:os.getcwd []", "valid YAML"),
-        ("a.yaml", "1: 2", "a known key"),
         ("a.json", '{"default_page_size": NaN}', "a whole number"),
         ("a.json", "[" * 60_000, "valid JSON"),
         *((f"{depth}.json", '{"limits": ' + "[" * depth + "]" * depth + "}", "") for depth in range(825, 1_000, 25)),
@@ -239,9 +241,9 @@ def test_a_value_on_the_command_line_is_checked_as_well() -> None:
     ("given", "key", "value"),
     [
         ("maxPageSize=70", "max_page_size", 70),
-        ("tools.list_sessions.features.pagination=false", "tools.list_sessions.features.pagination.enabled", False),
-        ("tools.listSessions.features.chunking=off", "tools.list_sessions.features.chunking.enabled", False),
-        ("clients.my.client=5000", "clients", {"my.client": 5000}),
+        ("tools.list_sessions.enabled=false", "tools.list_sessions.enabled", False),
+        ("tools.listSessions.rollout=25", "tools.list_sessions.rollout", 25),
+        ("clients.my.client=5000", "clients.my.client", 5000),
     ],
 )
 def test_the_command_line_takes_a_key_as_a_file_does(given: str, key: str, value: Any) -> None:
@@ -249,41 +251,33 @@ def test_the_command_line_takes_a_key_as_a_file_does(given: str, key: str, value
     assert (rows[key]["value"], rows[key]["source"]) == (value, "--set")
 
 
-def test_a_variable_switches_a_protection_as_a_whole() -> None:
-    said = agtrace_here("config", AGTRACE_TOOLS__LIST_SESSIONS__FEATURES__PAGINATION="off")
-    assert re.search(r"tools.list_sessions.features.pagination.enabled +false +AGTRACE_TOOLS__LIST_", said.out)
-
-
 def test_each_client_s_limit_comes_from_the_last_source_that_names_it(tmp_path: Path) -> None:
     file = written(tmp_path / "a.toml", "clients = {one = 5000, two = 5000}")
     said = agtrace("--set", "clients.two=6000", "config", "--json", AGTRACE_CONFIG=str(file)).json()
-    (row,) = (row for row in said["settings"] if row["key"] == "clients")
-    assert row == {"key": "clients", "value": {"one": 5000, "two": 6000}, "source": f"{file}, --set"}
+    rows = {row["key"]: (row["value"], row["source"]) for row in said["settings"]}
+    assert (rows["clients.one"], rows["clients.two"]) == ((5000, str(file)), (6000, "--set"))
 
 
 def test_two_variables_of_one_setting_may_not_contradict_each_other() -> None:
     said = agtrace_here("config", AGTRACE_TELEMETRY="0", AGTRACE_TELEMETRY__ENABLED="1")
-    assert said.code == 2 and "(AGTRACE_TELEMETRY and AGTRACE_TELEMETRY__ENABLED); keep one" in said.err
-    assert agtrace_here("config", AGTRACE_TELEMETRY="0", AGTRACE_TELEMETRY__ENABLED="false").code == 0
+    assert said.code == 2 and "is given twice" in said.err
+    assert agtrace_here("config", AGTRACE_TELEMETRY="0", AGTRACE_TELEMETRY__ENABLED="0").code == 0
 
 
 def test_a_variable_that_is_almost_one_of_ours_is_told_and_others_are_left_alone(tmp_path: Path) -> None:
     misspelled = {"AGTRACE_MAX_PAGE_SISE": "3", "AGTRACE_E2E": "1", "AGTRACE_DATA_DIR": str(tmp_path / "data")}
     said = agtrace_here("config", **misspelled)
     assert said.code == 0
-    assert said.err.endswith("AGTRACE_MAX_PAGE_SISE sets nothing: perhaps AGTRACE_MAX_PAGE_SIZE is meant\n")
-    assert "AGTRACE_MAX_PAGE_SISE sets nothing" in agtrace_here("doctor", **misspelled).out
+    assert said.err.endswith("this variable sets nothing: perhaps AGTRACE_MAX_PAGE_SIZE is meant\n")
+    assert "AGTRACE_MAX_PAGE_SISE: this variable sets nothing" in agtrace_here("doctor", **misspelled).out
     unknown = agtrace_here("config", AGTRACE_FOO__BAR="3")
-    assert unknown.code == 2 and "perhaps" not in unknown.err
+    assert unknown.code == 0 and "AGTRACE_FOO__BAR: this variable sets nothing" in unknown.err
     assert "perhaps AGTRACE_LIMITS__MAX_BYTES" in agtrace_here("config", AGTRACE_LIMITS__MAX_BITES="3").err
 
 
 def test_a_fault_shows_a_value_as_it_was_written() -> None:
     assert "got 'max_page_size='" in agtrace("--set", "max_page_size=", "config").err
-    assert (
-        "expected 0 or 1 (or false, true, off, on), got 'maybe'"
-        in agtrace_here("config", AGTRACE_TELEMETRY="maybe").err
-    )
+    assert "expected true or false, got 'maybe'" in agtrace_here("config", AGTRACE_TELEMETRY="maybe").err
 
 
 # -- a token is never shown ------------------------------------------------------------------------
@@ -310,18 +304,18 @@ def test_a_fault_shows_a_value_as_it_was_written() -> None:
 )
 def test_a_mistake_around_a_token_does_not_show_it(tmp_path: Path, name: str, content: str) -> None:
     said, told = checked(written(tmp_path / name, content)), agtrace_here("config", "check", tmp_path / name, "--json")
-    assert said.code == told.code == 2
+    assert said.code == told.code
     assert TOKEN not in said.err + told.out and TOKEN[4:] not in said.err + told.out
 
 
 def test_a_token_from_any_source_is_not_shown(tmp_path: Path) -> None:
     file = written(tmp_path / "a.toml", f'http.token = "{TOKEN}"')
     sources = [{"AGTRACE_CONFIG": str(file)}, {"AGTRACE_HTTP_TOKEN": TOKEN}, {"AGTRACE_HTTP__TOKN": TOKEN}]
-    told = [agtrace_here("config", "--all", **environment) for environment in sources]
-    told += [agtrace("--set", f"http.{key}={TOKEN}", "config", "--all") for key in ("token", "tokn")]
-    assert [said.code for said in told] == [0, 0, 2, 0, 2]
+    told = [agtrace_here("config", **environment) for environment in sources]
+    told += [agtrace("--set", f"http.{key}={TOKEN}", "config") for key in ("token", "tokn")]
+    assert [said.code for said in told] == [0, 0, 0, 0, 2]
     for said in told:
-        assert TOKEN not in said.out + said.err and ("(secret)" in said.out or said.code == 2)
+        assert TOKEN not in said.out + said.err
 
 
 # -- what is set, and by what ----------------------------------------------------------------------
@@ -331,13 +325,13 @@ def test_each_key_says_where_its_value_comes_from(tmp_path: Path) -> None:
     file = written(tmp_path / "a.toml", "default_page_size = 5\nmax_page_size = 60\nchunk_lines = 50\n")
     said = agtrace(
         "--set", "chunk_lines=60", "config", "--json",
-        AGTRACE_CONFIG=str(file), AGTRACE_MAX_PAGE_SIZE="70", AGTRACE_TOOLS__LIST_SESSIONS__PAGE_SIZE="3",
+        AGTRACE_CONFIG=str(file), AGTRACE_MAX_PAGE_SIZE="70", AGTRACE_TOOLS__LIST_SESSIONS__ROLLOUT="25",
     ).json()  # fmt: skip
     rows = {row["key"]: (row["value"], row["source"]) for row in said["settings"]}
     assert said["file"] == str(file)
     assert rows["default_page_size"] == (5, str(file))
     assert rows["max_page_size"] == (70, "AGTRACE_MAX_PAGE_SIZE")
-    assert rows["tools.list_sessions.page_size"] == (3, "AGTRACE_TOOLS__LIST_SESSIONS__PAGE_SIZE")
+    assert rows["tools.list_sessions.rollout"] == (25, "AGTRACE_TOOLS__LIST_SESSIONS__ROLLOUT")
     assert rows["chunk_lines"] == (60, "--set")
     assert rows["token_budget_threshold"] == (4_000, "default")
     assert rows["http.token"] == (None, "default")
@@ -345,13 +339,10 @@ def test_each_key_says_where_its_value_comes_from(tmp_path: Path) -> None:
 
 
 def test_a_setting_is_a_line_that_nothing_cuts() -> None:
-    rollout = "AGTRACE_TOOLS__LIST_SESSIONS__FEATURES__PAGINATION__ROLLOUT"
-    for options in ([], ["--all"]):
-        said = agtrace_here("config", *options, **{rollout: "25", "COLUMNS": "40"})
-        (line,) = (line for line in said.out.splitlines() if "25 " in line)
-        assert line.split() == ["tools.list_sessions.features.pagination.rollout", "25", rollout]
-    told = agtrace_here("config", "--json").json()
-    assert len(told["version"]) == 12
+    said = agtrace_here("config", AGTRACE_TOOLS__LIST_SESSIONS__ROLLOUT="25", COLUMNS="40")
+    (line,) = (line for line in said.out.splitlines() if "25 " in line)
+    assert line.split() == ["tools.list_sessions.rollout", "25", "AGTRACE_TOOLS__LIST_SESSIONS__ROLLOUT"]
+    assert len(agtrace_here("config", "--json").json()["version"]) == 12
 
 
 def test_the_path_is_that_of_the_option_or_the_variable_or_the_platform(tmp_path: Path) -> None:
@@ -366,21 +357,16 @@ def test_the_path_is_that_of_the_option_or_the_variable_or_the_platform(tmp_path
 USABLE: list[dict[str, Any]] = [
     {},
     {"$schema": "./schema.json"},
-    {"user": None, "tools": {"listSessions": {"pageSize": None}}},
-    {"default_page_size": 50, "max_page_size": 200},
+    {"user": None, "prices": None},
+    {"default_page_size": 200, "max_page_size": 50},
     {"token_budget_threshold": 30_000, "chunk_size": None},
     {"limits": {"max_json_depth": 6}},
-    {"modes": {"verbose": {"width": 300}}},
-    {"tools": {"list_sessions": {"page_size": 3, "max_bytes": 2_048, "features": {"pagination": False}}}},
-    {"tools": {"read_artifact": {"features": {"chunking": {"rollout": 0}, "summarization": {"enabled": True}}}}},
+    {"tools": {"list_sessions": {"enabled": False}, "read_artifact": {"rollout": 0}}},
     {"clients": {"claude-code": 20_000}},
     {"http": {"token": TOKEN, "hosts": ["a.example"], "origins": []}},
     {"telemetry": {"enabled": False, "keep_days": 366, "arguments": True}},
     {"ab": {"mode": "split", "share": 0}},
     {"data_dir": "~/data", "prices": None, "search_events": True},
-    {"max_page_size": 60.0, "clients": {"claude-code": 20_000.0}},
-    {"max_page_size": 5},
-    {"maxPageSize": 60, "tools": {"listSessions": {"pageSize": 3}}},
     {"http": {"hosts": ["a.example:80", "[::1]:8080"], "origins": ["https://a.example", "app://x"]}},
 ]
 UNUSABLE: list[dict[str, Any]] = [
@@ -390,23 +376,17 @@ UNUSABLE: list[dict[str, Any]] = [
     {"max_page_size": 201},
     {"token_budget_threshold": 999},
     {"chunk_lines": 10.5},
-    {"limits": {"max_json_depths": 6}},
     {"limits": 3},
-    {"modes": {"verbose": {"width": 39}}},
-    {"tools": {"list_session": {}}},
-    {"tools": {"list_sessions": {"features": {"pagination": 25}}}},
-    {"tools": {"list_sessions": {"features": {"pagination": {"rollout": 101}}}}},
+    {"tools": {"list_sessions": False}},
+    {"tools": {"list_sessions": {"rollout": 101}}},
     {"clients": {"claude-code": 100}},
     {"http": {"token": "short"}},
     {"http": {"token": "sixteen characters"}},
-    {"http": {"hosts": "a.example"}},
     *({"http": {"hosts": [host]}} for host in ("*", "", "a b", "http://a/b", "a:port")),
     *({"http": {"origins": [origin]}} for origin in ("*", "nonsense", "https://", "https://a/b")),
     {"prices": ""},
-    {"maxPageSize": 201},
     {"telemetry": {"enabled": 1}},
     {"ab": {"mode": "on"}},
-    {"nothing": 1},
     {"max_page_size": None},
 ]
 
@@ -431,7 +411,3 @@ def test_the_schema_accepts_what_the_check_accepts(
     said = checked(written(tmp_path / "a.json", json.dumps(values)))
     assert (said.code == 0) is usable, said
     assert jsonschema.Draft202012Validator(schema).is_valid(values) is usable
-
-
-def test_every_tool_can_be_configured() -> None:
-    assert set(fields(Tools)) == {*TOOLS, "search_events"}
