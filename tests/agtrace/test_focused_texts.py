@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.telemetry.request import Request
-from agtrace.settings.model import Features, Protection, Pruner, Tools, ToolSettings
+from agtrace.settings.model import Pruner, ToolSettings
 from agtrace.shaping import focusing
 from agtrace.text.kept_texts import KeptTexts
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query, text_of
@@ -307,8 +307,8 @@ def test_settings_that_switch_pruning_off_hold_for_traces_too(built: Asker, off:
         assert value["pruning"] == told
 
 
-def test_pruning_can_be_switched_off_for_one_tool(built: Asker) -> None:
-    tools = Tools(get_event_details=ToolSettings(features=Features(pruning=Protection(enabled=False))))
+def test_a_tool_without_protection_prunes_nothing(built: Asker) -> None:
+    tools = {"get_event_details": ToolSettings(enabled=False)}
     answers = Answers(replace(built.settings, tools=tools))
     asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": QUESTION}
     assert answers.ask("get_event_details", asked).value["pruning"]["reason"] == "disabled_or_unconfigured"

@@ -491,13 +491,6 @@ def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) ->
         assert running.call("read", {"file_path": "file.txt", "end_line": 200}).text == TEXT
 
 
-def test_settings_of_digests_hold_for_these_tools_too(driven: Driven) -> None:
-    with (driven.folder / "config.toml").open("a") as file:
-        file.write("[modes.minimal]\nlines = 20\n")
-    answer = driven.server.call("bash", {"command": "seq 1 1000", "mode": "minimal"})
-    assert answer.about["truncation"]["shown_lines"] <= 20
-
-
 def test_no_answer_is_larger_than_its_mode_allows(driven: Driven) -> None:
     text = "".join(f"行{number}：これは何についてでもない行です。ただの長い行です\n" for number in range(3_000))
     driven.pruner.reply = {"pruned_code": text[:-1]}
