@@ -74,12 +74,14 @@ def wire_model(record: type[Model]) -> Any:
 def output_schema(payloads: Iterable[type[Model]]) -> dict[str, Any]:
     """Return the JSON schema of a tool's answers, whatever `truncation` says, and of errors.
 
-    It has the names and types of the payload's own fields, and nothing deeper: a client pays for every byte of it.
+    It has the names and types of the payload's own fields, and nothing deeper: a client pays for every byte of it. Each
+    type stands alone, as there are clients that know only single ones.
     """
     types = defaultdict[str, set[str]](set)
     for name, kind in (field for payload in payloads for field in get_type_hints(payload).items()):
         types[name] |= _types(kind)
-    fields = {name: {"type": min(kinds) if len(kinds) == 1 else sorted(kinds)} for name, kinds in types.items()}
+    alone = {name: [{"type": kind} for kind in sorted(kinds)] for name, kinds in types.items()}
+    fields = {name: kinds[0] if len(kinds) == 1 else {"anyOf": kinds} for name, kinds in alone.items()}
     answer = _arm(McpResponse, success={"const": True}, data={"type": "object", "properties": fields})
     return {"type": "object", "anyOf": [answer, _arm(McpError, success={"const": False}, error={"type": "object"})]}
 

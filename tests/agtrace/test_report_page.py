@@ -210,7 +210,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opener]:
         path.write_text(written, encoding="utf-8")
         context = browser.new_context(java_script_enabled=script, **options)
         contexts.append(context)
-        context.set_default_timeout(5000)
+        context.set_default_timeout(300_000)
         page = context.new_page()
         page.on(
             "request",

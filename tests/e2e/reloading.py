@@ -30,6 +30,7 @@ def until(holds: Callable[[], Any]) -> Any:
     end = time.monotonic() + SECONDS
     while not (found := holds()):
         assert time.monotonic() < end, "it never came"
+        time.sleep(0.03)
     return found
 
 

@@ -36,9 +36,11 @@ MODERN = pytest.mark.parametrize("era", ERAS if ALL else ["modern"], indirect=Tr
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A machine with sample sessions, and the Inspector."""
+    """A machine with sample sessions, which are indexed, and the Inspector."""
     require(INSPECTOR)
-    return machine(tmp_path_factory.mktemp("home"))
+    home = machine(tmp_path_factory.mktemp("home"))
+    assert run(["agtrace", "index"], home).returncode == 0
+    return home
 
 
 @pytest.fixture(autouse=True)

