@@ -69,7 +69,7 @@ def test_a_query_needs_no_quotes(indexed: Path) -> None:
 
 def test_a_search_whose_words_stand_nowhere_has_found_nothing(indexed: Path) -> None:
     found = agtrace_here("search", "databasex123")
-    assert found.code == 1 and "nowhere in" in found.out and "databasex123" in found.out
+    assert found.code == 1 and "databasex123" in found.out
     assert agtrace_here("search", "databasex123 locked").code == 0
 
 
