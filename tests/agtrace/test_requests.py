@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.index.ranking import voice_of
-from agtrace_indexer.texts.ranked_words import Voice
-from agtrace_schema.events import EventType
 
 from tests.agtrace.asking import Asker, claude_log, query
 from tests.agtrace.terminal import agtrace_here
@@ -17,17 +14,17 @@ COUNTED = "superseded_by IS NULL AND copy_of IS NULL"
 
 
 def said_by_humans(asker: Asker, uid: str) -> list[tuple[int, int | None]]:
-    """The events of a session in which the ranking hears a human, with their turns."""
-    rows = query(
+    """The events of a session in which a human or a parent speaks, with their turns."""
+    return query(
         asker,
-        "SELECT e.event_index, e.turn_index, n.text FROM event e JOIN session s ON s.id = e.session_id "
-        f"LEFT JOIN name n ON n.id = e.name_id WHERE s.uid = ? AND e.type = 0 AND {COUNTED} ORDER BY 1",
+        "SELECT e.event_index, e.turn_index FROM event e JOIN session s ON s.id = e.session_id "
+        f"LEFT JOIN name n ON n.id = e.name_id WHERE s.uid = ? AND e.type = 0 AND n.text IN ('human', 'task') "
+        f"AND {COUNTED} ORDER BY 1",
         uid,
     )
-    return [(event, turn) for event, turn, kind in rows if voice_of(EventType.USER, kind, None) is Voice.HUMAN]
 
 
-def test_requests_are_what_the_ranking_takes_for_a_humans_words(each: Asker) -> None:
+def test_requests_are_a_humans_or_a_parents_words(each: Asker) -> None:
     for (uid,) in query(each, "SELECT uid FROM session"):
         items = each.items("get_session_details", "requests", session_id=uid, sections=["requests"])
         assert [(item["event_index"], item.get("turn_index")) for item in items] == said_by_humans(each, uid)

@@ -19,7 +19,9 @@ def versions() -> Callable[[Client], str]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List what the tests recorded under `client`."""
     reports = [report for kind in terminalreporter.stats.values() for report in kind if hasattr(report, "when")]
-    said = {str(value) for report in reports for name, value in report.user_properties if name == "client"}
+    said = {
+        str(value) for report in reports for name, value in getattr(report, "user_properties", ()) if name == "client"
+    }
     if said:
         terminalreporter.section("real clients")
         for line in sorted(said):
