@@ -11,7 +11,7 @@ import re
 import shlex
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -87,9 +87,14 @@ def setting_table() -> str:
     shown = []
     for name, key in keys().items():
         default = "" if key.default is None else f"`{json.dumps(key.default)}`"
-        shown.append(f"| `{name}` | `{key.variable}` | {allowed(key.schema)} | {default} | {key.meaning} |")
+        shown.append(f"| `{name}` | `{key.variable}` | {_values_of(key.schema)} | {default} | {key.meaning} |")
     named = [f"| | `{name}` | a path | | {meaning} |" for name, meaning in _beside().items()]
     return "\n".join([*rows, *shown, *named])
+
+
+def _values_of(schema: Mapping[str, Any]) -> str:
+    """Return what a setting may be; a range as `1-200`."""
+    return re.sub(r"a (?:whole )?number from (\S+) to (\S+)", r"\1-\2", allowed(schema))
 
 
 def _beside() -> dict[str, str]:
