@@ -93,8 +93,8 @@ def made(
 ) -> tuple[Report, dict[str, str]]:
     """Make the report, with secrets masked as in every answer, and the markup of its worst sessions' conversations."""
     from agtrace.report.report import report as survey
+    from agtrace.report.report import without_dollars
     from agtrace.report.survey import Asked
-    from agtrace.report.without_dollars import without_dollars
     from agtrace.shaping.output import printed
 
     with selected(filters) as (connection, selection, now, prices, lacking):
@@ -102,7 +102,7 @@ def made(
             found = survey(connection, Asked(selection, now, prices, timelines, lacking), note)
         talks = {}
         if transcripts:
-            from agtrace.report.conversation.within import conversations
+            from agtrace.report.conversation.as_page import conversations
 
             talks = conversations(connection, found.sessions, str(Path.home()))
     return printed(found if dollars else without_dollars(found)), talks
@@ -126,7 +126,7 @@ def _leave(found: Report, ways: Ways, conversations: dict[str, str]) -> None:
         sessions = [replace(session, timeline=None) for session in found.sessions]
         print_json(dump(replace(found, sessions=sessions)))
     elif ways.markdown:
-        from agtrace.report.markdown import markdown
+        from agtrace.report.wording import markdown
 
         sys.stdout.write(markdown(found))
     elif ways.html != STDOUT:

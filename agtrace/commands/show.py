@@ -157,8 +157,7 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     from agtrace.render.conversation import Unfolded, conversation
     from agtrace.render.pager import paged
     from agtrace.report.conversation.cleaning import Cleaner
-    from agtrace.report.conversation.head import head
-    from agtrace.report.conversation.telling import part_of, told
+    from agtrace.report.conversation.telling import head, part_of, told
     from agtrace.sessions.query import find_session
     from agtrace.sessions.resuming import resuming
     from agtrace.settings.environment import pager

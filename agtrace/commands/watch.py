@@ -18,7 +18,7 @@ from agtrace.commands.printing import leave
 
 if TYPE_CHECKING:
     from agtrace.answers.lookout import Lookout
-    from agtrace.report.conversation.following import Followed
+    from agtrace.report.conversation.telling import Followed
 
 _ONCE_SECONDS = 10.0
 """How long a single look waits for changed logs to be indexed."""
@@ -105,7 +105,7 @@ class _Source:
         self.look, self.wait, self.end = lookout.look, lookout.wait, lookout.end
 
     def followed(self, uid: str, first_event: int | None) -> Followed | str:
-        from agtrace.report.conversation.following import followed
+        from agtrace.report.conversation.telling import followed
 
         home = str(Path.home())
         return self._lookout.tried(lambda connection: followed(connection, uid, first_event, home=home))

@@ -40,8 +40,8 @@ def why(place: str, as_json: bool) -> None:
     """
     from agtrace_schema.model import dump
 
+    from agtrace.report.authorship.why import text
     from agtrace.report.authorship.why import why as asked
-    from agtrace.report.authorship.wording import text
     from agtrace.shaping.output import printed
 
     file, lines = parted(place)

@@ -19,24 +19,57 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 from msgspec.structs import replace
 
-from agtrace.health.detectors.ending import ending_of
+from agtrace.health.detectors.context import CHARS_PER_TOKEN
+from agtrace.health.detectors.outcome import ending_of
 from agtrace.health.detectors.registry import DETECTORS
 from agtrace.health.detectors.waiting import time_spent
 from agtrace.health.facts.actions import is_passed_over, is_probe
-from agtrace.health.facts.checks import checks
+from agtrace.health.facts.changes import files_read
+from agtrace.health.facts.checks import checks, problems_in, reviews
 from agtrace.health.facts.corrections import corrections
-from agtrace.health.facts.reviews import problems_in, reviews
 from agtrace.health.finding import Detector, Finding
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
-from agtrace.health.history_reader import read_history
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage, read_history
 from agtrace.health.score import Examined, Found, Score, score
-from agtrace.health.shares import LARGEST, token_shares
 from agtrace.sessions.known_failures import failures_known, known_failures
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
 from agtrace.sessions.steps import telling_argument
-from agtrace.text.lines import one_line
+from agtrace.text.lines import one_line, shown_path
 from agtrace.text.signatures import telling_text
+
+# -- shares ----------------------------------------------------------------------------------------
+# Where the tokens of a session went: by turn from the log, by tool and file estimated from the length of results.
+
+LARGEST = 3
+"""The most shares of each kind."""
+
+
+def token_shares(history: History) -> TokenShares:
+    """Return the turns, tools and files that took the most tokens; those of results are estimated from characters."""
+    turns: Counter[str] = Counter()
+    tools: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+    for usage in history.usages:
+        if usage.turn is not None:
+            turns[str(usage.turn)] += usage.total
+    for call in history.calls:
+        if call.result_event is None:
+            continue
+        tools[call.tool] += call.result_chars
+        read = files_read(call)
+        for path in read:
+            files[path] += call.result_chars // len(read)
+    return TokenShares(
+        turns=_largest(turns), tools=_largest(tools, CHARS_PER_TOKEN), files=_largest(files, CHARS_PER_TOKEN)
+    )
+
+
+def _largest(found: Counter[str], per_token: int = 1) -> list[Share]:
+    largest = sorted(found.items(), key=lambda share: (-share[1], share[0]))[:LARGEST]
+    return [Share(name=shown_path(name), tokens=amount // per_token) for name, amount in largest if amount >= per_token]
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 _QUOTE = 80
 _TOLD_BEFORE = 0.6

@@ -8,13 +8,26 @@ characters of each): a finding is about what was done, not about every word of i
 from __future__ import annotations
 
 import re
+import sqlite3
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_schema.events import Json, Outcome, Provider, UserKind
+import orjson
+from agtrace_indexer.index.questions import histories
+from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
 from agtrace_schema.patterns import later
 from msgspec import Struct
+
+from agtrace.sessions.prices import PriceTable
+from agtrace.text.lines import NO_TOOL
+
+# -- records ------------------------------------------------------------------------------------------
 
 KEPT = 4_000
 """Characters kept of the beginning, and of the end, of a longer text."""
@@ -225,3 +238,198 @@ class History:
     def notices(self) -> list[Notice]:
         """The other records."""
         return [entry for entry in self.entries if isinstance(entry, Notice)]
+
+
+# -- history reader --------------------------------------------------------------------------------
+# Reading a session's history from the index for the detectors: each block is opened once. Only the beginnings and ends
+# of texts are kept, so that long ones take no more memory than others.
+
+AT_WORK_SECONDS = 600
+"""A session whose last event is younger than this may still continue."""
+
+_LONGEST_ARGUMENT = 20_000
+_LEVELS = 6
+
+
+def read_history(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> History:
+    """Return the history of a session, without copies and superseded events; `now` is seconds since 1970 UTC."""
+    reading = _Reading(connection, session.id, prices)
+    return History(
+        provider=session.provider,
+        entries=reading.entries(),
+        turns=session.turn_count,
+        at_work=not session.gone and abs(now - (session.ended_at or 0) / 1000) < AT_WORK_SECONDS,
+        cwd=session.cwd,
+        continued=histories.is_carried_out(connection, session.id),
+        agents=reading.agents,
+    )
+
+
+class _Reading:
+    """A reading of one session."""
+
+    def __init__(self, connection: sqlite3.Connection, session_row: int, prices: PriceTable) -> None:
+        self._connection, self._row, self._prices = connection, session_row, prices
+        self._events = histories.events(connection, session_row)
+        self.agents = histories.agents(connection, session_row)
+        """The ids of the sub-agents that calls started, by the event of the call."""
+
+    def entries(self) -> list[Entry]:
+        """Return everything that happened, in file order."""
+        calls = self._calls()
+        texts, requests = self._texts(), histories.requests(self._connection, self._row)
+        usages = {usage.event_index: usage for usage in histories.token_figures(self._connection, self._row)}
+        entries: list[Entry] = []
+        for row in self._events:
+            match EVENT_TYPE_CODES[row.type]:
+                case EventType.TOOL_CALL:
+                    entries.append(calls[row.event_index])
+                case EventType.TOOL_RESULT:
+                    call = calls.get(row.link) if row.link is not None else None
+                    if call is None or call.result_event not in (None, row.event_index):
+                        call = calls[row.event_index]
+                        entries.append(call)
+                    _answer(call, texts[row.event_index])
+                case EventType.USER:
+                    kind = UserKind(row.name) if row.name else UserKind.INJECTED
+                    opens = row.event_index in requests
+                    entries.append(Said(row.event_index, row.turn, row.ts, kind, texts[row.event_index].kept, opens))
+                case EventType.MESSAGE:
+                    said = texts[row.event_index].kept
+                    entries.append(Message(row.event_index, row.turn, row.step, row.ts, said))
+                case EventType.REASONING:
+                    entries.append(Thought(row.event_index, row.turn, row.step, row.ts))
+                case EventType.TOKEN_USAGE:
+                    if row.event_index in usages:
+                        entries.append(self._usage(row, usages[row.event_index]))
+                case EventType.NOTIFICATION:
+                    said = texts[row.event_index].kept
+                    entries.append(Notice(row.event_index, row.turn, row.ts, row.name or "", said))
+        return entries
+
+    def _calls(self) -> dict[int, Call]:
+        """Return the calls by event, without the results' texts; a result without a call is listed by its own event."""
+        reads, writes = self._touched()
+        rows = {row.event_index: row for row in self._events}
+        calls: dict[int, Call] = {}
+        told = [(rows[event], rest) for event, rest in histories.payloads(self._connection, self._row) if event in rows]
+        for row, rest in sorted(told, key=_results_last):
+            kind = EVENT_TYPE_CODES[row.type]
+            if kind not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
+                continue
+            if kind is EventType.TOOL_RESULT:
+                call = calls.get(row.link) if row.link is not None else None
+                if call is not None and call.result_event is None:
+                    call.result_event = row.event_index
+                    _end(call, row, rest)
+                    continue
+            arguments = rest.get("arguments") if kind is EventType.TOOL_CALL else None
+            call = Call(
+                event_index=row.event_index,
+                turn=row.turn,
+                step=row.step,
+                at=row.ts,
+                tool=row.name or NO_TOOL,
+                arguments=_short(arguments),
+                action=_action(row, arguments),
+                outcome=Outcome.UNKNOWN if row.outcome is None else OUTCOME_CODES[row.outcome],
+                duration_ms=row.duration_ms,
+                reads=tuple(reads.get(row.event_index, ())),
+                writes=tuple(writes.get(row.event_index, ())),
+                agent=row.event_index in self.agents,
+            )
+            if kind is EventType.TOOL_RESULT:
+                call.result_event = row.event_index
+                _end(call, row, rest)
+            calls[row.event_index] = call
+        return calls
+
+    def _texts(self) -> dict[int, _Text]:
+        """Return the texts that detectors read, by event; those of tool calls aren't needed, as they have arguments."""
+        wanted = {
+            row.event_index
+            for row in self._events
+            if EVENT_TYPE_CODES[row.type] not in (EventType.TOOL_CALL, EventType.TOKEN_USAGE, EventType.REASONING)
+        }
+        found = {}
+        for first, block in histories.texts(self._connection, self._row):
+            for number in range(len(block.ends)):
+                if first + number in wanted:
+                    found[first + number] = _Text.of(block.text(number))
+        return found
+
+    def _touched(self) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+        reads: dict[int, list[str]] = defaultdict(list)
+        writes: dict[int, list[str]] = defaultdict(list)
+        for event_index, access, path in histories.touched(self._connection, self._row):
+            (writes if access == "write" else reads)[event_index].append(path)
+        return reads, writes
+
+    def _usage(self, row: PastEvent, figures: TokenFigures) -> Usage:
+        _, model, fresh, short_lived, long_lived, cached, output, window = figures
+        created = None if short_lived is None and long_lived is None else (short_lived or 0) + (long_lived or 0)
+        return Usage(
+            event_index=row.event_index,
+            turn=row.turn,
+            step=row.step,
+            at=row.ts,
+            model=model,
+            input_tokens=fresh,
+            cache_creation_tokens=created,
+            cache_read_tokens=cached,
+            output_tokens=output,
+            context_window=window or self._prices.window(model),
+        )
+
+
+class _Text(NamedTuple):
+    """The kept beginning and end of a text."""
+
+    kept: str
+    chars: int
+    middle: bytes = b""
+    """A digest of the part that isn't kept."""
+
+    @classmethod
+    def of(cls, text: str) -> _Text:
+        if len(text) <= 2 * KEPT:
+            return cls(text, len(text))
+        middle = blake2b(text[KEPT:-KEPT].encode("utf-8", "replace"), digest_size=8).digest()
+        return cls(f"{text[:KEPT]}\n...\n{text[-KEPT:]}", len(text), middle)
+
+
+def _results_last(told: tuple[PastEvent, Any]) -> bool:
+    """Sort calls before results, which may stand before their calls in a log."""
+    return EVENT_TYPE_CODES[told[0].type] is EventType.TOOL_RESULT
+
+
+def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:
+    """Record the outcome of a call; of one that asked about another execution, how that ended."""
+    if row.outcome is not None and OUTCOME_CODES[row.outcome] is Outcome.FAILED:
+        call.outcome = Outcome.FAILED
+    call.answered_at = row.ts
+    call.told_by_text = rest.get("outcome_source") == OutcomeSource.TEXT
+    call.exit_code = rest.get("exit_code")
+
+
+def _answer(call: Call, text: _Text) -> None:
+    """Record the result of a call."""
+    call.result, call.result_chars, call.middle = text
+
+
+def _action(row: PastEvent, arguments: Json) -> bytes:
+    """Return a digest, equal for calls of one tool with equal arguments; without arguments, equal to no other."""
+    said = row.event_index if arguments is None else [row.name, arguments]
+    return blake2b(orjson.dumps(said, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _short(value: Any, levels: int = _LEVELS) -> Json:
+    """Cut the middle out of very long texts in arguments."""
+    if isinstance(value, str):
+        half = _LONGEST_ARGUMENT // 2
+        return value if len(value) <= _LONGEST_ARGUMENT else f"{value[:half]}\n...\n{value[-half:]}"
+    if isinstance(value, dict):
+        return {key: _short(item, levels - 1) for key, item in value.items()} if levels else None
+    if isinstance(value, list):
+        return [_short(item, levels - 1) for item in value] if levels else None
+    return value  # type: ignore[no-any-return]

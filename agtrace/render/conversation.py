@@ -18,8 +18,7 @@ from rich.text import Text
 
 from agtrace.render.terminal import STYLES, plain, plain_line, when
 from agtrace.report.conversation.as_markdown import OF_THE_PROGRAM, left_out
-from agtrace.report.conversation.head import Head, took
-from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, Passed, Request, Said, Turn
+from agtrace.report.conversation.telling import Execution, Folded, Head, Item, Mark, Passed, Request, Said, Turn, took
 from agtrace.sessions.resuming import Resuming
 from agtrace.text.numbers import counted
 

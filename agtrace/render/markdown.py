@@ -7,7 +7,7 @@ from typing import ClassVar
 from rich.console import JustifyMethod
 from rich.markdown import Heading, Markdown
 
-from agtrace.report.conversation.contained import harmless
+from agtrace.report.conversation.as_markdown import harmless
 
 
 class _Heading(Heading):

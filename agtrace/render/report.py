@@ -10,7 +10,7 @@ from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, compact, figure, fills, heading, indented, left_out, plain
 from agtrace.report import wording
-from agtrace.report.figures import GOOD, LOW
+from agtrace.report.wording import GOOD, LOW
 from agtrace.text.lines import one_line
 from agtrace.text.next_call import command
 from agtrace.text.numbers import dollars, percent, short
@@ -87,7 +87,7 @@ def _endings(figures: Figures) -> None:
     for (ending, count), cells in zip(there, _cells([count for _, count in there], min(widest, _BAR)), strict=True):
         mark, style = _LOOKS[ending]
         bar.append(mark * cells, style=style)
-        named = Text.assemble((mark, style), f" {wording.ENDED[ending]} {count:,}   ")
+        named = Text.assemble((mark, style), f" {wording.ENDINGS[ending]} {count:,}   ")
         if legend[-1].cell_len + named.cell_len > widest:
             legend.append(Text())
         legend[-1].append_text(named)

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from statistics import fmean, median_low
+from typing import NamedTuple
 
-from agtrace_schema.analysis import Ending, Figures
+from agtrace_indexer.index.questions import landmarks, reports
+from agtrace_schema.analysis import (
+    Ending,
+    Figures,
+    Lens,
+    ReportedDay,
+    ReportedDeeds,
+    ReportedDetector,
+    ReportedModel,
+    ReportedTool,
+    Severity,
+)
+from agtrace_schema.landmarks import LandmarkKind
 from msgspec import Struct
 
+from agtrace.report.selection import Family
+from agtrace.report.wording import LOW
 from agtrace.sessions.usage import Usage
+from agtrace.text.lines import LABEL, NO_TOOL, one_line
 from agtrace.times import iso
 
-LOW, GOOD = 60, 80
-"""Scores below the first are low, from the second on good."""
+# -- records ------------------------------------------------------------------------------------------
 
 
 class Tally(Struct, frozen=True):
@@ -75,3 +91,108 @@ def mean_score(tallies: Sequence[Tally]) -> float | None:
 def endings(tallies: Sequence[Tally]) -> dict[Ending, int]:
     """Return the number of sessions for each ending, the most frequent first."""
     return dict(Counter(tally.ending for tally in tallies).most_common())
+
+
+# -- tables ----------------------------------------------------------------------------------------
+# The tables of a report: sums over its sessions by score, day, tool, model and detector.
+
+_TENS = 10
+
+
+class Found(NamedTuple):
+    """The facts about a finding that are counted."""
+
+    detector: str
+    lens: Lens
+    severity: Severity
+
+
+def histogram(tallies: Iterable[Tally]) -> list[int]:
+    """Return the number of sessions with a score of 0 to 9, 10 to 19, ... 90 to 100."""
+    tens = Counter(min(tally.score // _TENS, _TENS - 1) for tally in tallies if tally.score is not None)
+    return [tens[ten] for ten in range(_TENS)]
+
+
+def days(tallies: Iterable[Tally]) -> list[ReportedDay]:
+    """Return the days (UTC) on which sessions began, in order; a session's usage counts on its first day."""
+    return [
+        ReportedDay(
+            day=day,
+            sessions=len(those),
+            endings=endings(those),
+            mean_score=mean_score(those),
+            total_tokens=(used := usage_of_all(those)).total or 0,
+            cost_usd=used.cost,
+        )
+        for day, those in _by_day(tallies)
+    ]
+
+
+def models(tallies: Iterable[Tally]) -> list[ReportedModel]:
+    """Return what each model used on each day, in order, the model with the most tokens first."""
+    return [
+        ReportedModel(day=day, model=one_line(name, LABEL), total_tokens=usage.total or 0, cost_usd=usage.cost)
+        for day, those in _by_day(tallies)
+        for name, usage in sorted(usage_of_all(those).models.items(), key=lambda item: (-(item[1].total or 0), item[0]))
+    ]
+
+
+def _by_day(tallies: Iterable[Tally]) -> list[tuple[str, list[Tally]]]:
+    found: dict[str, list[Tally]] = defaultdict(list)
+    for tally in tallies:
+        day = iso(tally.started_at)
+        if day is not None:
+            found[day[:10]].append(tally)
+    return sorted(found.items())
+
+
+def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[ReportedTool]:
+    """Return the tools called in these sessions and their sub-agents, the one that failed most often first."""
+    calls: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    failing: dict[str, set[int]] = defaultdict(set)
+    session_of = {member: family.row.id for family in families for member in family.members}
+    for member, name, called, failed in reports.calls_by_tool(connection, session_of):
+        tool = one_line(name or NO_TOOL, LABEL)
+        calls[tool] += called
+        failures[tool] += failed
+        if failed:
+            failing[tool].add(session_of[member])
+    found = (
+        ReportedTool(tool=tool, calls=called, failed=failures[tool], sessions=len(failing[tool]))
+        for tool, called in calls.items()
+    )
+    return sorted(found, key=lambda tool: (-tool.failed, -tool.calls, tool.tool))
+
+
+def deeds(connection: sqlite3.Connection, families: Sequence[Family]) -> list[ReportedDeeds]:
+    """Return what these sessions and their sub-agents did, by kind."""
+    session_of = {member: family.row.id for family in families for member in family.members}
+    counts: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    where: dict[str, set[int]] = defaultdict(set)
+    for found in landmarks.totals(connection, session_of):
+        counts[found.kind] += found.landmarks
+        failed[found.kind] += found.failed
+        where[found.kind].add(session_of[found.session])
+    return [
+        ReportedDeeds(kind=kind, count=counts[kind], failed=failed[kind], sessions=len(where[kind]))
+        for kind in LandmarkKind
+        if counts[kind]
+    ]
+
+
+def detectors(found: Iterable[Sequence[Found]]) -> list[ReportedDetector]:
+    """Return how often each detector found something, given the findings of each session, the most frequent first."""
+    sessions: Counter[str] = Counter()
+    findings: Counter[tuple[str, Lens]] = Counter()
+    critical: Counter[str] = Counter()
+    for of_session in found:
+        sessions.update({one.detector for one in of_session})
+        findings.update((one.detector, one.lens) for one in of_session)
+        critical.update(one.detector for one in of_session if one.severity == "Critical")
+    table = (
+        ReportedDetector(detector=name, lens=lens, sessions=sessions[name], findings=count, critical=critical[name])
+        for (name, lens), count in findings.items()
+    )
+    return sorted(table, key=lambda row: (-row.sessions, -row.findings, row.detector))

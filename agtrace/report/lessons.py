@@ -11,7 +11,7 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.lessons import Lesson, Lessons, Unsolved
 
 from agtrace.health.experience import Experience, experiences
-from agtrace.health.history_reader import read_history
+from agtrace.health.history import read_history
 from agtrace.problems import TooManyEvents
 from agtrace.report.selection import Selection, families, in_period
 from agtrace.sessions.prices import PriceTable

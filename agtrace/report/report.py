@@ -2,23 +2,192 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
-from agtrace_schema.analysis import Report, ReportedSession
+from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
 from agtrace_schema.lessons import Lesson
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.health.detectors.registry import DETECTORS
-from agtrace.report import tables
-from agtrace.report.comparison import ENOUGH, changes, comparable, periods
-from agtrace.report.figures import Tally, figures
+from agtrace.report.figures import Tally, days, deeds, detectors, figures, histogram, models, tools, usage_of_all
 from agtrace.report.lessons import Case, learned
-from agtrace.report.selection import Family, families, in_period
+from agtrace.report.selection import Family, Selection, families, in_period, minute
 from agtrace.report.survey import Asked, Note, Seen, examine_all
+from agtrace.report.wording import LOW
 from agtrace.times import iso
+
+# -- comparison ------------------------------------------------------------------------------------
+# What got better and what got worse in a period, compared with the one before it. Sessions differ from each other far
+# more than one week differs from the next. So a difference counts as better or worse only if it is larger than chance
+# would make it, more than twice its standard error, and not trivial. Every measure is a ratio of two sums over
+# sessions, such as points per scored session or failed calls per call. Failures within a session often share a cause
+# and aren't independent, so the error is estimated from how much the sessions of both periods together vary (quasi-
+# likelihood: McCullagh and Nelder, Generalized Linear Models, chapter 9). Of shares of sessions, such as those below a
+# score, Fisher's exact test says how likely chance makes such a difference, also of few sessions.
+
+ENOUGH = 5
+"""Scored sessions that each period needs for a verdict."""
+
+_ERRORS = 2.0
+"""The number of standard errors above which a difference isn't put down to chance."""
+
+_RARE = 0.05
+"""The probability of as large a difference by chance at which a difference of shares isn't put down to it."""
+
+Unit = Literal["points", "share"]
+
+
+class Periods(NamedTuple):
+    """Two periods next to each other; milliseconds since 1970 UTC, both ends included."""
+
+    before: tuple[int, int]
+    now: tuple[int, int]
+    halves: bool
+    """Whether they are the two halves of the selected sessions' time, used if no beginning was asked for."""
+
+    def sentence(self) -> str:
+        """Say what is compared with what."""
+        first, boundary, last = (minute(moment) for moment in (self.before[0], self.now[0], self.now[1]))
+        if self.halves:
+            return f"the second half of the period, {boundary} to {last}, with the first half, from {first} (UTC)"
+        return f"{boundary} to {last} with the same length of time before, from {first} (UTC)"
+
+
+def periods(selection: Selection, started: Iterable[int], now: int) -> Periods | None:
+    """Return the periods to compare: the one asked for, and the same length of time before it.
+
+    If no beginning was asked for, they are the two halves of the time in which the selected sessions began. None if
+    there is no time to divide.
+    """
+    if selection.since is not None:
+        last = now if selection.until is None else selection.until
+        length = last - selection.since + 1  # both ends are included
+        before = (selection.since - length, selection.since - 1)
+        return Periods(before, (selection.since, last), halves=False) if length > 0 else None
+    moments = [moment for moment in started if moment]
+    first, last = min(moments, default=0), max(moments, default=0)
+    middle = first + (last - first) // 2
+    return Periods((first, middle), (middle + 1, last), halves=True) if first < last else None
+
+
+class _Measure(Struct, frozen=True):
+    what: str
+    unit: Unit
+    of: Callable[[Tally], tuple[float, float]]
+    """What a session adds to the two sums whose ratio is the measure."""
+    more_is_better: bool
+    trifle: float
+    """Smaller differences are ignored."""
+
+
+def _of_scored(tally: Tally, value: float) -> tuple[float, float]:
+    return (0, 0) if tally.score is None else (value, 1)
+
+
+_MEASURES = (
+    _Measure("mean score", "points", lambda tally: _of_scored(tally, tally.score or 0), True, 3),
+    _Measure(f"sessions below {LOW}", "share", lambda tally: _of_scored(tally, (tally.score or 0) < LOW), False, 0.05),
+    _Measure("failed tool calls", "share", lambda tally: (tally.failed_calls, tally.tool_calls), False, 0.01),
+    _Measure("ended on an error", "share", lambda tally: (tally.ending == "error_left", 1), False, 0.05),
+    _Measure("sessions with corrections", "share", lambda tally: (tally.corrections > 0, 1), False, 0.05),
+    _Measure("sessions with loops", "share", lambda tally: (tally.loops, 1), False, 0.05),
+)
+
+
+def changes(before: Sequence[Tally], now: Sequence[Tally]) -> list[Change]:
+    """Return what changed; without verdicts if a side has too few scored sessions, empty if one has no sessions."""
+    if not before or not now:
+        return []
+    judged = comparable(before, now)
+    return [*(change for measure in _MEASURES for change in _measured(measure, before, now, judged)),
+            *_amounts(before, now)]  # fmt: skip
+
+
+def comparable(before: Sequence[Tally], now: Sequence[Tally]) -> bool:
+    """Whether both sides have enough scored sessions for a verdict."""
+    return min(sum(tally.score is not None for tally in side) for side in (before, now)) >= ENOUGH
+
+
+def _measured(measure: _Measure, before: Sequence[Tally], now: Sequence[Tally], judged: bool) -> Iterator[Change]:
+    """Yield the change of one measure, if both sides have it."""
+    then, today = (_Parts.of(measure, side) for side in (before, now))
+    if not (then.below and today.below):
+        return
+    places = 1 if measure.unit == "points" else 4
+    yield Change(
+        what=measure.what,
+        unit=measure.unit,
+        before=float(round(then.ratio, places)),
+        now=float(round(today.ratio, places)),
+        verdict=_verdict(measure, then, today) if judged else "neither",
+    )
+
+
+class _Parts(NamedTuple):
+    """The contributions of a period's sessions to the two sums of a measure."""
+
+    each: list[tuple[float, float]]
+    above: float
+    below: float
+
+    @classmethod
+    def of(cls, measure: _Measure, tallies: Iterable[Tally]) -> _Parts:
+        each = [part for part in map(measure.of, tallies) if part[1]]
+        return cls(each, sum(part[0] for part in each), sum(part[1] for part in each))
+
+    @property
+    def ratio(self) -> float:
+        return self.above / self.below
+
+
+def _verdict(measure: _Measure, before: _Parts, now: _Parts) -> Literal["better", "worse", "same"]:
+    difference = now.ratio - before.ratio
+    if abs(difference) < measure.trifle or _may_be_chance(before, now):
+        return "same"
+    return "better" if (difference > 0) == measure.more_is_better else "worse"
+
+
+def _may_be_chance(before: _Parts, now: _Parts) -> bool:
+    """Whether chance alone makes such a difference often enough: exactly, for shares of sessions."""
+    each = (*before.each, *now.each)
+    if all(above in (0, 1) and below == 1 for above, below in each):
+        return _probability(int(before.above), int(before.below), int(now.above), int(now.below)) > _RARE
+    return abs(now.ratio - before.ratio) <= _ERRORS * _standard_error(before, now)
+
+
+def _probability(some: int, of: int, others: int, of_others: int) -> float:
+    """Return how likely two shares differ at least as much by chance: Fisher's exact test, two-sided."""
+    together, all_of = some + others, of + of_others
+    least, most = max(0, together - of_others), min(of, together)
+    ways = [math.comb(of, one) * math.comb(of_others, together - one) for one in range(least, most + 1)]
+    seen = math.comb(of, some) * math.comb(of_others, others)
+    return sum(way for way in ways if way <= seen) / math.comb(all_of, together)
+
+
+def _standard_error(before: _Parts, now: _Parts) -> float:
+    """Return the standard error of the difference of the ratios, assuming that only chance separates the periods."""
+    ratio = (before.above + now.above) / (before.below + now.below)
+    each = [*before.each, *now.each]
+    spread = sum((above - ratio * below) ** 2 / below for above, below in each) / max(len(each) - 1, 1)
+    return math.sqrt(spread / before.below + spread / now.below)
+
+
+def _amounts(before: Sequence[Tally], now: Sequence[Tally]) -> Iterator[Change]:
+    """Yield amounts that are more or less than before, which is neither better nor worse."""
+    yield Change(what="sessions", before=float(len(before)), now=float(len(now)), verdict="neither")
+    then, today = usage_of_all(before), usage_of_all(now)
+    if then.total is not None and today.total is not None:
+        yield Change(what="tokens", unit="tokens", before=float(then.total), now=float(today.total), verdict="neither")
+    if then.cost is not None and today.cost is not None:
+        yield Change(what="cost", unit="dollars", before=then.cost, now=today.cost, verdict="neither")
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 ENOUGH_TO_RANK = 10
 """The scored sessions from which on each has a percentile."""
@@ -38,12 +207,12 @@ def report(connection: sqlite3.Connection, asked: Asked, note: Note | None = Non
         selection=selection.sentence(len(chosen)),
         figures=figures(tallies, selection.since, selection.until),
         **_comparison(connection, asked, every, tallies),
-        scores=tables.histogram(tallies),
-        days=tables.days(tallies),
-        tools=tables.tools(connection, chosen),
-        models=tables.models(tallies),
-        detectors=tables.detectors(one.found for one in seen),
-        deeds=tables.deeds(connection, chosen),
+        scores=histogram(tallies),
+        days=days(tallies),
+        tools=tools(connection, chosen),
+        models=models(tallies),
+        detectors=detectors(one.found for one in seen),
+        deeds=deeds(connection, chosen),
         lessons=_lessons(connection, chosen, seen),
         undated=sum(not family.started_at for family in every),
         sub_agents=sum(len(family.members) - 1 for family in chosen),
@@ -97,3 +266,27 @@ def _comparison(
         "compared": found.sentence() + few,
         "changes": changes(before, now),
     }
+
+
+# -- without dollars -------------------------------------------------------------------------------
+# A report without dollars, for those who pay by subscription.
+
+_NONE: dict[str, Any] = {"cost_usd": None, "cost_made": None}
+
+
+def without_dollars(report: Report) -> Report:
+    """Return the same report without any cost: `figures.cost_made` is then None, and renderers leave costs out."""
+    changed: dict[str, Any] = {
+        "figures": replace(report.figures, **_NONE),
+        "before": _without(report.before),
+        "later": _without(report.later),
+        "changes": [change for change in report.changes if change.unit != "dollars"],
+        "days": [replace(day, cost_usd=None) for day in report.days],
+        "models": [replace(model, cost_usd=None) for model in report.models],
+        "sessions": [replace(session, **_NONE) for session in report.sessions],
+    }
+    return replace(report, **changed)
+
+
+def _without(figures: Figures | None) -> Figures | None:
+    return None if figures is None else replace(figures, **_NONE)

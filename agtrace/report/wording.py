@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from agtrace_indexer.providers import registry
-from agtrace_schema.analysis import Change, Ending, Report, ReportedSession
+from agtrace_schema.analysis import Change, Ending, Figures, Report, ReportedSession
 from agtrace_schema.answers import Made
 
-from agtrace.report.figures import LOW
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted, dollars, how_made, percent, short
+
+# -- records ------------------------------------------------------------------------------------------
 
 WORST = 5
 """The number of worst sessions that are listed."""
 
-ENDINGS: tuple[Ending, ...] = (
-    "finished", "question_left", "interrupted", "abandoned", "tool_left", "error_left", "unknown"
-)  # fmt: skip
-"""The endings of sessions, from best to worst."""
-
-ENDED: dict[Ending, str] = {
+ENDINGS: dict[Ending, str] = {
     "finished": "finished",
     "question_left": "waiting for you",
     "interrupted": "interrupted",
@@ -29,10 +25,22 @@ ENDED: dict[Ending, str] = {
     "error_left": "ended on an error",
     "unknown": "unknown",
 }
-"""The endings in words."""
+"""The endings of sessions in words, from best to worst."""
+
+LOW, GOOD = 60, 80
+"""Scores below the first are low, from the second on good."""
 
 AGENTS = {agent.name: agent.title for agent in registry.AGENTS.values()}
 """The agents' display names, by provider."""
+
+AT_LEAST = "≥\u202f"
+"""Stands before a total that is only a lower bound."""
+
+_COST_MADE: dict[Made, str] = {
+    "exact": "as recorded for every response",
+    "estimated": "estimated from list prices",
+    "unknown": "no known prices",
+}
 
 _LONGEST = 140
 _OF_A_DETECTOR = 2
@@ -138,3 +146,119 @@ def wrong(session: ReportedSession) -> str:
     part = max(session.parts, key=lambda part: part.lost, default=None)
     most = part.why if part is not None and part.lost else session.ending.reason
     return one_line(worst or most, _LONGEST)
+
+
+# -- figures on pages --------------------------------------------------------------------------------
+
+
+def plain(number: float) -> str:
+    """Format a number as `1,234` or `1.5`, with at most two decimals."""
+    return f"{number:,.2f}".rstrip("0").rstrip(".")
+
+
+def shown_dollars(amount: float) -> str:
+    """Format dollars as `$1,204`, `$3.20` or `$0.0042`."""
+    if amount >= 1000:
+        return f"${amount:,.0f}"
+    return f"${amount:.2f}" if amount >= 0.01 or not amount else f"${amount:.4f}"
+
+
+def cost_made(figures: Figures) -> str:
+    """Say in words how a cost was made."""
+    made = figures.cost_made or "unknown"
+    return f"at least; {why_at_least(figures.tokens_made)}" if made == "partial" else _COST_MADE[made]
+
+
+def at_least(figure: str, made: Made | None) -> str:
+    """Mark a total that is only a lower bound."""
+    return f"{AT_LEAST}{figure}" if figure and made == "partial" else figure
+
+
+def grade(score: float | None) -> str:
+    """Return the class of a score: good, fair or low, or none if there is no score."""
+    if score is None:
+        return "none"
+    return "good" if score >= GOOD else "fair" if score >= LOW else "low"
+
+
+def minute(time: str | None) -> str:
+    """Format a time as `2026-11-19 09:30`, in UTC like all times in a report."""
+    return time[:16].replace("T", " ") if time else "time unknown"
+
+
+# -- markdown --------------------------------------------------------------------------------------
+# The health of many sessions in Markdown, for the summary of a CI run. Text from logs appears in code spans only, so
+# that nothing in it becomes a link, an image, HTML, a mention or a column.
+
+_ROWS = 10
+_LONGEST_CELL = 200
+
+
+def markdown(report: Report) -> str:
+    """Return the report as GitHub Flavored Markdown, ending with a newline."""
+    return "\n".join(_markdown_lines(report)) + "\n"
+
+
+def _markdown_lines(report: Report) -> Iterator[str]:
+    yield f"## {headline(report)}"
+    yield from ("", _quoted(about(report)))
+    if report.behind:
+        yield from ("", f"**{_quoted(report.behind)}**")
+    if not report.figures.sessions:
+        return
+    yield from _table(
+        "What keeps failing", ("lesson", "failed", "sessions"),
+        ((_quoted(lesson.advice), f"{lesson.times:,}", f"{lesson.sessions:,}") for lesson in report.lessons),
+    )  # fmt: skip
+    endings, priced = report.figures.endings, report.figures.cost_made is not None
+    yield from _table(
+        "How they ended", ("ending", "sessions"),
+        ((name, f"{endings[ending]:,}") for ending, name in ENDINGS.items() if endings.get(ending)),
+    )  # fmt: skip
+    if report.compared is not None:
+        changes = ((change.what, *values(change), _verdict(change)) for change in report.changes)
+        yield from _table("Compared", ("", "before", "now", "verdict"), changes)
+        yield from ("", _quoted(report.compared))
+    failing = [tool for tool in report.tools if tool.failed][:_ROWS]
+    yield from _table(
+        "Tools that failed most", ("tool", "failed", "calls", "rate", "sessions"),
+        ((_quoted(tool.tool), f"{tool.failed:,}", f"{tool.calls:,}", percent(tool.failed / max(tool.calls, 1)),
+          f"{tool.sessions:,}") for tool in failing),
+    )  # fmt: skip
+    yield from _table(
+        "Findings", ("detector", "sessions", "findings", "critical"),
+        ((named(row.detector), f"{row.sessions:,}", f"{row.findings:,}", f"{row.critical:,}")
+         for row in report.detectors),
+    )  # fmt: skip
+    yield from _table(
+        "What was done", ("what", "count", "failed", "sessions"),
+        ((named(row.kind), f"{row.count:,}", f"{row.failed:,}" if row.failed else "", f"{row.sessions:,}")
+         for row in report.deeds),
+    )  # fmt: skip
+    yield from _table(
+        spent(report), ("model", "tokens", *(("cost",) if priced else ())),
+        ((_quoted(name), short(used), *((dollars(cost),) if priced else ()))
+         for name, used, cost in models(report)[:_ROWS]),
+    )  # fmt: skip
+    yield from _table(
+        "Worst sessions", ("session", "score", "title", "what was wrong"),
+        ((_quoted(session.session_id), str(session.score), _quoted(session.title), _quoted(wrong(session)))
+         for session in worst(report)),
+    )  # fmt: skip
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield a heading and a table; nothing if there are no rows."""
+    written = [f"| {' | '.join(row)} |" for row in rows]
+    if written:
+        yield from ("", f"### {title}", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *written)
+
+
+def _verdict(change: Change) -> str:
+    return "" if change.verdict == "neither" else change.verdict
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a code span; these have no escapes, so ` and | are replaced by characters that look alike."""
+    line = one_line(text, _LONGEST_CELL).replace("`", "\u02cb").replace("|", "\u00a6")
+    return f"`{line}`" if line else ""

@@ -198,10 +198,10 @@ def _analysis(opening: _Opening) -> Reply:
 
 def _report(opening: _Opening) -> Reply:
     """Answer with the health of all sessions that began in a period, as Markdown. Raises `TooManyEvents`."""
-    from agtrace.report.markdown import markdown
     from agtrace.report.report import report
     from agtrace.report.selection import Selection
     from agtrace.report.survey import Asked
+    from agtrace.report.wording import markdown
 
     context, since = opening.context, opening.reference.since
     selection = Selection(since=context.moment("since", since))
@@ -237,8 +237,7 @@ def _lessons(opening: _Opening) -> Reply:
 
 def _why(opening: _Opening) -> Reply:
     """Answer with who wrote a file that some session named. Raises `InvalidParameter` or `InvalidRange`."""
-    from agtrace.report.authorship.why import why
-    from agtrace.report.authorship.wording import text
+    from agtrace.report.authorship.why import text, why
 
     context, file, lines = opening.context, opening.reference.file, opening.reference.lines
     path = Path(file) if Path(file).exists() else Path("/", file)

@@ -16,9 +16,9 @@ from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.questions import sessions
 from agtrace_schema.events import EventType, Outcome
 
+from agtrace.report.conversation.as_markdown import code, fenced, harmless, quoted
 from agtrace.report.conversation.as_page import turns
 from agtrace.report.conversation.cleaning import Cleaner, home_in, said
-from agtrace.report.conversation.contained import code, fenced, harmless, quoted
 from agtrace.report.conversation.export import Form, Wanted, export
 from agtrace.report.conversation.telling import Execution, Turn
 from agtrace.report.conversation.telling import Said as Message

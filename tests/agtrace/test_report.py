@@ -18,10 +18,10 @@ from msgspec import convert
 from rich.cells import cell_len
 
 from agtrace.render.report import report as print_report
-from agtrace.report.comparison import changes, periods
 from agtrace.report.figures import Tally
+from agtrace.report.report import changes, periods
 from agtrace.report.selection import Selection
-from agtrace.report.wording import ENDED, ENDINGS
+from agtrace.report.wording import ENDINGS
 from agtrace.sessions.usage import Usage
 from tests.agtrace import health_reports
 from tests.agtrace.asking import ClaudeLog, claude_log
@@ -370,7 +370,7 @@ def test_the_page_for_the_terminal_says_it_all_on_a_screen(indexed: Path) -> Non
     first = said.out.splitlines()[0]
     assert first.startswith(f"{figures['sessions']} sessions: mean score {figures['mean_score']:g} of 100")
     for ending, count in figures["endings"].items():
-        assert f" {ENDED[ending]} {count}" in said.out
+        assert f" {ENDINGS[ending]} {count}" in said.out
     assert f"${figures['cost_usd']:,.2f}" in said.out
     for heading in ("how they ended", "tools that failed most", "findings", "worst sessions"):
         assert f"\n{heading}\n" in said.out
@@ -464,7 +464,7 @@ def test_how_sessions_ended_is_seen_without_colours(
     endings = [SessionEnding(ending=ending, reason="so it is") for ending in ENDINGS]
     print_report(health_reports.around([health_reports.session(ending=ending) for ending in endings]))
     bar, *legend = capsys.readouterr().out.partition("\nhow they ended\n")[2].partition("\n\n")[0].splitlines()
-    named = "|".join(ENDED.values())
+    named = "|".join(ENDINGS.values())
     marks = re.findall(rf"(\S) (?:{named}) 1\b", "\n".join(legend))
     assert len(marks) == len(set(marks)) == len(ENDINGS)
     assert list(dict.fromkeys(bar.strip())) == marks and cell_len(bar.rstrip()) == min(columns, 78)

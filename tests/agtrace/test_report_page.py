@@ -27,13 +27,12 @@ from agtrace_schema.analysis import (
 from agtrace_schema.answers import Made
 from msgspec.structs import replace
 
-from agtrace.report.page.bundle import pack
-from agtrace.report.page.charts import charts
+from agtrace.report.page.document import visible
+from agtrace.report.page.overview import charts
 from agtrace.report.page.page import html
-from agtrace.report.page.session_data import thinned
-from agtrace.report.page.visible_text import visible
-from agtrace.report.page.wording import ENDINGS
-from agtrace.report.without_dollars import without_dollars
+from agtrace.report.page.session_data import pack, thinned
+from agtrace.report.report import without_dollars
+from agtrace.report.wording import ENDINGS
 from tests.agtrace.health_reports import around, insight, report, session
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

@@ -13,8 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from agtrace.render.conversation import Unfolded, conversation
-from agtrace.report.conversation.head import Fact, Head
-from agtrace.report.conversation.telling import Item, Said, error_in
+from agtrace.report.conversation.telling import Fact, Head, Item, Said, error_in
 from agtrace.sessions.resuming import Resuming
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agtrace.health.facts.edits import Edit, edits
+from agtrace.health.facts.changes import Edit, edits
 from agtrace.report.authorship.replay import Author, authors, lines_of
 from agtrace.sessions.references import parse
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log

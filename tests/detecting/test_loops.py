@@ -10,7 +10,7 @@ import pytest
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Outcome, UserKind
 
-from agtrace.health.detectors import context_errors, edits, loops, monologue
+from agtrace.health.detectors import context, loops
 from agtrace.health.facts.changes import changes
 from agtrace.health.finding import EVIDENCE, Detector, Finding
 from agtrace.health.history import Call, History, Message
@@ -19,9 +19,9 @@ from tests.detecting.histories import Telling, only_call
 
 DETECTORS = [
     value
-    for module in (loops, monologue, context_errors, edits)
+    for module in (loops, context)
     for value in vars(module).values()
-    if isinstance(value, Detector)
+    if isinstance(value, Detector) and value.lens == "Loops"
 ]
 
 
@@ -103,21 +103,21 @@ def test_a_success_begins_the_count_of_failures_anew() -> None:
 
 def test_several_texts_of_one_response_are_one() -> None:
     told = Telling().human().say().say(together=True).say(together=True).say()
-    assert not list(monologue.find_monologue(told.history))
+    assert not list(loops.find_monologue(told.history))
 
 
 def test_a_response_that_says_something_and_runs_something_only_talks_not() -> None:
     told = Telling().human().say().say().say()
-    assert _only(monologue.find_monologue(told.history)).count == 3
+    assert _only(loops.find_monologue(told.history)).count == 3
     acted = Telling().human().say().say().say().run("make", together=True)
-    assert not list(monologue.find_monologue(acted.history))
+    assert not list(loops.find_monologue(acted.history))
 
 
 def test_news_of_an_agent_at_work_is_something_to_speak_about() -> None:
     told = Telling().human()
     for _ in range(4):
         told.say().inject("Agent 2 is ready.", UserKind.NOTIFICATION)
-    assert not list(monologue.find_monologue(told.history))
+    assert not list(loops.find_monologue(told.history))
 
 
 # -- the context -----------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_news_of_an_agent_at_work_is_something_to_speak_about() -> None:
 )
 def test_every_api_has_its_words_for_a_full_context(said: str) -> None:
     told = Telling().human().notice("api_error", said).human().notice("api_error", said).say()
-    assert _only(context_errors.find_context_errors(told.history)).count == 2
+    assert _only(context.find_context_errors(told.history)).count == 2
 
 
 @pytest.mark.parametrize(
@@ -153,14 +153,14 @@ def test_every_api_has_its_words_for_a_full_context(said: str) -> None:
 )
 def test_other_limits_are_no_full_context(said: str) -> None:
     told = Telling().notice("api_error", said).notice("api_error", said)
-    assert not list(context_errors.find_context_errors(told.history))
+    assert not list(context.find_context_errors(told.history))
 
 
 def test_a_hook_that_speaks_of_the_context_is_no_error_of_the_api() -> None:
     told = Telling()
     for _ in range(3):
         told.notice("attachment/hook_success", "prompt is too long")
-    assert not list(context_errors.find_context_errors(told.history))
+    assert not list(context.find_context_errors(told.history))
 
 
 # -- edits -----------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_the_same_line_changed_again_and_again_is_churn() -> None:
     told = Telling().human()
     for number in range(4):
         told.edit("a.py", f"limit = {number}", f"limit = {number + 1}")
-    finding = _only(edits.find_edit_churn(told.history))
+    finding = _only(loops.find_edit_churn(told.history))
     assert (finding.count, finding.severity) == (3, "Warning")
     assert finding.message.startswith("3 of 4 edits of `a.py` in one turn changed lines that earlier ones wrote")
 
@@ -220,21 +220,21 @@ def test_polishing_different_places_of_a_new_file_is_its_making() -> None:
     told = Telling().human().write("a.md", "one a\ntwo b\nthree c\nfour d")
     for line in ("one a", "two b", "three c", "four d"):
         told.edit("a.md", line, f"{line} shorter")
-    assert not list(edits.find_edit_churn(told.history))
+    assert not list(loops.find_edit_churn(told.history))
 
 
 def test_one_place_of_a_new_file_changed_again_and_again_is_churn() -> None:
     told = Telling().human().write("a.py", "limit = 0\nother = 1")
     for number in range(3):
         told.edit("a.py", f"limit = {number}", f"limit = {number + 1}")
-    assert _only(edits.find_edit_churn(told.history)).count == 3
+    assert _only(loops.find_edit_churn(told.history)).count == 3
 
 
 def test_an_edit_that_failed_changed_nothing() -> None:
     told = Telling().human()
     for number in range(6):
         told.edit("a.py", f"limit = {number}", f"limit = {number + 1}", outcome=Outcome.FAILED)
-    assert not list(edits.find_edit_churn(told.history))
+    assert not list(loops.find_edit_churn(told.history))
 
 
 # -- all of them -----------------------------------------------------------------------------------

@@ -7,12 +7,10 @@ import json
 import pytest
 from agtrace_schema.events import Outcome
 
+from agtrace.health.detectors.commits import find_silenced_check, find_swept_commit
 from agtrace.health.detectors.dangers import find_dangerous_commands
-from agtrace.health.detectors.failures import find_unanswered_calls
-from agtrace.health.detectors.permissions import find_denied_calls
-from agtrace.health.detectors.reviews import find_review_problems
-from agtrace.health.detectors.silenced import find_silenced_check
-from agtrace.health.detectors.swept import find_swept_commit
+from agtrace.health.detectors.failures import find_denied_calls, find_unanswered_calls
+from agtrace.health.detectors.outcome import find_review_problems
 from agtrace.health.facts.corrections import corrections
 from tests.detecting.histories import Telling
 

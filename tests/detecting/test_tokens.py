@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 from agtrace_schema.events import UserKind
 
-from agtrace.health.detectors.context import compactions, find_compaction_mid_task
-from agtrace.health.detectors.tokens import find_cache_misses, find_large_results
-from agtrace.health.facts.file_reads import files_read
+from agtrace.health.analysis import token_shares
+from agtrace.health.detectors.context import (
+    compactions,
+    find_cache_misses,
+    find_compaction_mid_task,
+    find_large_results,
+)
+from agtrace.health.facts.changes import files_read
 from agtrace.health.history import History, Usage
-from agtrace.health.shares import token_shares
 from tests.detecting.histories import Telling, only_call
 
 _AUTO = 'Conversation compacted\n{"trigger":"auto","preTokens":150000}'

@@ -11,7 +11,7 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.run import index
 
 from agtrace.health.finding import Detector, Finding
-from agtrace.health.history_reader import read_history
+from agtrace.health.history import read_history
 from agtrace.index.reader import Reader
 from agtrace.sessions import prices
 from agtrace.settings.model import Settings

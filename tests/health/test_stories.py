@@ -8,8 +8,7 @@ import pytest
 from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome, UserKind
 
-from agtrace.health.history import History, Message, Notice, Said, Thought
-from agtrace.health.history_reader import read_history
+from agtrace.health.history import History, Message, Notice, Said, Thought, read_history
 from agtrace.index.reader import Reader
 from agtrace.sessions import prices, query
 from agtrace.settings.model import Settings

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 
-from agtrace_schema.events import UserKind
+from agtrace_schema.events import Provider, UserKind
 from agtrace_schema.patterns import later
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.health.facts.api import is_compaction
-from agtrace.health.finding import Finding, detector, evidence
-from agtrace.health.history import Call, History, Message, Notice, Said, Usage
+from agtrace.health.facts.actions import is_api_error, is_compaction, is_human, is_poll, is_shell, named
+from agtrace.health.finding import Finding, cost, detector, evidence
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
 
-_FEWEST = 2
+# -- records ------------------------------------------------------------------------------------------
+
+_COMPACTIONS = 2
 
 _HELD = later(r'"preTokens":\s*([0-9]{1,12})')
 _TRIGGER = later(r'"trigger": ?"(auto|manual)"')
@@ -88,7 +92,7 @@ def find_compaction_mid_task(history: History) -> Iterator[Finding]:
         and (events := executed.get(compaction.turn))
         and events[0] < compaction.event_index < events[-1]
     ]
-    if len(found) < _FEWEST:
+    if len(found) < _COMPACTIONS:
         return
     yield Finding(
         severity="Warning",
@@ -115,3 +119,175 @@ def _cost(history: History, found: list[Compaction]) -> str:
     if not known:
         return ""
     return f", at about {sum(known) // len(known):,} tokens{' each time' if len(known) > 1 else ''}"
+
+
+# -- context errors --------------------------------------------------------------------------------
+# Findings about a context window that is exceeded again and again.
+
+_CONTEXT_ERRORS, _CONTEXT_ERRORS_CRITICAL = 2, 3
+
+_CONTEXT_EXCEEDED = later(
+    r"""
+      \b(?:prompt|input|conversation|request)\ (?:is\ )?too\ long\b
+    | \bcontext[ _](?:length|window|size)[ _]exceeded | \bexceed_context_size
+    | \bmax(?:imum)?\ context\ (?:length|size) | \bcontext\ length\ of\ only\b
+    | \b(?:exceed\w*|overflow\w*|ran\ out\ of\ room\ in|(?:larg|long)er\ than|too\ (?:long|large|big)\ for)
+      [^.\n]{0,60}\bcontext\ (?:window|length|size|limit)
+    | \bcontext\ (?:window|length|size|limit)\b[^.\n]{0,40}\b(?:exceeded|full|reached|overflow\w*|too\ small)\b
+    | \btoken\ count\b[^.\n]{0,40}\bexceeds\ the\ maximum\b
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""How the APIs of Anthropic, OpenAI, Google and Amazon, and servers such as llama.cpp, say that a request is too long;
+not how they refuse too many tokens a minute, too much output or too many bytes."""
+
+
+@detector(
+    "Loops",
+    "At least 2 errors of the model's API say that the context window was exceeded, or it was compacted at least twice "
+    "in a row with nothing done in between.",
+)
+def find_context_errors(history: History) -> Iterator[Finding]:
+    """Find a context window that was exceeded repeatedly, or compacted again at once."""
+    errors = [notice for notice in history.notices if is_context_error(notice, history.provider)]
+    if len(errors) >= _CONTEXT_ERRORS:
+        said = f"The model's API refused {len(errors)} requests because they exceeded the context window"
+        yield _of_context(history, [notice.event_index for notice in errors], errors[0].turn, said)
+    compacted = max(_compacted_at_once(history), key=len, default=[])
+    if len(compacted) >= _CONTEXT_ERRORS:
+        said = f"The context was compacted {len(compacted)} times in a row with nothing done in between"
+        yield _of_context(history, [entry.event_index for entry in compacted], compacted[0].turn, said)
+
+
+def is_context_error(notice: Notice, provider: Provider) -> bool:
+    """Whether a notice is an error of the model's API that says the context window was exceeded."""
+    return is_api_error(notice, provider) and _CONTEXT_EXCEEDED.search(notice.text) is not None
+
+
+def _of_context(history: History, events: list[int], turn: int | None, said: str) -> Finding:
+    critical = len(events) >= _CONTEXT_ERRORS_CRITICAL or _is_last(history, events[-1])
+    return Finding(
+        severity="Critical" if critical else "Warning",
+        message=said + cost(history, events[0], events[-1]),
+        count=len(events),
+        events=evidence(events),
+        turn=turn,
+    )
+
+
+def _is_last(history: History, event_index: int) -> bool:
+    """Whether the model and the human neither said nor did anything after an event."""
+    for entry in reversed(history.entries):
+        if entry.event_index <= event_index:
+            return True
+        if isinstance(entry, (Call, Message)) or (isinstance(entry, Said) and is_human(entry)):
+            return False
+    return True
+
+
+def _compacted_at_once(history: History) -> Iterator[list[Entry]]:
+    """Yield runs of compactions without a tool call or a word of the human in between."""
+    events = {compaction.event_index for compaction in compactions(history)}
+    row: list[Entry] = []
+    for entry in history.entries if len(events) >= _CONTEXT_ERRORS else []:
+        if entry.event_index in events:
+            row.append(entry)
+        elif isinstance(entry, Call) or (isinstance(entry, Said) and is_human(entry)):
+            yield row
+            row = []
+    yield row
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+# Findings about wasted tokens: cache misses, large results.
+
+CHARS_PER_TOKEN = 4
+"""For estimating the tokens of texts: about right for English and for code."""
+
+CACHED = 20_000
+CACHE_LIVES_MS = 5 * 60_000
+MUCH_MISSED = 200_000
+
+LARGE_RESULT = 40_000
+LARGE_TOGETHER = 100_000
+
+
+@detector(
+    "TokenUsage",
+    "At least 200,000 tokens were paid for again: of the 20,000 or more tokens that the same model had been given less "
+    "than 5 minutes before, less than half were read from the cache, with no compaction in between.",
+    version=2,
+)
+def find_cache_misses(history: History) -> Iterator[Finding]:
+    """Find responses that paid again for what a response shortly before had put into the cache."""
+    missed = list(_missed(history))
+    again = sum(tokens for _, tokens in missed)
+    if again < MUCH_MISSED:
+        return
+    responses = "A response" if len(missed) == 1 else f"{len(missed):,} responses"
+    yield Finding(
+        severity="Warning",
+        message=f"{responses} paid again for {again:,} tokens that the same model had been given shortly before: "
+        "they weren't read from the cache",
+        count=len(missed),
+        events=evidence([usage.event_index for usage, _ in missed]),
+        turn=missed[0][0].turn,
+    )
+
+
+@detector(
+    "TokenUsage",
+    "Commands and polls printed at least 100,000 characters (about 25,000 tokens) into the context, at least 40,000 "
+    "each; files that were read don't count.",
+    version=3,
+)
+def find_large_results(history: History) -> Iterator[Finding]:
+    """Find results that filled the context by their size."""
+    large = [call for call in history.calls if call.result_chars >= LARGE_RESULT and (is_shell(call) or is_poll(call))]
+    together = sum(call.result_chars for call in large)
+    if together < LARGE_TOGETHER:
+        return
+    largest = max(large, key=lambda call: call.result_chars)
+    message = f"{named(largest)} put {_estimated(together)} into the context"
+    if len(large) > 1:
+        message = (
+            f"{len(large):,} large results put {_estimated(together)} into the context; "
+            f"the largest, from {named(largest)}, has {largest.result_chars:,} characters"
+        )
+    yield Finding(
+        severity="Warning",
+        message=message,
+        count=len(large),
+        events=evidence([call.evidence for call in large]),
+        turn=large[0].turn,
+    )
+
+
+def _estimated(chars: int) -> str:
+    return f"{chars:,} characters (about {chars // CHARS_PER_TOKEN:,} tokens)"
+
+
+def _missed(history: History) -> Iterator[tuple[Usage, int]]:
+    """Yield the responses that paid again, each with the number of tokens.
+
+    A response could have read from the cache what the one before it was given, or all of its own input if that is
+    less, because the conversation was cleared in between.
+    """
+    compacted = [compaction.event_index for compaction in compactions(history)]
+    last: dict[str | None, Usage] = {}
+    for usage in history.usages:
+        before, given = last.get(usage.model), usage.whole_input
+        if given is not None:
+            last[usage.model] = usage
+        if before is None or given is None or usage.cache_read_tokens is None or not (before.at and usage.at):
+            continue
+        held = before.whole_input or 0
+        again = min(held, given) - usage.cache_read_tokens
+        in_time = usage.at - before.at < CACHE_LIVES_MS
+        if held >= CACHED and in_time and 2 * again > held and not _any_between(compacted, before, usage):
+            yield usage, again
+
+
+def _any_between(events: list[int], first: Usage, last: Usage) -> bool:
+    place = bisect_left(events, first.event_index)
+    return place < len(events) and events[place] < last.event_index

@@ -13,8 +13,7 @@ from agtrace_schema.analysis import Severity
 from agtrace_schema.events import Outcome, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import command_of
-from agtrace.health.facts.labels import quoted
+from agtrace.health.facts.actions import command_of, quoted
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Said
 from agtrace.text.numbers import counted

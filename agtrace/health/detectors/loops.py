@@ -5,18 +5,34 @@ Attempts that are passed over are ignored; polls, and calls that only read, aren
 
 from __future__ import annotations
 
+import posixpath
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from agtrace_schema.analysis import Severity
-from agtrace_schema.events import Outcome
+from agtrace_schema.events import Outcome, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import Attempt, command_of, counted_attempts, is_poll, only_reads
-from agtrace.health.facts.cost import cost
-from agtrace.health.facts.labels import named
-from agtrace.health.finding import Finding, detector, evidence
-from agtrace.health.history import Call, History
+from agtrace.health.facts.actions import (
+    Attempt,
+    attempts,
+    command_of,
+    counted_attempts,
+    is_human,
+    is_passed_over,
+    is_poll,
+    named,
+    only_reads,
+    quoted_path,
+)
+from agtrace.health.facts.changes import Change, changes, edits, writes_by_shell
+from agtrace.health.finding import Finding, cost, detector, evidence
+from agtrace.health.history import Call, History, Message, Said, of_one_response
+from agtrace.text.numbers import counted
+
+# -- records ------------------------------------------------------------------------------------------
 
 _SAME_OBSERVATION, _SAME_OBSERVATION_CRITICAL = 4, 8
 _SAME_ERROR, _SAME_ERROR_CRITICAL = 3, 5
@@ -233,3 +249,258 @@ def _commands(attempt: Attempt) -> dict[tuple[str, str], Call]:
             key = command, str(folder or "")
             found[key] = call if key not in found or not call.failed else found[key]
     return found
+
+
+# -- edits -----------------------------------------------------------------------------------------
+# Findings about edits that go round in circles: the same lines of a file are written again and again.
+
+_CHURN, _CHURN_CRITICAL = 3, 6
+_QUICK_EDITS = 2 * 60 * 1000
+_NOTHING_DONE = (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
+
+
+@dataclass
+class _Text:
+    """The text that one turn wrote into a file, or into a cell of a notebook."""
+
+    writers: dict[str, int] = field(default_factory=dict)
+    """Lines that were added and are still there, with the event of the edit."""
+    whole: frozenset[str] | None = None
+    """The lines when the whole text was last written."""
+    wholes: set[int] = field(default_factory=set)
+    """The edits that wrote the whole text."""
+    polished: set[int] = field(default_factory=set)
+    """The first changes to parts of a text that was just written as a whole. They count as part of writing it, unless
+    the same parts are changed again."""
+
+    def edit(self, event: int, change: Change) -> set[int]:
+        """Record an edit; return the edits now known to have changed what an earlier one wrote."""
+        gone = self.writers.keys() - change.added if change.whole else self.writers.keys() & change.removed
+        changed = {self.writers.pop(line) for line in gone}
+        rewritten = change.whole and self.whole is not None and self.whole != change.added
+        self.writers |= dict.fromkeys(change.added, event)
+        if change.whole:
+            self.whole = change.added
+            self.wholes.add(event)
+        elif changed and changed <= self.wholes:
+            self.polished.add(event)
+            return set()
+        return {event} | (changed & self.polished) if changed or rewritten else set()
+
+
+@dataclass
+class _File:
+    """The edits of one turn to a file."""
+
+    path: str
+    edits: list[int] = field(default_factory=list)
+    texts: dict[str, _Text] = field(default_factory=dict)
+    """By cell; a file that isn't a notebook has one cell without a name."""
+    again: set[int] = field(default_factory=set)
+    """Edits that changed what an earlier one wrote."""
+    in_vain: set[int] = field(default_factory=set)
+    """Edits after which a command failed, before the next one."""
+
+    @property
+    def churn(self) -> set[int]:
+        """The edits that make it churn: the larger of the two kinds."""
+        return max(self.again, self.in_vain, key=len)
+
+
+@detector(
+    "Loops",
+    "At least 3 edits of a file in one turn changed what earlier ones wrote, or were each followed by a failed "
+    "command; not if that took less than two minutes and the last command after it succeeded.",
+    version=2,
+)
+def find_edit_churn(history: History) -> Iterator[Finding]:
+    """Find files whose lines one turn rewrote again and again, or which it edited in vain."""
+    found = sorted(_files(history), key=lambda found: -len(found[1].churn))
+    for turn, file in found:
+        if _edits_were_quick(history, turn, file):
+            continue
+        events, times = sorted(file.churn), len(file.churn)
+        what = "were each followed by a failed command"
+        if file.churn is file.again:
+            what = "changed lines that earlier ones wrote"
+        said = f"{times} of {len(file.edits)} edits of {quoted_path(file.path)} in one turn {what}"
+        yield Finding(
+            severity="Critical" if times >= _CHURN_CRITICAL else "Warning",
+            message=said + cost(history, events[0], events[-1]),
+            count=times,
+            events=evidence(events),
+            turn=turn,
+            caught=times,
+        )
+
+
+def _edits_were_quick(history: History, turn: int | None, file: _File) -> bool:
+    """Whether it took no time, and the last check after it passed: that is how one works."""
+    edits = [call for call in history.calls if call.event_index in file.churn]
+    first, last = edits[0], edits[-1]
+    after = [call for call in history.calls if call.turn == turn and call.event_index > last.event_index]
+    ran = [call for call in after if command_of(call) is not None and not is_passed_over(call)]
+    passed = bool(ran) and ran[-1].outcome is Outcome.OK and not only_reads(ran[-1])
+    return passed and bool(first.at) and last.at - first.at < _QUICK_EDITS
+
+
+def _files(history: History) -> Iterator[tuple[int | None, _File]]:
+    """Yield the files that churn, each with its turn."""
+    turn: int | None = None
+    files: dict[str, _File] = {}
+    unproven: dict[str, int] = {}  # the last edit of each file, until a command fails
+    for call in history.calls:
+        if call.turn != turn:
+            yield from _churning(turn, files)
+            turn, files, unproven = call.turn, {}, {}
+        if call.failed and command_of(call) is not None and not is_passed_over(call):
+            for path, event in unproven.items():
+                files[path].in_vain.add(event)
+            unproven = {}
+        elif call.result_event is not None and call.outcome not in _NOTHING_DONE:
+            for change in changes(call):
+                file = files.setdefault(change.path, _File(change.path))
+                file.edits.append(call.event_index)
+                file.again |= file.texts.setdefault(change.cell, _Text()).edit(call.event_index, change)
+                unproven[change.path] = call.event_index
+    yield from _churning(turn, files)
+
+
+def _churning(turn: int | None, files: dict[str, _File]) -> Iterator[tuple[int | None, _File]]:
+    return ((turn, file) for file in files.values() if len(file.churn) >= _CHURN)
+
+
+# -- failed edits ----------------------------------------------------------------------------------
+# Findings about edits that the agent's own tool refused to make.
+
+_FAILED_EDITS, _FAILED_EDIT_ATTEMPTS = 2, 6
+_FAILED_EDITS_GIVEN_UP = 3
+
+
+@dataclass
+class _Trouble:
+    """Edits of a file that failed, up to the one that succeeded."""
+
+    path: str
+    failed: list[Call] = field(default_factory=list)
+    attempts: int = 0
+    """Responses with calls, from the first edit that failed on."""
+    done: bool = False
+    """Whether an edit of the file succeeded, or a command that names it and may have changed it."""
+
+    @property
+    def costly(self) -> bool:
+        """Whether it failed more than once and took many attempts, or failed several times and was given up."""
+        if not self.done:
+            return len(self.failed) >= _FAILED_EDITS_GIVEN_UP
+        return len(self.failed) >= _FAILED_EDITS and self.attempts >= _FAILED_EDIT_ATTEMPTS
+
+
+@detector(
+    "Loops",
+    "At least 2 edits of a file failed in one turn, and one succeeded only 5 or more attempts after the first of them, "
+    "whatever those attempts did; or at least 3 failed, and none succeeded after them.",
+)
+def find_edit_without_success(history: History) -> Iterator[Finding]:
+    """Find files that could only be edited after several attempts."""
+    for trouble in _troubles(history):
+        how = (
+            f"before one succeeded, {trouble.attempts - 1} attempts after the first"
+            if trouble.done
+            else "and none succeeded after them"
+        )
+        times = len(trouble.failed)
+        yield Finding(
+            severity="Warning" if not trouble.done or times > _FAILED_EDITS else "Info",
+            message=f"{counted(times, 'edit')} of {quoted_path(trouble.path)} failed {how}",
+            count=times,
+            events=evidence([call.evidence for call in trouble.failed]),
+            turn=trouble.failed[0].turn,
+            caught=times,
+        )
+
+
+def _troubles(history: History) -> Iterator[_Trouble]:
+    turn: int | None = None
+    going: dict[str, _Trouble] = {}
+    failed = Counter(call.turn for call in history.calls if call.failed)
+    for attempt in attempts(history):
+        if failed[attempt.turn] < _FAILED_EDITS:
+            continue
+        if attempt.turn != turn:
+            yield from filter(_is_costly, going.values())
+            turn, going = attempt.turn, {}
+        for trouble in going.values():
+            trouble.attempts += 1
+        for call in attempt.calls:
+            for file in _edited(call, history, going):
+                if call.failed:
+                    going.setdefault(file, _Trouble(file, attempts=1)).failed.append(call)
+                elif file in going:
+                    ended = going.pop(file)
+                    ended.done = True
+                    yield from filter(_is_costly, [ended])
+    yield from filter(_is_costly, going.values())
+
+
+def _edited(call: Call, history: History, going: Iterable[str]) -> Iterator[str]:
+    """Yield the files that a call edits or tried to; for a command that succeeded, those of them that it names."""
+    if call.outcome not in (Outcome.OK, Outcome.FAILED):
+        return
+    command = command_of(call)
+    if command is not None and not call.failed and writes_by_shell(call):
+        yield from [file for file in going if posixpath.basename(file) in command]
+    for edit in edits(call.tool, call.arguments, writes=True):
+        yield posixpath.normpath(posixpath.join(history.cwd or "", edit.moved_from or edit.path))
+
+
+def _is_costly(trouble: _Trouble) -> bool:
+    return trouble.costly
+
+
+# -- monologue -------------------------------------------------------------------------------------
+# Findings about responses in a row that only talk.
+
+_MONOLOGUE, _MONOLOGUE_CRITICAL = 3, 6
+
+
+@detector("Loops", "At least 3 responses in a row only talked, with no tool call and no word of the human in between.")
+def find_monologue(history: History) -> Iterator[Finding]:
+    """Find responses in a row that only talk, while nobody answers."""
+    rows = sorted(_monologues(history), key=len, reverse=True)
+    for row in rows:
+        yield Finding(
+            severity="Critical" if len(row) >= _MONOLOGUE_CRITICAL else "Warning",
+            message=f"The model only talked in {len(row)} responses in a row: it called no tool and nobody answered"
+            + cost(history, row[0].event_index, row[-1].event_index),
+            count=len(row),
+            events=evidence([message.event_index for message in row]),
+            turn=row[0].turn,
+        )
+
+
+def _monologues(history: History) -> Iterator[list[Message]]:
+    """Yield runs of responses without a tool call and without news in between, as the first message of each."""
+    row: list[Message] = []
+    acting: Call | None = None
+    for entry in history.entries:
+        if isinstance(entry, Message):
+            of_one = any(of_one_response(entry, before) for before in (acting, *row[-1:]) if before)
+            if entry.text.strip() and not of_one:
+                row.append(entry)
+            continue
+        if isinstance(entry, Call):
+            acting = entry
+            row = row[:-1] if row and of_one_response(acting, row[-1]) else row
+        elif not isinstance(entry, Said) or not _is_news(entry):
+            continue
+        if len(row) >= _MONOLOGUE:
+            yield row
+        row = []
+    if len(row) >= _MONOLOGUE:
+        yield row
+
+
+def _is_news(said: Said) -> bool:
+    """Whether a text gives the model something new to talk about: from a human, or from an agent at work."""
+    return is_human(said) or said.kind is UserKind.NOTIFICATION

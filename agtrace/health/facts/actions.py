@@ -8,17 +8,84 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from agtrace_indexer.events.commands import command_in
 from agtrace_indexer.events.shell import Part, parts
-from agtrace_indexer.providers.registry import TOOLS
-from agtrace_schema.events import Outcome, UserKind
+from agtrace_indexer.providers.registry import AGENTS, TOOLS
+from agtrace_schema.events import Outcome, Provider, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts import tool_names
-from agtrace.health.facts.tool_names import ASKING, SHELLS, own_name
-from agtrace.health.history import Call, History, Said
+from agtrace.health.history import Call, Entry, History, Notice, Said
+from agtrace.sessions.quotes import seen
+from agtrace.sessions.said import human_words
+from agtrace.sessions.steps import telling_argument
+from agtrace.text.lines import end_of_path, one_line
+from agtrace.text.lines import named as in_words
 from agtrace.text.shell_programs import asks_for_state, reads, tests, waits
+
+# -- tool names ------------------------------------------------------------------------------------
+# The kinds of tools by their names: those that run commands, wait, read, ask the human or start an agent. The agents'
+# own tools are known by name; those of MCP servers are judged by the words in their names.
+
+_NAMESPACE = later(r"__|[.:/]")
+_CAMEL = later(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@lru_cache(maxsize=1_024)
+def own_name(tool: str) -> str:
+    """Return the name of a tool in lower case, without its server or namespace."""
+    return _NAMESPACE.split(tool)[-1].lower()
+
+
+SHELLS = frozenset(map(own_name, TOOLS.shells)) | {"execute_command", "run_command", "run_terminal_cmd", "unified_exec"}
+"""The tools with which agents run commands, in lower case, without a namespace such as `functions.`."""
+
+_WAITING = frozenset(map(own_name, TOOLS.waiting)) | {"command_status"}
+_WAITING_WORDS = frozenset({"wait", "await", "sleep", "poll", "watch"})
+
+_READING = frozenset(map(own_name, TOOLS.reading))
+_READING_WORDS = frozenset(
+    """
+    describe fetch find get glob grep inspect list lookup read screenshot search show snapshot view
+    """.split()  # noqa: SIM905
+)
+_WRITING_WORDS = frozenset(
+    """
+    add answer apply approve assign cancel click close commit create delete deploy drop edit exec execute fill format
+    generate insert install invoke kill make merge modify move navigate new open patch post press publish push put
+    refresh remove rename replace reset restart run save send set start stop submit toggle trigger type undo update
+    upload upsert write
+    """.split()  # noqa: SIM905
+)
+ASKING = frozenset(own_name(tool).replace("_", "") for tool in TOOLS.asking) | {
+    *("askhuman", "askfollowupquestion", "requestpermissions")
+}
+"""The tools that ask the human, in lower case, without underscores."""
+
+
+@lru_cache(maxsize=1_024)
+def tool_waits(tool: str) -> bool:
+    """Whether it waits on purpose, or asks for a state."""
+    words = _words_of(tool)
+    return own_name(tool) in _WAITING or not _WAITING_WORDS.isdisjoint(words) or words[-1:] == ["status"]
+
+
+@lru_cache(maxsize=1_024)
+def tool_only_reads(tool: str) -> bool:
+    """Whether it can't change anything."""
+    words = _words_of(tool)
+    if not _WRITING_WORDS.isdisjoint(words):
+        return False
+    return own_name(tool) in _READING or not _READING_WORDS.isdisjoint(words)
+
+
+def _words_of(tool: str) -> list[str]:
+    """Return the words of a tool's own name, the same for `get_issue`, `getIssue` and `GetIssue`."""
+    return _CAMEL.sub(" ", _NAMESPACE.split(tool)[-1]).lower().replace("_", " ").replace("-", " ").split()
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 _COMMANDS = (*TOOLS.commands, "source")
 """The arguments of shells that hold the command."""
@@ -172,7 +239,7 @@ def deed(call: Call) -> Hashable:
 
 def is_poll(call: Call) -> bool:
     """Whether it waits on purpose for something else to change, or asks for its state."""
-    if tool_names.waits(call.tool) or _polls_in_script(call):
+    if tool_waits(call.tool) or _polls_in_script(call):
         return True
     found = _parts(call)
     if any(map(waits, found)):
@@ -189,7 +256,7 @@ def _polls_in_script(call: Call) -> bool:
 def only_reads(call: Call) -> bool:
     """Whether it can't change anything."""
     if _command(call) is None:
-        return tool_names.only_reads(call.tool)
+        return tool_only_reads(call.tool)
     found = _parts(call)
     return bool(found) and all(map(reads, found))
 
@@ -258,3 +325,106 @@ def _printed_error(result: str, programs: set[str]) -> bool:
     """Whether one of these programs, or the shell, printed an error: a line that begins with its name."""
     told = {found[1].lower() for found in _COMPLAINT.finditer(result)}
     return not told.isdisjoint(programs - {"which"} | _SHELL_NAMES)
+
+
+# -- labels ----------------------------------------------------------------------------------------
+# Names and quotes in the sentences of findings: secrets are masked first, then texts are shortened.
+
+_LONGEST = 80
+_LONGEST_TOOL = 40
+_NO_QUOTE = "\u02cb"
+
+
+def named(call: Call) -> str:
+    """Return the tool with its most telling argument: "Bash `npm test`"."""
+    what = command_of(call) or telling_argument(call.arguments)
+    tool = tool_named(call.tool)
+    return f"{tool} {quoted(what)}" if what else tool
+
+
+def tool_named(tool: str) -> str:
+    """Return a tool's name, in quotes if it isn't a single word."""
+    return in_words(tool, _LONGEST_TOOL)
+
+
+def quoted(text: str, most: int = _LONGEST) -> str:
+    """Quote the beginning of a text from the log on one line; nothing in it can end the quote."""
+    return f"`{one_line(seen(text), most).replace('`', _NO_QUOTE)}`"
+
+
+def quoted_path(path: str) -> str:
+    """Quote a path; if it is too long, its end."""
+    line = one_line(seen(path), len(path)).replace("`", _NO_QUOTE)
+    return f"`{end_of_path(line, _LONGEST)}`"
+
+
+# -- refusals --------------------------------------------------------------------------------------
+# Who refused a call: the human, or a rule, a hook or a sandbox.
+
+_BY_THE_HUMAN = later(
+    r"\b(?:the )?(?:user|human) (?:doesn't want|does not want|did not allow|didn't allow|rejected|declined|denied"
+    r"|refused|cancell?ed|aborted)"
+    r"|\b(?:rejected|declined|denied|refused|cancell?ed|aborted) by (?:the )?(?:user|human)\b(?! approval)",
+    re.IGNORECASE,
+)
+"""How agents write that the human refused a call, and not a rule or a sandbox."""
+_REFUSAL_CHARS = 400
+
+
+def refused_by_human(call: Call) -> bool:
+    """Whether the human refused a call, with words or without."""
+    if call.outcome is not Outcome.REJECTED:
+        return False
+    return _BY_THE_HUMAN.search(call.result[:_REFUSAL_CHARS]) is not None or human_words(call.result) is not None
+
+
+def denied_by_rule(call: Call) -> bool:
+    """Whether a rule, a hook or a sandbox refused a call, or nobody was there to permit it."""
+    return call.outcome is Outcome.REJECTED and not refused_by_human(call)
+
+
+# -- api -------------------------------------------------------------------------------------------
+# Notices in logs that matter: errors of the model's API, interruptions and compactions.
+
+_SHOWN = 120
+_RETRIED = frozenset[str]().union(*(agent.notices.retried_errors for agent in AGENTS.values()))
+_IN_JSON = later(r'"message": ?"((?:[^"\\]|\\.)+)"')
+_STATUS = later(r'"status": ?(\d{3})\b')
+
+
+def is_api_error(entry: Entry, provider: Provider) -> bool:
+    """Whether it says that the model's API failed, retried or not."""
+    if not isinstance(entry, Notice):
+        return False
+    notices = AGENTS[provider].notices
+    return entry.kind in notices.api_errors or entry.kind in notices.retried_errors
+
+
+def was_retried(notice: Notice) -> bool:
+    """Whether the agent retried by itself after this error of the API."""
+    return notice.kind in _RETRIED
+
+
+def error_text(notice: Notice) -> str:
+    """Return the text of an error of the API, on one line, shortened; empty if it has none."""
+    if not notice.text.lstrip().startswith("{"):
+        return quoted(notice.text, _SHOWN) if notice.text.strip() else ""
+    said = max(_IN_JSON.findall(notice.text), key=len, default="")
+    status = _STATUS.search(notice.text)
+    return quoted(said, _SHOWN) if said else f"status {status[1]}" if status else ""
+
+
+def is_interruption(entry: Entry, provider: Provider) -> bool:
+    """Whether the human stopped the model there."""
+    if isinstance(entry, Said):
+        return entry.kind is UserKind.INTERRUPTION
+    if not isinstance(entry, Notice):
+        return False
+    return any(sign.fits(entry.kind, entry.text) for sign in AGENTS[provider].notices.interruptions)
+
+
+def is_compaction(entry: Entry, provider: Provider) -> bool:
+    """Whether a notice says that the context was compacted."""
+    if not isinstance(entry, Notice):
+        return False
+    return any(sign.fits(entry.kind, entry.text) for sign in AGENTS[provider].notices.compactions)

@@ -2,15 +2,181 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
 
+import orjson
+from agtrace_indexer.events.shell import Part, parts
+from agtrace_indexer.providers.registry import TOOLS
+from agtrace_schema.events import Json
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
-from agtrace.health.facts.actions import command_of
-from agtrace.health.facts.edits import edits
+from agtrace.health.facts.actions import SHELLS, command_of, own_name
 from agtrace.health.history import Call
+from agtrace.text.shell_programs import reads
+
+# -- edits -----------------------------------------------------------------------------------------
+# The edits that a call makes to files, for the editing tools of all agents, as texts that replace others.
+
+_PATCH = later(r"\*\*\* Begin Patch\n.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
+_PATCH_IN_SCRIPT = later(r'(?<!\\)"\*\*\* Begin Patch\\n(?:[^"\\]|\\.)*+"')
+_FILE = later(r"\*\*\* (Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
+_OF_DIFF = ("+++ ", "--- ", "\\ No newline")
+_EVERYWHERE = ("replace_all", "replaceAll", "allow_multiple", "AllowMultiple")
+_TIMES = ("expected_replacements",)
+_AFTER_LINE = ("insert_line", "insertLine")
+
+
+class Replacement(Struct, frozen=True):
+    """A text that replaces another one."""
+
+    old: str
+    new: str
+    lines: bool = False
+    """Whether these are whole lines, without the last one's end."""
+    every: bool = False
+    """Whether it is replaced wherever it occurs."""
+    after: int | str | None = None
+    """If `old` is empty: the number of the line after which `new` goes, or the text of that line."""
+
+
+class Edit(Struct, frozen=True):
+    """What one call does to one file, or to a cell of a notebook."""
+
+    path: str
+    """As the log names it."""
+    cell: str = ""
+    replacements: tuple[Replacement, ...] = ()
+    whole: str | None = None
+    """All that the file or cell has afterwards; None if that isn't known."""
+    moved_from: str | None = None
+    """Its path before, if the call renames it."""
+    deletes: bool = False
+
+
+def edits(tool: str, arguments: Json, *, writes: bool) -> Iterator[Edit]:
+    """Yield what a call does to files; nothing if that isn't known.
+
+    `writes` tells whether it writes the files that its arguments name; the files of a patch are always written.
+    """
+    patch = _patch_of(tool, arguments)
+    if patch is not None:
+        yield from _of_patch(patch)
+        return
+    if not isinstance(arguments, dict) or not writes:
+        return
+    of_files = arguments.get("changes")
+    if isinstance(of_files, dict):
+        yield from (_of_change(path, change) for path, change in of_files.items() if isinstance(change, dict))
+        return
+    path = _first(arguments, TOOLS.paths)
+    if path is None:
+        return
+    several = arguments.get("edits")
+    if isinstance(several, list):
+        yield Edit(path, replacements=tuple(_replacement(edit) for edit in several if isinstance(edit, dict)))
+    elif _first(arguments, TOOLS.removed) is not None or _first(arguments, TOOLS.added) is not None:
+        yield Edit(path, replacements=(_replacement(arguments),))
+    elif (whole := _first(arguments, TOOLS.contents)) is not None:
+        yield Edit(path, str(arguments.get("cell_id") or ""), whole=whole)
+
+
+def _replacement(edit: dict[str, Any]) -> Replacement:
+    """Return the replacement that the arguments of an edit describe."""
+    times = [edit[name] for name in _TIMES if isinstance(edit.get(name), int)]
+    every = any(edit.get(name) is True for name in _EVERYWHERE) or any(number > 1 for number in times)
+    after = next((edit[name] for name in _AFTER_LINE if isinstance(edit.get(name), int)), None)
+    old, new = ((_first(edit, names) or "").replace("\r\n", "\n") for names in (TOOLS.removed, TOOLS.added))
+    return Replacement(old, new, every=every, after=after)
+
+
+def _of_change(path: str, change: dict[str, Any]) -> Edit:
+    """Return the edit for an entry of `changes` in Codex's first logs: `{add: {content}}` or
+    `{update: {unified_diff}}`.
+    """
+    inner = next((value for value in change.values() if isinstance(value, dict)), change)
+    difference = inner.get("unified_diff")
+    if isinstance(difference, str):
+        lines = [line for line in difference.splitlines() if not line.startswith(_OF_DIFF)]
+        return Edit(path, replacements=tuple(_hunks(lines)))
+    return Edit(path, whole=str(inner.get("content") or ""))
+
+
+def _of_patch(patch: str) -> Iterator[Edit]:
+    """Yield the edits of a patch in Codex's format, one for each file."""
+    path, kind, lines, moved_from = "", "", list[str](), None
+    for line in [*patch.splitlines(), "*** End Patch"]:
+        found = _FILE.match(line)
+        if found and found[3]:
+            path, moved_from = found[3].strip(), path
+        elif found or line.startswith("*** End Patch"):
+            if kind == "Update":
+                yield Edit(path, replacements=tuple(_hunks(lines)), moved_from=moved_from)
+            elif kind == "Add":
+                yield Edit(path, whole="".join(f"{line[1:]}\n" for line in lines if line.startswith("+")))
+            elif kind == "Delete":
+                yield Edit(path, deletes=True)
+            path, kind, lines = (found[2].strip(), found[1], []) if found else ("", "", [])
+            moved_from = None
+        else:
+            lines.append(line)
+
+
+def _hunks(lines: Iterable[str]) -> Iterator[Replacement]:
+    """Yield a replacement for each part of a patch, which `@@` begins, perhaps followed by a line that is before it."""
+    anchor: str | None = None
+    old: list[str] = []
+    new: list[str] = []
+    for line in [*lines, "@@"]:
+        if line.startswith("@@"):
+            if old or new:
+                after = anchor if not old else None
+                yield Replacement("\n".join(old), "\n".join(new), lines=True, after=after)
+            anchor, old, new = line[2:].strip() or None, [], []
+        elif not line.startswith("*** End of File"):
+            mark, text = (line[:1], line[1:]) if line else (" ", "")
+            old += [text] if mark in " -" else []
+            new += [text] if mark in " +" else []
+
+
+def _patch_of(tool: str, given: Json) -> str | None:
+    """Return the patch that a call applies: as its input, in an argument, in a command or in a script; None if none."""
+    if "patch" not in tool and own_name(tool) not in SHELLS:
+        return None
+    texts = [word for value in (given.values() if isinstance(given, dict) else [given]) for word in _listed(value)]
+    return next(filter(None, (patch_in(text) for text in texts if isinstance(text, str))), None)
+
+
+def patch_in(text: str) -> str | None:
+    """Return the patch in Codex's format that a text contains, also within a script; None if there is none."""
+    if "*** Begin Patch" not in text:
+        return None
+    found = _PATCH.search(text)
+    return found[0] if found else _in_script(text)
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else [value]
+
+
+def _in_script(text: str) -> str | None:
+    """Return the patch in a script, where it is a string with escapes; None if there is none."""
+    found = _PATCH_IN_SCRIPT.search(text)
+    try:
+        return str(orjson.loads(found[0])) if found else None
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _first(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 _TELLING_NOTHING = frozenset(
     """
@@ -80,3 +246,41 @@ def tells(line: str) -> bool:
     """Whether a line is significant."""
     word = line.strip(" \t{}()[]<>;:,.")
     return any(map(str.isalnum, word)) and word.lower() not in _TELLING_NOTHING
+
+
+# -- file reads ------------------------------------------------------------------------------------
+# Calls that show the contents of files.
+
+_READER = later(r"read|view|open|cat\b", re.I)
+_SHOWING = frozenset({"bat", "batcat", "cat", "get-content", "head", "less", "more", "nl", "sed", "tail", "type"})
+_ASIDE = frozenset({"", "cd", "echo", "printf", "true"})
+_MAY_SHOW = later(rf"\b(?:{'|'.join(sorted(_SHOWING))})\b", re.I)
+_FILE_NAME = later(r"(?=.*[A-Za-z])[\w.@+~/\\:-]*[\w~]")
+
+
+def files_read(call: Call) -> tuple[str, ...]:
+    """Return the files whose contents a call shows; none if it searches, lists or fails."""
+    if call.failed or call.result_event is None:
+        return ()
+    if call.reads:
+        return call.reads if call.tool in TOOLS.showing or _READER.search(call.tool) else ()
+    command = command_of(call)
+    return _shown(command) if command is not None and _MAY_SHOW.search(command) else ()
+
+
+@lru_cache(maxsize=2_048)
+def _shown(command: str) -> tuple[str, ...]:
+    """Return the files that a command shows, if it does nothing else."""
+    found = parts(command)
+    showing = [part for part in found if not part.after.startswith("|") and part.program not in _ASIDE]
+    if not all(map(reads, found)) or any(part.program not in _SHOWING for part in showing):
+        return ()
+    return tuple(word for part in showing for word in _operands(part))
+
+
+def _operands(part: Part) -> list[str]:
+    """Return the files that a program shows: its words that aren't options, numbers or a script of sed."""
+    given = [word for word in part.words[1:] if not word.startswith("-")]
+    if part.program == "sed":
+        given = given[1:]
+    return [word for word in given if _FILE_NAME.fullmatch(word)]

@@ -17,12 +17,9 @@ from typing import NamedTuple
 from agtrace_schema.events import Outcome, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import asks_human, command_of, only_reads
-from agtrace.health.facts.api import is_interruption
+from agtrace.health.facts.actions import asks_human, command_of, is_interruption, named, only_reads, refused_by_human
 from agtrace.health.facts.changes import Change, changes
-from agtrace.health.facts.labels import named
-from agtrace.health.facts.own_words import own_words, phrases
-from agtrace.health.facts.refusals import refused_by_human
+from agtrace.health.facts.questions import own_words, phrases
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said
 from agtrace.sessions.said import human_words
 

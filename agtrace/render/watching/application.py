@@ -23,7 +23,7 @@ from textual.widgets.option_list import Option
 
 from agtrace.render.watching.blocks import block, heading, recent
 from agtrace.render.watching.conversation import Conversation
-from agtrace.report.conversation.following import Followed
+from agtrace.report.conversation.telling import Followed
 from agtrace.sessions.running import Running
 
 INTERRUPTED = 130

@@ -14,8 +14,7 @@ from textual.widgets import Footer, Static
 
 from agtrace.render.terminal import plain_line
 from agtrace.render.watching.blocks import block, told
-from agtrace.report.conversation.following import Followed
-from agtrace.report.conversation.telling import Execution, Item
+from agtrace.report.conversation.telling import Execution, Followed, Item
 from agtrace.sessions.running import RunningSession
 
 

@@ -3,33 +3,158 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
+import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
 from agtrace_indexer.index.questions import events, landmarks, sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact
 from agtrace_schema.patterns import later
 from agtrace_schema.why import Last, Sure, Why, WhyCommit, WhyFileSession, WhyLines, WhySession
 from msgspec import Struct, field
 
 from agtrace.problems import InvalidParameter, InvalidRange
-from agtrace.report.authorship import git
-from agtrace.report.authorship.git import Commit, Tracked
-from agtrace.report.authorship.replay import Author, agreeing, authors, lines_of
-from agtrace.report.authorship.strokes import Stroke, Uses, uses_of
+from agtrace.report.authorship.replay import Author, Stroke, Uses, agreeing, authors, lines_of, uses_of
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.report.conversation.telling import Telling, typed_before
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
 from agtrace.sessions.resuming import resuming
+from agtrace.settings.environment import for_git
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, cut, named_path, one_line
+from agtrace.text.next_call import showing
 from agtrace.text.numbers import counted, size
 from agtrace.times import iso
+
+# -- git -------------------------------------------------------------------------------------------
+# What git knows of a file: what was committed, by whom, and under which names. For folders that nobody vouches for. A
+# repository's configuration can name programs: hooks, a file system monitor, filters, converters for diffs,
+# transports. Only commands are used that run none of them: they read commits, never the work tree, and reach no other
+# repository.
+
+_SAFELY = (
+    "--no-optional-locks", "--no-pager", "--no-replace-objects", "--literal-pathspecs",
+    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.sshCommand=false",
+    "-c", "core.attributesFile=/dev/null", "-c", "protocol.allow=never", "-c", "log.showSignature=false",
+    "-c", "blame.ignoreRevsFile=", "-c", "diff.external=", "-c", "safe.bareRepository=explicit", "-c", "gc.auto=0",
+)  # fmt: skip
+_SECONDS = 10
+_LARGEST = 50_000_000
+_COMMIT = later(r"([0-9a-f]{40,64}) \d+ (\d+)(?: (\d+))?")
+_RENAME = re.compile(rb"R\d+\0([^\0]+)\0([^\0]+)\0")
+
+
+class Commit(Struct, frozen=True):
+    """A commit."""
+
+    hash: str
+    author: str
+    at: str | None
+    """The author's date (UTC)."""
+    subject: str
+
+
+class Tracked(Struct, frozen=True):
+    """A file in a repository."""
+
+    root: str
+    path: str
+    """Below the root, with slashes."""
+    content: str | None
+    """As in the newest commit; None if it isn't there."""
+
+
+def tracked(file: Path) -> Tracked | None:
+    """Return a file as the repository around it has it; None without one, without git, or if git refuses it."""
+    root = _run(file.parent, "rev-parse", "--show-toplevel")
+    if root is None:
+        return None
+    top = root.decode(errors="surrogateescape").rstrip("\n")
+    try:
+        path = (Path(os.path.realpath(file.parent)) / file.name).relative_to(top).as_posix()
+    except ValueError:
+        return None
+    size = _run(Path(top), "cat-file", "-s", f"HEAD:{path}")
+    if size is None or not size.strip().isdigit() or int(size) > _LARGEST:
+        return Tracked(top, path, None)
+    content = _run(Path(top), "cat-file", "blob", f"HEAD:{path}")
+    return Tracked(top, path, None if content is None else content.decode(errors="replace"))
+
+
+def commits_of(file: Tracked, lines: Iterable[int]) -> dict[int, Commit]:
+    """Return the commits that wrote these lines, counted from 1, of a file as it was committed."""
+    wanted = sorted(set(lines))
+    if not wanted:
+        return {}
+    spans = [option for first, last in _spans(wanted) for option in ("-L", f"{first},{last}")]
+    said = _run(Path(file.root), "blame", "--no-textconv", "--porcelain", *spans, "HEAD", "--", file.path)
+    return {} if said is None else _blamed(said.decode(errors="replace"))
+
+
+def former_names(file: Tracked) -> list[str]:
+    """Return the paths that a file had before it was renamed, below the root, newest first."""
+    options = ("--follow", "--diff-filter=R", "--name-status", "-M", "-z", "--format=", "--no-ext-diff")
+    said = _run(Path(file.root), "log", *options, "HEAD", "--", file.path)
+    return [old.decode(errors="surrogateescape") for old, _ in _RENAME.findall(said or b"")]
+
+
+def _spans(numbers: list[int]) -> list[tuple[int, int]]:
+    """Return runs of successive numbers as their first and last one."""
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = spans[-1][0], number
+        else:
+            spans.append((number, number))
+    return spans
+
+
+def _blamed(said: str) -> dict[int, Commit]:
+    """Read the porcelain format: for each line a header, facts if the commit is named for the first time, the line."""
+    facts: dict[str, dict[str, str]] = {}
+    of_line: dict[int, str] = {}
+    current = ""
+    for line in said.split("\n"):
+        head = _COMMIT.fullmatch(line)
+        if head:
+            current = head[1]
+            of_line[int(head[2])] = current
+            facts.setdefault(current, {})
+        elif current and not line.startswith("\t"):
+            name, _, value = line.partition(" ")
+            facts[current].setdefault(name, value)
+    return {number: _read_commit(hash, facts[hash]) for number, hash in of_line.items()}
+
+
+def _read_commit(hash: str, facts: dict[str, str]) -> Commit:
+    try:
+        at = datetime.fromtimestamp(int(facts.get("author-time", "")), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        at = None
+    return Commit(hash, facts.get("author", ""), at, facts.get("summary", ""))
+
+
+def _run(folder: Path, *command: str) -> bytes | None:
+    """Return what git prints; None if it fails, isn't there or takes too long."""
+    try:
+        run = subprocess.run(
+            ["git", *_SAFELY, *command], cwd=folder, env=for_git(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_SECONDS, check=False, start_new_session=True,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return run.stdout if run.returncode == 0 else None
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 LARGEST = 4_000_000
 """Bytes of a file beyond which its lines aren't compared."""
@@ -153,9 +278,9 @@ def _known(
     first, last = lines or (1, len(content.lines))
     missing = None in found.authors[first - 1 : last]
     if lines is not None or missing:
-        found.tracked = git.tracked(Path(path))
+        found.tracked = tracked(Path(path))
     if missing and found.tracked is not None:
-        former = [os.path.join(found.tracked.root, name) for name in git.former_names(found.tracked)]
+        former = [os.path.join(found.tracked.root, name) for name in former_names(found.tracked)]
         if former:
             found.uses = uses_of(connection, [path, *former], in_clones=in_clones)
             found.authors = _authors(content, found.uses.strokes)
@@ -219,7 +344,7 @@ def _commits(known: _Known, first: int, last: int) -> tuple[dict[int, int], dict
         for offset in range(1, length + 1)
     }
     committed = {number: unchanged[number] for number in range(first, last + 1) if number in unchanged}
-    return committed, git.commits_of(known.tracked, committed.values())
+    return committed, commits_of(known.tracked, committed.values())
 
 
 def _origin(known: _Known, number: int, commit: Commit | None, committed: dict[int, int]) -> _Origin:
@@ -335,3 +460,78 @@ def _not_sure(authors: Sequence[Author | None]) -> Iterator[str]:
         yield f"{counted(none, 'line')} {'was' if none == 1 else 'were'} written by no edit in the index."
     if doubted:
         yield f"{counted(doubted, 'line')} may be from an edit that replaced a text everywhere, or older."
+
+
+# -- wording ---------------------------------------------------------------------------------------
+# Who wrote a file, as lines for people and agents.
+
+_ABBREVIATED = 10
+_SURE = {
+    "edit matches": "an edit of this session put it here",
+    "edit may match": "an edit of this session put this text everywhere; the line may have had it before",
+    "commit made by session": "this session made the commit",
+    "only touched": "no edit matches; this session only touched the file",
+    "unknown": "no session in the index wrote it",
+}
+
+
+def text(found: Why) -> str:
+    """Return an answer as text, ending with a newline."""
+    lines = [*_line_groups(found), *_file_sessions(found)]
+    lines += [found.note] if found.note else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line_groups(found: Why) -> Iterator[str]:
+    for number, part in enumerate(found.lines or ()):
+        if number:
+            yield ""
+        yield from _part(found.path, part)
+
+
+def _part(path: str, part: WhyLines) -> Iterator[str]:
+    """Yield some lines with their origin: how sure it is, the session, its request, the edit, the commit."""
+    place = f"{part.first_line}-{part.last_line}" if part.last_line > part.first_line else str(part.first_line)
+    yield f"{path}:{place}"
+    width = len(str(part.last_line))
+    for number, line in enumerate(part.text.split("\n"), part.first_line):
+        yield f"  {number:>{width}}  {line}".rstrip()
+    yield f"{part.sure}: {_SURE[part.sure]}"
+    if part.session is not None:
+        yield from _session_lines(part.session)
+    if part.commit is not None:
+        day = (part.commit.at or "")[:10]
+        hash = part.commit.hash[:_ABBREVIATED]
+        yield "  " + "  ".join(filter(None, (f"commit {hash}", day, part.commit.author, part.commit.subject)))
+    elif part.uncommitted:
+        yield "  not committed yet"
+
+
+def _file_sessions(found: Why) -> Iterator[str]:
+    if not found.sessions:
+        return
+    yield f"{found.path}: written by {counted(len(found.sessions), 'session')}, newest first"
+    for each in found.sessions:
+        yield ""
+        yield from _writer(each)
+
+
+def _writer(each: WhyFileSession) -> Iterator[str]:
+    now = "" if each.lines is None else f", {counted(each.lines, 'line')} of it now"
+    first, *rest = _session_lines(each.session)
+    yield first.strip()
+    yield f"  {counted(each.edits, 'edit')}{now}"
+    yield from rest
+
+
+def _session_lines(session: WhySession) -> Iterator[str]:
+    at = f"{session.at[:16].replace('T', ' ')} UTC" if session.at else ""
+    facts = (session.id, session.title, session.project or "", AGENTS[session.provider].title, at)
+    yield "  " + "  ".join(filter(None, facts))
+    if session.request and session.request != session.title:
+        yield f"  turn {session.turn_index}: {session.request}"
+    if session.event:
+        call = f"Last {session.last} of the file" if session.last else session.tool
+        yield f"  {call}: {showing(session.event)}"
+    if session.resume:
+        yield f"  continue it: {session.resume}"

@@ -6,12 +6,151 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from agtrace_schema.events import Outcome
+from agtrace_schema.patterns import later
+from msgspec import Struct
 
-from agtrace.report.conversation.contained import code, escaped, fenced, quoted
-from agtrace.report.conversation.head import Fact, Head, masked, took, when
-from agtrace.report.conversation.telling import Execution, Folded, Item, Mark, Passed, Request, Said, Turn
+from agtrace.report.conversation.telling import (
+    Execution,
+    Fact,
+    Folded,
+    Head,
+    Item,
+    Mark,
+    Passed,
+    Request,
+    Said,
+    Turn,
+    masked,
+    took,
+    when,
+)
 from agtrace.text.lines import cut
 from agtrace.text.numbers import counted
+
+# -- contained -------------------------------------------------------------------------------------
+# Texts of a log within Markdown: as they are, but nothing in them is HTML, fetches anything, or ends its container. A
+# text that is Markdown itself is put in a quote, which no text can end. In it, code stays as it is; elsewhere, what
+# would begin HTML, an image, or a link to anything but a page is written with entities, which look the same. Where
+# code begins and ends is decided as CommonMark does; where that isn't plain, nothing counts as code.
+
+_FENCE = later(r"(?P<indent> *)(?P<marks>`{3,}(?=[^`|]*$)|~{3,}(?=[^|]*$))")
+"""The beginning of a block of code; a line with | may be the head of a table instead."""
+
+_LIKE_A_FENCE = later(r"[\s>*+\-\d.)]*(?:`{3,}|~{3,})")
+_TICKS = later("`+")
+_ENTITY = later(
+    r"<(?=[A-Za-z/!?])"  # HTML, and links in angle brackets
+    r"|(?<=!)\["  # images
+    r"|(?<=\])\((?!https?://|mailto:|#|[\w./#~%?=+-]+[)\s])"  # links to scripts and programs
+    r"|(?<=\]):"  # what defines links and footnotes
+)
+_ENTITIES = {"<": "&lt;", "[": "&#91;", "(": "&#40;", ":": "&#58;"}
+_ESCAPED = later(r"([\\`*_{}\[\]<>&~!|#$^@])")
+
+
+def quoted(text: str) -> str:
+    """Return a Markdown text as a quote."""
+    return "\n".join(f"> {line}" if line else ">" for line in harmless(text.strip("\n")).split("\n"))
+
+
+def fenced(text: str, language: str = "text") -> str:
+    """Return a text as a block of code, with a fence that is longer than any in it."""
+    longest = max(map(len, _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    body = text if text.endswith("\n") else f"{text}\n"
+    return f"{fence}{language}\n{body}{fence}"
+
+
+def code(line: str) -> str:
+    """Return a line as a span of code; empty for an empty one."""
+    if not line.strip():
+        return ""
+    runs = set(map(len, _TICKS.findall(line)))
+    ticks = "`" * next(length for length in range(1, len(runs) + 2) if length not in runs)
+    space = " " if line.startswith(("`", " ")) or line.endswith(("`", " ")) else ""
+    return f"{ticks}{space}{line}{space}{ticks}"
+
+
+def escaped(line: str) -> str:
+    """Return a line as plain text in Markdown."""
+    return _ESCAPED.sub(r"\\\1", line)
+
+
+class _Fence(Struct, frozen=True):
+    """The fence that code begins with."""
+
+    indent: int
+    mark: str
+    length: int
+
+    def ends(self, line: str) -> bool:
+        """Whether a line is a fence that may end the code."""
+        bare = line.strip()
+        return set(bare) == {self.mark} and len(bare) >= self.length
+
+    def surely_ends(self, line: str) -> bool:
+        """Whether it does so for certain: what is indented may be in a list, whose margin isn't known."""
+        return _indent(line) == self.indent or (not self.indent and _indent(line) < 4)
+
+
+def harmless(text: str) -> str:
+    """Return a Markdown text in which nothing is HTML, an image, or a link to a script."""
+    return "\n".join(_harmless_lines(text.split("\n")))
+
+
+def _harmless_lines(lines: list[str]) -> Iterator[str]:
+    fence: _Fence | None = None
+    certain = True  # whether it is known where blocks of code begin and end
+    whole = True  # whether every span of code in this paragraph ended on its line
+    blank = True  # whether the line before was
+    for line in lines:
+        if fence is not None and line.strip() and _indent(line) < fence.indent:
+            fence, certain = None, False
+        if fence is not None:
+            if fence.ends(line) and (fence.indent or fence.surely_ends(line)):
+                certain = fence.surely_ends(line)
+                fence = None
+            yield line
+            continue
+        opened = _FENCE.match(line)
+        if certain and opened and (len(opened["indent"]) < 4 or blank):
+            fence = _Fence(len(opened["indent"]), opened["marks"][0], len(opened["marks"]))
+            whole, blank = True, False
+            yield _with_entities(line)
+            continue
+        certain = certain and not _LIKE_A_FENCE.match(line)
+        blank = not line.strip()
+        shown, whole = _outside_code(line) if certain and (whole or blank) else (_with_entities(line), False)
+        yield shown
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _outside_code(line: str) -> tuple[str, bool]:
+    """Write entities outside of the spans of code on a line; return whether all of them end on it."""
+    if "\\`" in line:
+        return _with_entities(line), False
+    runs = list(_TICKS.finditer(line))
+    parts, at, number = [], 0, 0
+    while number < len(runs):
+        run = runs[number]
+        closing = next((k for k in range(number + 1, len(runs)) if len(runs[k][0]) == len(run[0])), None)
+        if closing is None:
+            return _with_entities(line), False
+        if "|" in line[run.start() : runs[closing].end()]:  # the end of a cell, if this is a table
+            return _with_entities(line), True
+        parts += [_with_entities(line[at : run.start()]), line[run.start() : runs[closing].end()]]
+        at, number = runs[closing].end(), closing + 1
+    return "".join([*parts, _with_entities(line[at:])]), True
+
+
+def _with_entities(text: str) -> str:
+    return _ENTITY.sub(lambda found: _ENTITIES[found[0]], text)
+
+
+# -- records ------------------------------------------------------------------------------------------
 
 _LINES = 6
 """The most lines that are shown of what a tool returned, unless all are wanted."""

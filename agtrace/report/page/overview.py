@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Literal
 
-from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
+from agtrace_schema.analysis import Change, Figures, Report, ReportedModel, ReportedSession, Severity
 from agtrace_schema.landmarks import LandmarkKind
+from msgspec import Struct
 
-from agtrace.report.page import wording
-from agtrace.report.page.session_data import worst
+from agtrace.report import wording
+from agtrace.report.page.session_data import SEVERITIES, worst
 from agtrace.report.wording import AGENTS, deeds, named, why_at_least
 from agtrace.text.numbers import counted, duration, percent, short
+
+# -- records ------------------------------------------------------------------------------------------
 
 WORST = 10
 """The most sessions in the table that works without a script; only sessions that aren't good are listed."""
@@ -23,7 +28,7 @@ RING = 2 * math.pi * 52
 _CHECKS = {LandmarkKind.TEST_RUN, LandmarkKind.BUILD}
 _NOT_GOOD = {"fair", "low"}
 _WRITTEN: dict[str, Callable[[float], str]] = {
-    "share": percent, "tokens": short, "dollars": wording.dollars,
+    "share": percent, "tokens": short, "dollars": wording.shown_dollars,
 }  # fmt: skip
 _ARROWS = {"better": "▲", "worse": "▼", "same": "≈", "neither": "●"}
 _VERDICTS = {"better": "better", "worse": "worse", "same": "no clear change", "neither": "changed"}
@@ -96,7 +101,7 @@ def _cost(figures: Figures) -> list[dict[str, str | None]]:
     """Return the cost, unless the report is without dollars."""
     if figures.cost_made is None:
         return [_figure("Sessions", wording.plain(figures.sessions), f"{wording.plain(figures.scored)} scored")]
-    cost = "" if figures.cost_usd is None else wording.dollars(figures.cost_usd)
+    cost = "" if figures.cost_usd is None else wording.shown_dollars(figures.cost_usd)
     return [_figure("Cost", wording.at_least(cost, figures.cost_made) or None, wording.cost_made(figures))]
 
 
@@ -169,6 +174,254 @@ def _session(session: ReportedSession) -> dict[str, Any]:
         "failed": f"{session.failed_calls:,} of {session.tool_calls:,}",
         "lasted": "" if session.duration_seconds is None else duration(1000 * session.duration_seconds),
         "cost": wording.at_least(
-            "" if session.cost_usd is None else wording.dollars(session.cost_usd), session.cost_made
+            "" if session.cost_usd is None else wording.shown_dollars(session.cost_usd), session.cost_made
         ),
     }
+
+
+# -- charts ----------------------------------------------------------------------------------------
+# The charts of the overview, each with the table of its figures.
+
+Unit = Literal["number", "tokens", "dollars"]
+
+MOST_DAYS, MOST_WEEKS = 45, 280
+"""The most days that are shown by day, and by week; a longer span is shown by month."""
+
+MOST_MODELS, MOST_TOOLS, MOST_PROJECTS = 5, 12, 12
+_BEGAN = "A session counts when it began; `agtrace cost` tells when each token was spent"
+_BY = {"day": "by day", "week": "by week", "month": "by month"}
+
+
+class Chart(Struct, frozen=True):
+    """A chart and its table: a row is a label, then a number for each series, None if unknown."""
+
+    name: str
+    title: str
+    kind: Literal["columns", "bars"]
+    """Vertical or horizontal."""
+    unit: Unit
+    says: str
+    """What the chart shows, in a sentence, for readers who can't see it."""
+    columns: list[str]
+    """The headings of the labels and of each series."""
+    colours: list[str]
+    """A custom property of the style sheet for each series, or for each row if there is only one series."""
+    rows: list[tuple[str, list[float | None]]]
+    note: str | None = None
+    stacked: bool = True
+    """Whether the series of a row are parts of a whole; otherwise the second is a part of the first and covers it."""
+
+
+def charts(report: Report) -> list[Chart]:
+    """Return the charts for which a report has figures."""
+    made = (
+        _sessions_chart(report), _cost_chart(report), _projects_chart(report), _tools_chart(report),
+        _detectors_chart(report), _tokens_chart(report), _scores_chart(report),
+    )  # fmt: skip
+    return [chart for chart in made if chart and chart.rows]
+
+
+def _sessions_chart(report: Report) -> Chart | None:
+    days = {day.day: day.endings for day in report.days}
+    step, spans = _spans(days)
+    ended = Counter({name: sum(day.get(name, 0) for day in days.values()) for name in wording.ENDINGS})
+    names = [name for name in wording.ENDINGS if ended[name]]
+    return Chart(
+        name="sessions",
+        title=f"Sessions {_BY[step]}, and how they ended",
+        kind="columns",
+        unit="number",
+        says=", ".join(f"{wording.plain(ended[name])} {wording.ENDINGS[name]}" for name in names),
+        columns=[step.capitalize(), *(wording.ENDINGS[name].capitalize() for name in names)],
+        colours=[f"--ending-{name}" for name in names],
+        rows=[(label, [sum(days[day].get(name, 0) for day in those) for name in names]) for label, those in spans],
+        note=f"{counted(report.undated, 'session')} without a time: not shown here" if report.undated else None,
+    )
+
+
+def _scores_chart(report: Report) -> Chart | None:
+    low = sum(report.scores[:6])
+    return Chart(
+        name="scores",
+        title="Scores",
+        kind="columns",
+        unit="number",
+        says=f"{low} of {report.figures.scored} scored sessions are below 60, {sum(report.scores[8:])} at 80 or more",
+        columns=["Score", "Sessions"],
+        colours=[f"--score-{wording.grade(ten * 10)}" for ten in range(10)],
+        rows=[(f"{ten * 10}–{ten * 10 + 9 + (ten == 9)}", [float(n)]) for ten, n in enumerate(report.scores)],
+        note=_unscored(report),
+    )
+
+
+def _unscored(report: Report) -> str | None:
+    """Say how many sessions have no score, and why; with the number for each reason if there are several."""
+    reasons = Counter(session.unscored or "reason unknown" for session in report.sessions if session.score is None)
+    if not reasons:
+        return None
+    said = (why if len(reasons) == 1 else f"{wording.plain(n)} × {why}" for why, n in reasons.most_common())
+    return f"{counted(reasons.total(), 'session')} without a score: {'; '.join(said)}"
+
+
+def _tools_chart(report: Report) -> Chart | None:
+    failing = sorted((tool for tool in report.tools if tool.failed), key=lambda tool: (-tool.failed, -tool.calls))
+    tools = failing[:MOST_TOOLS]
+    left = len(report.tools) - len(tools)
+    worst = tools[0] if tools else None
+    return Chart(
+        name="tools",
+        title="Failures by tool",
+        kind="bars",
+        unit="number",
+        says=f"{worst.tool} failed most: {worst.failed} of {worst.calls} calls" if worst else "",
+        columns=["Tool", "Calls", "Failed"],
+        colours=["--quiet-bar", "--bad"],
+        rows=[(tool.tool, [float(tool.calls), float(tool.failed)]) for tool in tools],
+        note=f"{counted(left, 'other tool')} failed less or never" if left else None,
+        stacked=False,
+    )
+
+
+def _detectors_chart(report: Report) -> Chart | None:
+    found = sorted(report.detectors, key=lambda item: -item.sessions)
+    most = found[0] if found else None
+    worst = _worst_severities(report)
+    return Chart(
+        name="detectors",
+        title="What was found",
+        kind="bars",
+        unit="number",
+        says=f"{named(most.detector)} most often: in {counted(most.sessions, 'session')}" if most else "",
+        columns=["Finding", *SEVERITIES],
+        colours=["--bad", "--fair", "--info"],
+        rows=[
+            (named(item.detector), [float(worst[item.detector, severity]) for severity in SEVERITIES])
+            for item in found
+            if item.sessions
+        ],
+        note="Sessions with each finding, by its worst severity; a click lists them",
+    )
+
+
+def _projects_chart(report: Report) -> Chart | None:
+    """Chart what each project cost, or its tokens if the report is without dollars."""
+    priced = report.figures.cost_made is not None
+    spent: dict[str, float] = defaultdict(float)
+    for session in report.sessions:
+        spent[session.project or "no project"] += (session.cost_usd if priced else session.total_tokens) or 0
+    ranked = sorted(((name, used) for name, used in spent.items() if used), key=lambda item: -item[1])
+    if not ranked:
+        return None
+    shown, left = ranked[:MOST_PROJECTS], len(ranked) - MOST_PROJECTS
+    what = "Cost" if priced else "Tokens"
+    name, used = shown[0]
+    return Chart(
+        name="projects",
+        title=f"{what} by project",
+        kind="bars",
+        unit="dollars" if priced else "tokens",
+        says=f"{name} most: {wording.shown_dollars(used) if priced else short(used)}",
+        columns=["Project", what],
+        colours=["--series-2"],
+        rows=[(name, [used]) for name, used in shown],
+        note=f"{counted(left, 'other project')} cost less" if left > 0 else "A click lists a project's sessions",
+    )
+
+
+def _worst_severities(report: Report) -> Counter[tuple[str, Severity]]:
+    """Return, for a detector and a severity, the number of sessions in which it is the detector's worst."""
+    worst: Counter[tuple[str, Severity]] = Counter()
+    for session in report.sessions:
+        of_detector: dict[str, int] = {}
+        for insight in session.insights:
+            rank = SEVERITIES.index(insight.severity)
+            of_detector[insight.detector] = min(rank, of_detector.get(insight.detector, rank))
+        worst.update((detector, SEVERITIES[rank]) for detector, rank in of_detector.items())
+    return worst
+
+
+def _tokens_chart(report: Report) -> Chart | None:
+    return _by_model(report, "tokens", "Tokens", {_key(item): item.total_tokens for item in report.models})
+
+
+def _cost_chart(report: Report) -> Chart | None:
+    return _by_model(report, "dollars", "Cost", {_key(item): item.cost_usd for item in report.models})
+
+
+def _key(item: ReportedModel) -> tuple[str, str]:
+    return item.day, item.model
+
+
+def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, str], float | None]) -> Chart | None:
+    """Chart what models used over time, None if unknown; the models with the fewest tokens share one series."""
+    if not any(used.values()):
+        return None
+    shown, others = _ranked(report)
+    step, spans = _spans({day.day for day in report.days} | {day for day, _ in used})
+    series = [[model] for model in shown] + [others] * bool(others)
+    rows = [
+        (label, [_sum(used.get((day, model), 0) for day in days for model in those) for those in series])
+        for label, days in spans
+    ]
+    written = wording.shown_dollars if unit == "dollars" else short
+    totals = [_sum(used[key] for key in used if key[1] == model) for model in shown]
+    return Chart(
+        name=unit,
+        title=f"{what} {_BY[step]} and model",
+        kind="columns",
+        unit=unit,
+        says=", ".join(
+            f"{model} {'unknown' if total is None else written(total)}"
+            for model, total in zip(shown, totals, strict=True)
+        ),
+        columns=[step.capitalize(), *shown, *([f"{len(others)} other models"] if others else [])],
+        colours=[f"--series-{n + 1}" for n in range(len(shown))] + ["--ending-unknown"] * bool(others),
+        rows=rows,
+        note=". ".join(filter(None, (_made(report) if unit == "dollars" else "", _BEGAN))),
+    )
+
+
+def _made(report: Report) -> str:
+    return wording.cost_made(report.figures).capitalize()
+
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    """Sum the known numbers; None if there are numbers but none is known."""
+    every = list(numbers)
+    known = [number for number in every if number is not None]
+    return sum(known) if any(known) or len(known) == len(every) else None
+
+
+def _ranked(report: Report) -> tuple[list[str], list[str]]:
+    """Return the models with the most tokens, and all others; the same for every chart, so that colours agree."""
+    totals: dict[str, int] = defaultdict(int)
+    for item in report.models:
+        totals[item.model] += item.total_tokens
+    ranked = sorted(totals, key=lambda model: -totals[model])
+    return ranked[:MOST_MODELS], ranked[MOST_MODELS:]
+
+
+def _spans(known: Iterable[str]) -> tuple[str, list[tuple[str, list[str]]]]:
+    """Return the days, weeks or months from the first to the last day, even empty ones, each with its known days."""
+    known = set(known)
+    if not known:
+        return "day", []
+    first, last = date.fromisoformat(min(known)), date.fromisoformat(max(known))
+    length = (last - first).days
+    step = "day" if length <= MOST_DAYS else "week" if length <= MOST_WEEKS else "month"
+    spans: dict[str, list[str]] = {}
+    for day in _days(first, last):
+        those = spans.setdefault(_label(day, step), [])
+        if day.isoformat() in known:
+            those.append(day.isoformat())
+    return step, list(spans.items())
+
+
+def _days(first: date, last: date) -> Iterator[date]:
+    return (first + timedelta(days=n) for n in range((last - first).days + 1))
+
+
+def _label(day: date, step: str) -> str:
+    if step == "month":
+        return day.isoformat()[:7]
+    return (day - timedelta(days=day.weekday()) if step == "week" else day).isoformat()

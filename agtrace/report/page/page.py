@@ -16,22 +16,20 @@ from jinja2 import Environment
 from markupsafe import Markup
 from msgspec import to_builtins
 
+from agtrace.report import wording
 from agtrace.report.conversation.as_page import styles_within
-from agtrace.report.page import wording
-from agtrace.report.page.bundle import GROUP, Packed, pack, packed
-from agtrace.report.page.charts import charts
 from agtrace.report.page.document import (
     as_script,
     bundled,
     chart_library,
     environment,
+    fit_for_the_page,
     scripts,
     source_hash,
     style,
 )
-from agtrace.report.page.overview import overview
-from agtrace.report.page.session_data import KINDS, ROW, SEVERITIES, row
-from agtrace.report.page.visible_text import fit_for_the_page
+from agtrace.report.page.overview import charts, overview
+from agtrace.report.page.session_data import GROUP, KINDS, ROW, SEVERITIES, Packed, pack, packed, row
 from agtrace.report.wording import AGENTS
 from agtrace.text.numbers import counted
 
@@ -98,7 +96,7 @@ def _page(shown: dict[str, Any], rows: str, details: Packed, conversations: Mapp
 
 def _environment() -> Environment:
     found = environment(_HERE / "templates")
-    found.filters |= {"number": wording.plain, "dollars": wording.dollars}
+    found.filters |= {"number": wording.plain, "dollars": wording.shown_dollars}
     return found
 
 

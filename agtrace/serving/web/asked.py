@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 
 from agtrace.problems import InvalidParameter
 from agtrace.report.selection import Selection
-from agtrace.report.web.listing import GROUPS, SORTS, Behind, behind_in
+from agtrace.report.web.pages import GROUPS, SORTS, Behind, behind_in
 from agtrace.sessions.sorting import Order
 from agtrace.text.lines import repeated
 from agtrace.tools.tool import Context

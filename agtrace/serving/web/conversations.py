@@ -17,10 +17,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from agtrace.answers.at_work import open_calls
 from agtrace.problems import InvalidEventIndex
 from agtrace.report.conversation.telling import written
-from agtrace.report.web.about import about, cleaner_for, is_active, outline
 from agtrace.report.web.calls import Calls, result_shown
 from agtrace.report.web.conversation import WINDOW, window, window_of, windows
-from agtrace.report.web.examined import examined
+from agtrace.report.web.pages import about, cleaner_for, examined, is_active, outline
 from agtrace.report.wording import AGENTS
 from agtrace.serving.web.answering import Answering
 from agtrace.serving.web.asked import number

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from agtrace.answers.running import DAY_MS, asks
 from agtrace.problems import SessionNotFound
-from agtrace.report.web import listing
-from agtrace.report.web.about import title
+from agtrace.report.web import pages
+from agtrace.report.web.pages import title
 from agtrace.report.wording import AGENTS
 from agtrace.serving.web.answering import Answering
 from agtrace.serving.web.asked import PERIODS, Asked, behind
@@ -47,7 +47,7 @@ class Lists:
     def projects(self, request: Request) -> Response:
         """Return the list of projects."""
         return self._answering.page(
-            "projects", lambda context: {"projects": listing.projects(context.connection, context.prices)}
+            "projects", lambda context: {"projects": pages.projects(context.connection, context.prices)}
         )
 
     def costs(self, request: Request) -> Response:
@@ -57,8 +57,8 @@ class Lists:
         def made(context: Context) -> dict[str, Any]:
             selection = asked.selection(context)
             return {
-                "ledger": listing.ledger(context.connection, selection, asked.group, context.prices, dollars=dollars),
-                "groups": listing.GROUPS,
+                "ledger": pages.ledger(context.connection, selection, asked.group, context.prices, dollars=dollars),
+                "groups": pages.GROUPS,
                 **_choices(context, asked),
             }
 
@@ -101,14 +101,14 @@ def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:
 
 def _listed(context: Context, request: Request) -> dict[str, Any]:
     asked = Asked.of(request.query_params)
-    page = listing.listed(
+    page = pages.listed(
         context.connection, asked.filters(context), asked.order, behind(request.query_params), context.prices
     )
-    shown = {"listed": page, "sorts": listing.SORTS, "asking": _asking(context, page)}
+    shown = {"listed": page, "sorts": pages.SORTS, "asking": _asking(context, page)}
     return {**shown, **_choices(context, asked)}
 
 
-def _asking(context: Context, page: listing.Listed) -> set[str]:
+def _asking(context: Context, page: pages.Listed) -> set[str]:
     """Return the ids of the sessions of a page that have asked the human something, as their logs here show."""
     if limits().settings.asked is not None:
         return set()  # the logs of a team's index are on other machines
