@@ -69,7 +69,7 @@ def _largest(found: Counter[str], per_token: int = 1) -> list[Share]:
     return [Share(name=shown_path(name), tokens=amount // per_token) for name, amount in largest if amount >= per_token]
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- examination -------------------------------------------------------------------------------------
 
 _QUOTE = 80
 _TOLD_BEFORE = 0.6

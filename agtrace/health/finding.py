@@ -30,8 +30,21 @@ class Finding(Struct, frozen=True):
     """All events that show it, if there are more: a finding about the same events as a more telling one is left out."""
     turn: int | None = None
     """The turn in which it begins."""
-    caught: int = 0
-    """The tool calls in it, for a loop or a streak: the part of the session lost to it."""
+
+    @classmethod
+    def of(
+        cls,
+        severity: Severity,
+        message: str,
+        events: Sequence[int],
+        turn: int | None = None,
+        *,
+        count: int | None = None,
+        told: frozenset[int] = frozenset(),
+    ) -> Finding:
+        """Return a finding that these events show, as many as it is about unless `count` says otherwise."""
+        shown = tuple(events if len(events) <= EVIDENCE else (*events[: EVIDENCE - 1], events[-1]))
+        return cls(severity, message, len(events) if count is None else count, shown, told, turn)
 
 
 class Detector(Struct, frozen=True):
@@ -53,20 +66,15 @@ class Detector(Struct, frozen=True):
 
 
 def detector(
-    lens: Lens, rule: str, *, structural: bool = False, version: int = 1
+    lens: Lens, *, structural: bool = False, version: int = 1
 ) -> Callable[[Callable[[History], Iterable[Finding]]], Detector]:
-    """Turn a function `find_something` into the detector `something`, with this rule."""
+    """Turn a function `find_something`, whose docstring is the rule, into the detector `something`."""
 
     def make(find: Callable[[History], Iterable[Finding]]) -> Detector:
+        rule = " ".join((find.__doc__ or "").split())
         return Detector(find.__name__.removeprefix("find_"), lens, rule, find, structural, version)
 
     return make
-
-
-def evidence(events: Sequence[int], most: int = EVIDENCE) -> tuple[int, ...]:
-    """Return the first of these events and the last one, `most` in total."""
-    shown = tuple(events)
-    return shown if len(shown) <= most else (*shown[: most - 1], shown[-1])
 
 
 def cost(history: History, first_event: int, last_event: int) -> str:

@@ -27,8 +27,6 @@ from msgspec import Struct
 from agtrace.sessions.prices import PriceTable
 from agtrace.text.lines import NO_TOOL
 
-# -- records ------------------------------------------------------------------------------------------
-
 KEPT = 4_000
 """Characters kept of the beginning, and of the end, of a longer text."""
 

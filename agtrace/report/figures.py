@@ -29,8 +29,6 @@ from agtrace.sessions.usage import Usage
 from agtrace.text.lines import LABEL, NO_TOOL, one_line
 from agtrace.times import iso
 
-# -- records ------------------------------------------------------------------------------------------
-
 
 class Tally(Struct, frozen=True):
     """The facts about one session that the figures need, its sub-agents included."""

@@ -187,7 +187,7 @@ def _amounts(before: Sequence[Tally], now: Sequence[Tally]) -> Iterator[Change]:
         yield Change(what="cost", unit="dollars", before=then.cost, now=today.cost, verdict="neither")
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- the report --------------------------------------------------------------------------------------
 
 ENOUGH_TO_RANK = 10
 """The scored sessions from which on each has a percentile."""

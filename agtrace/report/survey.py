@@ -188,7 +188,7 @@ def _context(history: History, started_at: int, most: int) -> list[ContextPoint]
     return [ContextPoint(at=_seconds(at, started_at), tokens=tokens or 0) for at, tokens in fullest]
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- examining ---------------------------------------------------------------------------------------
 
 INSIGHTS = 50
 """The most findings that a report shows of a session."""

@@ -11,8 +11,6 @@ from agtrace_schema.answers import Made
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted, dollars, how_made, percent, short
 
-# -- records ------------------------------------------------------------------------------------------
-
 WORST = 5
 """The number of worst sessions that are listed."""
 

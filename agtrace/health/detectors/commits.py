@@ -17,11 +17,9 @@ from agtrace_schema.patterns import later
 from agtrace.health.facts.actions import command_of, is_passed_over, only_reads, quoted, quoted_path
 from agtrace.health.facts.changes import changes
 from agtrace.health.facts.checks import is_check
-from agtrace.health.finding import Finding, detector, evidence
+from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
-
-# -- records ------------------------------------------------------------------------------------------
 
 
 class _Unchecked(NamedTuple):
@@ -31,24 +29,22 @@ class _Unchecked(NamedTuple):
     commit: Call
 
 
-@detector(
-    "Outcome",
-    "A test run, a build or a linter failed, and the model then changed something and committed it before any check "
-    "passed.",
-)
+@detector("Outcome")
 def find_unchecked_commit(history: History) -> Iterator[Finding]:
-    """Find commits of what was mended and never checked again."""
+    """A test run, a build or a linter failed, and the model then changed something and committed it before any check
+    passed.
+    """
     found = list(_unchecked(history))
     if not found:
         return
     failed, commit = found[0]
-    yield Finding(
-        severity="Warning",
-        message=f"After a failed check, the model changed something and committed it without a passing check in "
+    yield Finding.of(
+        "Warning",
+        f"After a failed check, the model changed something and committed it without a passing check in "
         f"between: {quoted(command_of(failed) or '')} failed before {quoted(command_of(commit) or '')}",
+        [call.event_index for pair in found for call in pair],
+        commit.turn,
         count=len(found),
-        events=evidence([call.event_index for pair in found for call in pair]),
-        turn=commit.turn,
     )
 
 
@@ -110,25 +106,23 @@ class _Silenced(NamedTuple):
     failed: Call
 
 
-@detector(
-    "Outcome",
-    "After a command failed, the model switched a check off in the same turn, so that its failure is ignored or a test "
-    "is skipped (`continue-on-error`, an ignored exit code, a skip mark); not if the human had asked for it.",
-)
+@detector("Outcome")
 def find_silenced_check(history: History) -> Iterator[Finding]:
-    """Find checks that pass because they were switched off."""
+    """After a command failed, the model switched a check off in the same turn, so that its failure is ignored or a test
+    is skipped (`continue-on-error`, an ignored exit code, a skip mark); not if the human had asked for it.
+    """
     found = list(_silenced(history))
     if not found:
         return
     left = [one for one in found if not _is_undone(one, history)]
     first = (left or found)[0]
-    yield Finding(
-        severity="Warning" if left else "Info",
-        message=f"After {quoted(command_of(first.failed) or '', 60)} had failed, the model switched a check off in "
+    yield Finding.of(
+        "Warning" if left else "Info",
+        f"After {quoted(command_of(first.failed) or '', 60)} had failed, the model switched a check off in "
         f"{quoted_path(first.path)}: {quoted(first.line, 60)}" + ("" if left else ", which was undone later"),
+        [event for one in found for event in (one.failed.evidence, one.edit.event_index)],
+        first.edit.turn,
         count=len(found),
-        events=evidence([event for one in found for event in (one.failed.evidence, one.edit.event_index)]),
-        turn=first.edit.turn,
     )
 
 
@@ -195,13 +189,11 @@ _ASKED_FOR_ALL = later(
 _UNSTAGING = frozenset({"reset", "restore", "rm", "stash"})
 
 
-@detector(
-    "Outcome",
-    "Everything in the folder was committed (`git add -A`) although the last `git status` had shown untracked files "
-    "that the session hadn't written; not if the human had asked for all of it.",
-)
+@detector("Outcome")
 def find_swept_commit(history: History) -> Iterator[Finding]:
-    """Find commits that probably took in what wasn't meant."""
+    """Everything in the folder was committed (`git add -A`) although the last `git status` had shown untracked files
+    that the session hadn't written; not if the human had asked for all of it.
+    """
     if not any("git" in command and " add " in command for command in filter(None, map(command_of, history.calls))):
         return
     seen: _Seen | None = None
@@ -219,14 +211,14 @@ def find_swept_commit(history: History) -> Iterator[Finding]:
             elif what in _UNSTAGING:
                 staged = None
             elif what == "commit" and staged and call.outcome is Outcome.OK:
-                yield Finding(
-                    severity="Warning",
-                    message=f"Everything was committed with {quoted(staged.added, 60)}, probably including "
+                yield Finding.of(
+                    "Warning",
+                    f"Everything was committed with {quoted(staged.added, 60)}, probably including "
                     f"{counted(len(staged.paths), 'untracked path')} that the session hadn't written: "
                     f"{quoted_path(staged.paths[0])}",
+                    [staged.status.evidence, call.event_index],
+                    call.turn,
                     count=len(staged.paths),
-                    events=evidence([staged.status.evidence, call.event_index]),
-                    turn=call.turn,
                 )
                 seen = staged = None
         written.update(call.writes)
@@ -307,24 +299,22 @@ class _Twice(NamedTuple):
     roots: tuple[str, str]
 
 
-@detector(
-    "Outcome",
-    "The same edit was made to the same file in two checkouts, one of them outside the session's folder: in a "
-    "worktree and in the original, for example.",
-)
+@detector("Outcome")
 def find_edits_elsewhere(history: History) -> Iterator[Finding]:
-    """Find edits that were made again in another checkout."""
+    """The same edit was made to the same file in two checkouts, one of them outside the session's folder: in a worktree
+    and in the original, for example.
+    """
     found = list(_twice(history))
     if not found:
         return
     one, other = found[0].roots
-    yield Finding(
-        severity="Warning",
-        message=f"The same {'edits were' if len(found) > 1 else 'edit was'} made in two checkouts: "
+    yield Finding.of(
+        "Warning",
+        f"The same {'edits were' if len(found) > 1 else 'edit was'} made in two checkouts: "
         f"{counted(len(found), 'edit')} in {quoted_path(one)}, then in {quoted_path(other)}",
+        sorted({call.event_index for pair in found for call in (pair.first, pair.again)}),
+        found[0].first.turn,
         count=len(found),
-        events=evidence(sorted({call.event_index for pair in found for call in (pair.first, pair.again)})),
-        turn=found[0].first.turn,
     )
 
 

@@ -13,10 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.health.facts.actions import is_api_error, is_compaction, is_human, is_poll, is_shell, named
-from agtrace.health.finding import Finding, cost, detector, evidence
+from agtrace.health.finding import Finding, cost, detector
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
-
-# -- records ------------------------------------------------------------------------------------------
 
 _COMPACTIONS = 2
 
@@ -73,15 +71,11 @@ def _compactions(history: History) -> list[Compaction]:
     return found
 
 
-@detector(
-    "TokenUsage",
-    "The context was compacted automatically within a turn, with tool calls of that turn before and after, at least "
-    "twice in the session.",
-    structural=True,
-    version=2,
-)
+@detector("TokenUsage", structural=True, version=2)
 def find_compaction_mid_task(history: History) -> Iterator[Finding]:
-    """Find automatic compactions with tool calls of the same turn before and after."""
+    """The context was compacted automatically within a turn, with tool calls of that turn before and after, at least
+    twice in the session.
+    """
     executed: dict[int | None, list[int]] = defaultdict(list)
     for call in history.calls:
         executed[call.turn].append(call.event_index)
@@ -94,13 +88,12 @@ def find_compaction_mid_task(history: History) -> Iterator[Finding]:
     ]
     if len(found) < _COMPACTIONS:
         return
-    yield Finding(
-        severity="Warning",
-        message=f"The agent's context was compacted {len(found):,} times in the middle of its work"
+    yield Finding.of(
+        "Warning",
+        f"The agent's context was compacted {len(found):,} times in the middle of its work"
         f"{_cost(history, found)}, which left only a summary of what it had read",
-        count=len(found),
-        events=evidence([compaction.event_index for compaction in found]),
-        turn=found[0].turn,
+        [compaction.event_index for compaction in found],
+        found[0].turn,
     )
 
 
@@ -142,13 +135,11 @@ _CONTEXT_EXCEEDED = later(
 not how they refuse too many tokens a minute, too much output or too many bytes."""
 
 
-@detector(
-    "Loops",
-    "At least 2 errors of the model's API say that the context window was exceeded, or it was compacted at least twice "
-    "in a row with nothing done in between.",
-)
+@detector("Loops")
 def find_context_errors(history: History) -> Iterator[Finding]:
-    """Find a context window that was exceeded repeatedly, or compacted again at once."""
+    """At least 2 errors of the model's API say that the context window was exceeded, or it was compacted at least twice
+    in a row with nothing done in between.
+    """
     errors = [notice for notice in history.notices if is_context_error(notice, history.provider)]
     if len(errors) >= _CONTEXT_ERRORS:
         said = f"The model's API refused {len(errors)} requests because they exceeded the context window"
@@ -166,13 +157,7 @@ def is_context_error(notice: Notice, provider: Provider) -> bool:
 
 def _of_context(history: History, events: list[int], turn: int | None, said: str) -> Finding:
     critical = len(events) >= _CONTEXT_ERRORS_CRITICAL or _is_last(history, events[-1])
-    return Finding(
-        severity="Critical" if critical else "Warning",
-        message=said + cost(history, events[0], events[-1]),
-        count=len(events),
-        events=evidence(events),
-        turn=turn,
-    )
+    return Finding.of("Critical" if critical else "Warning", said + cost(history, events[0], events[-1]), events, turn)
 
 
 def _is_last(history: History, event_index: int) -> bool:
@@ -212,37 +197,30 @@ LARGE_RESULT = 40_000
 LARGE_TOGETHER = 100_000
 
 
-@detector(
-    "TokenUsage",
-    "At least 200,000 tokens were paid for again: of the 20,000 or more tokens that the same model had been given less "
-    "than 5 minutes before, less than half were read from the cache, with no compaction in between.",
-    version=2,
-)
+@detector("TokenUsage", version=2)
 def find_cache_misses(history: History) -> Iterator[Finding]:
-    """Find responses that paid again for what a response shortly before had put into the cache."""
+    """At least 200,000 tokens were paid for again: of the 20,000 or more tokens that the same model had been given less
+    than 5 minutes before, less than half were read from the cache, with no compaction in between.
+    """
     missed = list(_missed(history))
     again = sum(tokens for _, tokens in missed)
     if again < MUCH_MISSED:
         return
     responses = "A response" if len(missed) == 1 else f"{len(missed):,} responses"
-    yield Finding(
-        severity="Warning",
-        message=f"{responses} paid again for {again:,} tokens that the same model had been given shortly before: "
+    yield Finding.of(
+        "Warning",
+        f"{responses} paid again for {again:,} tokens that the same model had been given shortly before: "
         "they weren't read from the cache",
-        count=len(missed),
-        events=evidence([usage.event_index for usage, _ in missed]),
-        turn=missed[0][0].turn,
+        [usage.event_index for usage, _ in missed],
+        missed[0][0].turn,
     )
 
 
-@detector(
-    "TokenUsage",
-    "Commands and polls printed at least 100,000 characters (about 25,000 tokens) into the context, at least 40,000 "
-    "each; files that were read don't count.",
-    version=3,
-)
+@detector("TokenUsage", version=3)
 def find_large_results(history: History) -> Iterator[Finding]:
-    """Find results that filled the context by their size."""
+    """Commands and polls printed at least 100,000 characters (about 25,000 tokens) into the context, at least 40,000
+    each; files that were read don't count.
+    """
     large = [call for call in history.calls if call.result_chars >= LARGE_RESULT and (is_shell(call) or is_poll(call))]
     together = sum(call.result_chars for call in large)
     if together < LARGE_TOGETHER:
@@ -254,13 +232,7 @@ def find_large_results(history: History) -> Iterator[Finding]:
             f"{len(large):,} large results put {_estimated(together)} into the context; "
             f"the largest, from {named(largest)}, has {largest.result_chars:,} characters"
         )
-    yield Finding(
-        severity="Warning",
-        message=message,
-        count=len(large),
-        events=evidence([call.evidence for call in large]),
-        turn=large[0].turn,
-    )
+    yield Finding.of("Warning", message, [call.evidence for call in large], large[0].turn)
 
 
 def _estimated(chars: int) -> str:

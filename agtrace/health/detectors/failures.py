@@ -26,13 +26,11 @@ from agtrace.health.facts.actions import (
     was_retried,
 )
 from agtrace.health.facts.checks import is_check
-from agtrace.health.finding import Finding, cost, detector, evidence
+from agtrace.health.finding import Finding, cost, detector
 from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
 from agtrace.text.lines import cut
 from agtrace.text.numbers import counted
 from agtrace.text.signatures import Signature, signature_of
-
-# -- records ------------------------------------------------------------------------------------------
 
 FEW_FAILURES, FAILING_SHARE, MANY_FAILURES = 4, 0.2, 10
 STREAK, LONG_STREAK = 3, 6
@@ -43,14 +41,11 @@ _SHOWN = 120
 _RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
 
 
-@detector(
-    "Failures",
-    "Of a tool's calls, at least 4 and at least one in five failed, or at least 10; probes, tests, builds and linters "
-    "don't count.",
-    version=3,
-)
+@detector("Failures", version=3)
 def find_failed_calls(history: History) -> Iterator[Finding]:
-    """Find tools with failed calls."""
+    """Of a tool's calls, at least 4 and at least one in five failed, or at least 10; probes, tests, builds and linters
+    don't count.
+    """
     by_tool: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls:
         by_tool[call.tool].append(call)
@@ -58,9 +53,9 @@ def find_failed_calls(history: History) -> Iterator[Finding]:
     yield from _worst_first(found)
 
 
-@detector("Failures", "At least 3 attempts in a row failed within one turn, whatever the tools.")
+@detector("Failures")
 def find_failure_streak(history: History) -> Iterator[Finding]:
-    """Find attempts that failed one after the other."""
+    """At least 3 attempts in a row failed within one turn, whatever the tools."""
     found = []
     for streak in _streaks(history):
         calls = [call for attempt in streak for call in attempt.counted]
@@ -69,27 +64,23 @@ def find_failure_streak(history: History) -> Iterator[Finding]:
         spent = cost(history, streak[0].first_event, streak[-1].last_event)
         error = next(filter(None, (signature_of(call.result) for call in calls if call.failed)), None)
         found.append(
-            Finding(
-                severity="Critical" if len(streak) >= LONG_STREAK else "Warning",
-                message=f"{len(streak):,} attempts in a row failed ({which}){spent}"
+            Finding.of(
+                "Critical" if len(streak) >= LONG_STREAK else "Warning",
+                f"{len(streak):,} attempts in a row failed ({which}){spent}"
                 + (f": {quoted(error.line, _SHOWN)}" if error else ""),
-                count=len(streak),
-                events=evidence([attempt.counted[0].evidence for attempt in streak]),
+                [attempt.counted[0].evidence for attempt in streak],
+                streak[0].turn,
                 told=frozenset(call.evidence for call in calls),
-                turn=streak[0].turn,
-                caught=len(calls),
             )
         )
     yield from _worst_first(found)
 
 
-@detector(
-    "Failures",
-    "At least 3 attempts, with at least 2 different actions, got the same error; numbers, paths and quoted texts in it "
-    "don't matter.",
-)
+@detector("Failures")
 def find_returning_error(history: History) -> Iterator[Finding]:
-    """Find errors that came back although the model did something else."""
+    """At least 3 attempts, with at least 2 different actions, got the same error; numbers, paths and quoted texts in it
+    don't matter.
+    """
     came: dict[str, list[Call]] = defaultdict(list)
     lines: dict[str, Signature] = {}
     tries: Counter[str] = Counter()
@@ -105,23 +96,21 @@ def find_returning_error(history: History) -> Iterator[Finding]:
         if tries[key] < RETURNS or len({deed(call) for call in calls}) < 2:
             continue
         found.append(
-            Finding(
-                severity="Critical" if tries[key] >= MANY_RETURNS else "Warning",
-                message=f"{tries[key]:,} attempts with different actions got the same error: "
-                f"{quoted(lines[key].line, _SHOWN)}",
+            Finding.of(
+                "Critical" if tries[key] >= MANY_RETURNS else "Warning",
+                f"{tries[key]:,} attempts with different actions got the same error: {quoted(lines[key].line, _SHOWN)}",
+                [call.evidence for call in calls],
+                calls[0].turn,
                 count=tries[key],
-                events=evidence([call.evidence for call in calls]),
                 told=frozenset(call.evidence for call in calls),
-                turn=calls[0].turn,
-                caught=len(calls),
             )
         )
     yield from _worst_first(found)
 
 
-@detector("Failures", "The model's API failed, according to the log.", structural=True)
+@detector("Failures", structural=True)
 def find_api_errors(history: History) -> Iterator[Finding]:
-    """Find errors of the model's API."""
+    """The model's API failed, according to the log."""
     errors = [n for n in history.notices if is_api_error(n, history.provider)]
     if not errors:
         return
@@ -135,54 +124,42 @@ def find_api_errors(history: History) -> Iterator[Finding]:
     said = next(filter(None, map(error_text, reversed(errors))), "")
     message = f"The model's API failed {counted(len(errors), 'time')} ({', '.join(filter(None, what))})"
     message += ", and nothing came after it" if last else ""
-    yield Finding(
-        severity=severity,
-        message=f"{message}: {said}" if said else message,
-        count=len(errors),
-        events=evidence([error.event_index for error in errors]),
-        turn=errors[0].turn,
+    yield Finding.of(
+        severity, f"{message}: {said}" if said else message, [error.event_index for error in errors], errors[0].turn
     )
 
 
-@detector(
-    "Failures",
-    "Calls never got a result although the session went on; interrupted calls don't count.",
-    structural=True,
-)
+@detector("Failures", structural=True)
 def find_unanswered_calls(history: History) -> Iterator[Finding]:
-    """Find calls without a result in a session that went on."""
+    """Calls never got a result although the session went on; interrupted calls don't count."""
     calls = list(_unanswered(history))
     if not calls:
         return
     tools = ", ".join(sorted({tool_named(call.tool) for call in calls}))
-    yield Finding(
-        severity="Warning",
-        message=f"{counted(len(calls), 'call')} never got a result although the session went on ({cut(tools, _SHOWN)})",
-        count=len(calls),
-        events=evidence([call.event_index for call in calls]),
-        turn=calls[0].turn,
+    yield Finding.of(
+        "Warning",
+        f"{counted(len(calls), 'call')} never got a result although the session went on ({cut(tools, _SHOWN)})",
+        [call.event_index for call in calls],
+        calls[0].turn,
     )
 
 
-@detector(
-    "Failures",
-    "The last attempt of the session failed, or it ended with an error of the model's API, whatever was said "
-    "afterwards.",
-)
+@detector("Failures")
 def find_ended_on_failure(history: History) -> Iterator[Finding]:
-    """Find a session whose last attempt failed, or that ended with an error of the API."""
+    """The last attempt of the session failed, or it ended with an error of the model's API, whatever was said
+    afterwards.
+    """
     ending = ending_of(history)
     if ending.ending != "error_left" or ending.event_index is None:
         return
     spoken = any(message.event_index > ending.event_index for message in history.messages)
     how = "and the model spoke after it" if spoken else "and the model said nothing after it"
     turn = next((entry.turn for entry in reversed(history.entries) if shown_by(entry) == ending.event_index), None)
-    yield Finding(
-        severity="Warning" if spoken else "Critical",
-        message=f"The session ended on a failure, {how}: {ending.reason}",
-        count=1,
-        events=(ending.event_index,),
-        turn=turn,
+    yield Finding.of(
+        "Warning" if spoken else "Critical",
+        f"The session ended on a failure, {how}: {ending.reason}",
+        (ending.event_index,),
+        turn,
     )
 
 
@@ -201,13 +178,13 @@ def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
         message += f", including {' and '.join(others)}"
     if told:
         message += f"; for {'it' if len(failed) == 1 else f'{told:,} of them'} only the output says so"
-    return Finding(
-        severity="Critical" if 2 * len(real) >= len(calls) else "Warning",
-        message=message,
+    return Finding.of(
+        "Critical" if 2 * len(real) >= len(calls) else "Warning",
+        message,
+        [call.evidence for call in real],
+        real[0].turn,
         count=len(failed),
-        events=evidence([call.evidence for call in real]),
         told=frozenset(call.evidence for call in real),
-        turn=real[0].turn,
     )
 
 
@@ -268,24 +245,21 @@ _NOT_RUN = later(r"(?:<tool_use_error>)?PreToolUse:\S+ hook error: |(?:Error: )?
 """How results of failed calls begin that a hook of Claude Code or a policy of Gemini CLI refused."""
 
 
-@detector(
-    "Failures",
-    "At least 3 calls, and at least one in five, were refused by a rule, a hook or a sandbox, or because nobody was "
-    "there to permit them.",
-)
+@detector("Failures")
 def find_denied_calls(history: History) -> Iterator[Finding]:
-    """Find a session whose model lacked permissions."""
+    """At least 3 calls, and at least one in five, were refused by a rule, a hook or a sandbox, or because nobody was
+    there to permit them.
+    """
     denied = [call for call in history.calls if _is_denied(call)]
     if len(denied) < _DENIED or len(denied) < _DENIED_SHARE * len(history.calls):
         return
-    yield Finding(
-        severity="Warning",
-        message=f"{len(denied):,} of {counted(len(history.calls), 'call')} were refused for lack of permission, "
+    yield Finding.of(
+        "Warning",
+        f"{len(denied):,} of {counted(len(history.calls), 'call')} were refused for lack of permission, "
         f"not by the human: {', '.join(list(dict.fromkeys(map(named, denied)))[:_DENIED_SHOWN])}",
-        count=len(denied),
-        events=evidence([call.evidence for call in denied]),
+        [call.evidence for call in denied],
+        denied[0].turn,
         told=frozenset(call.evidence for call in denied),
-        turn=denied[0].turn,
     )
 
 

@@ -28,11 +28,9 @@ from agtrace.health.facts.actions import (
     quoted_path,
 )
 from agtrace.health.facts.changes import Change, changes, edits, writes_by_shell
-from agtrace.health.finding import Finding, cost, detector, evidence
+from agtrace.health.finding import Finding, cost, detector
 from agtrace.health.history import Call, History, Message, Said, of_one_response
 from agtrace.text.numbers import counted
-
-# -- records ------------------------------------------------------------------------------------------
 
 _SAME_OBSERVATION, _SAME_OBSERVATION_CRITICAL = 4, 8
 _SAME_ERROR, _SAME_ERROR_CRITICAL = 3, 5
@@ -44,9 +42,9 @@ _QUICK = 2 * 60 * 1000
 # -- rows of attempts ------------------------------------------------------------------------------
 
 
-@detector("Loops", "At least 4 attempts in a row had the same tool, arguments and result, and none failed.")
+@detector("Loops")
 def find_same_action_same_observation(history: History) -> Iterator[Finding]:
-    """Find the same action with the same result, again and again, although nothing failed."""
+    """At least 4 attempts in a row had the same tool, arguments and result, and none failed."""
     for row in _longest_first(_rows(history, _same_observation), _SAME_OBSERVATION):
         times = len(row)
         yield _of_row(
@@ -57,9 +55,9 @@ def find_same_action_same_observation(history: History) -> Iterator[Finding]:
         )
 
 
-@detector("Loops", "At least 3 attempts in a row had the same tool and arguments, and all failed.")
+@detector("Loops")
 def find_same_action_same_error(history: History) -> Iterator[Finding]:
-    """Find the same action failing again and again."""
+    """At least 3 attempts in a row had the same tool and arguments, and all failed."""
     for row in _longest_first(_rows(history, _same_failure), _SAME_ERROR):
         times = len(row)
         alike = "with the same error" if all(map(row[0].came_to_the_same, row)) else "and failed each time"
@@ -71,9 +69,9 @@ def find_same_action_same_error(history: History) -> Iterator[Finding]:
         )
 
 
-@detector("Loops", "At least 6 attempts in a row alternated between two actions, each always with the same result.")
+@detector("Loops")
 def find_alternation(history: History) -> Iterator[Finding]:
-    """Find two actions that alternate, each always with the same result."""
+    """At least 6 attempts in a row alternated between two actions, each always with the same result."""
     for row in _longest_first(_alternations(counted_attempts(history)), _ALTERNATION):
         times = len(row)
         yield _of_row(
@@ -139,14 +137,12 @@ def _is_loop(row: list[Attempt]) -> bool:
 
 
 def _of_row(history: History, row: list[Attempt], said: str, severity: Severity) -> Finding:
-    return Finding(
-        severity=severity,
-        message=said + cost(history, row[0].first_event, row[-1].last_event),
-        count=len(row),
-        events=evidence([attempt.counted[0].evidence for attempt in row]),
+    return Finding.of(
+        severity,
+        said + cost(history, row[0].first_event, row[-1].last_event),
+        [attempt.counted[0].evidence for attempt in row],
+        row[0].turn,
         told=frozenset(call.evidence for attempt in row for call in attempt.counted),
-        turn=row[0].turn,
-        caught=sum(len(attempt.counted) for attempt in row),
     )
 
 
@@ -186,14 +182,11 @@ def _converges(results: list[str]) -> bool:
     return len(counts) == len(results) and all(after < before for before, after in pairwise(counts))
 
 
-@detector(
-    "Loops",
-    "A shell command failed at least 3 times, with other calls in between, before it succeeded, if it ever did; not if "
-    "it reported fewer errors each time, or succeeded within two minutes and after fewer than 7 failures.",
-    version=3,
-)
+@detector("Loops", version=3)
 def find_command_without_success(history: History) -> Iterator[Finding]:
-    """Find a command that fails again and again, whatever is done in between."""
+    """A shell command failed at least 3 times, with other calls in between, before it succeeded, if it ever did; not if
+    it reported fewer errors each time, or succeeded within two minutes and after fewer than 7 failures.
+    """
     found = sorted(_never_succeeding(history), key=lambda failing: -len(failing.calls))
     for failing in found:
         calls, times = failing.calls, len(failing.calls)
@@ -202,14 +195,13 @@ def find_command_without_success(history: History) -> Iterator[Finding]:
         if failing.succeeded:
             severity = "Warning" if times >= _WITHOUT_SUCCESS_CRITICAL else "Info"
             said = f"{named(calls[0])} failed {times} times before it succeeded"
-        yield Finding(
-            severity=severity,
-            message=said + cost(history, calls[0].event_index, calls[-1].evidence),
+        yield Finding.of(
+            severity,
+            said + cost(history, calls[0].event_index, calls[-1].evidence),
+            [call.evidence for call in calls],
+            calls[0].turn,
             count=times,
-            events=evidence([call.evidence for call in calls]),
             told=frozenset(call.evidence for call in calls),
-            turn=calls[0].turn,
-            caught=times,
         )
 
 
@@ -307,14 +299,11 @@ class _File:
         return max(self.again, self.in_vain, key=len)
 
 
-@detector(
-    "Loops",
-    "At least 3 edits of a file in one turn changed what earlier ones wrote, or were each followed by a failed "
-    "command; not if that took less than two minutes and the last command after it succeeded.",
-    version=2,
-)
+@detector("Loops", version=2)
 def find_edit_churn(history: History) -> Iterator[Finding]:
-    """Find files whose lines one turn rewrote again and again, or which it edited in vain."""
+    """At least 3 edits of a file in one turn changed what earlier ones wrote, or were each followed by a failed
+    command; not if that took less than two minutes and the last command after it succeeded.
+    """
     found = sorted(_files(history), key=lambda found: -len(found[1].churn))
     for turn, file in found:
         if _edits_were_quick(history, turn, file):
@@ -324,13 +313,12 @@ def find_edit_churn(history: History) -> Iterator[Finding]:
         if file.churn is file.again:
             what = "changed lines that earlier ones wrote"
         said = f"{times} of {len(file.edits)} edits of {quoted_path(file.path)} in one turn {what}"
-        yield Finding(
-            severity="Critical" if times >= _CHURN_CRITICAL else "Warning",
-            message=said + cost(history, events[0], events[-1]),
+        yield Finding.of(
+            "Critical" if times >= _CHURN_CRITICAL else "Warning",
+            said + cost(history, events[0], events[-1]),
+            events,
+            turn,
             count=times,
-            events=evidence(events),
-            turn=turn,
-            caught=times,
         )
 
 
@@ -396,13 +384,11 @@ class _Trouble:
         return len(self.failed) >= _FAILED_EDITS and self.attempts >= _FAILED_EDIT_ATTEMPTS
 
 
-@detector(
-    "Loops",
-    "At least 2 edits of a file failed in one turn, and one succeeded only 5 or more attempts after the first of them, "
-    "whatever those attempts did; or at least 3 failed, and none succeeded after them.",
-)
+@detector("Loops")
 def find_edit_without_success(history: History) -> Iterator[Finding]:
-    """Find files that could only be edited after several attempts."""
+    """At least 2 edits of a file failed in one turn, and one succeeded only 5 or more attempts after the first of them,
+    whatever those attempts did; or at least 3 failed, and none succeeded after them.
+    """
     for trouble in _troubles(history):
         how = (
             f"before one succeeded, {trouble.attempts - 1} attempts after the first"
@@ -410,13 +396,12 @@ def find_edit_without_success(history: History) -> Iterator[Finding]:
             else "and none succeeded after them"
         )
         times = len(trouble.failed)
-        yield Finding(
-            severity="Warning" if not trouble.done or times > _FAILED_EDITS else "Info",
-            message=f"{counted(times, 'edit')} of {quoted_path(trouble.path)} failed {how}",
+        yield Finding.of(
+            "Warning" if not trouble.done or times > _FAILED_EDITS else "Info",
+            f"{counted(times, 'edit')} of {quoted_path(trouble.path)} failed {how}",
+            [call.evidence for call in trouble.failed],
+            trouble.failed[0].turn,
             count=times,
-            events=evidence([call.evidence for call in trouble.failed]),
-            turn=trouble.failed[0].turn,
-            caught=times,
         )
 
 
@@ -464,18 +449,17 @@ def _is_costly(trouble: _Trouble) -> bool:
 _MONOLOGUE, _MONOLOGUE_CRITICAL = 3, 6
 
 
-@detector("Loops", "At least 3 responses in a row only talked, with no tool call and no word of the human in between.")
+@detector("Loops")
 def find_monologue(history: History) -> Iterator[Finding]:
-    """Find responses in a row that only talk, while nobody answers."""
+    """At least 3 responses in a row only talked, with no tool call and no word of the human in between."""
     rows = sorted(_monologues(history), key=len, reverse=True)
     for row in rows:
-        yield Finding(
-            severity="Critical" if len(row) >= _MONOLOGUE_CRITICAL else "Warning",
-            message=f"The model only talked in {len(row)} responses in a row: it called no tool and nobody answered"
+        yield Finding.of(
+            "Critical" if len(row) >= _MONOLOGUE_CRITICAL else "Warning",
+            f"The model only talked in {len(row)} responses in a row: it called no tool and nobody answered"
             + cost(history, row[0].event_index, row[-1].event_index),
-            count=len(row),
-            events=evidence([message.event_index for message in row]),
-            turn=row[0].turn,
+            [message.event_index for message in row],
+            row[0].turn,
         )
 
 

@@ -36,7 +36,7 @@ from agtrace.health.facts.changes import changed_files, writes_by_shell
 from agtrace.health.facts.checks import OF_THE_MACHINE, Kind, keeps_list, kinds_of, reviews, ticked_off, todos
 from agtrace.health.facts.corrections import Correction, corrections
 from agtrace.health.facts.questions import asks_to_go_on, question_in
-from agtrace.health.finding import Finding, detector, evidence
+from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
 from agtrace.text.numbers import counted
 from agtrace.text.signatures import signature_of
@@ -98,21 +98,19 @@ def shown_by(entry: Entry) -> int:
     return entry.evidence if isinstance(entry, Call) else entry.event_index
 
 
-@detector("Outcome", "The session ends with a human request that the model never answered.", structural=True)
+@detector("Outcome", structural=True)
 def find_abandoned(history: History) -> Iterator[Finding]:
-    """Find a session that ends with a request without an answer."""
+    """The session ends with a human request that the model never answered."""
     yield from _finding(
         history, "abandoned", "Warning", "The session ends with a request that the model never answered"
     )
 
 
-@detector(
-    "Outcome",
-    "The session ends with the model waiting for the human: it asked for something that it needs to continue; "
-    "an offer after finished work doesn't count.",
-)
+@detector("Outcome")
 def find_left_question(history: History) -> Iterator[Finding]:
-    """Find a session that ends with the model waiting for the human; a sub-agent can't."""
+    """The session ends with the model waiting for the human: it asked for something that it needs to continue; an offer
+    after finished work doesn't count.
+    """
     if any(said.kind is UserKind.TASK for said in history.said):
         return
     yield from _finding(history, "question_left", "Info", "The session ends with the model waiting: {reason}")
@@ -129,12 +127,8 @@ def _finding(history: History, ending: Ending, severity: Severity, message: str)
     if found.ending != ending or found.event_index is None:
         return
     last = _last_thing(history)
-    yield Finding(
-        severity=severity,
-        message=message.format(reason=found.reason),
-        count=1,
-        events=(found.event_index,),
-        turn=None if last is None else last.turn,
+    yield Finding.of(
+        severity, message.format(reason=found.reason), (found.event_index,), None if last is None else last.turn
     )
 
 
@@ -227,13 +221,11 @@ _COMMAND, _ERROR = 60, 100
 _RUNS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
 
 
-@detector(
-    "Outcome",
-    "The last test run, build or linter of the session failed because of the code, not the machine; none of its kind "
-    "passed after it, and the session didn't end on a failure.",
-)
+@detector("Outcome")
 def find_failing_check(history: History) -> Iterator[Finding]:
-    """Find a session that leaves its checks failing."""
+    """The last test run, build or linter of the session failed because of the code, not the machine; none of its kind
+    passed after it, and the session didn't end on a failure.
+    """
     if history.at_work or ending_of(history).ending == "error_left":
         return
     left = _left_failing(history)
@@ -241,13 +233,13 @@ def find_failing_check(history: History) -> Iterator[Finding]:
         return
     kind, last = max(left.items(), key=lambda one: one[1].event_index)
     error = signature_of(last.result)
-    yield Finding(
-        severity="Warning",
-        message=f"The last {kind} failed: {quoted(command_of(last) or '', _COMMAND)}"
+    yield Finding.of(
+        "Warning",
+        f"The last {kind} failed: {quoted(command_of(last) or '', _COMMAND)}"
         + (f", {quoted(error.line, _ERROR)}" if error else ""),
+        (last.evidence,),
+        last.turn,
         count=len(left),
-        events=(last.evidence,),
-        turn=last.turn,
     )
 
 
@@ -328,14 +320,12 @@ _SERVING = later(
 """Commands that only start a server."""
 
 
-@detector(
-    "Outcome",
-    "The model had the last word although a test or check on its own list was still open, and it ran nothing that "
-    "could be one after it last changed that list; or it ticked off a test without having run anything that could be "
-    "one since it last changed the list; starting a server doesn't count.",
-)
+@detector("Outcome")
 def find_open_checks(history: History) -> Iterator[Finding]:
-    """Find checks that the model had set itself and left out."""
+    """The model had the last word although a test or check on its own list was still open, and it ran nothing that
+    could be one after it last changed that list; or it ticked off a test without having run anything that could be one
+    since it last changed the list; starting a server doesn't count.
+    """
     left = todos(history)
     checks = [what for what in left.open if _CHECKING.match(what)] if left else []
     is_left = left is not None and bool(checks) and ending_of(history).ending == "finished"
@@ -345,22 +335,21 @@ def find_open_checks(history: History) -> Iterator[Finding]:
         and (len(left.open) < left.of or _changed(history))
         and not _runs_anything(history, left.event_index, None)
     ):
-        yield Finding(
-            severity="Warning",
-            message=f"The model finished with {len(left.open)} of {left.of} items on its own list still open, "
+        yield Finding.of(
+            "Warning",
+            f"The model finished with {len(left.open)} of {left.of} items on its own list still open, "
             f"among them the check {quoted(checks[0])}",
+            (left.event_index,),
             count=len(checks),
-            events=(left.event_index,),
         )
     ticked = [one for one in ticked_off(history) if _TESTING.match(one.text)]
     ticked = [one for one in ticked if not _runs_anything(history, one.since, one.event_index)]
     if ticked:
-        yield Finding(
-            severity="Warning",
-            message=f"The model ticked off {counted(len(ticked), 'test')} on its own list without running anything "
+        yield Finding.of(
+            "Warning",
+            f"The model ticked off {counted(len(ticked), 'test')} on its own list without running anything "
             f"that could be a test: {quoted(ticked[0].text)}",
-            count=len(ticked),
-            events=evidence([one.event_index for one in ticked]),
+            [one.event_index for one in ticked],
         )
 
 
@@ -390,13 +379,9 @@ _MANY_CORRECTIONS = 3
 _CORRECTION_CHARS = 160
 
 
-@detector(
-    "Outcome",
-    "The human refused a call, or said that the work was wrong, wasn't what was asked for, or should be undone.",
-    version=2,
-)
+@detector("Outcome", version=2)
 def find_corrections(history: History) -> Iterator[Finding]:
-    """Find what the human corrected, as one finding with the human's own words."""
+    """The human refused a call, or said that the work was wrong, wasn't what was asked for, or should be undone."""
     found = corrections(history)
     if not found:
         return
@@ -406,12 +391,11 @@ def find_corrections(history: History) -> Iterator[Finding]:
     if spoken:
         shown = " and ".join(quoted(one.quote, _CORRECTION_CHARS // len(spoken[:2])) for one in spoken[:2])
         said = f"The human objected to the work {counted(len(found), 'time')}: {shown}"
-    yield Finding(
-        severity="Critical" if len(found) >= _MANY_CORRECTIONS else "Warning",
-        message=said,
-        count=len(found),
-        events=evidence([one.event_index for one in found]),
-        turn=found[0].turn,
+    yield Finding.of(
+        "Critical" if len(found) >= _MANY_CORRECTIONS else "Warning",
+        said,
+        [one.event_index for one in found],
+        found[0].turn,
     )
 
 
@@ -428,12 +412,9 @@ def _before(history: History, refused: Correction) -> str:
 _PROBLEM_CHARS = 100
 
 
-@detector(
-    "Outcome",
-    "A review by another model, such as one started by Codex's `/review`, found problems in what the model had made.",
-)
+@detector("Outcome")
 def find_review_problems(history: History) -> Iterator[Finding]:
-    """Find what reviews had to say about the work of the session."""
+    """A review by another model, such as one started by Codex's `/review`, found problems in what the model had made."""
     found = reviews(history)
     if not found:
         return
@@ -441,13 +422,13 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     where = "A review" if len(found) == 1 else f"{len(found)} reviews"
     after = (call for call in history.calls if call.event_index > found[-1].event_index)
     went_on = any(call.outcome is Outcome.OK and changed_files(call) for call in after)
-    yield Finding(
-        severity="Info" if went_on else "Warning",
-        message=f"{where} found {counted(len(problems), 'problem')} in what the model had made"
+    yield Finding.of(
+        "Info" if went_on else "Warning",
+        f"{where} found {counted(len(problems), 'problem')} in what the model had made"
         f"{', and files were changed afterwards' if went_on else ''}: {quoted(problems[-1], _PROBLEM_CHARS)}",
+        [review.event_index for review in found],
+        found[0].turn,
         count=len(problems),
-        events=evidence([review.event_index for review in found]),
-        turn=found[0].turn,
     )
 
 
@@ -464,20 +445,19 @@ _CODEX_ASKS, _CODEX_NOBODY = "request_user_input", later(r'\A\s*\{\s*"answers"\s
 """The tool of Codex that asks: after two minutes without an answer it returns none. (Gemini CLI has no such limit.)"""
 
 
-@detector("Outcome", "The model asked the human, nobody answered in time, and it went on without an answer.")
+@detector("Outcome")
 def find_unanswered_question(history: History) -> Iterator[Finding]:
-    """Find questions that the model had to answer itself."""
+    """The model asked the human, nobody answered in time, and it went on without an answer."""
     found = [call for call in history.calls if _nobody_answered(call) and _went_on(call, history)]
     if not found:
         return
     question = asked(found[0].arguments).name
-    yield Finding(
-        severity="Warning",
-        message=f"Nobody answered {counted(len(found), 'question')} in time, and the model went on without an answer"
+    yield Finding.of(
+        "Warning",
+        f"Nobody answered {counted(len(found), 'question')} in time, and the model went on without an answer"
         + (f": {quoted(question)}" if question else ""),
-        count=len(found),
-        events=evidence([call.evidence for call in found]),
-        turn=found[0].turn,
+        [call.evidence for call in found],
+        found[0].turn,
     )
 
 
@@ -506,6 +486,3 @@ def _went_on(question: Call, history: History) -> bool:
                 return True
             looked = True
     return looked and bool(said) and not asks_to_go_on(said)
-
-
-# -- records ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from agtrace_schema.events import Outcome, Provider, UserKind
 from msgspec import Struct
 
 from agtrace.health.facts.actions import asks_human, is_shell
-from agtrace.health.finding import Finding, detector, evidence
+from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, Entry, History, Message, Said, Thought
 from agtrace.text.numbers import duration
 
@@ -42,14 +42,11 @@ class _Wait(Struct, frozen=True):
     what: str = ""
 
 
-@detector(
-    "Time",
-    "The model took at least 5 minutes, but less than 2 hours, from the request or the last result to the beginning "
-    "of its response.",
-    version=2,
-)
+@detector("Time", version=2)
 def find_slow_model(history: History) -> Iterator[Finding]:
-    """Find responses that began long after the model had everything it needed."""
+    """The model took at least 5 minutes, but less than 2 hours, from the request or the last result to the beginning of
+    its response.
+    """
     slow = list(_slow_answers(history))
     if not slow:
         return
@@ -65,12 +62,8 @@ def find_slow_model(history: History) -> Iterator[Finding]:
 
 
 def _slowness(slow: list[_Wait], message: str) -> Finding:
-    return Finding(
-        severity="Warning" if _sum(slow) >= MUCH_MS else "Info",
-        message=message,
-        count=len(slow),
-        events=evidence([wait.event_index for wait in slow]),
-        turn=slow[0].turn,
+    return Finding.of(
+        "Warning" if _sum(slow) >= MUCH_MS else "Info", message, [wait.event_index for wait in slow], slow[0].turn
     )
 
 

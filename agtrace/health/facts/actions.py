@@ -85,7 +85,7 @@ def _words_of(tool: str) -> list[str]:
     return _CAMEL.sub(" ", _NAMESPACE.split(tool)[-1]).lower().replace("_", " ").replace("-", " ").split()
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- calls and attempts ------------------------------------------------------------------------------
 
 _COMMANDS = (*TOOLS.commands, "source")
 """The arguments of shells that hold the command."""

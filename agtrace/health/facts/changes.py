@@ -176,7 +176,7 @@ def _first(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
     return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- changes -----------------------------------------------------------------------------------------
 
 _TELLING_NOTHING = frozenset(
     """

@@ -21,8 +21,6 @@ from agtrace.health.facts.changes import changed_files, writes_by_shell
 from agtrace.health.history import Call, History, Notice
 from agtrace.text.shell_programs import LINTER, reads
 
-# -- records ------------------------------------------------------------------------------------------
-
 Kind: TypeAlias = Literal["test run", "build", "linter"]
 _KINDS: dict[LandmarkKind, Kind] = {LandmarkKind.TEST_RUN: "test run", LandmarkKind.BUILD: "build"}
 

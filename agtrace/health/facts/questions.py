@@ -71,7 +71,7 @@ def _others() -> re.Pattern[str]:
     return re.compile(rf"{introduced}\s*(?:{_LEFT_OUT}|.*)|{reported}", re.DOTALL | re.IGNORECASE)
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- questions ---------------------------------------------------------------------------------------
 
 _MOST_PIECES = 60
 """The most sentences examined, from the last one back."""

@@ -108,7 +108,7 @@ def replaced_in(text: str, spans: Iterable[Span], part: Replacement) -> tuple[st
     return "".join([*pieces, text[done:]]), moved
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- authors -----------------------------------------------------------------------------------------
 
 _MOST_COMPARED = 4_000_000
 """Pairs of lines beyond which lines that are frequent don't begin a match, which is less exact and much faster."""

@@ -154,7 +154,7 @@ def _run(folder: Path, *command: str) -> bytes | None:
     return run.stdout if run.returncode == 0 else None
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- the file and its authors ------------------------------------------------------------------------
 
 LARGEST = 4_000_000
 """Bytes of a file beyond which its lines aren't compared."""

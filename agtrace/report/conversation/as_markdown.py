@@ -150,7 +150,7 @@ def _with_entities(text: str) -> str:
     return _ENTITY.sub(lambda found: _ENTITIES[found[0]], text)
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- a conversation ----------------------------------------------------------------------------------
 
 _LINES = 6
 """The most lines that are shown of what a tool returned, unless all are wanted."""

@@ -41,8 +41,6 @@ from agtrace.report.web.calls import arguments_of, colouring_for
 from agtrace.sessions.query import find_session, last_event_of
 from agtrace.text.numbers import counted
 
-# -- records ------------------------------------------------------------------------------------------
-
 _HERE = Path(__file__).parent
 _COLOURING_SECONDS = 3.0
 """The processor's time after which code in a conversation stays without colours."""

@@ -84,7 +84,7 @@ def _event_line(value: dict[str, Any]) -> str:
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n"
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- exports -----------------------------------------------------------------------------------------
 
 _IN_MEMORY = 4_000_000
 """Bytes beyond which the conversation is kept in a temporary file, which has no name and ends with the process."""

@@ -38,8 +38,6 @@ from agtrace.text.lines import LABEL, NO_TOOL, PATH
 from agtrace.text.numbers import counted, dollars, how_made, seconds
 from agtrace.times import iso
 
-# -- records ------------------------------------------------------------------------------------------
-
 _ARGUMENT, _ERROR, _MARK = 120, 240, 200
 _LOOKED_AT = 2_000
 """The first lines of a result, and as many of its last, in which the line that tells of a failure is sought."""

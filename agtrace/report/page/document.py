@@ -18,8 +18,6 @@ from markupsafe import Markup
 
 from agtrace.text.lines import UNSEEN
 
-# -- records ------------------------------------------------------------------------------------------
-
 _HERE = Path(__file__).parent
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 

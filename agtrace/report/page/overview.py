@@ -17,8 +17,6 @@ from agtrace.report.page.session_data import SEVERITIES, worst
 from agtrace.report.wording import AGENTS, deeds, named, why_at_least
 from agtrace.text.numbers import counted, duration, percent, short
 
-# -- records ------------------------------------------------------------------------------------------
-
 WORST = 10
 """The most sessions in the table that works without a script; only sessions that aren't good are listed."""
 

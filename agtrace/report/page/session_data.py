@@ -14,8 +14,6 @@ from msgspec.structs import replace
 
 from agtrace.report.page.document import fit_for_the_page
 
-# -- records ------------------------------------------------------------------------------------------
-
 ROW = (
     "id", "provider", "project", "title", "start", "duration", "ending", "score", "turns", "calls", "failed",
     "tokens", "tokens_made", "cost", "cost_made", "model", "severities", "detectors", "worst", "agents",

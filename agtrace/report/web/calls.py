@@ -144,7 +144,7 @@ def _lexer(name: str) -> Any:
     return get_lexer_by_name(name, stripnl=False)
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- calls -------------------------------------------------------------------------------------------
 
 SHORT = 6_000
 """Characters of arguments and result that come with their call; others are loaded when the call is unfolded."""
