@@ -110,13 +110,14 @@ class Examination:
             count=finding.count,
             session_id=self.session_id if as_agent else None,
             evidence=[
-                Evidence(event_index=event, ref=f"ax://event/{self.session_id}/{event}", quote=self._quote(event))
+                Evidence(
+                    event_index=event,
+                    ref=f"ax://event/{self.session_id}/{event}",
+                    quote=one_line(_said(self.by_event.get(event), event), _QUOTE),
+                )
                 for event in finding.events
             ],
         )
-
-    def _quote(self, event_index: int) -> str:
-        return one_line(_said(self.by_event.get(event_index), event_index), _QUOTE)
 
 
 def examine(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Examination:
@@ -208,19 +209,15 @@ def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
         parts=whole.parts,
         own_score=score(own.examined).score if agents else None,
         ending=own.examined.ending,
-        insights=_worst_first(
-            [*own.insights(), *(found for agent in agents for found in agent.insights(as_agent=True))]
+        insights=sorted(  # of one severity, detectors are already in the order in which they tell most
+            [*own.insights(), *(found for agent in agents for found in agent.insights(as_agent=True))],
+            key=lambda insight: _SEVERITIES.index(insight.severity),
         ),
         time=time_spent(own.history),
         token_shares=_shares(own, agents),
         agents=sorted(map(_agent, agents), key=lambda agent: (agent.score is None, agent.score or 0)) or None,
         summary={},
     )
-
-
-def _worst_first(insights: Iterable[Insight]) -> list[Insight]:
-    """Sort by severity; of one severity, detectors are already in the order in which they tell most."""
-    return sorted(insights, key=lambda insight: _SEVERITIES.index(insight.severity))
 
 
 def _agent(agent: Examination) -> AgentHealth:

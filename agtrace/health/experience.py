@@ -83,7 +83,7 @@ def experiences(history: History) -> list[Experience]:
         if signature is None or what is None:
             continue
         solved = _solved(calls, place)
-        if _is_the_work_itself(call) and not _fixers(calls, place, solved):
+        if is_check(call) and not OF_THE_MACHINE.search(call.result) and not _fixers(calls, place, solved):
             continue
         key = what, signature.key
         until, number = told.get(key, (-1, 0))
@@ -98,10 +98,6 @@ def experiences(history: History) -> list[Experience]:
 def _only_looks(call: Call) -> bool:
     """Whether a command only looked for something that wasn't there: looking elsewhere is no fix."""
     return command_of(call) is not None and only_reads(call) and not _ABSENT.search(call.result)
-
-
-def _is_the_work_itself(call: Call) -> bool:
-    return is_check(call) and not OF_THE_MACHINE.search(call.result)
 
 
 def _fixers(calls: Sequence[Call], place: int, solved: int | None) -> list[Call]:

@@ -9,7 +9,7 @@ from itertools import accumulate
 from agtrace_schema.analysis import Lens, Severity
 from msgspec import Struct
 
-from agtrace.health.history import Call, Entry, History, Usage
+from agtrace.health.history import Call, Entry, History, Usage, derived
 from agtrace.text.numbers import duration
 
 EVIDENCE = 5
@@ -91,13 +91,10 @@ def cost(history: History, first_event: int, last_event: int) -> str:
     return f", {' and '.join(known)}" if known else ""
 
 
+@derived
 def _token_sums(history: History) -> list[int]:
     """Return the sums of tokens before each entry, and finally of all entries."""
-    sums: list[int] | None = history.derived.get("token_sums")
-    if sums is None:
-        tokens = (entry.total if isinstance(entry, Usage) else 0 for entry in history.entries)
-        sums = history.derived["token_sums"] = list(accumulate(tokens, initial=0))
-    return sums
+    return list(accumulate((entry.total if isinstance(entry, Usage) else 0 for entry in history.entries), initial=0))
 
 
 def _ended_at(entry: Entry) -> int:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 from agtrace_indexer.index.questions import histories
@@ -26,6 +27,8 @@ from msgspec import Struct
 
 from agtrace.sessions.prices import PriceTable
 from agtrace.text.lines import NO_TOOL
+
+T = TypeVar("T")
 
 KEPT = 4_000
 """Characters kept of the beginning, and of the end, of a longer text."""
@@ -41,6 +44,19 @@ _TOOK = later(
     re.IGNORECASE,
 )
 """How long something took, after a word that says it ended: a duration alone may be what was asked for."""
+
+
+def derived(find: Callable[[History], T]) -> Callable[[History], T]:
+    """Make a function of a history keep what it returns in `history.derived`."""
+
+    @wraps(find)
+    def kept(history: History) -> T:
+        if find.__name__ not in history.derived:
+            history.derived[find.__name__] = find(history)
+        found: T = history.derived[find.__name__]
+        return found
+
+    return kept
 
 
 def _lasting(line: str) -> str:
@@ -287,7 +303,7 @@ class _Reading:
                     if call is None or call.result_event not in (None, row.event_index):
                         call = calls[row.event_index]
                         entries.append(call)
-                    _answer(call, texts[row.event_index])
+                    call.result, call.result_chars, call.middle = texts[row.event_index]
                 case EventType.USER:
                     kind = UserKind(row.name) if row.name else UserKind.INJECTED
                     opens = row.event_index in requests
@@ -408,11 +424,6 @@ def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:
     call.answered_at = row.ts
     call.told_by_text = rest.get("outcome_source") == OutcomeSource.TEXT
     call.exit_code = rest.get("exit_code")
-
-
-def _answer(call: Call, text: _Text) -> None:
-    """Record the result of a call."""
-    call.result, call.result_chars, call.middle = text
 
 
 def _action(row: PastEvent, arguments: Json) -> bytes:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
+from agtrace_schema.analysis import Change, Report, ReportedSession
 from agtrace_schema.lessons import Lesson
 from msgspec import Struct
 from msgspec.structs import replace
@@ -278,15 +278,11 @@ def without_dollars(report: Report) -> Report:
     """Return the same report without any cost: `figures.cost_made` is then None, and renderers leave costs out."""
     changed: dict[str, Any] = {
         "figures": replace(report.figures, **_NONE),
-        "before": _without(report.before),
-        "later": _without(report.later),
+        "before": report.before and replace(report.before, **_NONE),
+        "later": report.later and replace(report.later, **_NONE),
         "changes": [change for change in report.changes if change.unit != "dollars"],
         "days": [replace(day, cost_usd=None) for day in report.days],
         "models": [replace(model, cost_usd=None) for model in report.models],
         "sessions": [replace(session, **_NONE) for session in report.sessions],
     }
     return replace(report, **changed)
-
-
-def _without(figures: Figures | None) -> Figures | None:
-    return None if figures is None else replace(figures, **_NONE)

@@ -214,7 +214,10 @@ def _markdown_lines(report: Report) -> Iterator[str]:
         ((name, f"{endings[ending]:,}") for ending, name in ENDINGS.items() if endings.get(ending)),
     )  # fmt: skip
     if report.compared is not None:
-        changes = ((change.what, *values(change), _verdict(change)) for change in report.changes)
+        changes = (
+            (change.what, *values(change), "" if change.verdict == "neither" else change.verdict)
+            for change in report.changes
+        )
         yield from _table("Compared", ("", "before", "now", "verdict"), changes)
         yield from ("", _quoted(report.compared))
     failing = [tool for tool in report.tools if tool.failed][:_ROWS]
@@ -250,10 +253,6 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
     written = [f"| {' | '.join(row)} |" for row in rows]
     if written:
         yield from ("", f"### {title}", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *written)
-
-
-def _verdict(change: Change) -> str:
-    return "" if change.verdict == "neither" else change.verdict
 
 
 def _quoted(text: str) -> str:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agtrace.health.facts.actions import is_api_error, is_compaction, is_human, is_poll, is_shell, named
 from agtrace.health.finding import Finding, cost, detector
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage, derived
 
 _COMPACTIONS = 2
 
@@ -35,19 +35,13 @@ class Compaction(Struct, frozen=True):
     """The size of the context before, if the log records it."""
 
 
+@derived
 def compactions(history: History) -> list[Compaction]:
     """Return the compactions of a session, in file order.
 
     One may be recorded twice, as a boundary and by its summary: if the model does nothing in between, both are the same
     compaction, unless there is a second boundary.
     """
-    found: list[Compaction] | None = history.derived.get("compactions")
-    if found is None:
-        found = history.derived["compactions"] = _compactions(history)
-    return found
-
-
-def _compactions(history: History) -> list[Compaction]:
     found: list[Compaction] = []
     told: set[bool] = set()
     asked = decided = False

@@ -476,15 +476,10 @@ def _monologues(history: History) -> Iterator[list[Message]]:
         if isinstance(entry, Call):
             acting = entry
             row = row[:-1] if row and of_one_response(acting, row[-1]) else row
-        elif not isinstance(entry, Said) or not _is_news(entry):
+        elif not isinstance(entry, Said) or not (is_human(entry) or entry.kind is UserKind.NOTIFICATION):
             continue
         if len(row) >= _MONOLOGUE:
             yield row
         row = []
     if len(row) >= _MONOLOGUE:
         yield row
-
-
-def _is_news(said: Said) -> bool:
-    """Whether a text gives the model something new to talk about: from a human, or from an agent at work."""
-    return is_human(said) or said.kind is UserKind.NOTIFICATION

@@ -37,7 +37,7 @@ from agtrace.health.facts.checks import OF_THE_MACHINE, Kind, keeps_list, kinds_
 from agtrace.health.facts.corrections import Correction, corrections
 from agtrace.health.facts.questions import asks_to_go_on, question_in
 from agtrace.health.finding import Finding, detector
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, derived, of_one_response
 from agtrace.text.numbers import counted
 from agtrace.text.signatures import signature_of
 
@@ -52,15 +52,9 @@ _GOODBYES = frozenset({"exit", "quit", "/exit", "/quit", ":q", "q", "bye", "logo
 _STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
 
 
+@derived
 def ending_of(history: History) -> SessionEnding:
     """Return how a session ended, the reason for this verdict, and the event that shows it."""
-    found: SessionEnding | None = history.derived.get("ending")
-    if found is None:
-        found = history.derived["ending"] = _ending_of(history)
-    return found
-
-
-def _ending_of(history: History) -> SessionEnding:
     if history.at_work:
         return _ended("unknown", "its log grew a moment ago, so it may still be running")
     last = _last_thing(history)
@@ -332,7 +326,7 @@ def find_open_checks(history: History) -> Iterator[Finding]:
     if (
         left is not None
         and is_left
-        and (len(left.open) < left.of or _changed(history))
+        and (len(left.open) < left.of or any(call.writes or writes_by_shell(call) for call in history.calls))
         and not _runs_anything(history, left.event_index, None)
     ):
         yield Finding.of(
@@ -351,10 +345,6 @@ def find_open_checks(history: History) -> Iterator[Finding]:
             f"that could be a test: {quoted(ticked[0].text)}",
             [one.event_index for one in ticked],
         )
-
-
-def _changed(history: History) -> bool:
-    return any(call.writes or writes_by_shell(call) for call in history.calls)
 
 
 def _runs_anything(history: History, after: int, before: int | None) -> bool:
@@ -414,7 +404,9 @@ _PROBLEM_CHARS = 100
 
 @detector("Outcome")
 def find_review_problems(history: History) -> Iterator[Finding]:
-    """A review by another model, such as one started by Codex's `/review`, found problems in what the model had made."""
+    """A review by another model, such as one started by Codex's `/review`, found problems in what the model had
+    made.
+    """
     found = reviews(history)
     if not found:
         return

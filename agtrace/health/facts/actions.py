@@ -16,7 +16,7 @@ from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_schema.events import Outcome, Provider, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.history import Call, Entry, History, Notice, Said
+from agtrace.health.history import Call, Entry, History, Notice, Said, derived
 from agtrace.sessions.quotes import seen
 from agtrace.sessions.said import human_words
 from agtrace.sessions.steps import telling_argument
@@ -159,15 +159,9 @@ class Attempt:
         return max(call.evidence for call in self.calls)
 
 
+@derived
 def attempts(history: History) -> list[Attempt]:
     """Return all calls of a session as attempts, in file order."""
-    found: list[Attempt] | None = history.derived.get("attempts")
-    if found is None:
-        found = history.derived["attempts"] = _attempts(history)
-    return found
-
-
-def _attempts(history: History) -> list[Attempt]:
     together: list[tuple[list[Call], bool]] = []
     response, after_human = None, False
     for entry in history.entries:
@@ -183,12 +177,10 @@ def _attempts(history: History) -> list[Attempt]:
     return [Attempt(calls, spoke) for calls, spoke in together]
 
 
+@derived
 def counted_attempts(history: History) -> list[Attempt]:
     """Return the attempts that aren't passed over; a human who spoke before one of those spoke before the next."""
-    found: list[Attempt] | None = history.derived.get("counted_attempts")
-    if found is None:
-        found = history.derived["counted_attempts"] = list(_counted(attempts(history)))
-    return found
+    return list(_counted(attempts(history)))
 
 
 def _counted(found: list[Attempt]) -> Iterator[Attempt]:

@@ -18,7 +18,7 @@ from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of, own_name
 from agtrace.health.facts.changes import changed_files, writes_by_shell
-from agtrace.health.history import Call, History, Notice
+from agtrace.health.history import Call, History, Notice, derived
 from agtrace.text.shell_programs import LINTER, reads
 
 Kind: TypeAlias = Literal["test run", "build", "linter"]
@@ -193,15 +193,13 @@ class Review(NamedTuple):
     """The titles of what it found, as the log has them; not those in the middle of a very long review."""
 
 
+@derived
 def reviews(history: History) -> list[Review]:
     """Return the reviews that found something in what this session had changed, in file order.
 
     Problems of files that it hadn't changed don't count, nor do those that the reviewer calls minor.
     """
-    found: list[Review] | None = history.derived.get("reviews")
-    if found is None:
-        found = history.derived["reviews"] = list(_reviews(history))
-    return found
+    return list(_reviews(history))
 
 
 def problems_in(text: str) -> list[str]:

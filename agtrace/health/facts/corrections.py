@@ -20,7 +20,7 @@ from agtrace_schema.patterns import later
 from agtrace.health.facts.actions import asks_human, command_of, is_interruption, named, only_reads, refused_by_human
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.questions import own_words, phrases
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, derived
 from agtrace.sessions.said import human_words
 
 ENOUGH = 3
@@ -75,12 +75,10 @@ class _Words(NamedTuple):
     admits: re.Pattern[str]
 
 
+@derived
 def corrections(history: History) -> list[Correction]:
     """Return what the human corrected, in file order."""
-    found: list[Correction] | None = history.derived.get("corrections")
-    if found is None:
-        found = history.derived["corrections"] = list(_corrections(history))
-    return found
+    return list(_corrections(history))
 
 
 def _corrections(history: History) -> Iterator[Correction]:

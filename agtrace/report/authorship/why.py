@@ -324,7 +324,9 @@ def _described(known: _Known, first: int, last: int) -> list[WhyLines]:
                 last_line=at + count - 1,
                 text="\n".join(cut(line, _LONGEST_LINE) for line in shown),
                 sure=origin.sure,
-                session=_session_of(known, origin),
+                session=None
+                if origin.session is None
+                else _session(known, origin.session, origin.event_index, origin.last),
                 commit=None if origin.commit is None else _commit(origin.commit),
                 uncommitted=origin.uncommitted or None,
             )
@@ -370,10 +372,6 @@ def _origin(known: _Known, number: int, commit: Commit | None, committed: dict[i
         session, event_index = touched[-1]
         return _Origin("only touched", session.id, event_index, "edit" if writing else "use", commit, uncommitted)
     return _Origin("unknown", commit=commit, uncommitted=uncommitted)
-
-
-def _session_of(known: _Known, origin: _Origin) -> WhySession | None:
-    return None if origin.session is None else _session(known, origin.session, origin.event_index, origin.last)
 
 
 def _session(known: _Known, session_row: int, event_index: int, last: Last | None) -> WhySession:

@@ -194,20 +194,15 @@ def body(about: Head, items: Iterable[Item], *, thinking: bool, tools: bool) -> 
                 yield f"\n{quoted(item.text)}\n"
             case Execution():
                 yield from _call(item, tools, left)
-            case _:
-                yield _block(item)
+            case Turn():
+                time = f" · {when(item.time)}" if item.time else ""
+                yield f"\n## Turn {item.number}{time}{' · copied' * item.copied}\n"
+            case Mark():
+                yield f"\n*{escaped(item.text)}*\n"
+            case Request() | Folded():
+                yield f"\n**{item.label}**\n\n{quoted(item.text)}\n"
         speaking = isinstance(item, (Said, Execution, Folded))
     yield from _left_out(left)
-
-
-def _block(item: Turn | Request | Folded | Mark) -> str:
-    match item:
-        case Turn():
-            return f"\n## Turn {item.number}{' · ' * bool(item.time)}{when(item.time)}{' · copied' * item.copied}\n"
-        case Mark():
-            return f"\n*{escaped(item.text)}*\n"
-        case Request() | Folded():
-            return f"\n**{item.label}**\n\n{quoted(item.text)}\n"
 
 
 def _fact(fact: Fact) -> str:

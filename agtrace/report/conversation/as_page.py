@@ -165,16 +165,14 @@ def _within(items: Iterator[Item], session_id: str) -> Iterator[Item]:
     """Yield items, their long texts cut, until together they are too large."""
     size = 0
     for item in items:
-        shown = _cut(item) if isinstance(item, Execution) else item
+        shown = item
+        if isinstance(item, Execution):
+            shown = item._replace(given=_beginning(item.arguments), result=item.result and _beginning(item.result))
         size += sum(len(value) for value in chain(shown) if isinstance(value, str))
         if size > MOST_BYTES:
             yield Mark(f"the rest was left out to keep this file small: agtrace show {session_id}")
             return
         yield shown
-
-
-def _cut(item: Execution) -> Execution:
-    return item._replace(given=_beginning(item.arguments), result=item.result and _beginning(item.result))
 
 
 def _beginning(text: str) -> str:

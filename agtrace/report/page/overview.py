@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from agtrace_schema.analysis import Change, Figures, Report, ReportedModel, ReportedSession, Severity
+from agtrace_schema.analysis import Change, Figures, Report, ReportedSession, Severity
 from agtrace_schema.landmarks import LandmarkKind
 from msgspec import Struct
 
@@ -76,7 +76,8 @@ def _figures(report: Report) -> list[dict[str, str | None]]:
     """Return what it took and how well it went: what a person asks first comes first."""
     figures = report.figures
     rate = figures.failed_rate
-    corrected = f"by the human, in {_share(figures.sessions_corrected, figures.sessions, 'all')}"
+    share = f"{percent(figures.sessions_corrected / figures.sessions)} of all" if figures.sessions else "no such"
+    corrected = f"by the human, in {share} sessions"
     failed = f"{wording.plain(figures.failed_calls)} of {wording.plain(figures.tool_calls)} tool calls"
     return [
         *_cost(figures),
@@ -119,10 +120,6 @@ def _checks(report: Report) -> dict[str, str | None]:
 
 def _figure(name: str, value: str | None, about: str) -> dict[str, str | None]:
     return {"name": name, "value": value or "unknown", "about": about, "known": value}
-
-
-def _share(part: int, whole: int, of: str) -> str:
-    return f"{percent(part / whole)} of {of} sessions" if whole else "no such sessions"
 
 
 def _change(change: Change) -> dict[str, str]:
@@ -212,9 +209,12 @@ class Chart(Struct, frozen=True):
 
 def charts(report: Report) -> list[Chart]:
     """Return the charts for which a report has figures."""
+    tokens = {(item.day, item.model): item.total_tokens for item in report.models}
+    cost = {(item.day, item.model): item.cost_usd for item in report.models}
     made = (
-        _sessions_chart(report), _cost_chart(report), _projects_chart(report), _tools_chart(report),
-        _detectors_chart(report), _tokens_chart(report), _scores_chart(report),
+        _sessions_chart(report), _by_model(report, "dollars", "Cost", cost), _projects_chart(report),
+        _tools_chart(report), _detectors_chart(report), _by_model(report, "tokens", "Tokens", tokens),
+        _scores_chart(report),
     )  # fmt: skip
     return [chart for chart in made if chart and chart.rows]
 
@@ -338,18 +338,6 @@ def _worst_severities(report: Report) -> Counter[tuple[str, Severity]]:
     return worst
 
 
-def _tokens_chart(report: Report) -> Chart | None:
-    return _by_model(report, "tokens", "Tokens", {_key(item): item.total_tokens for item in report.models})
-
-
-def _cost_chart(report: Report) -> Chart | None:
-    return _by_model(report, "dollars", "Cost", {_key(item): item.cost_usd for item in report.models})
-
-
-def _key(item: ReportedModel) -> tuple[str, str]:
-    return item.day, item.model
-
-
 def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, str], float | None]) -> Chart | None:
     """Chart what models used over time, None if unknown; the models with the fewest tokens share one series."""
     if not any(used.values()):
@@ -375,12 +363,10 @@ def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, st
         columns=[step.capitalize(), *shown, *([f"{len(others)} other models"] if others else [])],
         colours=[f"--series-{n + 1}" for n in range(len(shown))] + ["--ending-unknown"] * bool(others),
         rows=rows,
-        note=". ".join(filter(None, (_made(report) if unit == "dollars" else "", _BEGAN))),
+        note=". ".join(
+            filter(None, (wording.cost_made(report.figures).capitalize() if unit == "dollars" else "", _BEGAN))
+        ),
     )
-
-
-def _made(report: Report) -> str:
-    return wording.cost_made(report.figures).capitalize()
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:

@@ -61,7 +61,7 @@ def html(report: Report, conversations: Mapping[str, str] | None = None) -> str:
     `conversations` are the markup of some sessions' conversations, by the sessions' ids.
     """
     drawn = [to_builtins(chart) for chart in charts(report)]
-    shown: Any = fit_for_the_page({"overview": overview(report), "charts": _json_lists(drawn)})
+    shown: Any = fit_for_the_page({"overview": overview(report), "charts": orjson.loads(orjson.dumps(drawn))})
     rows = packed(fit_for_the_page([row(session) for session in report.sessions]))
     bare = _page(shown, rows, Packed([], 0, 0, 0, 0), {})
     return _page(shown, rows, pack(report.sessions, MOST_BYTES - len(bare.encode())), conversations or {})
@@ -123,8 +123,3 @@ def _policy(scripts: list[str], styles: list[str]) -> str:
             "trusted-types 'none'",
         )
     )
-
-
-def _json_lists(value: Any) -> Any:
-    """Turn tuples into lists, as in JSON."""
-    return orjson.loads(orjson.dumps(value))

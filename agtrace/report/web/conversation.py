@@ -125,14 +125,10 @@ def _link(_: RendererHTML, tokens: Sequence[Token], at: int, __: Any, ___: Any) 
 
 def _link_end(_: RendererHTML, tokens: Sequence[Token], at: int, __: Any, ___: Any) -> str:
     """End a link, and say where it leads unless its text does."""
-    opening = _opening(tokens, at)
+    opening = next(place for place in range(at, -1, -1) if tokens[place].type == "link_open")
     target = str(tokens[opening].attrGet("href") or "")
     text = "".join(token.content for token in tokens[opening + 1 : at])
     return ("</a>" if _is_page(target) else "</bdi>") + ("" if text == target else _leads(target))
-
-
-def _opening(tokens: Sequence[Token], closing: int) -> int:
-    return next(at for at in range(closing, -1, -1) if tokens[at].type == "link_open")
 
 
 def _leads(target: str) -> str:

@@ -13,7 +13,6 @@ from urllib.parse import quote, urlencode
 
 from agtrace_indexer.index.questions import sessions, turns
 from agtrace_indexer.index.questions.sessions import Session, SessionFilters
-from agtrace_schema.answers import ProjectItem, SessionItem
 from agtrace_schema.model import dump
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
@@ -262,26 +261,20 @@ def listed(
         connection, filters, PAGE, sort=sort, snapshot=snapshot, behind=None if behind is None else behind.place,
         prices=prices,
     )  # fmt: skip
-    rows: Any = fit_for_the_page([_row(item) for item in page.items])
+    rows: Any = fit_for_the_page([dump(item) | {"agent": AGENTS[item.provider]} for item in page.items])
     following = Behind(page.places[-1], snapshot).written if page.more else None
     rows_at = [(place.row, item.id) for place, item in zip(page.places, page.items, strict=True)]
     return Listed(rows, page.total, page.failures, following, rows_at, snapshot)
 
 
-def _row(item: SessionItem) -> dict[str, Any]:
-    return dump(item) | {"agent": AGENTS[item.provider]}
-
-
 def projects(connection: sqlite3.Connection, prices: PriceTable) -> list[dict[str, Any]]:
     """Return the projects, the most recently active first, with the fields of `ProjectItem` and `agents`."""
     page = list_projects(connection, _PROJECTS, snapshot=snapshot_now(connection), behind=None, prices=prices)
-    rows: Any = fit_for_the_page([_project(item) for item in page.items])
+    rows: Any = fit_for_the_page(
+        [dump(item) | {"agents": [AGENTS[name] for name in item.providers]} for item in page.items]
+    )
     found: list[dict[str, Any]] = rows
     return found
-
-
-def _project(item: ProjectItem) -> dict[str, Any]:
-    return dump(item) | {"agents": [AGENTS[name] for name in item.providers]}
 
 
 def ledger(
