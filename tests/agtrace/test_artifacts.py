@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from agtrace_indexer.redact import redact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, text_of
+from tests.agtrace.asking import Asker, call_in, claude_log, text_of
 from tests.conftest import SAMPLES
-from tests.depth import examples, part
+from tests.depth import examples
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 TOKEN = "ghp_" + "abcDEF0123456789ghij" * 2
@@ -228,12 +227,6 @@ def test_hints_lead_to_every_failure_however_small_the_answers_are(asker: Asker,
     assert all(test in seen for test in NAMES)
 
 
-def test_failures_take_a_quarter_of_the_answer_and_only_of_the_first_chunk(asker: Asker) -> None:
-    pages = list(asker.pages("get_event_details", session_id=ONE, event_index=RUN))
-    assert 1_500 < len(json.dumps(pages[0]["data"]["failures"])) <= 10_240 // 4 + 200
-    assert all("failures" not in page["data"] for page in pages[1:])
-
-
 def test_what_no_tool_gave_back_tells_of_no_failures(asker: Asker, tmp_path: Any) -> None:
     """Known bug 79: a text about failures is none."""
     log = claude_log(tmp_path / "logs", ONE)
@@ -254,19 +247,6 @@ def test_a_text_of_less_than_a_thousand_tokens_is_no_chunk(asker: Asker) -> None
     """What stands around it gives way."""
     value = asker.ask("get_event_details", session_id=ONE, event_index=SHORT)
     assert value["data"]["payload"]["content"] == "潮" * 3_150 and "chunk" not in value
-
-
-def test_an_output_of_five_megabytes_is_digested_and_reached_by_line(tmp_path: Any) -> None:
-    log: ClaudeLog = claude_log(tmp_path / "logs", ONE)
-    log.prompt("go").call("Bash", {}, "\n".join(f"{n} " + "潮汐 tide " * 5 for n in range(1, 70_000)) + "\nExit code 3")
-    own = Asker(tmp_path / "index", tmp_path / "logs")
-    for mode in ("minimal", "standard", "verbose"):
-        value = own.ask("get_event_details", session_id=ONE, event_index=2, mode=mode)
-        assert "70000: Exit code 3" in value["data"]["payload"]["content"].split("\n")
-    assert own.ask("get_event_details", session_id=ONE, event_index=2)["data"]["failures"]["lines"] == [
-        {"line": 70_000, "text": "Exit code 3"}
-    ]
-    assert own.body(ONE, 2, start_line=69_990).endswith("\nExit code 3")
 
 
 # -- read_artifact -------------------------------------------------------------------------------
@@ -306,16 +286,6 @@ def test_the_chunks_of_a_range_of_a_session_join_to_exactly_these_lines(
     )
     assert "".join(page["data"]["text"] for page in pages) == lines(transcript, first, last)
     assert (pages[0]["chunk"]["start_line"], pages[-1]["chunk"]["end_line"]) == (first, last)
-
-
-def test_every_line_of_a_small_session_can_be_asked_for(asker: Asker) -> None:
-    session_id = "338b9da1"
-    text = read(asker, ref=f"ax://session/{session_id}", max_bytes=102_400)
-    for number, line in enumerate(text.split("\n")[:-1], 1):
-        value = asker.ask(
-            "read_artifact", ref=f"ax://session/{session_id}", start_line=number, end_line=number, max_bytes=30_000
-        )
-        assert value["data"]["text"] == f"{line}\n"
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (9, 8), (1, 10**9), (10**9, None)])
@@ -405,20 +375,3 @@ def test_the_health_of_all_sessions_is_a_page_that_leads_to_the_worst(asker: Ask
 
 
 SIZES, MODES = (2_048, 3_000, 10_240, 102_400), (None, "minimal", "standard", "verbose")
-
-
-@pytest.mark.parametrize("most", SIZES)
-@pytest.mark.parametrize("mode", MODES)
-def test_an_artifact_takes_no_more_than_it_is_asked_for(asker: Asker, most: int, mode: str | None) -> None:
-    """Each once in every size, and once in every mode."""
-    refs = (f"ax://session/{ONE}", f"ax://event/{ONE}/{RUN}", f"ax://event/{ONE}/{WIDE}", f"ax://analysis/{ONE}",
-            "ax://report")  # fmt: skip
-    for ref in part(refs, SIZES.index(most) + MODES.index(mode), 4):
-        value = asker.ask("read_artifact", ref=ref, mode=mode, max_bytes=most)
-        assert value["data"]["text"] and value["data"]["ref"] == value["artifact_ref"]
-        assert asker.run(value["hint"])["success"]
-
-
-def test_a_secret_is_in_no_text_of_an_artifact(asker: Asker, transcript: str) -> None:
-    assert TOKEN not in transcript and redact(transcript) == transcript
-    assert TOKEN not in read(asker, ref=f"ax://event/{ONE}/{STRANGE}", mode="verbose")

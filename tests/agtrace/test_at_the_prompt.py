@@ -127,19 +127,6 @@ def test_report_shows_at_a_terminal_how_far_it_is(tmp_path: Path) -> None:
     assert "examining" not in piped.err
 
 
-@pytest.mark.parametrize("command", [("sessions",), ("search", "tide"), ("show", "last", "--turns")])
-def test_what_is_piped_is_neither_cut_nor_wrapped_nor_filled_with_blanks(
-    own_home: Path, command: tuple[str, ...]
-) -> None:
-    log = Claude(own_home)
-    log.asked("When is the tide " + "very " * 14 + "high?")
-    log.says("At noon.")
-    index_here(own_home)
-    lines = agtrace(*command, COLUMNS="").out.splitlines()
-    assert any("very " * 14 + "high?" in line for line in lines)
-    assert not any("…" in line or " " * 100 in line for line in lines)
-
-
 def test_a_width_that_is_set_holds_for_pipes_too(own_home: Path) -> None:
     log = Claude(own_home)
     log.asked("When is the tide " + "very " * 14 + "high?")

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import click
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agtrace.commands.options import Span
 from agtrace.tools import TOOLS
 from tests.agtrace.terminal import AGTRACE, agtrace_here
 
@@ -193,19 +191,6 @@ def test_a_wrong_option_says_why_and_exits_with_2(arguments: list[str], message:
     said = agtrace_here(*arguments)
     assert (said.code, said.out) == (2, "")
     assert message in " ".join(said.err.split())
-
-
-@pytest.mark.parametrize(
-    ("typed", "lines"), [("2:4", (2, 4)), ("9:", (9, None)), (":4", (None, 4)), ("4", (4, 4)), ("4:4", (4, 4))]
-)
-def test_lines_are_named_by_one_number_or_two(typed: str, lines: tuple[int | None, int | None]) -> None:
-    assert Span("lines", 1).convert(typed, None, None) == lines
-
-
-@pytest.mark.parametrize("typed", ["", ":", "0", "0:3", ":0", "4:2", "a:b", "1:2:3", " 3", "\u0663", "9" * 20])
-def test_what_names_no_lines_is_refused(typed: str) -> None:
-    with pytest.raises(click.UsageError, match="expected lines"):
-        Span("lines", 1).convert(typed, None, None)
 
 
 def test_a_reference_is_accepted_where_a_session_or_an_event_is(indexed: Path) -> None:

@@ -5,7 +5,6 @@ The console script itself runs if the start or end of a process matters, otherwi
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.settings import variables
 from tests.agtrace.terminal import Said, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import contents
@@ -105,17 +103,6 @@ def test_a_search_without_a_match_exits_with_1_as_grep_does(query: str, indexed:
     assert agtrace_here("search", query, "--json").code == 1
 
 
-def test_json_can_be_followed_page_by_page(indexed: Path) -> None:
-    found, cursor = [], []
-    while True:
-        page = agtrace_here("sessions", "--limit", "5", "--json", *cursor).json()
-        found += [item["id"] for item in page["data"]["sessions"]]
-        if not page["pagination"].get("next_cursor"):
-            break
-        cursor = ["--cursor", page["pagination"]["next_cursor"]]
-    assert len(found) == len(set(found)) == page["pagination"].get("total", len(found)) == 41
-
-
 def test_an_event_is_shown_whole_however_long_it_is(indexed: Path) -> None:
     said = {(uid, number): text for uid, number, text, _ in contents(indexed / "index.sqlite3")["texts"]}
     outputs = {row[:2] for row in contents(indexed / "index.sqlite3")["events"] if row[2] in (1, 4)}
@@ -202,27 +189,6 @@ def test_a_secret_in_a_wrong_place_is_not_printed_changed_or_cut_so_that_it_is_k
     assert secret[:14].lower() not in said.err.lower()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("AGTRACE_MAX_RESPONSE_BYTES", "abc"),
-        ("AGTRACE_MAX_RESPONSE_BYTES", "1"),
-        ("AGTRACE_MAX_RESPONSE_BYTES", "99999999"),
-        ("AGTRACE_CURSOR_TTL_SECONDS", "0"),
-        ("AGTRACE_CURSOR_TTL_SECONDS", "-5"),
-        ("AGTRACE_CURSOR_TTL_SECONDS", "1e3"),
-    ],
-)
-@pytest.mark.parametrize("command", [["sessions"], ["mcp"]], ids=" ".join)
-def test_a_setting_that_cannot_be_used_is_named_with_what_is_allowed(
-    name: str, value: str, command: list[str], indexed: Path
-) -> None:
-    assert name in variables()
-    said = agtrace_here(*command, **{name: value})
-    assert (said.code, said.out) == (2, "")
-    assert re.fullmatch(rf"agtrace: {name}: expected a whole number from \d+ to \d+, got '?{value}'?\n", said.err)
-
-
 # --- nothing there, nothing readable ---
 
 QUESTIONS = [
@@ -302,64 +268,7 @@ def damaged(samples: Path, folder: Path, how: str) -> Path:
     return folder
 
 
-@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("how", ["its middle", "its end", "its texts", "its tables"])
-def test_a_damaged_index_never_ends_in_a_traceback(how: str, sample_index: Path, tmp_path: Path) -> None:
-    data = damaged(sample_index, tmp_path / "damaged", how)
-    for command in QUESTIONS:
-        said = run(*command, AGTRACE_DATA_DIR=str(data))
-        assert said.code in (0, 1, 3), (command, said)
-        assert said.code == 0 or said.err.startswith("agtrace: ") or command[0] in ("doctor", "health"), (command, said)
-
-
 # --- logs that would like to write to the terminal ---
-
-ESCAPES = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b]8;;http://evil\x1b\\link \x9b31m \x08\x08 \x7f \r over"
-
-
-@pytest.fixture
-def escaping(tmp_path: Path) -> None:
-    """An index of a log that has control characters in every place that is shown."""
-    logs = tmp_path / "logs \x1b[31m"
-    logs.mkdir()
-    call = {"type": "tool_use", "id": "t", "name": f"Bash{ESCAPES}", "input": {f"key{ESCAPES}": ESCAPES}}
-    result = {"type": "tool_result", "tool_use_id": "t", "content": ESCAPES, "is_error": True}
-    envelope = {
-        "sessionId": "esc", "cwd": f"/home/{ESCAPES}", "gitBranch": ESCAPES, "version": f"1{ESCAPES}",
-        "timestamp": "2026-10-01T10:00:00Z",
-    }  # fmt: skip
-    assistant = {"id": "m", "role": "assistant", "model": ESCAPES}
-    records = [
-        {**envelope, "type": "user", "uuid": "1", "message": {"role": "user", "content": f"ask {ESCAPES}"}},
-        {**envelope, "type": "assistant", "uuid": "2", "message": {**assistant, "content": [call]}},
-        {**envelope, "type": "user", "uuid": "3", "message": {"role": "user", "content": [result]}},
-        {**envelope, "type": f"unknown{ESCAPES}", "uuid": "4"},
-        {"type": "summary", "summary": ESCAPES, "leafUuid": "3"},
-    ]
-    lines = [json.dumps(record, ensure_ascii=False) for record in records]
-    (logs / "log\x1b[32m.jsonl").write_text("\n".join([*lines, f"broken {ESCAPES}", ""]))
-    (logs / "other\x1b[32m").write_text("no log")
-    assert agtrace("index", logs).code == 0
-
-
-@pytest.mark.usefixtures("escaping")
-def test_no_control_character_of_a_log_reaches_the_terminal() -> None:
-    assert agtrace("show", "esc", "--turns", "--reasoning").code == 0
-    for command in (
-        ["sessions"], ["show", "esc"], ["show", "esc", "--turns", "--reasoning"], ["analyze", "esc"], ["doctor"],
-        ["search", "red"], ["search", "\x1b[31m"], ["search", ""], *(["show", f"esc:{n}"] for n in range(5)),
-        ["search", "red", "--by-session"], ["search", "red \x1b[31m zzz"], ["search", "red", "--tool", "none"],
-        ["show", "esc", "--sections", "session,stats,turns,tools,files,failures,models"],
-        ["read", "ax://session/esc"], ["read", "ax://event/esc/2", "--mode", "minimal"], ["read", "ax://analysis/esc"],
-    ):  # fmt: skip
-        assert agtrace_here(*command).code in (0, 1)
-
-
-@pytest.mark.usefixtures("escaping")
-def test_no_control_character_of_a_log_stands_raw_in_json() -> None:
-    for command in (["show", "esc"], ["show", "esc:0"], ["doctor"], ["search", "red"]):
-        assert agtrace_here(*command, "--json").json()
 
 
 def test_a_data_folder_that_is_not_there_is_named_as_it_may_be_mistyped(tmp_path: Path) -> None:

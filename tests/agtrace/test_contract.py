@@ -10,17 +10,12 @@ from agtrace.shaping.shape import Answer
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
 from tests import depth
-from tests.agtrace.asking import YEAR, Asker, read, text_of
+from tests.agtrace.asking import YEAR, Asker, read
 from tests.worlds import (
-    FAILING,
-    HIDDEN_AT,
-    SESSION,
     VALUES,
     WORLDS,
     World,
     calls,
-    hidden_failure,
-    run_of_tests,
     strange_calls,
 )
 
@@ -117,48 +112,6 @@ def _next_page(asker: Asker, name: str, arguments: dict[str, Any], value: dict[s
 
 
 # -- failures that hide ----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """Event 2 is a test run of 1,000 cases of which 60 fail, event 4 ten thousand lines with one failure."""
-    folder = tmp_path_factory.mktemp("outputs")
-    next(world for world in WORLDS if world.name == "outputs").build(folder / "home")
-    return Asker(folder / "data", folder / "home")
-
-
-def _names(text: str) -> set[str]:
-    return {word for word in text.replace('"', " ").split() if word.startswith("tests/test_tides.py::")}
-
-
-@pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
-def test_sixty_failures_of_a_thousand_are_named_or_counted(outputs: Asker, mode: str | None) -> None:
-    """All names, or the exact count and the call that shows the rest."""
-    asked = {"mode": mode} if mode else {}
-    value = outputs.ask("get_event_details", session_id=SESSION, event_index=2, **asked)
-    printed = run_of_tests()
-    failed = {f"tests/test_tides.py::test_gauge_{n:04}" for n in range(1_000) if f"test_gauge_{n:04} FAILED" in printed}
-    assert len(failed) == FAILING
-    seen = _names(str(value["data"])) & failed
-    if seen != failed:
-        assert str(FAILING) in str(value["data"]), "their exact count"
-        for _ in range(2):  # the rest by the call that the answer names, and once more by that one's
-            value = outputs.run(value["hint"])
-            seen |= _names(str(value["data"])) & failed
-    assert seen == failed
-
-
-@pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
-def test_a_failure_in_line_9_000_of_10_000_is_shown(outputs: Asker, mode: str | None) -> None:
-    asked = {"mode": mode} if mode else {}
-    value = outputs.ask("get_event_details", session_id=SESSION, event_index=4, **asked)
-    assert "tests/test_tides.py::test_neap_tide" in str(value["data"])
-    assert str(HIDDEN_AT) in str(value["data"]).replace(",", "")
-    lines = hidden_failure().splitlines(keepends=True)[HIDDEN_AT - 3 : HIDDEN_AT + 2]
-    near = outputs.ask(
-        "get_event_details", session_id=SESSION, event_index=4, start_line=HIDDEN_AT - 2, end_line=HIDDEN_AT + 2
-    )
-    assert text_of(near["data"]["payload"]) == "".join(lines)
 
 
 def test_every_hint_can_be_followed(answers: Answered, asker: Asker, world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import product
@@ -253,12 +253,6 @@ def test_tokens_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
     assert value["summary"].startswith(f"{total:,} tokens by {by}; [{by}, total_tokens, output_tokens, responses, ")
 
 
-def test_tokens_of_sessions_are_those_of_the_list(samples: Asker) -> None:
-    items = {item["id"]: item.get("total_tokens", 0) for item in samples.items("list_sessions", "sessions", limit=50)}
-    rows = counts(samples, "session", measure="tokens", limit=50)["data"]["rows"]
-    assert rows and all(items[label] == tokens for label, tokens, *_ in rows)
-
-
 @pytest.mark.parametrize("measure", ["calls", "failed"])
 def test_the_largest_group_comes_first_and_a_smaller_limit_only_shortens(samples: Asker, measure: str) -> None:
     rows = counts(samples, "tool", measure=measure, limit=50)["data"]["rows"]
@@ -375,19 +369,6 @@ def test_nothing_counted_offers_the_counts_without_filters(samples: Asker) -> No
 
 
 # -- in the terminal -------------------------------------------------------------------------------
-
-
-def shapes() -> Iterator[tuple[GroupBy, str]]:
-    yield from ((by, "calls") for by in GROUPS)
-    yield from ((by, "tokens") for by in OF_TOKENS)
-
-
-@pytest.mark.parametrize("width", [40, 100])
-@pytest.mark.parametrize(("by", "measure"), [*shapes()])
-def test_the_table_fits_any_terminal(indexed: Path, by: GroupBy, measure: str, width: int) -> None:
-    said = agtrace_here("count", "--by", by, "--measure", measure, COLUMNS=str(width))
-    assert said.code == 0 and by in said.out
-    assert max(map(len, said.out.splitlines())) <= width
 
 
 def test_what_nothing_is_left_of_offers_a_command_that_works(indexed: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import stat
 import string
 from pathlib import Path
 
@@ -56,18 +55,6 @@ def test_a_cursor_is_valid_after_a_restart(tmp_path: Path) -> None:
     assert cursors(key=load_key(tmp_path / "data" / "cursor.key")).read("list_sessions", QUERY, made) == (7,)
 
 
-def test_the_key_is_readable_by_its_owner_only(tmp_path: Path) -> None:
-    load_key(tmp_path / "new" / "cursor.key")
-    assert stat.S_IMODE((tmp_path / "new" / "cursor.key").stat().st_mode) == 0o600
-    assert [file.name for file in (tmp_path / "new").iterdir()] == ["cursor.key"]
-
-
-def test_a_damaged_key_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "cursor.key").write_bytes(b"short")
-    assert len(load_key(tmp_path / "cursor.key")) == 32
-    assert load_key(tmp_path / "cursor.key") == load_key(tmp_path / "cursor.key")
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -91,11 +78,6 @@ def test_the_page_size_is_no_part_of_the_query(changed: dict[str, object]) -> No
     """The size of a page may change from page to page."""
     made = cursors().make("search_event_previews", QUERY, (7,))
     assert cursors().read("search_event_previews", QUERY | changed, made) == (7,)
-
-
-def test_a_cursor_of_another_installation_is_malformed() -> None:
-    foreign = cursors(key=bytes(32)).make("search_event_previews", QUERY, (7,))
-    assert refusal(foreign) == "malformed"
 
 
 @given(st.integers(0, 10**6), st.sampled_from(string.ascii_letters + string.digits + "-_."))

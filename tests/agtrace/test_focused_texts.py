@@ -19,7 +19,6 @@ from agtrace.shaping import focusing
 from agtrace.text.kept_texts import KeptTexts
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query, text_of
 from tests.agtrace.terminal import agtrace_here, index_here
-from tests.depth import depth
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
 QUESTION = "Which warning tells that the scheduler's connection pool was exhausted?"
@@ -157,17 +156,6 @@ def test_max_bytes_is_what_the_answer_may_take(built: Asker, most: int) -> None:
     lost = len(set(ERRORS) - set(shown_text(given.value).split("\n")))
     assert given.value["truncation"]["omitted_failures"] == lost and not (lost and most > 2_048)
     assert given.value["pruning"]["applied"]
-
-
-def test_as_many_lines_come_as_there_is_room_for(built: Asker) -> None:
-    sizes = []
-    for most in (2_048, 50_000):
-        question = "Which crates below storage and billing are compiled?"
-        asked = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": question, "max_bytes": most}
-        given = built.anything("get_event_details", **asked)
-        assert given.value["pruning"]["applied"]
-        sizes.append(len(given.text.encode()))
-    assert sizes[0] > 1_200 and sizes[1] > 4 * sizes[0]
 
 
 def test_within_a_span_of_lines_numbers_are_those_of_the_text(built: Asker, log: list[str]) -> None:
@@ -426,32 +414,6 @@ def test_within_its_bytes_every_long_event_answers_with_kept_lines_and_gaps_that
         opened = opener(everything, "get_event_details", **asked)
         assert filled(text, 1, opened) == opened(1, value["pruning"]["total_lines"]).removesuffix("\n")
     assert applied > 50
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_every_session_answers_at_both_levels_within_its_bytes(everything: Asker, question: str) -> None:
-    """Each session with one question; usually a third of the sessions."""
-    uids = [uid for (uid,) in query(everything, "SELECT uid FROM session ORDER BY uid")]
-    some = uids[QUESTIONS.index(question) :: depth(3, 1) * len(QUESTIONS)]
-    for place, uid in enumerate(some):
-        for level in ("steps", "full"):
-            more = {"max_bytes": 2_048} if place % 4 == 0 else {}
-            asked = {"session_id": uid, "detail_level": level, "context_focus_question": question, **more}
-            assert "pruning" in everything.ask("get_session_details", **asked)
-
-
-def test_of_real_sessions_the_lines_left_out_are_those_that_the_named_call_opens(everything: Asker) -> None:
-    checked = 0
-    for (uid,) in query(
-        everything, "SELECT uid FROM session WHERE event_count BETWEEN 30 AND 90 ORDER BY uid LIMIT 40"
-    ):
-        ref = f"ax://session/{uid}"
-        value = everything.ask("read_artifact", ref=ref, context_focus_question=QUESTIONS[0])
-        if value["pruning"]["applied"] and "paths" not in value["truncation"]:
-            opened = opener(everything, "read_artifact", ref=ref)
-            assert filled(shown_text(value), 1, opened) == opened(1, value["pruning"]["total_lines"]).removesuffix("\n")
-            checked += 1
-    assert checked > 3
 
 
 def test_a_text_that_takes_too_long_is_given_as_without_a_question(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from agtrace_schema.requests import Sort
 
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query, text_of
 from tests.depth import depth
@@ -19,8 +20,7 @@ LISTS: list[tuple[str, str, dict[str, Any]]] = [
     ("list_sessions", "sessions", {"limit": 2, "has_failures": True}),
     ("list_sessions", "sessions", {"limit": 2, "query": "tide"}),
     ("list_sessions", "sessions", {"limit": 2, "path": "gauge"}),
-    ("list_sessions", "sessions", {"limit": 2, "sort": "tool_calls"}),
-    ("list_sessions", "sessions", {"limit": 2, "sort": "oldest"}),
+    *(("list_sessions", "sessions", {"limit": 2, "sort": sort}) for sort in get_args(Sort)),
     ("get_project_info", "projects", {"limit": 1}),
     ("search_event_previews", "matches", {"order": "newest", "query": "tide", "limit": 7}),
     ("search_event_previews", "matches", {"query": "tide", "limit": 7, "order": "oldest"}),
@@ -96,6 +96,8 @@ def _keys(key: str, items: list[dict[str, Any]]) -> list[str]:
     """The items without what goes on growing; of turns, which a page can split, the events that they name."""
     if key == "turns":
         return [event for item in items for event in _events(item)]
+    if key == "sessions":
+        return [item.get("id", item.get("session_id")) for item in items]
     return [json.dumps({k: v for k, v in item.items() if k not in COUNTERS and "token" not in k}) for item in items]
 
 

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import orjson
-import pytest
 from agtrace_indexer.redact import redact_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,10 +113,3 @@ def test_failures_keep_a_quarter_of_the_budget_and_the_rest_of_them_is_counted()
             assert told["shown"] + told["omitted_failures"] == 500
             beyond = len(orjson.dumps(smaller["turns"]["rows"])) - rung.items * 100
             assert beyond <= 4_096 // 4 + 100
-
-
-@pytest.mark.parametrize("budget", [2_048, 4_096, 10_240])
-def test_the_same_payload_takes_the_same_rung(budget: int) -> None:
-    data = {"turns": [turn(number, failed=number % 9 == 0) for number in range(120)]}
-    texts = {answer(Reply("Turns", data, budget), READY).text for _ in range(3)}
-    assert len(texts) == 1

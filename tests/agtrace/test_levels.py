@@ -8,7 +8,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
 from agtrace.settings.limits import limits
-from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query, text_of
+from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query
 from tests.conftest import SAMPLES
 from tests.depth import THOROUGH
 
@@ -306,14 +305,6 @@ def test_walking_the_steps_shows_every_event_once_where_it_belongs(each: Asker, 
         assert {event.event_index: event.outcome for event in found if event.outcome} == outcomes
 
 
-def test_walking_the_steps_shows_every_event_once_under_the_smallest_clamp(each: Asker) -> None:
-    """A part that fits no page beside the session's facts is shown without them."""
-    asker = each.with_most(2_048)
-    for uid in sessions(each, 3, MIDDLING):
-        found = shown(step_turns(asker, uid))
-        assert sorted(event.event_index for event in found) == [event.event_index for event in live(each, uid)]
-
-
 def test_what_the_steps_show_is_the_beginning_of_the_event(each: Asker) -> None:
     """500 characters of each text, control characters removed; `chars` tells how much there is."""
     for uid in sessions(each, 6):
@@ -330,25 +321,6 @@ def test_what_the_steps_show_is_the_beginning_of_the_event(each: Asker) -> None:
         for arguments in (tool.get("call", {}).get("arguments") for tool in tools_of(turns)):
             text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
             assert len(arguments if isinstance(arguments, str) else text) <= 500
-
-
-def test_every_event_that_a_level_shows_can_be_opened_and_is_that_event(samples: Asker) -> None:
-    """Whatever coordinate an answer shows is accepted."""
-    for uid in sessions(samples, 8):
-        expected = {event.event_index: event for event in live(samples, uid)}
-        turns = step_turns(samples, uid)
-        found = shown(turns)
-        for event in found if len(found) < 200 else found[::17]:
-            opened = samples.ask("get_event_details", session_id=uid, event_index=event.event_index)["data"]
-            assert (opened["event_type"], opened.get("turn_index")) == (event.type, event.turn)
-            if event.type in ("Message", "Reasoning") and "text" in opened["payload"]:
-                assert text_of(opened["payload"]).startswith(event.text.removesuffix("..."))
-        for turn in samples.items("get_session_details", "turns", session_id=uid):
-            assert expected[turn["user_event"]].type == "User" if "user_event" in turn else True
-        for turn in samples.items("get_session_details", "turns", session_id=uid, detail_level="turns"):
-            for step in turn["steps"]:
-                first = expected[step["first_event"]]
-                assert (first.turn, first.step) == (turn["turn_index"], step["step_index"])
 
 
 def test_a_turn_of_the_steps_is_the_same_as_in_the_whole(samples: Asker) -> None:
@@ -379,24 +351,11 @@ def test_a_step_shows_its_thought_message_executions_and_tokens(samples: Asker) 
     assert turn["steps"][0]["message"]["text"] == "Right, Pillow is there. I will draw the chart with it."
 
 
-def test_what_happened_before_the_first_turn_is_shown_without_a_turn(samples: Asker) -> None:
-    first, *_ = step_turns(samples, REWOUND)
-    assert "turn_index" not in first
-    assert [event["kind"] for event in first["events"]] == ["injected"]
-
-
 def test_a_turn_that_was_taken_back_is_named_by_no_level(samples: Asker) -> None:
     for level in ("summary", "turns", "steps"):
         turns = samples.items("get_session_details", "turns", session_id=REWOUND, detail_level=level, max_bytes=15_000)
         assert {turn.get("turn_index") for turn in turns} - {None} == {0, 2}
     assert "turn 1 " not in full(samples, REWOUND)
-
-
-def test_the_execution_that_started_a_sub_agent_names_its_session(samples: Asker) -> None:
-    (agent,) = [tool["agent"] for tool in tools_of(step_turns(samples, SURGE)) if "agent" in tool]
-    opened = samples.ask("get_session_details", session_id=agent)["data"]
-    assert opened["kind"] == "subagent"
-    assert opened["parent_id"] == SURGE
 
 
 def test_a_step_of_300_parallel_calls_is_walked_within_the_step(log: ClaudeLog) -> None:
@@ -462,18 +421,6 @@ def test_the_smallest_clamp_loses_nothing_of_a_session(each: Asker) -> None:
         assert full(asker, uid) == transcript(live(each, uid))
 
 
-def test_the_smallest_clamp_loses_nothing_of_the_turns_of_a_long_session(samples: Asker) -> None:
-    """At both levels; every sixth turn stands for the others."""
-    asker, uid = samples.with_most(2_048), sessions(samples, 1)[0]
-    events = live(samples, uid)
-    for index in range(0, 44, 6):
-        of_turn = [event for event in events if event.turn == index]
-        assert len(of_turn) > 2
-        assert full(asker, uid, turn_index=index) == transcript(of_turn)
-        found = shown(step_turns(asker, uid, turn_index=index))
-        assert sorted(event.event_index for event in found) == [event.event_index for event in of_turn]
-
-
 def test_a_chunk_says_which_lines_and_events_it_holds(each: Asker) -> None:
     """At most 200 lines; lines are counted from 1 over the whole text."""
     for uid in sessions(each, 4):
@@ -503,22 +450,6 @@ def test_the_text_of_a_turn_is_its_part_of_the_text(each: Asker) -> None:
         for index in sorted({event.turn for event in events if event.turn is not None})[:10]:
             expected = transcript([event for event in events if event.turn == index])
             assert full(each, uid, turn_index=index) == expected
-
-
-def test_a_line_of_a_megabyte_is_walked_in_chunks_of_the_size_asked_for(log: ClaudeLog) -> None:
-    output = "🌊 潮\r\n" * 500 + "x" * 1_000_000 + "\x00\x1b[31m\n\n\nend"
-    log.prompt("go").call("Bash", {"command": "tide"}, output).say("done")
-    asker = asker_of(log)
-    pages = list(chunks(asker, ONE, max_bytes=102_400))
-    assert "".join(page["data"]["text"] for page in pages) == transcript(live(asker, ONE))
-    assert output.replace("\x00", "␀") in "".join(page["data"]["text"] for page in pages)
-    assert len(pages) < 18
-
-
-def test_the_figures_of_a_response_are_a_line_of_json(samples: Asker) -> None:
-    _, _, after = full(samples, REWOUND).partition("TokenUsage gemini-3-pro-preview · 2026-11-10T08:31:19Z\n")
-    figures = json.loads(after.partition("\n")[0])
-    assert (figures["input_tokens"], figures["cache_read_tokens"], figures["output_tokens"]) == (710, 8900, 476)
 
 
 # -- secrets -------------------------------------------------------------------------------------
@@ -588,33 +519,6 @@ def test_a_hint_leads_from_each_level_to_the_next_one(each: Asker) -> None:
             assert followed[3] in ("get_event_details", "turns", "get_reasoning_chain")
         full_hint = next(chunks(each, uid))["hint"]
         assert each.run(full_hint)["data"]["event_index"] == call_in(full_hint)[1]["event_index"]
-
-
-def test_pages_show_what_there_was_when_the_walk_began(log: ClaudeLog) -> None:
-    """Disjoint and complete for the snapshot, also where an open call gets its result in between."""
-    for number in range(40):
-        log.prompt(f"request {number}").call("Bash", {"command": f"echo {number}"}, f"{number}\n" * 300)
-    log.call("Bash", {"command": "sleep"}, None)
-    asker = asker_of(log)
-    before = live(asker, ONE)
-    walks = {level: asker.pages("get_session_details", session_id=ONE, detail_level=level, max_bytes=4_000)
-             for level in ("summary", "turns", "steps", "full")}  # fmt: skip
-    pages = {level: [next(walk)] for level, walk in walks.items()}
-    waiting = f"toolu_{ONE[:8]}_{log.lines - 1}"
-    log.write("user", [{"type": "tool_result", "tool_use_id": waiting, "content": "awake"}])
-    log.say("well").prompt("more").call("Bash", {"command": "more"}, "more")
-    asker.index()
-    for level, walk in walks.items():
-        pages[level] += walk
-    turns = {level: list(chain.from_iterable(page["data"]["turns"] for page in pages[level]))
-             for level in ("summary", "turns", "steps")}  # fmt: skip
-    assert [turn["turn_index"] for turn in turns["summary"]] == list(range(40))
-    assert [turn for turn, _ in groupby(turns["turns"], key=lambda turn: turn["turn_index"])] == list(range(40))
-    *parts, last = shown(turns["steps"])
-    assert sorted(event.event_index for event in parts) == [event.event_index for event in before]
-    assert (last.type, last.text, last.outcome) == ("ToolResult", "awake", "ok"), "the result stands with its call"
-    text = "".join(page["data"]["text"] for page in pages["full"])
-    assert text.replace(" · ok · ", " · unknown · ") == transcript(before).replace(" · ok · ", " · unknown · ")
 
 
 def gemini_message(number: int, text: str = "text") -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from agtrace.text.lines import one_line
 from agtrace.text.next_call import call
-from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
+from tests.agtrace.asking import Asker, call_in, claude_log, query
 from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.depth import depth
@@ -153,31 +153,6 @@ def test_an_empty_index_says_where_to_look(tmp_path: Path) -> None:
 
 
 # -- pages -----------------------------------------------------------------------------------------
-
-
-def grown(folder: Path, numbers: range) -> Iterator[ClaudeLog]:
-    for number in numbers:
-        log = claude_log(folder / "logs", f"{number:08x}-0000-4000-8000-000000000000")
-        log.clock += 1_000 * number
-        log.prompt(f"tide {number}").call("Read", {"file_path": "/srv/tide.csv"}, "no", failed=True).say("done")
-        yield log
-
-
-def test_pages_of_filtered_sessions_are_what_there_was_when_the_walk_began(tmp_path: Path) -> None:
-    """Disjoint and complete while sessions arrive and others grow."""
-    begun = list(grown(tmp_path, range(10, 34)))
-    asker = Asker(tmp_path / "index", tmp_path / "logs")
-    filters = ({"query": "tide"}, {"path": "TIDE"}, {"min_tokens": 0}, {"has_failures": True}, {"fields": "title"})
-    whole = [asker.items("list_sessions", "sessions", limit=50, **wanted) for wanted in filters]
-    walks = [asker.pages("list_sessions", limit=5, **wanted) for wanted in filters]
-    pages = [[next(walk)] for walk in walks]
-    list(grown(tmp_path, range(60)[::7]))
-    begun[0].prompt("more").call("Read", {"file_path": "/srv/moon.csv"}, "1").say("done")
-    asker.index()
-    for walk, seen, expected in zip(walks, pages, whole, strict=True):
-        seen += walk
-        ids = [item["id"] for item in chain.from_iterable(page["data"]["sessions"] for page in seen)]
-        assert ids == [item["id"] for item in expected]
 
 
 @pytest.mark.parametrize(

@@ -225,21 +225,6 @@ def _part(chance: random.Random, depth: int) -> Written:
     return Written(before + part.pattern + sign, before + part.text * chance.randint(*QUANTIFIERS[sign]))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_every_text_that_matches_contains_the_required_literal(seed: int) -> None:
-    chance = random.Random(seed)
-    matching = sought = 0
-    for _ in range(1500):
-        pattern, text = written(chance)
-        text = "".join(letter.swapcase() if letter.isascii() and chance.random() < 0.3 else letter for letter in text)
-        text = chance.choice(["", "x", "\n", "潮"]) + text + chance.choice(["", "x", "\n", "潮"])
-        if regex.search(pattern, text, regex.IGNORECASE | regex.MULTILINE, timeout=5):
-            literal = required_literal(pattern)
-            assert literal in fold(text), (pattern, text)
-            matching, sought = matching + 1, sought + bool(literal)
-    assert matching > 1000 and sought > 100, (matching, sought)
-
-
 @pytest.mark.parametrize(
     ("pattern", "literal"),
     [
@@ -445,9 +430,3 @@ def test_a_query_that_sqlite_is_busy_with_is_stopped_as_well(
     with pytest.raises(SearchTimeout):
         question.search(connection, "tide", nowhere, 10, snapshot=snapshot, deadline=Deadline(-1.0))
     assert question.search(connection, "tide", nowhere, 10, snapshot=snapshot).hits == []
-
-
-def test_a_block_is_searched_no_longer_than_there_is_time() -> None:
-    block = BlockText.of((5001).to_bytes(4, "little"), pack(b"a" * 5000 + b"!\0"))
-    with pytest.raises(SearchTimeout):
-        Matches(CATASTROPHE).numbers(block, None, Deadline(0.05))

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from agtrace.render.terminal import age
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
 from tests.agtrace.terminal import agtrace, agtrace_here, index_here
@@ -117,28 +116,6 @@ def test_a_count_of_matches_that_depends_on_the_page_is_not_given() -> None:
         assert said.startswith((f"First {number} event", "Found 1")), said
 
 
-@pytest.mark.parametrize(("typed", "sessions"), [("1", 60), ("1k", 0), ("0.5M", 0), ("3.2B", 0), ("1,000", 0)])
-def test_numbers_of_tokens_are_typed_as_tables_print_them(typed: str, sessions: int, tmp_path: Path) -> None:
-    for id in IDS[:3]:
-        usage = {"input_tokens": 30, "output_tokens": 20}
-        log = claude_log(tmp_path / "home", id).prompt("Go.")
-        log.raw({"type": "assistant", "sessionId": id, "uuid": f"{id[:8]}-1", "timestamp": "2026-09-21T14:13:30.000Z",
-                 "message": {"role": "assistant", "model": "claude-opus-4-5", "id": f"msg_{id[:8]}", "type": "message",
-                             "content": [{"type": "text", "text": "x"}], "usage": usage}})  # fmt: skip
-    index_here(tmp_path / "home")
-    found = agtrace_here("sessions", "--min-tokens", typed).out
-    assert found.startswith("Found 3 sessions" if sessions else "Found 0 sessions")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(5, "now"), (300, "5m"), (7_300, "2h"), (86_400 * 20, "20d"), (86_400 * 60, "8w"), (86_400 * 400, "13mo"),
-     (86_400 * 800, "2y")],
-)  # fmt: skip
-def test_ages_are_given_in_one_unit(seconds: int, said: str) -> None:
-    assert age(0, seconds) == said and age(None, seconds) == ""
-
-
 @pytest.mark.usefixtures("many")
 def test_columns_of_a_report_are_not_far_apart_and_totals_are_money() -> None:
     for columns in (140, 60):
@@ -159,12 +136,3 @@ def test_a_hit_that_a_fork_repeats_is_printed_once_with_both_places(tmp_path: Pa
     said = agtrace_here("search", "zebra is here", "--newest").out
     assert said.count("The zebra is here.") == 1
     assert all(f"{id[:8]}:1" in said for id in IDS[1:3]) and "also at " in said
-
-
-def test_the_text_of_a_hit_is_neither_wrapped_nor_padded_in_a_pipe(tmp_path: Path) -> None:
-    long = f"The zebra {'walked on and on and on ' * 6}home."
-    claude_log(tmp_path / "home", IDS[1]).prompt("Where is it?").say(long)
-    index_here(tmp_path / "home")
-    for options in ([], ["--newest"], ["--by-session"]):
-        lines = agtrace("search", "zebra walked", *options, COLUMNS="").out.split("\n")
-        assert any(long in line for line in lines) and all(line == line.rstrip() for line in lines)

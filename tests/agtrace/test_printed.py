@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -237,16 +236,6 @@ def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_ru
 
 
 # -- health -------------------------------------------------------------------------------------------
-
-
-def test_health_tells_how_the_index_is(indexed: Path) -> None:
-    said = agtrace_here("health")
-    assert (said.code, said.err) == (0, "")
-    sessions = re.search(r"^sessions +(\d+) *$", said.out, re.M)
-    assert re.search(r"^index +ready", said.out, re.M) and sessions and int(sessions[1]) > 16
-    assert agtrace_here("read", "ax://health").out == said.out
-    text = agtrace_here("read", "ax://health", "--json").json()["data"]["text"]
-    assert json.loads(text)["index"]["sessions"] == int(sessions[1])
 
 
 def test_what_is_json_to_an_agent_is_printed_for_a_person(indexed: Path) -> None:

@@ -263,17 +263,6 @@ def test_what_is_hidden_is_what_a_plain_scan_finds_empty(everything: Asker) -> N
         assert data["hidden"] == sum(not text for text in found.values()) + left_out[uid]
 
 
-def test_more_is_shown_where_more_is_asked_for(log: ClaudeLog, tmp_path: Path) -> None:
-    for number in range(60):
-        think(log, f"{number} " + "潮🌊" * 400)
-    asker = asker_of(tmp_path)
-    short, long = next(pages(asker, session_id=ONE)), next(pages(asker, session_id=ONE, limit=50))
-    sizes = [len(json.dumps(value, ensure_ascii=False).encode()) for value in (short, long)]
-    assert 0 < len(short["data"]["chain"]) < 10 and len(long["data"]["chain"]) > 10
-    assert sizes[0] <= PORTABLE < 40_000 < sizes[1]
-    assert [int(t["text"].split()[0]) for t in chain(asker, session_id=ONE)] == list(range(60))
-
-
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_every_clamp_leaves_every_thought_reachable(log: ClaudeLog, tmp_path: Path, most: int) -> None:
     for number in range(12):
@@ -282,42 +271,12 @@ def test_every_clamp_leaves_every_thought_reachable(log: ClaudeLog, tmp_path: Pa
     assert [int(t["text"].split()[0]) for t in chain(asker, session_id=ONE)] == list(range(12))
 
 
-def test_pages_stay_those_of_the_first_question_while_the_session_goes_on(log: ClaudeLog, tmp_path: Path) -> None:
-    for number in range(5):
-        think(log, f"thought {number}")
-    asker = asker_of(tmp_path)
-    first = asker.ask(NAME, session_id=ONE, limit=2)
-    think(log, "later", "")
-    asker.index(tmp_path / "logs")
-    rest = list(pages(asker, session_id=ONE, limit=2, cursor=first["pagination"]["next_cursor"]))
-    texts = [thought["text"] for page in (first, *rest) for thought in page["data"]["chain"]]
-    assert texts == [f"thought {number}" for number in range(5)]
-    assert {page["pagination"]["total_count"] for page in (first, *rest)} == {5}
-    assert {page["data"]["hidden"] for page in (first, *rest)} == {0}
-    assert asker.ask(NAME, session_id=ONE)["data"]["total"] == 6
-
-
 def test_a_cursor_belongs_to_its_session_and_turn(log: ClaudeLog, tmp_path: Path) -> None:
     think(log, "one", "two")
     asker = asker_of(tmp_path)
     cursor = asker.ask(NAME, session_id=ONE, limit=1)["pagination"]["next_cursor"]
     assert asker.error(NAME, session_id=ONE, turn_index=0, cursor=cursor)["details"]["reason"] == "mismatch"
     assert asker.ask(NAME, session_id=ONE[:8], limit=1, cursor=cursor)["data"]["chain"][0]["text"] == "two"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ({"session_id": "nobody"}, "session_not_found"),
-        ({"session_id": ONE, "limit": 51}, "invalid_parameter"),
-        ({"session_id": ONE, "limit": 0}, "invalid_parameter"),
-        ({"session_id": ONE, "turn_index": -1}, "invalid_parameter"),
-        ({"session_id": ONE, "turn": 1}, "invalid_parameter"),
-        ({"session_id": ONE, "cursor": "abc"}, "invalid_cursor"),
-    ],
-)
-def test_a_wrong_request_is_refused(log: ClaudeLog, tmp_path: Path, arguments: dict[str, Any], code: str) -> None:
-    assert asker_of(tmp_path).error(NAME, **arguments)["code"] == code
 
 
 # -- in the terminal -----------------------------------------------------------------------------
@@ -338,12 +297,3 @@ def test_the_terminal_shows_the_chain_under_its_turns(log: ClaudeLog, tmp_path: 
     printed = agtrace_here("reasoning", "aaaaaaaa", "--turn", "1", "--json").json()
     assert printed == Asker(tmp_path / "data").ask(NAME, session_id="aaaaaaaa", turn_index=1)
     assert agtrace_here("reasoning", "nobody").code == agtrace_here("reasoning", "aaaaaaaa", "--turn", "7").code == 2
-
-
-def test_no_control_character_of_a_thought_reaches_the_terminal(log: ClaudeLog, tmp_path: Path) -> None:
-    escapes = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b31m \x08\x08 \x7f \r over \u202e"
-    think(log, escapes, (f"Bash{escapes}",), escapes, (f"!{escapes}",))
-    index_here(tmp_path / "logs")
-    for more in ([], ["--json"]):
-        said = agtrace_here("reasoning", ONE, *more)  # which looks for them
-        assert said.code == 0 and "red" in said.out

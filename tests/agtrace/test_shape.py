@@ -22,8 +22,6 @@ from tests.agtrace.asking import check
 from tests.depth import examples
 
 READY = Freshness("ready")
-BEHIND = Freshness("catching_up", 12, 1_234_567)
-
 PIECES = ["a", "tide", "潮", "汐", "🌊", "e\u0301", "\n", "\n\n", "\r\n", "\r", "\t", '"', "\\", "\x00", "\x1b[31m",
           "\x7f", "\u2028", "\x85", " ", "word " * 30, "潮" * 120, "\n" * 250, "x" * 3000]  # fmt: skip
 TEXTS = st.one_of(st.text(max_size=400), st.lists(st.sampled_from(PIECES), max_size=80).map("".join))
@@ -111,36 +109,6 @@ def test_every_chunk_says_the_same_number_of_chunks(text: str, budget: int) -> N
     """Total_chunks is known from the first chunk on."""
     values = list(chunks(text, budget))
     assert {value["chunk"]["total_chunks"] for value in values} == {len(values)}
-
-
-def test_a_chunk_ends_at_a_line_where_lines_fit() -> None:
-    """Never in the middle of an entry."""
-    values = list(chunks("".join(f"entry {number} {'.' * (number % 90)}\n" for number in range(3_000)), 4_096))
-    assert len(values) > 20
-    assert all(value["data"]["payload"]["text"].endswith("\n") for value in values)
-
-
-def test_a_log_of_10_000_lines_begins_with_200_of_them_and_a_cursor() -> None:
-    first = next(chunks("line of a log\n" * 10_000, 10_240))
-    assert first["data"]["payload"]["text"].count("\n") == 200
-    assert first["chunk"] | {"next_cursor": ""} == {
-        "chunk_index": 0, "total_chunks": 50, "start_line": 1, "end_line": 200, "total_lines": 10_000,
-        "next_cursor": "",
-    }  # fmt: skip
-
-
-def test_a_line_of_a_megabyte_comes_in_pieces_that_fill_the_budget() -> None:
-    """Inside an over-long line a chunk ends at a character."""
-    text = "0123456789" * 100_000
-    values = list(chunks(text, 102_400))
-    assert joined(values) == text
-    assert len(values) == 10
-    assert {(value["chunk"]["start_line"], value["chunk"]["end_line"]) for value in values} == {(1, 1)}
-
-
-def test_a_text_that_fits_comes_without_a_chunk() -> None:
-    (value,) = chunks("a short text", 10_240)
-    assert "chunk" not in value and "truncation" not in value
 
 
 @given(TEXTS.filter(bool), st.integers(64, 3_000))
@@ -245,14 +213,6 @@ def test_a_heading_that_changes_meanwhile_changes_nothing_of_the_texts(bodies: l
     assert joined_text.replace("· running\n", "· ok\n") == streamed(bodies).replace("· running\n", "· ok\n")
 
 
-@pytest.mark.parametrize("before", range(900, 1_500, 13))
-def test_a_secret_at_the_end_of_a_chunk_is_masked(before: int) -> None:
-    values = stream_chunks(["x" * before + f" {SECRET} " + "y" * 2_000], 2_048, 1)
-    texts = [value["data"]["text"] for value in values]
-    assert len(texts) > 1
-    assert not any("ghp_" in text or SECRET[-20:] in text for text in texts)
-
-
 def test_a_chunk_with_no_room_beside_what_stands_around_it_is_shown_alone() -> None:
     around = {f"fact {number}": "x" * 50 for number in range(40)}
     stream = Stream([Entry(0, "## event 0", "tide")], False, around, "text", lambda *place: "", {"session_id": "fb"})
@@ -261,11 +221,6 @@ def test_a_chunk_with_no_room_beside_what_stands_around_it_is_shown_alone() -> N
         "text": "## event 0\ntide\n",
     }
     assert answer(Reply("Session", stream, 10_240), READY).value["data"].keys() == {*around, "text"}
-
-
-def test_a_chunk_ends_behind_an_entry_where_that_fills_it() -> None:
-    values = stream_chunks(["x" * 500] * 12, 2_048, 12)
-    assert all(value["data"]["text"].startswith("## event ") for value in values)
 
 
 # -- pages ---------------------------------------------------------------------------------------
@@ -346,24 +301,6 @@ def test_an_item_with_no_room_beside_what_stands_around_it_is_shown_alone() -> N
 
 # -- every answer --------------------------------------------------------------------------------
 
-JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**60), 2**60), TEXTS),
-    lambda inner: st.one_of(st.lists(inner, max_size=12), st.dictionaries(st.text(max_size=20), inner, max_size=12)),
-    max_leaves=60,
-)
-
-
-@settings(max_examples=examples(30), deadline=None)
-@given(st.dictionaries(st.text(max_size=20), JSON, max_size=8), TEXTS, BUDGETS, st.sampled_from([READY, BEHIND]))
-def test_any_payload_fits_any_budget_as_valid_json(
-    data: dict[str, Any], text: str, budget: int, freshness: Freshness
-) -> None:
-    """Never cut JSON, never a byte too many."""
-    reply = Reply(f"Found {text}", data, budget, hint=text, reference="ax://health", counts={"failed_calls": 3})
-    given_answer = answer(reply, freshness)
-    check(given_answer, budget)
-    assert ("index" in given_answer.value) == (freshness is BEHIND)
-
 
 def test_counts_stay_where_nothing_else_fits() -> None:
     """Failure counts are exact at every rung."""
@@ -374,12 +311,6 @@ def test_counts_stay_where_nothing_else_fits() -> None:
     assert value["data"] == {"failed_calls": 45}
     assert value["truncation"] == {"reason": "bytes", "shown": 0}
     assert value["artifact_ref"] == "ax://analysis/x"
-
-
-@settings(max_examples=examples(50), deadline=None)
-@given(TEXTS, BUDGETS)
-def test_the_same_reply_gives_the_same_answer(text: str, budget: int) -> None:
-    assert answer(body_reply(text, budget), READY) == answer(body_reply(text, budget), READY)
 
 
 def test_the_users_clamp_is_below_every_budget() -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import pytest
-from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.codes import OUTCOME_CODE
+from agtrace_schema.events import Outcome
 from agtrace_schema.requests import Sort
 
 from agtrace.render.lists import _COLUMN_OF
-from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
+from tests.agtrace.asking import Asker, claude_log, query
 from tests.agtrace.terminal import agtrace_here
 
 FIELDS = {"turns": "turn_count", "duration": "duration_seconds", "cost": "cost_usd"}
@@ -33,60 +31,6 @@ class Row(NamedTuple):
     type: int
     ts: int
     outcome: int | None
-
-
-def counted_events(asker: Asker) -> dict[int, list[Row]]:
-    found = query(
-        asker,
-        "SELECT session_id, event_index, type, ts, outcome FROM event "
-        "WHERE superseded_by IS NULL AND copy_of IS NULL ORDER BY 1, 2",
-    )
-    return {key: list(rows) for key, rows in groupby((Row(*row) for row in found), lambda row: row.session)}
-
-
-def longest_run(outcomes: Iterator[bool]) -> int:
-    return max((len(list(run)) for failed, run in groupby(outcomes) if failed), default=0)
-
-
-def by_hand(asker: Asker, measure: str) -> dict[int, int | None]:
-    """A measure of every session, computed from its events one by one."""
-    events = counted_events(asker)
-    calls = {
-        session: [row for row in rows if row.type == TYPE_CODE[EventType.TOOL_CALL]] for session, rows in events.items()
-    }
-    failed = OUTCOME_CODE[Outcome.FAILED]
-    sessions = [row for (row,) in query(asker, "SELECT id FROM session WHERE kind != 'warmup'")]
-    if measure in ("output_tokens", "total_tokens"):
-        return tokens(asker, events, measure, sessions)
-    if measure == "files":
-        return files(asker, events, sessions)
-    if measure in ("compactions", "edits"):
-        return beside(asker, events, measure, sessions)
-    found: dict[int, int | None] = {}
-    for session in sessions:
-        own = calls.get(session, [])
-        times = [row.ts for row in events.get(session, []) if row.ts]
-        found[session] = {
-            "failed_calls": sum(row.outcome == failed for row in own),
-            "failure_run": longest_run(row.outcome == failed for row in own),
-            "tool_calls": len(own),
-            "turns": len(query(asker, "SELECT 1 FROM turn WHERE session_id = ? AND NOT copied", session)),
-            "duration": (max(times) - min(times)) // 1000 if times else None,
-        }[measure]
-    return found
-
-
-def tokens(asker: Asker, events: dict[int, list[Row]], measure: str, sessions: list[int]) -> dict[int, int | None]:
-    kinds = "output_tokens" if measure == "output_tokens" else (
-        "input_tokens, cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens, output_tokens"
-    )  # fmt: skip
-    there = {(row.session, row.event_index) for row in chain.from_iterable(events.values())}
-    found: dict[int, int | None] = dict.fromkeys(sessions)
-    for session, event, *figures in query(asker, f"SELECT session_id, event_index, {kinds} FROM token_usage"):
-        known = [figure for figure in figures if figure is not None]
-        if (session, event) in there and session in found and known:
-            found[session] = (found[session] or 0) + sum(known)
-    return found
 
 
 def beside(asker: Asker, events: dict[int, list[Row]], measure: str, sessions: list[int]) -> dict[int, int | None]:
@@ -126,17 +70,29 @@ def rows_of(asker: Asker) -> dict[int, tuple[str, int]]:
 
 
 @pytest.mark.parametrize("sort", STORED)
-def test_the_order_is_that_of_the_measure_computed_from_all_events(each: Asker, sort: str) -> None:
+def test_the_order_is_that_of_the_measure_which_each_session_shows(each: Asker, sort: str) -> None:
     """The largest first, of equal ones the newest; what has no such figure comes last."""
-    rows, measured = rows_of(each), by_hand(each, sort)
-    expected = sorted(rows, key=lambda row: (-1 if measured[row] is None else measured[row], rows[row][1], row))
-    pages = list(each.pages("list_sessions", limit=50, sort=sort))
-    items = [item for page in pages for item in page["data"]["sessions"]]
-    assert uids(each, items) == [rows[row][0] for row in reversed(expected)]
-    shown = [item.get(FIELDS.get(sort, sort)) for item in items]
+    rows = rows_of(each)
+    items = each.items("list_sessions", "sessions", limit=50, sort=sort)
+    shown = dict(zip(uids(each, items), (item.get(FIELDS.get(sort, sort)) for item in items), strict=True))
     if sort == "failed_calls":
-        shown = [figure or 0 for figure in shown]  # of an agent whose logs have no results it isn't shown
-    assert shown == [measured[row] for row in reversed(expected)]
+        shown = {uid: figure or 0 for uid, figure in shown.items()}  # of an agent whose logs have no results
+    places = [(-1 if shown[uid] is None else shown[uid], start, row) for row, (uid, start) in rows.items()]
+    assert list(shown) == [rows[row][0] for *_, row in sorted(places, reverse=True)]
+
+
+def test_the_measures_are_those_of_what_was_done(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", "00000000-0000-4000-8000-000000000000").prompt("mend the gauge")
+    for path, failed in (("a", False), ("a", True), ("b", False)):
+        log.call("Edit", {"file_path": f"/srv/{path}.py", "new_string": "1"}, "x", failed=failed)
+    for failed in (True, True, False, True):
+        log.call("Bash", {"command": "make"}, "x", failed=failed)
+    log.write("system", "Compacted", subtype="compact_boundary").prompt("and now?").used(10, 7)
+    asker = Asker(tmp_path / "index", tmp_path / "logs")
+    figures = {"tool_calls": 7, "failed_calls": 4, "failure_run": 2, "edits": 2, "files": 2, "compactions": 1}
+    for sort, figure in {**figures, "turns": 2, "output_tokens": 7, "total_tokens": 17}.items():
+        (item,) = asker.items("list_sessions", "sessions", sort=sort)
+        assert item[FIELDS.get(sort, sort)] == figure, sort
 
 
 @pytest.mark.parametrize("sort", MEASURES)
@@ -183,74 +139,11 @@ def test_filters_restrict_a_sorted_list_and_its_total(samples: Asker, sort: str)
 # -- while sessions grow ---------------------------------------------------------------------------
 
 
-def worked(log: ClaudeLog, turns: int) -> ClaudeLog:
-    for number in range(turns):
-        log.prompt(f"mend gauge {number}")
-        for attempt in range(number % 4):
-            log.call("Bash", {"command": "make"}, "no", failed=attempt != 2)
-        log.call("Edit", {"file_path": "/srv/gauge.py", "new_string": "1"}, "ok", failed=number % 3 == 2)
-        figures = {"input_tokens": 10, "output_tokens": 7 * number, "cache_read_input_tokens": 3}
-        said: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": "done"}], "usage": figures}
-        said |= {"model": "claude-opus-4-5", "id": f"msg_{log.session_id[:8]}_{log.lines}_u", "type": "message"}
-        log.write("assistant", said["content"], message=said)
-        log.raw(
-            {
-                "type": "system",
-                "subtype": "compact_boundary",
-                "content": "Conversation compacted",
-                "level": "info",
-                "sessionId": log.session_id,
-                "uuid": f"{log.session_id[:8]}-c{number}-{log.lines}",
-                "cwd": log.cwd,
-                "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(log.clock)),
-            }
-        )
-    return log
-
-
-class Begun(NamedTuple):
-    """A walk over a sorted list that was begun before the sessions grew, and what the whole list was then."""
-
-    asker: Asker
-    whole: list[dict[str, Any]]
-    first: dict[str, Any]
-    rest: Iterator[dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Begun]:
-    """A walk in each order, over twelve sessions of which six grow, and one more comes."""
-    folder, walks = tmp_path_factory.mktemp("begun"), {}
-    logs = [claude_log(folder / "logs", f"{number:08x}-0000-4000-8000-000000000000") for number in range(12)]
-    for number, log in enumerate(logs):
-        log.clock += 1_000 * number
-        worked(log, 1 + number % 5)
-    asker = Asker(folder / "index", folder / "logs")
-    for sort in get_args(Sort):
-        whole = asker.items("list_sessions", "sessions", limit=50, sort=sort)
-        rest = asker.pages("list_sessions", limit=4, sort=sort)
-        walks[sort] = Begun(asker, whole, next(rest), rest)
-    for log in logs[::2]:
-        worked(log, 9)
-    worked(claude_log(folder / "logs", "eeeeeeee-0000-4000-8000-000000000000"), 30)
-    asker.index()
-    return walks
-
-
-@pytest.mark.parametrize("sort", get_args(Sort))
-def test_pages_of_a_sorted_list_are_what_there_was_when_the_walk_began(begun: dict[str, Begun], sort: str) -> None:
-    """Sessions that go to the top of the order by what they do next stay where they were."""
-    asker, whole, first, rest = begun[sort]
-    ids = [item["id"] for page in (first, *rest) for item in page["data"]["sessions"]]
-    assert ids == [item["id"] for item in whole]
-    assert len(asker.items("list_sessions", "sessions", limit=50, sort=sort)) == len(whole) + 1
-
-
 def test_a_forgotten_session_at_the_end_of_a_page_hides_none_of_the_next(tmp_path: Path) -> None:
     for number in range(6):
         log = claude_log(tmp_path / "logs", f"{number:08x}-0000-4000-8000-000000000000")
         log.clock += 1_000 * number
-        worked(log, 2)
+        log.prompt("mend it").call("Bash", {"command": "make"}, "ok")
     asker = Asker(tmp_path / "index", tmp_path / "logs")
     walk = asker.pages("list_sessions", limit=2, sort="tool_calls")
     first = next(walk)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from agtrace.answers.desk import Answers
 from agtrace.index.freshness import Freshness
 from agtrace.settings.model import Settings
 from agtrace.tools import TOOLS
-from tests.agtrace.asking import Asker, call_in, claude_log
+from tests.agtrace.asking import Asker, claude_log
 from tests.depth import THOROUGH
 
 SURGE, LARGE, WHEEL, LOOP = "e97a4b06", "d41f7a52", "8c0d35f1", "01a0ec9d"
@@ -125,13 +124,6 @@ def test_the_summary_of_a_session_is_one_line_a_turn(samples: Asker) -> None:
     assert (first["turn_index"], len(value["data"]["turns"])) == (0, 6)
     assert value["artifact_ref"] == "ax://session/e97a4b06"
     assert value["untrusted"] is True
-
-
-def test_a_session_of_44_turns_is_walked_in_pages_of_10_kilobytes(samples: Asker) -> None:
-    turns = samples.items("get_session_details", "turns", session_id=LARGE)
-    assert [turn["turn_index"] for turn in turns] == list(range(44))
-    assert sum(turn["tool_calls"] for turn in turns) == 536
-    assert sum(turn["failed_tools"] for turn in turns) == 45
 
 
 def test_level_turns_shows_every_step_with_its_tools_and_how_they_ended(samples: Asker) -> None:
@@ -292,18 +284,6 @@ def test_an_empty_session_id_is_no_session(samples: Asker) -> None:
 # -- secrets -------------------------------------------------------------------------------------
 
 
-def test_the_fake_token_is_nowhere(samples: Asker) -> None:
-    """Not in a search, not in the events around it, and its mask can be found."""
-    assert samples.items("search_event_previews", "matches", order="newest", query="ghp_FAKE") == []
-    (masked,) = samples.items("search_event_previews", "matches", order="newest", query="[redacted: github-token]")
-    assert masked["session_id"] == SURGE
-    for index in range(60):
-        given = samples.anything("get_event_details", session_id=SURGE, event_index=index)
-        assert "ghp_FAKE" not in given.text
-    database = samples.settings.database
-    assert all(b"ghp_FAKE" not in file.read_bytes() for file in database.parent.iterdir())
-
-
 # -- single events -------------------------------------------------------------------------------
 
 
@@ -371,17 +351,6 @@ def test_a_long_output_comes_in_chunks_that_join_to_it(tmp_path: Path) -> None:
     output = "潮汐 🌊\r\n" * 2_000 + "\x1b[31m\x07\n" * 500 + "x" * 1_000_000 + "\n\n\nend"
     log = small(tmp_path).prompt("go").call("Bash", {"command": "tide"}, output)
     assert asker_of(tmp_path).body(log.session_id, 2, max_bytes=102_400) == output
-
-
-def test_deep_arguments_are_opened_with_every_value(tmp_path: Path) -> None:
-    """30 levels; the contract flattens them below the eighth, with values preserved."""
-    deep: Any = "the leaf"
-    for level in range(30):
-        deep = {f"level_{level}": deep}
-    log = small(tmp_path).prompt("go").call("Deep", deep)
-    given = asker_of(tmp_path).anything("get_event_details", session_id=log.session_id, event_index=1)
-    assert "the leaf" in given.text
-    assert depth(given.value["data"]["payload"]) <= 8
 
 
 def depth(value: Any) -> int:
@@ -499,52 +468,12 @@ def test_a_session_in_which_all_fails_in_japanese_still_has_findings(tmp_path: P
 
 # -- what to do next -----------------------------------------------------------------------------
 
-ASKED: list[tuple[str, dict[str, Any]]] = [
-    ("list_sessions", {}),
-    ("list_sessions", {"provider": "gemini", "limit": 1}),
-    ("get_project_info", {}),
-    ("search_event_previews", {"order": "newest", "query": "database is locked"}),
-    *(("get_session_details", {"session_id": s}) for s in (SURGE, LARGE, OLD_CODEX, REWOUND, "agent-a3", "sidechai")),
-    *(
-        ("get_session_details", {"session_id": s, "detail_level": "turns"})
-        for s in (SURGE, LARGE, OLD_CODEX, REWOUND, "agent-7e")
-    ),
-    *(("analyze_session", {"session_id": s, "include_loops": True}) for s in (SURGE, LOOP, "agent-c4", "agent-7e")),
-    *(("get_event_details", {"session_id": REWOUND, "event_index": index}) for index in range(0, 28, 3)),
-    *(("get_event_details", {"session_id": SURGE, "event_index": index}) for index in range(0, 70, 7)),
-]
-
-
-@pytest.mark.parametrize(("name", "arguments"), ASKED)
-def test_a_hint_is_a_call_that_can_be_made(samples: Asker, name: str, arguments: dict[str, Any]) -> None:
-    """Written out with its arguments and its size."""
-    hint = samples.ask(name, **arguments)["hint"]
-    assert "KB)" in hint
-    follow = samples.run(hint)
-    assert follow["success"]
-    if (index := call_in(hint)[1].get("event_index")) is not None:
-        assert follow["data"].get("event_index") == index or f"around event {index} of" in follow["summary"]
-
 
 def test_the_hint_of_an_error_can_be_followed(samples: Asker) -> None:
     for arguments in ({"session_id": "nobody"}, {"session_id": SURGE, "event_index": 10**6}):
         name = "get_event_details" if "event_index" in arguments else "get_session_details"
         hint = samples.anything(name, **arguments).value["hint"]
         assert samples.run(hint)["success"]
-
-
-@pytest.mark.parametrize("most", [2_048, 10_240, 102_400])
-def test_every_tool_fits_every_clamp_for_every_session(samples: Asker, most: int) -> None:
-    """With nothing lost but what a cursor continues."""
-    asker = samples.with_most(most)
-    ids = [item["id"] for item in asker.items("list_sessions", "sessions")]
-    assert len(ids) == 41
-    for session_id in ids:
-        analysis = asker.ask("analyze_session", session_id=session_id, include_loops=True)["data"]
-        assert {"score", "unscored"} & analysis.keys()
-        pages = asker.pages("get_session_details", session_id=session_id, detail_level="turns")
-        for page in islice(pages, 10_000 if THOROUGH else 15):
-            assert "turns" in page["data"]
 
 
 # -- the index -----------------------------------------------------------------------------------

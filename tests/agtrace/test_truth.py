@@ -109,12 +109,6 @@ def test_what_looks_like_markup_is_printed_as_it_is(tmp_path: Path, capsys: pyte
     assert "fix [/b] in [red] :bug:" in printed and "1[/b]" in printed and "ho[/b]me" in printed
 
 
-def test_a_preview_cannot_turn_the_direction_of_a_line(tmp_path: Path) -> None:
-    claude_log(tmp_path / "home", ONE).prompt("delete \u202etxt.exe\u2066")
-    answer = Asker(tmp_path, tmp_path / "home").anything("list_sessions").text
-    assert "\u202e" not in answer and "\u2066" not in answer
-
-
 def test_doctor_reads_a_version_of_five_thousand_digits(tmp_path: Path) -> None:
     claude_log(tmp_path / "home", ONE).write("user", "hello", version="9" * 5000)
     found = examine(Loaded(Asker(tmp_path, tmp_path / "home").settings))

@@ -105,13 +105,3 @@ def test_a_turn_behind_one_that_was_taken_back_can_be_opened(tmp_path: Path) -> 
     assert [turn["user_message"] for turn in opened] == ["text 4"]
     refused = asker.error("get_session_details", session_id=ONE, turn_index=1)
     assert refused["code"] == "invalid_range" and "retracted" in refused["message"]
-
-
-def test_a_session_of_a_thousand_turns_is_paged_to_its_end(tmp_path: Path) -> None:
-    log = claude_log(tmp_path / "home", ONE)
-    for number in range(1000):
-        log.prompt(f"request {number}")
-    asker = Asker(tmp_path, tmp_path / "home")
-    pages = asker.pages("get_session_details", session_id=ONE)
-    shown = [turn["turn_index"] for page in pages for turn in page["data"]["turns"]]
-    assert shown == list(range(1000))

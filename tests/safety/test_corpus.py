@@ -26,15 +26,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Asker:
     for build in BUILDERS.values():
         build(folder)
     unclosed_line(folder)
-    written = {
-        "claude": _claude(),
-        "codex": _codex(),
-        "gemini": _gemini(),
-        "pi": _pi(),
-        "qwen": _qwen(),
-        "antigravity": _antigravity(),
-        "copilot": _copilot(),
-    }
+    written = {"claude": _claude(), "codex": _codex()}
     for name, records in written.items():
         log = folder / f"{name}\n{ORDER[:40]}\x1b[31m.jsonl"
         log.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -74,72 +66,6 @@ def _codex() -> Iterator[dict[str, Any]]:
         (ORDER, {"type": ORDER}),
     ):
         yield {"timestamp": "2026-09-01T08:00:01.000Z", "type": kind, "payload": payload}
-
-
-def _gemini() -> Iterator[dict[str, Any]]:
-    yield {"sessionId": f"{ORDER} 3", "projectHash": ORDER, "startTime": "2026-09-01T08:00:00.000Z", "summary": LINES}
-    message = {"id": ORDER, "timestamp": "2026-09-01T08:00:02.000Z"}
-    yield message | {"type": "user", "content": ORDER}
-    tool = {"id": LINES, "name": LINES, "status": "error", "args": {}, "result": [{"text": ORDER}]}
-    yield message | {"id": LINES, "type": "gemini", "model": LINES, "content": ORDER, "toolCalls": [tool]}
-
-
-def _copilot() -> Iterator[dict[str, Any]]:
-    """A session with a sub-agent, an order in the place of each name."""
-    context = {"cwd": LINES, "branch": LINES, "repository": ORDER, "repositoryHost": ORDER}
-    call = {"toolCallId": ORDER, "name": ORDER, "arguments": {"path": LINES, ORDER: ORDER}}
-    task = {"toolCallId": LINES, "name": "task", "arguments": {"description": LINES, "agent_type": ORDER}}
-    for kind, data in (
-        ("session.start", {"sessionId": f"{ORDER} 4", "producer": ORDER, "copilotVersion": LINES, "context": context}),
-        ("user.message", {"content": ORDER}),
-        ("assistant.message", {"model": ORDER, "content": ORDER, "toolRequests": [call, task], "outputTokens": 3}),
-        ("tool.execution_complete", {"toolCallId": ORDER, "success": False, "error": {"message": LINES}}),
-        ("subagent.started", {"toolCallId": LINES, "agentName": LINES, "agentDisplayName": LINES}),
-        ("assistant.message", {"parentToolCallId": LINES, "content": ORDER}),
-        ("session.shutdown", {"shutdownType": LINES, "modelMetrics": {LINES: {"usage": {"inputTokens": 9}}}}),
-        (ORDER, {ORDER: ORDER}),
-    ):
-        yield {"type": kind, "data": data, "id": ORDER, "timestamp": "2026-09-01T08:00:03.000Z", "parentId": None}
-
-
-def _pi() -> Iterator[dict[str, Any]]:
-    time = "2026-09-01T08:00:03.000Z"
-    yield {"type": "session", "id": f"{ORDER} 4", "timestamp": time, "cwd": LINES, "parentSession": LINES}
-    line = {"parentId": ORDER, "timestamp": time}
-    call = {"type": "toolCall", "id": ORDER, "name": LINES, "arguments": {ORDER: LINES}}
-    failed = {"role": "toolResult", "toolCallId": ORDER, "isError": True, "content": ORDER}
-    told = {"role": "assistant", "content": [call], "model": LINES, "stopReason": "error", "errorMessage": ORDER}
-    for number, message in enumerate(({"role": "user", "content": ORDER}, told, failed, {"role": LINES})):
-        yield line | {"type": "message", "id": f"{ORDER}{number}", "message": message}
-    yield line | {"type": "session_info", "id": ORDER, "name": LINES}
-    yield line | {"type": LINES, "id": ORDER}
-
-
-def _qwen() -> Iterator[dict[str, Any]]:
-    line = {"parentUuid": None, "sessionId": f"{ORDER} 5", "timestamp": "2026-09-01T08:00:04Z", "cwd": LINES}
-    line |= {"version": ORDER, "gitBranch": LINES, "model": LINES}
-    call = {"functionCall": {"id": ORDER, "name": LINES, "args": {ORDER: LINES}}}
-    answer = {"functionResponse": {"id": ORDER, "name": LINES, "response": {"error": ORDER}}}
-    for number, (kind, part) in enumerate((("user", {"text": ORDER}), ("assistant", call), ("tool_result", answer))):
-        told = {"toolCallResult": {"callId": ORDER, "status": "error"}} if kind == "tool_result" else {}
-        yield line | {"type": kind, "uuid": f"{ORDER}{number}", "message": {"role": LINES, "parts": [part]}} | told
-    payload = {"customTitle": LINES, "uiEvent": {"event.name": "qwen-code.api_error", "error_message": ORDER}}
-    for subtype in ("custom_title", "ui_telemetry", LINES):
-        yield line | {"type": "system", "uuid": LINES, "subtype": subtype, "systemPayload": payload}
-
-
-def _antigravity() -> Iterator[dict[str, Any]]:
-    chosen = f"The user changed setting `Model Selection` from None to {ORDER}. No need"
-    call = {"name": LINES, "args": {"Cwd": json.dumps(LINES), ORDER: LINES}}
-    for source, kind, content in (
-        ("USER_EXPLICIT", "USER_INPUT", f"<USER_REQUEST>{ORDER}</USER_REQUEST>{chosen}"),
-        ("MODEL", "PLANNER_RESPONSE", ORDER),
-        ("MODEL", "RUN_COMMAND", f"The command failed with exit code: 1 {ORDER}"),
-        ("SYSTEM", "ERROR_MESSAGE", LINES),
-        (ORDER, ORDER, ORDER),
-    ):
-        step = {"step_index": 0, "source": source, "type": kind, "status": ORDER, "created_at": "2026-09-01T08:00:05Z"}
-        yield step | {"content": content, "tool_calls": [call] if kind == "PLANNER_RESPONSE" else []}
 
 
 def _questions(corpus: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
