@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.answers.running import running
-from agtrace.sessions.activity import SAYING_MS, SILENT_MS, Activity, OpenCall, Seen, activity
+from agtrace.sessions.activity import Activity, OpenCall, Seen, activity
 from agtrace.sessions.prices import load
 from agtrace.sessions.running import Running, RunningSession
 from tests.agtrace.live_logs import Claude, Codex, Copilot, Gemini
@@ -260,35 +260,6 @@ def test_a_session_whose_log_was_deleted_is_not_running(database: Path, own_home
 TOOLS = Tools(asking=frozenset({"Ask", "Plan"}), questioning=frozenset({"Ask"}))
 CALL, ASK = OpenCall(7, "Bash"), OpenCall(8, "Ask")
 
-RULES: list[tuple[Seen, str, str | None, bool]] = [
-    (Seen(None), "unknown", None, False),
-    (Seen(EventType.USER), "thinking", None, True),
-    (Seen(EventType.USER, silent_ms=SILENT_MS), "idle", None, False),
-    (Seen(EventType.REASONING), "thinking", None, True),
-    (Seen(EventType.MESSAGE, silent_ms=SAYING_MS), "unknown", None, False),
-    (Seen(EventType.MESSAGE, silent_ms=SILENT_MS), "idle", None, False),
-    (Seen(EventType.MESSAGE, silent_ms=SAYING_MS, asks=True), "waiting", "question", True),
-    (Seen(EventType.MESSAGE, silent_ms=SILENT_MS, asks=True), "waiting", "question", True),
-    (Seen(EventType.TOOL_CALL, (CALL,)), "calling", None, False),
-    (Seen(EventType.TOOL_CALL, (CALL,), silent_ms=SILENT_MS - 1), "calling", None, False),
-    (Seen(EventType.TOOL_CALL, (CALL,), silent_ms=SILENT_MS), "idle", None, False),
-    (Seen(EventType.TOOL_CALL, (ASK,), silent_ms=SILENT_MS), "waiting", "question", True),
-    (Seen(EventType.TOOL_CALL, (ASK, CALL)), "waiting", "question", True),
-    (Seen(EventType.TOOL_CALL, (OpenCall(9, "Plan"),)), "waiting", "plan", True),
-    (Seen(EventType.TOOL_CALL, (ASK,), Phase.OVER), "waiting", "answer", True),
-    (Seen(EventType.TOOL_CALL, (CALL,), Phase.ASKS_PERMISSION), "waiting", "permission", True),
-    (Seen(EventType.MESSAGE, phase=Phase.CLOSED), "closed", None, True),
-    (Seen(EventType.NOTIFICATION, phase=Phase.GOES_ON), "waiting", "error", True),
-    (Seen(EventType.NOTIFICATION, phase=Phase.OVER, interrupted=True), "waiting", "interruption", True),
-]
-
-
-@pytest.mark.parametrize(("seen", "state", "waits", "known"), RULES)
-def test_the_rules(seen: Seen, state: str, waits: str | None, known: bool) -> None:
-    found = activity(seen, TOOLS)
-    assert (found.state, found.waits, found.waits_known) == (state, waits, known)
-    assert found.waits_known or found.why, "what isn't known is explained"
-
 
 @pytest.mark.parametrize(
     ("agent", "title"), [("pi", "Pi"), ("omp", "oh-my-pi"), ("qwen", "Qwen Code"), ("kiro", "Kiro CLI")]
@@ -381,12 +352,6 @@ def test_whoever_waits_is_known_to_wait(seen: Seen) -> None:
 # -- the end of a log ------------------------------------------------------------------------------
 
 
-def test_the_last_records_come_newest_first_whatever_the_pieces(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    log.write_text("".join(f'{{"n": {n}, "pad": "{"x" * (n * 97 % 5000)}"}}\n' for n in range(300)))
-    assert [record["n"] for record in last_records(str(log))][:290] == list(range(299, 9, -1))
-
-
 @pytest.mark.parametrize(
     ("content", "found"),
     [
@@ -403,9 +368,3 @@ def test_only_complete_objects_at_the_end_are_records(tmp_path: Path, content: s
     log = tmp_path / "log.jsonl"
     log.write_text(content)
     assert [record["n"] for record in last_records(str(log))] == found
-
-
-@pytest.mark.parametrize("make", [Path.mkdir, lambda path: __import__("os").mkfifo(path), lambda path: None])
-def test_what_is_no_file_has_no_records(tmp_path: Path, make: Callable[[Path], object]) -> None:
-    make(tmp_path / "log.jsonl")
-    assert list(last_records(str(tmp_path / "log.jsonl"))) == []

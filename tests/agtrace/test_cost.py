@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,7 +19,7 @@ from rich.cells import cell_len
 from agtrace.report.costs import calendar
 from agtrace.sessions.prices import ModelUsage, load
 from agtrace.text.numbers import dollars
-from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
+from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 from tests.agtrace.test_usage import respond
 
@@ -59,43 +58,6 @@ def asked(each: Asker, monkeypatch: pytest.MonkeyPatch) -> Asker:
 
 
 # -- sums ------------------------------------------------------------------------------------------
-
-
-def scanned(asker: Asker) -> list[tuple[str, str, str, Counter[str], float]]:
-    """The day, the model and the agent of every response that counts, its tokens by kind, and its dollars."""
-    prices, found = load(None), []
-    for ts, agent, model, speed, told, *figures in query(
-        asker,
-        "SELECT e.ts, s.provider, u.model, u.speed, u.cost_usd, u.input_tokens, u.cache_creation_5m_tokens, "
-        "u.cache_creation_1h_tokens, u.cache_read_tokens, u.output_tokens FROM token_usage u "
-        "JOIN event e USING (session_id, event_index) JOIN session s ON s.id = e.session_id "
-        "WHERE s.kind != 'warmup' AND e.superseded_by IS NULL AND e.copy_of IS NULL",
-    ):
-        day = datetime.fromtimestamp(ts / 1000, UTC).date().isoformat() if ts else "unknown"
-        new, short, long, read, output = (figure or 0 for figure in figures)
-        whole = sum((new, short, long, read))
-        level = sum(whole > bound for bound in (128_000, 200_000, 272_000))
-        price = prices.cost(ModelUsage(model, speed, level, 1, new, short, long, read, output))
-        if price is None and speed == "fast":
-            price = prices.cost(ModelUsage(model, None, level, 1, new, short, long, read, output))
-        kinds = Counter(dict(zip(KINDS, (new, short + long, read, output), strict=True)))
-        found.append((day, model or "unknown", agent, kinds, told if told is not None else price or 0.0))
-    return found
-
-
-def test_the_sums_are_those_of_a_scan_over_all_events(asked: Asker) -> None:
-    responses = scanned(asked)
-    for column, by in enumerate(("day", "model", "agent")):
-        expected: dict[str, Counter[str]] = {}
-        dollars: Counter[str] = Counter()
-        for response in responses:
-            expected.setdefault(str(response[column]), Counter()).update(response[3])
-            dollars[str(response[column])] += response[4]  # type: ignore[assignment]
-        found = {group["group"]: group for group in cost(by)["groups"] if "total_tokens" in group}
-        assert found.keys() == {group for group, kinds in expected.items() if kinds.total() or group in found}
-        for group, spent in found.items():
-            assert {kind: spent.get(kind, 0) for kind in KINDS} == expected[group], group
-            assert spent.get("cost_usd", 0) == pytest.approx(dollars[group], abs=0.0001)
 
 
 def test_the_total_is_that_of_a_report_and_of_a_list(asked: Asker) -> None:

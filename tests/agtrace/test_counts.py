@@ -21,7 +21,6 @@ from agtrace_schema.requests import GroupBy, columns
 
 from agtrace.sessions.files import file_key
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
-from tests.agtrace.terminal import agtrace_here
 from tests.conftest import SAMPLES
 
 GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
@@ -193,15 +192,6 @@ def test_filters_leave_what_the_scan_leaves(samples: Asker, by: GroupBy, number:
     same(counts(samples, by, limit=50, **filters)["data"], scanned(samples, by, keep), by)
 
 
-def test_a_session_and_a_project_are_counted_alone(samples: Asker) -> None:
-    session = samples.ask("list_sessions", sort="tool_calls", limit=1)["data"]["sessions"][0]
-    data = counts(samples, "tool", session_id=session["id"], limit=50)["data"]
-    same(data, scanned(samples, "tool", lambda one: one.uid.startswith(session["id"])), "tool")
-    for id, name in project_names(samples).items():
-        data = counts(samples, "agent", project=name)["data"]
-        same(data, scanned(samples, "agent", lambda one, id=id: one.project == id), "agent")  # type: ignore[misc]
-
-
 def test_a_path_leaves_the_calls_that_name_it_and_of_files_those_with_it(samples: Asker) -> None:
     named = {
         (session, event)
@@ -352,16 +342,6 @@ def test_a_group_that_is_not_there_is_answered_with_the_nearest(samples: Asker) 
     assert "group_by is missing" in samples.error("count_events")["message"]
 
 
-@pytest.mark.parametrize("by", GROUPS)
-def test_a_hint_shows_what_is_in_the_first_group(samples: Asker, by: GroupBy) -> None:
-    value = counts(samples, by, measure="failed")
-    if "hint" not in value:
-        assert by in ("project", "model", "user")
-        return
-    found = samples.run(value["hint"])
-    assert not found["summary"].startswith("Found 0")
-
-
 def test_nothing_counted_offers_the_counts_without_filters(samples: Asker) -> None:
     value = counts(samples, "tool", tool="no such tool", measure="failed")
     assert value["data"]["rows"] == []
@@ -369,8 +349,3 @@ def test_nothing_counted_offers_the_counts_without_filters(samples: Asker) -> No
 
 
 # -- in the terminal -------------------------------------------------------------------------------
-
-
-def test_what_nothing_is_left_of_offers_a_command_that_works(indexed: Path) -> None:
-    said = agtrace_here("count", "--by", "program", "--tool", "no such tool")
-    assert "agtrace count --by program  counts without filters" in said.out

@@ -15,14 +15,13 @@ from agtrace_indexer import forget as forgetting
 from agtrace_indexer.forget import forget
 from agtrace_indexer.index.projects import project_hash
 from agtrace_indexer.run import index
-from agtrace_indexer.watch.loop import watch
 
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import contents
-from tests.indexer.forgettable import IDS, SESSIONS, STAYS, WORD, found_in, killed_at, write
-from tests.indexer.test_forget import DAY, aged, digests
+from tests.indexer.forgettable import STAYS, WORD, found_in
+from tests.indexer.test_forget import aged, digests
 
 LARGE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
 WITH_AGENT = "e97a4b06-73c8-4f52-8d1e-b06c5a2f91d4"
@@ -184,12 +183,6 @@ def test_traces_that_a_reader_keeps_are_said_and_go_with_the_next_run(
     assert found_in(indexed.parent, LARGE) == set()
 
 
-def test_copies_of_a_damaged_index_are_named_for_they_may_hold_it(indexed: Path) -> None:
-    copy = indexed.with_name("index.damaged-2026-11-21.sqlite3")
-    copy.write_bytes(indexed.read_bytes())
-    assert str(copy) in agtrace_here("forget", LARGE, "--yes").out
-
-
 # --- the server ---
 
 
@@ -239,17 +232,6 @@ def test_questions_are_answered_while_sessions_are_forgotten(tmp_path: Path) -> 
     assert found_in(database.parent, LARGE, WITH_AGENT) == set()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes can't be forked here")
-@pytest.mark.parametrize("statement", [20, 100])
-def test_a_server_ends_what_a_killed_forget_began(statement: int, tmp_path: Path) -> None:
-    write(tmp_path / "logs")
-    asker = Asker(tmp_path / "data", tmp_path / "logs")
-    database = asker.settings.database
-    assert killed_at(statement, database, digests(database, *SESSIONS))
-    assert [item["id"] for item in asker.ask("list_sessions")["data"]["sessions"]] == [STAYS[:8]]
-    assert found_in(database.parent, WORD, *IDS) == set()
-
-
 # --- retention ---
 
 
@@ -263,16 +245,3 @@ def test_sessions_leave_by_age_from_index_and_server(tmp_path: Path, database: P
     (tmp_path / "more").rename(tmp_path / "logs" / "more")
     assert "Found 1 session" in agtrace_here("sessions", AGTRACE_KEEP_DAYS="30").out
     assert found_in(database.parent, f"{WORD}50", f"{WORD}40") == set()
-
-
-def test_sessions_leave_by_age_while_logs_are_watched(tmp_path: Path, database: Path) -> None:
-    aged(tmp_path / "logs", (80,), time.time())
-    before = index(database, [str(tmp_path / "logs")])
-    assert before.sessions == 1
-    claude_log(tmp_path / "logs", STAYS).prompt("Go on.").path.touch()
-    log = claude_log(tmp_path / "logs", LARGE)
-    log.clock = int(time.time()) - DAY
-    log.prompt("Go on.")
-    with closing(watch(database, [], before, lambda _: None, keep_days=60)) as changes:
-        next(changes)
-    assert found_in(database.parent, f"{WORD}80") == set()

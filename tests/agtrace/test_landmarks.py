@@ -125,12 +125,6 @@ def test_a_session_that_did_nothing_has_no_landmarks(asker: Asker) -> None:
     assert data["landmarks"] == [] and "done" not in data["stats"]
 
 
-def test_the_hint_opens_the_first_landmark(asker: Asker) -> None:
-    answer = asker.ask("get_session_details", session_id=ONE, sections="landmarks")
-    opened = asker.run(answer["hint"])
-    assert opened["data"]["event_index"] == answer["data"]["landmarks"][0][0]
-
-
 def test_a_fork_has_not_done_what_its_origin_did(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "home", ONE).prompt("Fix the tide")
     log.call("Bash", {"command": COMMIT}, "[main 3fa9c21d] Fix the tide\n")

@@ -17,7 +17,7 @@ from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
 from agtrace.settings.limits import limits
-from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query
+from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
 from tests.conftest import SAMPLES
 from tests.depth import THOROUGH
 
@@ -323,14 +323,6 @@ def test_what_the_steps_show_is_the_beginning_of_the_event(each: Asker) -> None:
             assert len(arguments if isinstance(arguments, str) else text) <= 500
 
 
-def test_a_turn_of_the_steps_is_the_same_as_in_the_whole(samples: Asker) -> None:
-    for uid in (SURGE, REWOUND):
-        everything = shown(step_turns(samples, uid))
-        for index in {event.turn for event in everything} - {None}:
-            alone = shown(step_turns(samples, uid, turn_index=index))
-            assert alone == [event for event in everything if event.turn == index]
-
-
 def test_a_step_shows_its_thought_message_executions_and_tokens(samples: Asker) -> None:
     """The shape of the specification, with coordinates."""
     turn = next(turn for turn in step_turns(samples, REWOUND) if turn.get("turn_index") == 2)
@@ -482,43 +474,6 @@ def test_no_cut_lets_a_part_of_a_secret_out(log: ClaudeLog, before: int) -> None
 
 
 # -- budgets, hints, growth ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("level", "asked", "most"),
-    [
-        ("summary", None, 10_240), ("summary", 102_400, 15_360), ("turns", None, 30_720), ("turns", 102_400, 30_720),
-        ("steps", None, 32_000), ("steps", 102_400, 102_400), ("full", None, 32_000), ("full", 102_400, 102_400),
-        ("summary", 2_048, 2_048), ("turns", 2_048, 2_048), ("steps", 2_048, 2_048), ("full", 2_048, 2_048),
-    ],
-)  # fmt: skip
-def test_a_level_keeps_its_budget_and_fills_it(samples: Asker, level: str, asked: int | None, most: int) -> None:
-    given = samples.answers.ask("get_session_details", {"session_id": LARGE, "detail_level": level, "max_bytes": asked})
-    check(given, most)
-    size = len(given.text.encode())
-    assert size > most * 0.8 or level == "full" or most == 2_048, f"{size} of {most} bytes"
-
-
-def test_a_hint_leads_from_each_level_to_the_next_one(each: Asker) -> None:
-    """Down to the event that failed, or on to the next turn."""
-    for uid in sessions(each, 6):
-        followed, arguments = ["summary"], {"session_id": uid}
-        given = each.answers.ask("get_session_details", arguments)
-        for _ in range(3):
-            assert not given.is_error, given.text
-            name, arguments = call_in(given.value["hint"])
-            followed.append(arguments.get("detail_level", name))
-            given = each.answers.ask(name, arguments)
-        assert not given.is_error, given.text
-        ((turns, failed),) = query(each, "SELECT turn_count, failed_calls FROM session WHERE uid = ?", uid)
-        if failed >= 3:
-            assert followed[:2] == ["summary", "analyze_session"]
-            assert followed[2] in ("get_event_details", "search_event_previews")
-        elif turns:
-            assert followed[:3] == ["summary", "turns", "steps"]
-            assert followed[3] in ("get_event_details", "turns", "get_reasoning_chain")
-        full_hint = next(chunks(each, uid))["hint"]
-        assert each.run(full_hint)["data"]["event_index"] == call_in(full_hint)[1]["event_index"]
 
 
 def gemini_message(number: int, text: str = "text") -> dict[str, Any]:

@@ -134,11 +134,6 @@ def test_an_empty_list_of_several_wrong_filters_offers_all_sessions(samples: Ask
     assert f"shows all {len(uids(samples))}" in value["hint"]
 
 
-def test_the_longest_text_that_is_not_found_still_gives_a_call(samples: Asker) -> None:
-    value = samples.ask("list_sessions", query="'\"" * 100, path="潮" * 200)
-    assert call_in(value["hint"])[0] == "list_sessions"
-
-
 @pytest.mark.parametrize("text", ["a  b", "   ", "a\n\n b\t", "\x1b[31m\x00", "\u202eabc\u2028", "'\"'", "\\ x20"])
 def test_a_call_in_a_hint_keeps_every_character_of_a_text(text: str) -> None:
     """A hint is one line without control characters."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -246,21 +245,6 @@ def test_every_thought_shown_is_the_beginning_of_the_event_that_it_names(everyth
             opened = everything.ask("get_event_details", session_id=uid, event_index=thought["event_index"])["data"]
             assert opened["event_type"] == "Reasoning"
             assert opened["payload"]["text"].startswith(found[thought["event_index"]][:500])
-
-
-def test_what_is_hidden_is_what_a_plain_scan_finds_empty(everything: Asker) -> None:
-    connection = sqlite3.connect(everything.settings.database)
-    left_out = Counter(
-        dict(
-            connection.execute(
-                "SELECT s.uid, sum(r.count) FROM record_type r JOIN session s ON s.file_id = r.file_id "
-                "WHERE r.type IN ('reasoning/encrypted', 'reasoning/empty') GROUP BY 1"
-            )
-        )
-    )
-    for uid, found in stored(everything).items():
-        data = everything.ask(NAME, session_id=uid)["data"]
-        assert data["hidden"] == sum(not text for text in found.values()) + left_out[uid]
 
 
 @pytest.mark.parametrize("most", [2_048, 10_240])

@@ -17,7 +17,7 @@ from agtrace.report.conversation.telling import Fact, Head, Item, Said, error_in
 from agtrace.sessions.resuming import Resuming
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
-from tests.agtrace.terminal import agtrace, agtrace_here, index_here
+from tests.agtrace.terminal import agtrace_here, index_here
 
 ONE = "6d1c2b3a-0000-4000-8000-000000000001"
 TWO = "7e2d3c4b-0000-4000-8000-000000000002"
@@ -300,28 +300,6 @@ def test_the_user_s_pager_is_used_and_one_that_is_not_there_is_not_missed(tmp_pa
 
 
 # -- hostile and large -----------------------------------------------------------------------------
-
-HOSTILE = (
-    "\x1b[31mred\x1b]8;;http://evil.example\x07link\x1b]8;;\x07 \u202egnp.exe <b>bold</b> "
-    "![i](http://evil.example/i.png) [c](javascript:alert(1)) [red]markup[/red] :smile: <!-- comment -->\n\n"
-    "<script>alert(1)</script>\n\n[x]: http://e\n"
-)
-
-
-def test_nothing_of_a_log_commands_the_terminal_or_vanishes(tmp_path: Path) -> None:
-    log = claude_log(tmp_path / "home", ONE, cwd="/tmp/\x1b[31m")
-    log.prompt(HOSTILE).call(f"Bash\x1b[32m{HOSTILE}", {HOSTILE: HOSTILE}, HOSTILE, failed=True).say(HOSTILE)
-    index_here(tmp_path / "home")
-    for options in (["--no-pager"], ["--no-pager", "--all"]):
-        with in_terminal("show", ONE, *options, columns=140) as terminal:
-            assert terminal.end() == 0
-        assert "\x1b[31mred" not in terminal.text and "\x1b]" not in terminal.text and "\u202e" not in terminal.text
-        answer = terminal.shown[terminal.shown.rindex("redlink") :]
-        kept = ("<b>bold</b>", "![i](http://evil.example/i.png)", "[c](javascript:alert(1))", "[red]markup[/red]",
-                ":smile:", "<!-- comment -->", "<script>alert(1)</script>", "[x]: http://e")  # fmt: skip
-        assert [each for each in kept if each not in answer] == []
-    piped = agtrace("show", ONE, "--all").out
-    assert "<script>alert(1)</script>" in piped
 
 
 def test_answers_that_are_slow_to_set_take_seconds_at_most(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import time
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.run import index
 from textual.pilot import Pilot
-from textual.widgets import OptionList, Static
+from textual.widgets import OptionList
 
 from agtrace.answers.lookout import Lookout
 from agtrace.commands.watch import _Source
@@ -28,7 +27,6 @@ from agtrace.settings import load
 from tests.agtrace.live_logs import Claude, Codex
 from tests.agtrace.pseudo_terminal import SECONDS, in_terminal
 from tests.agtrace.terminal import agtrace, agtrace_here
-from tests.conftest import SAMPLES
 
 HOSTILE = "[red]red[/red] [@click=app.quit]x[/] \x1b[31mESC\x1b[0m \x1b]0;title\x07 [bold \u202e"
 
@@ -193,15 +191,6 @@ def test_an_index_that_is_made_again_or_gone_meanwhile_is_waited_for(own_home: P
     watched(check)
 
 
-def test_sessions_of_an_agent_that_comes_later_appear(own_home: Path) -> None:
-    async def check(pilot: Pilot[None], app: WatchApp) -> None:
-        await until(pilot, app, "no session is running")
-        Codex(own_home).asked("How many rows?")
-        await until(pilot, app, "How many rows?")
-
-    watched(check)
-
-
 def test_where_none_is_running_the_latest_are_named(own_home: Path) -> None:
     log = Claude(own_home, ago=86_400)
     log.asked("Run the tests.")
@@ -222,23 +211,6 @@ def test_a_terminal_that_is_too_small_says_so_and_goes_on_when_it_has_grown(own_
         await until(pilot, app, "Run the tests.")
 
     watched(check, size=(18, 5))
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_a_long_session_is_followed_from_its_end(own_home: Path, width: int) -> None:
-    shutil.copytree(SAMPLES / "claude", own_home / ".claude")
-
-    async def check(pilot: Pilot[None], app: WatchApp) -> None:
-        await until(pilot, app, "idle", 60)
-        app.follow("d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944")
-        await until(pilot, app, lambda _: len(app.screen.query("#items > Static")) > 50)
-        await until(pilot, app, "October is complete")
-        await pilot.press("home", "up", "pagedown")
-        await until(pilot, app, lambda text: "October is complete." not in text.partition("────")[2])
-        await pilot.press("end")
-        assert len(app.screen.query(Static)) < 500
-
-    watched(check, within=1e9, size=(width, 24))
 
 
 @pytest.mark.parametrize("width", [80, 140])
@@ -295,13 +267,6 @@ def test_once_and_json_print_the_same(own_home: Path) -> None:
     (session,) = found["sessions"]
     assert (session["session_id"], session["waits"], session["waits_for_you"]) == (log.uid, "answer", True)
     assert found["problem"] is None and found["recent"] == []
-
-
-def test_without_a_terminal_the_sessions_are_printed_in_full(own_home: Path) -> None:
-    log = Claude(own_home)
-    log.asked("When does the tide ebb? " * 12)
-    said = agtrace("watch", COLUMNS="")
-    assert said.code == 0 and "…" not in said.out
 
 
 def test_within_says_how_long_ago_a_running_session_was_active(own_home: Path) -> None:

@@ -347,25 +347,6 @@ def test_a_file_that_no_session_wrote_or_that_is_gone_says_so(file: Path) -> Non
     assert said.code == 0 and "can't be read: no such file" in said.out and TWO[:8] in said.out
 
 
-def test_an_edit_that_is_not_in_the_index_leaves_the_session_that_touched_the_file(file: Path) -> None:
-    file.write_text(file.read_text() + "print('by hand')\n")
-    (part,) = asked(f"{file}:5")["lines"]
-    assert (part["sure"], part["session"]["session_id"]) == ("only touched", TWO)
-    assert part["session"]["last"] == "edit" and "last" not in asked(f"{file}:4")["lines"][0]["session"]
-    said = agtrace_here("why", f"{file}:5").out
-    assert "  Last edit of the file: agtrace show " in said and "Edit:" not in said
-    assert "1 line was written by no edit" in agtrace_here("why", str(file)).out
-
-
-def test_the_last_use_of_a_file_that_no_session_wrote_is_not_called_an_edit(tmp_path: Path) -> None:
-    file = tmp_path / "tide.py"
-    file.write_text("ebb = 1\n")
-    log = claude_log(tmp_path / "home", ONE, cwd=str(tmp_path)).prompt("Look.")
-    log.call("Read", {"file_path": str(file)}, "ebb = 1")
-    index_here(tmp_path / "home")
-    assert "  Last use of the file: agtrace show " in agtrace_here("why", f"{file}:1").out
-
-
 def test_an_edit_that_replaced_a_text_everywhere_is_named_only_as_surely_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "tide.py"
     file.write_text("flow = tides.Flow\nebb = tide.Ebb\n")
@@ -502,22 +483,6 @@ def test_a_line_that_is_no_number_is_refused(tmp_path: Path) -> None:
     assert said.code == 2 and "expected FILE:10 or FILE:10-20, got 'x'" in said.err
 
 
-def test_a_clone_is_known_by_what_was_logged_since_the_last_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clone = tmp_path / "elsewhere" / "tidepool"
-    clone.mkdir(parents=True)
-    git(clone, "init", "-q")
-    git(clone, "remote", "add", "origin", "git@github.com:mira/tidepool.git")
-    claude_log(tmp_path / "home", TWO, cwd="/srv/mira/harbour").prompt("Something else.")
-    index_here(tmp_path / "home")
-    log = claude_log(tmp_path / "home", ONE, cwd="/srv/mira/tidepool").prompt("Add a second.")
-    log.call("Bash", {"command": "git remote -v"}, "origin\tgit@github.com:mira/tidepool.git (fetch)")
-    monkeypatch.chdir(clone)
-    reported = agtrace_here("report", "--project", ".", "--json").json()
-    assert [one["project"] for one in reported["sessions"]] == ["tidepool"]
-
-
 def test_another_clone_is_known_by_its_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = tmp_path / "elsewhere" / "tidepool"
     (clone / "src").mkdir(parents=True)
@@ -592,9 +557,3 @@ def test_an_agent_gets_the_same_by_reference_but_only_of_files_that_a_session_na
     assert "No session in the index named this file" in told and "business" not in told
     assert asker.error("read_artifact", ref=f"ax://why{file}:77")["code"] == "invalid_range"
     assert asker.error("read_artifact", ref=f"ax://why{file}:0")["code"] == "invalid_range"
-
-
-def test_of_a_file_that_no_session_named_it_is_said_how_a_copy_is_known(tmp_path: Path) -> None:
-    (tmp_path / "tide.py").write_text("ebb = 1\n")
-    said = agtrace_here("why", f"{tmp_path / 'tide.py'}:1")
-    assert said.code == 1 and "Clones are recognized by their git remote;" in said.out

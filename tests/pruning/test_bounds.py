@@ -58,15 +58,6 @@ def test_two_hundred_requests_at_once_are_all_answered(tmp_path: Path) -> None:
         assert children(running.process.pid) == []
 
 
-def test_what_a_command_leaves_behind_ends_with_it(running: Server, tmp_path: Path) -> None:
-    command = f"({WAITS}) & echo $! > pid; setsid sh -c 'echo $$ > other; {WAITS}' & until [ -s other ]; do :; done"
-    answer = running.call("bash", {"command": command})
-    assert not answer.is_error
-    left = [int((tmp_path / name).read_text()) for name in ("pid", "other")]
-    running.until(lambda: not any(Path(f"/proc/{process}").exists() for process in left))
-    assert children(running.process.pid) == []
-
-
 @pytest.mark.parametrize("ending", ["kill", "terminate", "close"])
 def test_commands_end_with_the_server(tmp_path: Path, ending: str) -> None:
     with server(tmp_path) as running:

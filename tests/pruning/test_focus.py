@@ -70,44 +70,6 @@ class Client:
         self.session = None
 """
 
-LOAD = """
-// Load{0} loads one {0}.
-func Load{0}(db *sql.DB, id int) (*{0}, error) {{
-\trow := db.QueryRow(select{0}, id)
-\tvar found {0}
-\tif err := row.Scan(&found.ID, &found.Name); err != nil {{
-\t\treturn nil, err
-\t}}
-\treturn &found, nil
-}}
-"""
-
-DIAL = """
-func dial(o Options) net.Conn {
-\td := net.Dialer{
-\t\tTimeout: o.DialTimeout,
-\t}
-\treturn d.Dial(o.Addr)
-}
-"""
-
-SECTION = """
-## The {0}
-
-Every shop has a {0}, and what it is for is told here at some length, as a manual does.
-It is shown on a page of its own.
-
-A second paragraph on the {0} says a little more about its looks.
-"""
-
-WAITING = """
-## Waiting
-
-A request waits 30 seconds for its answer.
-
-The timeout can be set with `shop.timeout`, or per request.
-"""
-
 
 def _among(one: str, others: str) -> str:
     """Put a text between others, one for each name."""
@@ -118,14 +80,6 @@ def _among(one: str, others: str) -> str:
 def python() -> str:
     """Return a module with classes that have nothing to do with the one in the middle."""
     return "import shop\n\n" + _among(CLIENT, PAGE)
-
-
-def go() -> str:
-    return "package shop\n" + _among(DIAL, LOAD)
-
-
-def numbered(text: str) -> str:
-    return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.split("\n"), 1))
 
 
 def test_run() -> str:
@@ -159,19 +113,6 @@ def build_log() -> str:
     steps[60] = "2026-01-05T10:00:31Z WARN the cache of the linker is disabled, as its folder is read-only"
     steps[100] = "error: linking `shop` failed: cannot find -lssl"
     return "\n".join(steps)
-
-
-def log_with_traceback() -> str:
-    jobs = [f"2026-01-05 10:00:{at % 60:02} INFO job {at} of {name} is done" for at, name in enumerate(NAMES * 10)]
-    traceback = [
-        "Traceback (most recent call last):",
-        '  File "/srv/shop/worker.py", line 30, in run',
-        "    job.perform()",
-        '  File "/srv/shop/jobs.py", line 71, in perform',
-        "    self.client.send(self.message)",
-        "shop.errors.Refused: the other side said no",
-    ]
-    return "\n".join([*jobs[:70], *traceback, *jobs[70:]])
 
 
 def json_settings() -> str:
@@ -211,13 +152,6 @@ def test_of_python_the_function_that_is_asked_for_stays_under_its_class() -> Non
     assert len(lines) < 0.4 * len(python().split("\n"))
 
 
-@pytest.mark.parametrize("written", [str, numbered], ids=["plain", "numbered"])
-def test_of_a_language_with_braces_the_function_stays_whole(written: Callable[[str], str]) -> None:
-    text = written(go())
-    begin = next(at for at, line in enumerate(text.split("\n"), 1) if "func dial" in line)
-    assert any(start <= begin and begin + 5 <= end for start, end in focused(text).kept)
-
-
 def test_of_a_test_run_the_failures_their_details_and_the_verdict_stay_whatever_is_asked() -> None:
     text = test_run()
     for question in ("Why is the VAT wrong?", "Which plugins of Python were loaded on this platform?"):
@@ -233,12 +167,6 @@ def test_of_a_build_log_what_is_asked_for_stays_with_the_errors_and_both_ends() 
     lines = kept(build_log(), "Keep the warning about the cache of the linker")
     assert {log[0], log[60], log[100], log[-1]} <= set(lines)
     assert len(lines) < 0.4 * len(log)
-
-
-def test_a_traceback_stays_whole() -> None:
-    lines = kept(log_with_traceback(), "How did the mailer fare?")
-    begin = lines.index("Traceback (most recent call last):")
-    assert lines[begin + 5] == "shop.errors.Refused: the other side said no"
 
 
 def test_of_a_long_traceback_the_first_and_the_last_frames_stay() -> None:
@@ -289,17 +217,6 @@ def test_a_line_is_cut_only_if_it_would_not_fit_by_itself() -> None:
 def test_words_that_stand_for_those_of_the_question_are_found() -> None:
     lines = kept(python(), "What is the deadline?")
     assert "    def _read_timeout(self, request):" in lines
-
-
-def test_of_a_large_log_what_is_asked_for_stays_with_the_errors() -> None:
-    log = [
-        f"2026-01-05T10:00:{at % 60:02}Z step {at} of {NAMES[at % 11]} took {at * 7 % 90} ms" for at in range(50_000)
-    ]
-    log[31_000] = "2026-01-05T10:01:40Z the timeout of the lock is 45 s"
-    log[45_000] = "error: no space left on device"
-    found = focused("\n".join(log), "Which timeout has the lock?")
-    assert log[31_000] in found.text and log[45_000] in found.text
-    assert found.kept_lines < 500 and found.total_lines == 50_000
 
 
 # -- where nothing is left out ---------------------------------------------------------------------
@@ -399,48 +316,23 @@ def _parts(found: Focused, lines: list[str], first: int) -> Iterator[tuple[str, 
 
 
 @_laws
-@given(_texts, _questions, st.integers(1, 100_000))
-def test_kept_lines_and_gaps_are_together_the_whole_text(text: str, question: str, first: int) -> None:
+@given(_texts, _questions, st.integers(1, 100_000), st.booleans())
+def test_kept_lines_and_gaps_are_together_the_whole_text(text: str, question: str, first: int, large: bool) -> None:
+    """No line that reports a failure is in a gap, and the same question has the same answer."""
+    if large:
+        some = (text * 3 + "\n" + "filling x\n" * 3).split("\n")
+        text = "\n".join(some * (LONG // len(some) + 1))
     found = focus(text, question, first_line=first, seconds=UNHURRIED)
+    assert focus(text, question, first_line=first, seconds=UNHURRIED) == found
     if isinstance(found, Unfocused):
         return
     lines = text.removesuffix("\n").split("\n")
-    for written, expected in _parts(found, lines, first):
-        assert written == expected
-    assert found.total_lines == len(lines)
-    assert found.kept_lines == sum(end - start + 1 for start, end in found.kept)
+    assert all(written == expected for written, expected in _parts(found, lines, first))
+    numbers = {number for start, end in found.kept for number in range(start, end + 1)}
+    assert {at for at, told in enumerate(read(lines), first) if told and told.kind != "detail"} <= numbers
+    assert (found.total_lines, found.kept_lines) == (len(lines), len(numbers))
     assert all(one[1] + 1 < other[0] for one, other in zip(found.kept, found.kept[1:], strict=False))
     assert len(found.text) <= len(text) - max(1000, len(text) // 5)
-
-
-@_laws
-@given(_texts, _questions)
-def test_every_line_that_reports_a_failure_is_kept(text: str, question: str) -> None:
-    found = focus(text, question, seconds=UNHURRIED)
-    if isinstance(found, Focused):
-        numbers = {number for start, end in found.kept for number in range(start, end + 1)}
-        told = enumerate(read(text.removesuffix("\n").split("\n")), 1)
-        assert {number for number, failing in told if failing and failing.kind != "detail"} <= numbers
-
-
-@_laws
-@given(_texts, _questions)
-def test_the_laws_hold_for_large_texts(text: str, question: str) -> None:
-    lines = (text * 3 + "\n" + "filling x\n" * 3).split("\n")
-    text = "\n".join(lines * (LONG // len(lines) + 1))
-    found = focus(text, question, first_line=5, seconds=UNHURRIED)
-    if isinstance(found, Unfocused):
-        return
-    lines = text.removesuffix("\n").split("\n")
-    assert all(written == expected for written, expected in _parts(found, lines, 5))
-    numbers = {number for start, end in found.kept for number in range(start - 5, end - 4)}
-    assert {at for at, told in enumerate(read(lines)) if told and told.kind != "detail"} <= numbers
-
-
-@_laws
-@given(_texts, _questions)
-def test_the_same_question_to_the_same_text_has_the_same_answer(text: str, question: str) -> None:
-    assert focus(text, question, seconds=UNHURRIED) == focus(text, question, seconds=UNHURRIED)
 
 
 @_laws
@@ -464,21 +356,13 @@ def test_a_diff_is_never_touched_whatever_surrounds_it(text: str, question: str)
 
 HOSTILE: dict[str, Callable[[int], str]] = {
     "NULs": lambda size: "timeout\n" + "\0\n" * (size // 2),
-    "replaced surrogates": lambda size: "timeout \ufffd\n" + "\ufffd\ufffd x\n" * (size // 5),
     "lone surrogates": lambda size: "timeout\n" + "\ud800 error: \udfff\n" * (size // 12),
     "one line": lambda size: "timeout " + "x" * size,
-    "one line of words": lambda size: "timeout other " * (size // 14),
-    "one line of underscores": lambda size: "timeout " + "_" * size,
     "one line of JSON": lambda size: '{"timeout":[' + '{"a":"b"},' * (size // 10) + "0]}",
     "one line among others": lambda size: "timeout\n" + "a\n" * 500 + "aB_1 " * (size // 5),
     "empty lines": lambda size: "timeout" + "\n" * size + "end",
-    "short lines": lambda size: "timeout\n" + "a\n" * (size // 2),
     "ever deeper": lambda size: "\n".join(" " * at + "timeout" for at in range(int((2 * size) ** 0.5))),
-    "deep and flat in turn": lambda size: "\n".join(
-        (" " * 390 * (at % 2) + f"timeout{at}") for at in range(size // 200)
-    ),
     "deep spaces": lambda size: "timeout\n" + " " * size + "x\n",
-    "tabs": lambda size: "timeout\n" + "\t\t\tx\ty\n" * (size // 7),
     "right to left": lambda size: "timeout\n" + "\u202e\u05d0\u05d1 \u0627\u0644\n" * (size // 7),
     "opened tracebacks": lambda size: "timeout\n" + "Traceback (most recent call last):\n" * (size // 35),
     "ever deeper tracebacks": lambda size: (
@@ -486,8 +370,6 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     ),
     "sections": lambda size: "timeout\n" + "##[group]timeout\n" * (size // 17),
     "openers": lambda size: "timeout\n" + "{\n  x\n" * (size // 6),
-    "headings": lambda size: "timeout\n" + "# a\n\n" * (size // 5),
-    "closers": lambda size: "timeout\n" + "}\n" * (size // 2),
     "signatures": lambda size: "timeout\n" + "f(\n a\n)\n" * (size // 8),
     "gaps": lambda size: "timeout\n(3 lines left out: 2-4)\n" * (size // 32),
     "other words": lambda size: "timeout\n" + "\n".join(f"{at:x}" for at in range(size // 5)),
@@ -506,13 +388,6 @@ def test_a_hostile_text_raises_nothing_and_takes_time_in_proportion_to_its_size(
 
     small = max(min(taken(30_000) for _ in range(2)), 0.005)
     assert taken(300_000) < 40 * small
-
-
-def test_a_megabyte_in_one_line_and_a_hundred_thousand_empty_lines_are_answered() -> None:
-    assert reason(HOSTILE["one line"](1_000_000)) == "no_telling_words"
-    assert isinstance(
-        focus("timeout = 3\n" * 3 + "\n" * 100_000 + "x\n" * 20, QUESTION, seconds=UNHURRIED), (Focused, Unfocused)
-    )
 
 
 @_laws

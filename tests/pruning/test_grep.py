@@ -244,13 +244,6 @@ def test_what_ripgrep_prints_is_read(printing: Callable[..., dict[str, str]], tr
     ]  # fmt: skip
 
 
-def test_what_ripgrep_found_is_kept_even_if_it_couldnt_read_everything(
-    printing: Callable[..., dict[str, str]], tree: Path
-) -> None:
-    output = run("grep", tree, printing(b"./a.py\x001:import one\n", 2), pattern="import")
-    assert (output.text, output.exit_code) == ("a.py:1:import one\n", 0)
-
-
 @pytest.mark.skipif(_RIPGREP is None, reason="ripgrep is not installed")
 @pytest.mark.parametrize("arguments", [
     {"pattern": "def .*(self|path)", "context_lines": 2}, {"pattern": "import", "context_lines": 3, "max_matches": 7},

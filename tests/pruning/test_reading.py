@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import socket
 from pathlib import Path
 
@@ -13,10 +12,7 @@ import pytest
 from agtrace.pruning.arguments import (
     BashArguments,
     GrepArguments,
-    InvalidArguments,
-    ReadArguments,
     input_schema,
-    parse,
 )
 from agtrace.pruning.tools.output import MOST_CAPTURED
 from tests.pruning.running import SECONDS, failure, needs_proc, run, start_alone
@@ -28,11 +24,6 @@ def test_a_file_is_given_as_it_is(text: str, tmp_path: Path) -> None:
     output = run("read", tmp_path, file_path="file")
     assert (output.text, output.stdout_bytes, output.stderr_bytes) == (text, len(text.encode()), 0)
     assert (output.exit_code, output.first_line, output.truncated) == (None, 1, None)
-
-
-def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"a\xffb")
-    assert run("read", tmp_path, file_path="file").text == "a\ufffdb"
 
 
 @pytest.mark.parametrize("last", ["\n", "", "\nend"])
@@ -47,17 +38,6 @@ def test_a_range_is_the_lines_between_two_numbers_for_all_numbers(last: str, tmp
             assert (output.text, output.first_line) == ("".join(whole[start - 1 : end]), start)
         assert run("read", tmp_path, file_path="file", start_line=start).text == "".join(whole[start - 1 :])
         assert run("read", tmp_path, file_path="file", end_line=start).text == "".join(whole[:start])
-
-
-def test_ranges_of_a_file_of_many_pieces_are_right(tmp_path: Path) -> None:
-    chance = random.Random(7)
-    lines = ["x" * chance.choice([0, 1, 70, 5_000]) + f" {number}\n" for number in range(1, 1_500)]
-    (tmp_path / "file").write_text("".join(lines))
-    for _ in range(40):
-        start = chance.randint(1, len(lines))
-        end = chance.randint(start, len(lines) + 10)
-        output = run("read", tmp_path, file_path="file", start_line=start, end_line=end)
-        assert output.truncated is not None or output.text == "".join(lines[start - 1 : end])
 
 
 @pytest.mark.parametrize(
@@ -81,12 +61,6 @@ def test_lines_that_arent_there_are_an_error_that_says_how_many_there_are(
     failed = failure("read", tmp_path, file_path="file", **lines)
     assert failed.error_code == "out_of_range"
     assert failed.message == f"{tmp_path}/file has 3 lines: there is no line 4."
-
-
-def test_the_first_line_of_an_empty_file_is_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert run("read", tmp_path, file_path="file", start_line=1).text == ""
-    assert "has 0 lines" in failure("read", tmp_path, file_path="file", start_line=2).message
 
 
 def test_of_a_large_file_both_ends_are_given_in_whole_lines(tmp_path: Path) -> None:
@@ -164,32 +138,6 @@ def test_a_file_with_a_nul_is_binary_wherever_it_is(data: bytes, lines: dict[str
 
 
 # -- arguments -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("model", "given", "field", "message"),
-    [
-        (ReadArguments, {"path": "a"}, "path", "Extra inputs are not permitted"),
-        (ReadArguments, {"file_path": "a", "start_line": True}, "start_line", "valid integer"),
-        (ReadArguments, {"file_path": "a", "start_line": 5, "end_line": 4}, "arguments", "end_line is before"),
-        (ReadArguments, {"file_path": "a", "start_line": 5, "around_line": 4}, "arguments", "not both"),
-        (ReadArguments, {"file_path": "a", "radius": 4}, "arguments", "radius needs around_line"),
-        (ReadArguments, {"file_path": "a", "around_line": 4, "radius": 501}, "radius", "less than or equal to 500"),
-        (ReadArguments, {"file_path": "a\0b"}, "file_path", "no NUL character"),
-        (ReadArguments, {"file_path": "a", "mode": "huge"}, "mode", "'minimal', 'standard' or 'verbose'"),
-        (BashArguments, {"command": "ls", "timeout_ms": 600_001}, "timeout_ms", "less than or equal to 600000"),
-        (BashArguments, {"command": "ls", "env": {"A": 1}}, "env", "env.A: Input should be a valid string"),
-        (BashArguments, {"command": "ls", "env": {"A=B": "1"}}, "env", "should match pattern"),
-        (GrepArguments, {"pattern": "a", "patterns": ["b"]}, "arguments", "give either pattern or patterns"),
-        (GrepArguments, {"patterns": ["a"] * 51}, "patterns", "at most 50 items"),
-    ],
-)
-def test_arguments_that_dont_fit_are_refused_by_name(
-    model: type[ReadArguments], given: dict[str, object], field: str, message: str
-) -> None:
-    with pytest.raises(InvalidArguments) as refused:
-        parse(model, given)
-    assert any(one.field == field and message in one.message for one in refused.value.errors)
 
 
 def test_schemas_have_every_argument_and_neither_titles_nor_null() -> None:

@@ -137,6 +137,12 @@ def test_without_a_question_a_file_comes_as_it_is(driven: Driven) -> None:
         ("grep", {"pattern": "a", "patterns": ["b"]}, ["arguments"]),
         ("grep", {"pattern": "a", "max_matches": 1_001, "context_lines": -1}, ["context_lines", "max_matches"]),
         ("read", {"file_path": "a", "context_focus_question": "x" * 2_001}, ["context_focus_question"]),
+        ("read", {"file_path": "a", "start_line": 5, "end_line": 4}, ["arguments"]),
+        ("read", {"file_path": "a", "start_line": 5, "around_line": 4}, ["arguments"]),
+        ("read", {"file_path": "a", "radius": 4}, ["arguments"]),
+        ("read", {"file_path": "a\0b"}, ["file_path"]),
+        ("bash", {"command": "ls", "env": {"A=B": "1"}}, ["env"]),
+        ("grep", {"patterns": ["a"] * 51}, ["patterns"]),
         ("write", {"file_path": "a"}, ["name"]),
     ],
 )
@@ -197,13 +203,6 @@ def test_a_question_about_a_command_that_fails_is_answered_with_its_error(driven
     assert "lines left out" in answer.text and driven.pruner.asked == []
     kept = driven.server.call("read", {"file_path": answer.about["ref"]})
     assert kept.text == (driven.folder / "build.log").read_text()
-
-
-def test_of_a_failed_command_s_long_output_the_rest_can_be_read(driven: Driven) -> None:
-    answer = driven.server.call("bash", {"command": "seq 1 5000; exit 1"})
-    assert answer.is_error and answer.about["truncation"] and "`read` with the ref below" in answer.text
-    rest = driven.server.call("read", {"file_path": answer.about["ref"], "start_line": 2_000, "end_line": 2_002})
-    assert rest.text.split() == ["2000", "2001", "2002"]
 
 
 def test_the_reference_of_a_range_has_the_numbers_of_the_file(driven: Driven) -> None:
@@ -290,30 +289,31 @@ def test_a_command_that_takes_too_long_is_ended(driven: Driven) -> None:
     assert late["timeout_ms"] == 200 and failed["error_code"] == "timeout"
 
 
-@drives((Req.PRUNE_CHECK, "disabled or unconfigured"))
-@pytest.mark.parametrize("settings", [{"enabled": False}, {"endpoint": "none"}])
-def test_without_a_pruner_a_question_changes_nothing(driven: Driven, settings: dict[str, Any]) -> None:
+DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
+
+
+@drives(
+    (Req.PRUNE_CHECK, "disabled or unconfigured"),
+    (Req.PRUNE_CHECK, "input too large"),
+    (Req.PRUNE_CHECK, "not prunable"),
+)
+@pytest.mark.parametrize(
+    ("settings", "text", "reason"),
+    [
+        ({"enabled": False}, TEXT, "disabled_or_unconfigured"),
+        ({"endpoint": "none"}, TEXT, "disabled_or_unconfigured"),
+        ({"max_prune_input_bytes": 2_000}, TEXT, "input_too_large"),
+        ({}, "", "not_prunable"),
+        ({}, "\n\n", "not_prunable"),
+        ({}, DIFF, "not_prunable"),
+    ],
+)
+def test_where_a_pruner_is_not_asked_a_text_stays_as_it_is(
+    driven: Driven, settings: dict[str, Any], text: str, reason: str
+) -> None:
     driven.set(**settings)
-    answer = driven.read()
-    assert answer.text == TEXT and answer.about["pruning"]["reason"] == "disabled_or_unconfigured"
-    driven.events(answer, *BEFORE, RAW)
-    assert driven.pruner.asked == []
-
-
-@drives((Req.PRUNE_CHECK, "input too large"))
-def test_an_output_that_is_too_large_is_not_sent(driven: Driven) -> None:
-    driven.set(max_prune_input_bytes=2_000)
-    answer = driven.read()
-    assert answer.text == TEXT and answer.about["pruning"]["reason"] == "input_too_large"
-    driven.events(answer, *BEFORE, RAW)
-    assert driven.pruner.asked == []
-
-
-@drives((Req.PRUNE_CHECK, "not prunable"))
-@pytest.mark.parametrize("text", ["", "\n\n", "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"])
-def test_an_empty_output_and_a_diff_are_not_sent(driven: Driven, text: str) -> None:
     answer = driven.read(text)
-    assert answer.text == text and answer.about["pruning"]["reason"] == "not_prunable"
+    assert answer.text == text and answer.about["pruning"]["reason"] == reason
     driven.events(answer, *BEFORE, RAW)
     assert driven.pruner.asked == []
 
@@ -360,15 +360,6 @@ def test_the_built_in_pruner_leaves_a_text_whole_that_the_question_does_not_tell
     assert driven.events(answer, *ASKED, "pruner.call_ok", RAW)[-1]["mode"] == "raw"
 
 
-def test_the_built_in_pruner_keeps_what_a_question_is_about(driven: Driven) -> None:
-    driven.set(endpoint="builtin")
-    text = TEXT + "\nthe timeout decides how long the server waits: 30 s\n\n" + TEXT
-    answer = driven.read(text)
-    assert "waits: 30 s" in answer.text and "lines left out: " in answer.text and len(answer.text) < len(text) / 2
-    kept = driven.server.call("read", {"file_path": answer.about["ref"]})
-    assert kept.text == text
-
-
 @drives((Req.CALLING_PRUNER, "timeout"), (Req.CALLING_PRUNER, "failed"), (Req.PRUNER_ERROR_FALLBACK, "fallback"))
 def test_a_pruner_that_is_silent_costs_no_more_than_its_time(driven: Driven) -> None:
     driven.pruner.silent = True
@@ -382,16 +373,6 @@ def test_a_pruner_that_is_silent_costs_no_more_than_its_time(driven: Driven) -> 
     assert failed["duration_ms"] >= TIMEOUT_MS
 
 
-@drives((Req.CALLING_PRUNER, "http_error"))
-@pytest.mark.parametrize("status", [301, 400, 404, 500, 503])
-def test_a_pruner_that_refuses_leaves_the_output_as_it_is(driven: Driven, status: int) -> None:
-    driven.pruner.status = status
-    answer = driven.read()
-    assert answer.text == TEXT and answer.about["pruning"]["error"] == "http_error"
-    wrong, failed, _ = driven.events(answer, *ASKED, "pruner.http_error", "pruner.call_failed", RAW)[-3:]
-    assert wrong["status"] == status and failed["reason"] == "http_error"
-
-
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9", "http://nowhere.invalid/prune", "http://[::", "http://:0"])
 def test_a_pruner_that_is_not_there_leaves_the_output_as_it_is(driven: Driven, endpoint: str) -> None:
     driven.set(endpoint=endpoint)
@@ -399,24 +380,32 @@ def test_a_pruner_that_is_not_there_leaves_the_output_as_it_is(driven: Driven, e
     assert answer.text == TEXT and answer.about["pruning"]["error"] in ("http_error", "timeout")
 
 
-@drives((Req.CALLING_PRUNER, "invalid_response"))
+UNUSABLE: list[Any] = [
+    b"", b"not JSON", b"[]", b"null", b"{}", b'{"pruned_code": 3}', b'{"code": "an echo"}', b'{"pruned_code": ""}',
+    b'{"pruned_code": "  \\n"}', {"pruned_code": "(filtered 3 lines)"}, {"pruned_code": TEXT + "more"},
+    {"pruned_code": "x", "error_msg": "out of memory"}, b"\xff\xfe", b"[" * 100_000, 100,
+]  # fmt: skip
+
+
+@drives((Req.CALLING_PRUNER, "http_error"), (Req.CALLING_PRUNER, "invalid_response"))
 @pytest.mark.parametrize(
-    "reply",
+    ("status", "reply", "error"),
     [
-        b"", b"not JSON", b"[]", b"null", b"{}", b'{"pruned_code": 3}', b'{"code": "an echo"}', b'{"pruned_code": ""}',
-        b'{"pruned_code": "  \\n"}', {"pruned_code": "(filtered 3 lines)"},
-        {"pruned_code": TEXT + "more"}, {"pruned_code": "x", "error_msg": "out of memory"},
-        b"\xff\xfe", b"[" * 100_000, 100,
+        *((status, b"", "http_error") for status in (301, 404, 500)),
+        *((200, reply, "invalid_response") for reply in UNUSABLE),
     ],
     ids=str,
-)  # fmt: skip
-def test_a_reply_that_cannot_be_about_the_output_is_not_used(driven: Driven, reply: Any) -> None:
+)
+def test_a_pruner_whose_reply_cannot_be_used_leaves_the_output_as_it_is(
+    driven: Driven, status: int, reply: Any, error: str
+) -> None:
     driven.set(timeout_ms=20_000)
-    driven.pruner.reply = reply
+    driven.pruner.status, driven.pruner.reply = status, reply
     answer = driven.read()
-    assert answer.text == TEXT and answer.about["pruning"]["error"] == "invalid_response"
-    wrong, failed, _ = driven.events(answer, *ASKED, "pruner.invalid_response", "pruner.call_failed", RAW)[-3:]
-    assert wrong["error"] and failed["reason"] == "invalid_response"
+    assert answer.text == TEXT and answer.about["pruning"]["error"] == error
+    wrong, failed, _ = driven.events(answer, *ASKED, f"pruner.{error}", "pruner.call_failed", RAW)[-3:]
+    assert wrong.get("status") == status or wrong["error"]
+    assert failed["reason"] == error
 
 
 @drives((Req.RESPOND_RAW, "unwritten"), (Req.RESPOND_PRUNED, "unwritten"))

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
-from agtrace.pruning.agents import AGENTS, TOKEN_VARIABLE, place
+from agtrace.pruning.agents import AGENTS, TOKEN_VARIABLE
 from agtrace.pruning.states import ADDED, FAULTS, TRANSITIONS, Run, RunLog
 
 HERE = Path(__file__).parent
@@ -243,15 +243,6 @@ def disabled(machine: Machine) -> None:
     assert (given["arguments"], given["file"]) == ([], None)
 
 
-def disabled_by_a_setting(machine: Machine) -> None:
-    with machine.command("--provider", "codex", JEEVES_MCP_PRUNER_ENABLED="false") as running:
-        given = running.agent()
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["disabled", "not_running"])
-    assert ran.of("disabled") == {"reason": "config_disabled"}
-    assert given["arguments"] == []
-
-
 def enabled(machine: Machine) -> None:
     """The server has its token in its environment, and in no argument."""
     with machine.run("silent", AGTRACE_PRUNER__STARTUP_TIMEOUT_MS="120000") as running:
@@ -283,52 +274,6 @@ def ready(machine: Machine) -> None:
     assert outputs == ["\ufffd\ufffd", "mcp_pruner.ready", f"to stdout {token}"]
 
 
-def start_failed(machine: Machine) -> None:
-    with machine.run("exits") as running:
-        given = running.agent()
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["start_failed", "not_running"])
-    assert ran.of("start_failed") == {"error": "the server ended with exit code 3"}
-    assert (given["arguments"], given["file"]) == ([], None)
-    assert "can't go on" in [record.get("output") for record in ran.log]
-
-
-def server_lost(machine: Machine) -> None:
-    with machine.run() as running:
-        running.agent()
-        os.kill(running.awaited("ready")["pid"], signal.SIGKILL)
-        running.awaited("degraded")
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["ready", "exited", "degraded", "shutdown_after_degraded"])
-    assert ran.of("degraded") == {"exit_code": None, "signal": "SIGKILL", "error": "the server ended by SIGKILL"}
-
-
-def agent_ended_while_running(machine: Machine) -> None:
-    with machine.run("leaves a child") as running:
-        running.agent()
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["ready", "stopped"])
-    stopped = ran.of("stopped")
-    assert (stopped["exit_code"], stopped["signal"]) == (0, None)
-    assert 0 <= stopped["duration_ms"] < 5_000
-
-
-def agent_ended_without_a_server(machine: Machine) -> None:
-    with machine.run_server(["/nowhere/server"]) as running:
-        ran = running.end(0)
-    assert (ran.code, ran.events[-1], ran.of("not_running")) == (0, "not_running", {})
-
-
-def agent_ended_after_a_loss(machine: Machine) -> None:
-    with machine.run("leaves a child") as running:
-        running.agent()
-        os.kill(running.awaited("ready")["pid"], signal.SIGUSR1)
-        running.awaited("degraded")
-        ran = running.end(7)
-    assert (ran.code, ran.events[-1]) == (7, "shutdown_after_degraded")
-    assert ran.of("shutdown_after_degraded") == {"exit_code": 4, "signal": None}
-
-
 def invalid_configuration(machine: Machine) -> None:
     with machine.command("--provider", "claude", PRUNER_TIMEOUT_MS="soon") as running:
         given = running.agent()
@@ -338,60 +283,6 @@ def invalid_configuration(machine: Machine) -> None:
     assert problem.startswith("PRUNER_TIMEOUT_MS: expected") and "soon" not in problem  # it might be a secret
     assert ran.of("disabled") == {"reason": "config_invalid"}
     assert given["arguments"] == []
-
-
-def spawn_failed(machine: Machine) -> None:
-    with machine.run_server(["/nowhere/server"]) as running:
-        given = running.agent()
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["spawn_error", "start_failed", "not_running"])
-    assert ran.of("spawn_error") == ran.of("start_failed") == {"error": "No such file or directory"}
-    assert given["arguments"] == []
-
-
-def start_timed_out(machine: Machine) -> None:
-    with machine.run("not ready", "stubborn", AGTRACE_PRUNER__STARTUP_TIMEOUT_MS="600") as running:
-        given = running.agent()
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["start_timeout", "start_failed", "not_running"])
-    assert ran.of("start_timeout") == {"timeout_ms": 600}
-    assert given["arguments"] == []
-
-
-def server_exited(machine: Machine) -> None:
-    """Agents that are started later aren't told of the server any more."""
-    with machine.run() as running:
-        running.agent()
-        os.kill(running.awaited("ready")["pid"], signal.SIGUSR1)
-        running.awaited("degraded")
-        running.tell("told")
-        assert running.hears("told") == 'told 600 {"mcpServers": {}}'
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["ready", "exited", "degraded", "shutdown_after_degraded"])
-    assert ran.of("exited") == {"exit_code": 4, "signal": None}
-
-
-def server_unreachable(machine: Machine) -> None:
-    with machine.run() as running:
-        running.agent()
-        os.kill(running.awaited("ready")["pid"], signal.SIGUSR2)
-        running.awaited("degraded")
-        running.tell("told")
-        assert running.hears("told") == 'told 600 {"mcpServers": {}}'
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["ready", "unreachable", "degraded", "shutdown_after_degraded"])
-    assert ran.of("unreachable") == {"failures": 3, "error": "/healthz: Connection refused"}
-    assert ran.of("shutdown_after_degraded") == {"exit_code": None, "signal": "SIGKILL"}
-
-
-def server_does_not_end(machine: Machine) -> None:
-    with machine.run("stubborn", AGTRACE_PRUNER__SHUTDOWN_TIMEOUT_MS="100") as running:
-        running.agent()
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["ready", "kill_escalated", "stopped"])
-    assert ran.of("kill_escalated") == {"pid": ran.of("ready")["pid"], "timeout_ms": 100}
-    stopped = ran.of("stopped")
-    assert (stopped["exit_code"], stopped["signal"]) == (None, "SIGKILL") and stopped["duration_ms"] >= 100
 
 
 def ended_while_starting(machine: Machine) -> None:
@@ -407,29 +298,88 @@ WAYS: dict[tuple[str, str], Callable[[Machine], None]] = {
     (Run.INIT, "disabled"): disabled,
     (Run.INIT, "enabled"): enabled,
     (Run.STARTING, "ready"): ready,
-    (Run.STARTING, "start failed"): start_failed,
-    (Run.RUNNING, "server lost"): server_lost,
-    (Run.RUNNING, "agent ended"): agent_ended_while_running,
-    (Run.DISABLED, "agent ended"): agent_ended_without_a_server,
-    (Run.DEGRADED, "agent ended"): agent_ended_after_a_loss,
     (Run.INIT, "invalid configuration"): invalid_configuration,
-    (Run.STARTING, "spawn failed"): spawn_failed,
-    (Run.STARTING, "start timed out"): start_timed_out,
-    (Run.RUNNING, "server exited"): server_exited,
-    (Run.RUNNING, "server unreachable"): server_unreachable,
-    (Run.SHUTDOWN, "server doesn't end"): server_does_not_end,
     (Run.STARTING, "agent ended"): ended_while_starting,
 }
 
 
+class Way(NamedTuple):
+    """What a server does while its agent works, and what the log says of it: events in order, fields of some."""
+
+    server: tuple[str, ...]
+    """How it behaves; nothing where there is no such program."""
+    events: tuple[str, ...]
+    fields: dict[str, dict[str, Any]]
+    signal: signal.Signals | None = None
+    """What it gets once it is ready."""
+    variables: dict[str, str] | None = None
+
+
+NO_SERVER = ("start_failed", "not_running")
+LOST = ("degraded", "shutdown_after_degraded")
+KILLED = {"exit_code": None, "signal": "SIGKILL"}
+SLOW = {"AGTRACE_PRUNER__STARTUP_TIMEOUT_MS": "600"}
+HASTY = {"AGTRACE_PRUNER__SHUTDOWN_TIMEOUT_MS": "100"}
+MISSING = {"error": "No such file or directory"}
+EXITED = {"error": "the server ended with exit code 3"}
+GONE = {"failures": 3, "error": "/healthz: Connection refused"}
+HANGS = {"failures": 3, "error": "/healthz: no answer in time"}
+
+SERVERS: dict[tuple[str, str], Way] = {
+    (Run.STARTING, "start failed"): Way(("exits",), NO_SERVER, {"start_failed": EXITED}),
+    (Run.RUNNING, "server lost"): Way(("",), ("ready", "exited", *LOST), {"degraded": KILLED}, signal.SIGKILL),
+    (Run.RUNNING, "agent ended"): Way(("leaves a child",), ("ready", "stopped"), {"stopped": {"exit_code": 0}}),
+    (Run.DISABLED, "agent ended"): Way((), ("spawn_error", *NO_SERVER), {"not_running": {}}),
+    (Run.DEGRADED, "agent ended"): Way(
+        ("leaves a child",), ("ready", "exited", *LOST), {"shutdown_after_degraded": {"exit_code": 4}}, signal.SIGUSR1
+    ),
+    (Run.STARTING, "spawn failed"): Way((), ("spawn_error", *NO_SERVER), {"spawn_error": MISSING}),
+    (Run.STARTING, "start timed out"): Way(
+        ("not ready", "stubborn"), ("start_timeout", *NO_SERVER), {"start_timeout": {"timeout_ms": 600}}, None, SLOW
+    ),
+    (Run.RUNNING, "server exited"): Way(
+        ("",), ("ready", "exited", *LOST), {"exited": {"exit_code": 4, "signal": None}}, signal.SIGUSR1
+    ),
+    (Run.RUNNING, "server unreachable"): Way(
+        ("",), ("ready", "unreachable", *LOST), {"unreachable": GONE, LOST[1]: KILLED}, signal.SIGUSR2
+    ),
+    (Run.RUNNING, "server hangs"): Way(
+        ("",), ("ready", "unreachable", *LOST), {"unreachable": HANGS}, signal.SIGSTOP
+    ),
+    (Run.SHUTDOWN, "server doesn't end"): Way(
+        ("stubborn",), ("ready", "kill_escalated", "stopped"),
+        {"kill_escalated": {"timeout_ms": 100}, "stopped": KILLED}, None, HASTY,
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
-def test_a_run_takes_each_way_of_the_specification(machine: Machine, way: tuple[str, str]) -> None:
+def test_a_run_goes_its_way_before_and_without_a_server(machine: Machine, way: tuple[str, str]) -> None:
     WAYS[way](machine)
+
+
+@pytest.mark.parametrize("name", SERVERS, ids="-".join)
+def test_an_agent_works_to_its_end_whatever_its_server_does(machine: Machine, name: tuple[str, str]) -> None:
+    """Agents that are started after a loss aren't told of the server any more."""
+    way = SERVERS[name]
+    run = machine.run(*way.server, **(way.variables or {})) if way.server else machine.run_server(["/nowhere/server"])
+    with run as running:
+        given = running.agent()
+        if way.signal:
+            os.kill(running.awaited("ready")["pid"], way.signal)
+            running.awaited("degraded")
+            running.tell("told")
+            assert running.hears("told") == 'told 600 {"mcpServers": {}}'
+        ran = running.end(7)
+    assert (ran.code, tuple(ran.events)) == (7, way.events)
+    assert (given["file"] is None) == ("ready" not in way.events)
+    for event, fields in way.fields.items():
+        assert ran.of(event).items() >= fields.items(), event
 
 
 def test_no_way_of_a_run_is_left_out() -> None:
     ways = [(way.sources[0], way.condition) for way in (*TRANSITIONS, *FAULTS, *ADDED) if way.sources[0] in [*Run]]
-    assert [*WAYS] == ways
+    assert {*WAYS, *SERVERS} == {*ways, (Run.RUNNING, "server hangs")}
 
 
 # -- an agent is as it would be without us ---------------------------------------------------------
@@ -488,16 +438,6 @@ def test_an_agent_inherits_ignored_signals_and_open_files_but_none_of_ours(
     assert (ran.code, ran.said) == (7, "here\n")
 
 
-def test_a_server_that_hangs_is_given_up(machine: Machine) -> None:
-    with machine.run() as running:
-        running.agent()
-        os.kill(running.awaited("ready")["pid"], signal.SIGSTOP)
-        running.awaited("degraded")
-        ran = running.end(7)
-    assert (ran.code, ran.events) == (7, ["ready", "unreachable", "degraded", "shutdown_after_degraded"])
-    assert ran.of("unreachable") == {"failures": 3, "error": "/healthz: no answer in time"}
-
-
 def test_an_agent_whose_file_cannot_be_written_runs_without_the_server(machine: Machine) -> None:
     (machine.folder / "file").write_text("")
     with machine.run(AGTRACE_DATA_DIR=str(machine.folder / "file" / "data")) as running:
@@ -549,25 +489,6 @@ def test_codex_is_told_by_arguments_and_a_variable(machine: Machine) -> None:
     ]  # fmt: skip
     assert given["environment"][TOKEN_VARIABLE] == token
     assert (ran.code, ran.events) == (7, ["ready", "stopped"])
-
-
-@pytest.mark.parametrize(
-    ("provider", "command", "at"),
-    [
-        ("claude", "claude -p claude", 1),
-        ("claude", "/opt/bin/claude", 1),
-        ("claude", "npx -y @anthropic-ai/claude-code@2.1 -p go", 3),
-        ("claude", "env CLAUDE=claude A=1 claude mcp list", 4),
-        ("codex", "npx @openai/codex exec go", 2),
-        ("codex", "codex", 1),
-        ("codex", "claude", None),
-        ("claude", "sh -c claude;true", None),
-        ("claude", "make agent", None),
-        ("claude", "@anthropic-ai", None),
-    ],
-)
-def test_arguments_go_behind_the_word_that_names_the_agent(provider: str, command: str, at: int | None) -> None:
-    assert place(AGENTS[provider], command.split()) == at
 
 
 def test_a_command_that_names_no_agent_runs_as_it_is_and_that_is_told(machine: Machine) -> None:

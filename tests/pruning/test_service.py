@@ -80,11 +80,6 @@ def test_too_much_is_refused_before_it_is_read(url: str) -> None:
     assert posted(url, json.dumps({"query": "x", "code": "x" * 5_000_000}).encode())[0] == 413
 
 
-def test_it_says_that_it_is_well(url: str) -> None:
-    with urllib.request.urlopen(url.replace("/prune", "/health"), timeout=30) as reply:
-        assert json.load(reply) == {"status": "healthy", "model_loaded": True}
-
-
 def test_no_page_of_the_web_reaches_it_by_a_name_of_its_own(url: str) -> None:
     body = json.dumps({"query": "x", "code": "y"}).encode()
     assert posted(url, body, Host="attacker.example")[0] == 421

@@ -14,8 +14,6 @@ from agtrace.pruning.states import (
     TERMINAL,
     TRANSITIONS,
     WAYS,
-    Course,
-    Log,
     Req,
     Run,
     State,
@@ -64,10 +62,6 @@ def test_the_states_are_those_of_the_specification_in_its_order() -> None:
     assert terminal | {Run.SHUTDOWN} == TERMINAL
 
 
-def test_the_specification_has_24_transitions_and_15_errors() -> None:
-    assert (len(table("Transitions")), len(table("Error Handling"))) == (24, 15)
-
-
 @pytest.mark.parametrize(("row", "way"), numbered(TRANSITIONS, "Transitions"))
 def test_a_transition_is_the_one_of_its_row(row: list[str], way: Way) -> None:
     source, _, target, effects = row
@@ -92,14 +86,3 @@ def test_an_error_is_the_one_of_its_row_and_writes_the_event_of_the_transition_a
 def test_every_state_but_the_terminal_ones_leads_somewhere_and_those_lead_nowhere_else() -> None:
     assert {source for source, _ in WAYS} - TERMINAL == {*Run, *Req} - TERMINAL
     assert {way.target for (source, _), way in WAYS.items() if source in TERMINAL} == {Run.SHUTDOWN}
-
-
-def test_the_events_of_a_way_may_be_written_once_it_has_been_gone_to_its_end() -> None:
-    written: list[object] = []
-    course: Course[Run] = Course(Run.RUNNING, Log(written.append, lambda: 1.0))
-    with course.going("agent ended") as fields:
-        assert (course.state, written) == (Run.SHUTDOWN, [])
-        fields["exit_code"] = 0
-    assert written == [
-        {"event": "mcp_pruner.stopped", "at": 1.0, "exit_code": 0, "signal": None, "duration_ms": None}
-    ]  # fmt: skip

@@ -165,10 +165,6 @@ def test_a_filter_that_can_not_be_meant_is_told_what_is_allowed(site: Site, quer
     assert answer.status_code == 400 and says in unescape(answer.text)
 
 
-def test_filters_that_leave_nothing_offer_to_clear_them(site: Site) -> None:
-    assert 'No sessions match. <a href="/">Clear the filters</a>' in site.page("/?query=nobody+ever+said+this")
-
-
 def test_projects_and_costs_are_those_of_the_commands(site: Site) -> None:
     projects = told(site, "get_project_info")["data"]["projects"]
     page = site.page("/projects")
@@ -232,13 +228,6 @@ def test_the_newest_hits_are_all_there_page_by_page(site: Site) -> None:
     assert shown == listed and len(listed) > 40
 
 
-def test_a_search_within_a_session_finds_only_there_and_errors_are_told(site: Site) -> None:
-    found = places(site.page(f"/found?q=locked&order=newest&session={LARGE}"))
-    assert found and {session for session, _ in found} == {LARGE}
-    assert "Session not found" in site.page("/found?q=x&session=nobody")
-    assert site.page("/found?q=").strip() == ""
-
-
 # -- a conversation --------------------------------------------------------------------------------
 
 
@@ -283,12 +272,6 @@ def test_a_conversation_says_what_an_export_says(site: Site) -> None:
     shown = [unescape(one) for one in re.findall(r'<span class="error"><bdi>(.*?)</bdi>', page)]
     assert shown == errors != []
     assert page.count('<h2 class="turn"') == exported.count("\n## Turn ")
-
-
-def test_the_session_opens_at_the_window_of_an_event(site: Site) -> None:
-    page = site.page(f"/s/{LARGE}?at=812")
-    assert 'data-window="8"' in page and {800, 812, 899} <= set(events(page)) and min(events(page)) >= 800
-    assert 'data-window="0"' in site.page(f"/s/{LARGE}")
 
 
 def test_edits_are_differences_code_has_colours_and_commands_are_set_apart(site: Site) -> None:
