@@ -39,8 +39,8 @@ def asker(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asker:
 
 @pytest.fixture(scope="module")
 def answers(world: World, asker: Asker) -> Answered:
-    """A fifth of all calls, in each world another, asked once; `asking.py` checks what must hold for all answers."""
-    some = depth.part([*calls(world)], WORLDS.index(world), 5)
+    """A third of all calls, in each world another, asked once; `asking.py` checks what must hold for all answers."""
+    some = depth.part([*calls(world)], WORLDS.index(world), 3)
     return [(name, arguments, asker.anything(name, **arguments)) for name, arguments in some]
 
 
