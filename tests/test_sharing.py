@@ -27,7 +27,7 @@ import pytest
 import zstandard
 from mcp.server.caching import CacheHint
 from msgspec import Struct
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from rich.console import Console
 from textual.binding import BindingsMap
@@ -47,7 +47,7 @@ _FOR_THREADS = (
     Logger,
 )
 """Documented as safe for threads."""
-_READ_ONLY = (FieldInfo, CacheHint)
+_READ_ONLY = (FieldInfo, CacheHint, TypeAdapter)
 """Of libraries, which change none of them once they are made."""
 _OF_THE_COMMAND_LINE = (click.Command, Console, BindingsMap)
 """A command has one thread that reads its options and prints, an application one that reads its keys."""
