@@ -14,7 +14,7 @@ from functools import cached_property
 
 from agtrace_indexer.index.questions import histories, sessions
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.analysis import AgentHealth, Analysis, Evidence, Insight, Severity, Share, TokenShares
+from agtrace_schema.analysis import AgentHealth, Analysis, Evidence, Insight, Share, TokenShares
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from agtrace.health.facts.actions import is_passed_over, is_probe
 from agtrace.health.facts.changes import files_read
 from agtrace.health.facts.checks import checks, problems_in, reviews
 from agtrace.health.facts.corrections import corrections
-from agtrace.health.finding import Detector, Finding
+from agtrace.health.finding import SEVERITIES, Detector, Finding
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage, read_history
 from agtrace.health.score import Examined, Found, Score, score
 from agtrace.sessions.known_failures import failures_known, known_failures
@@ -75,7 +75,6 @@ _QUOTE = 80
 _TOLD_BEFORE = 0.6
 _MESSAGE = 240
 _LOOPS = "Loops"
-_SEVERITIES: list[Severity] = ["Critical", "Warning", "Info"]
 
 
 @dataclass
@@ -149,7 +148,7 @@ def distinct(found: Iterable[Found]) -> tuple[Found, ...]:
     Of loops that go on at the same time (edits and the check that fails after each of them), the worst is told.
     """
     found = list(found)
-    by_severity = iter(sorted(filter(_is_loop, found), key=lambda one: _SEVERITIES.index(one[1].severity)))
+    by_severity = iter(sorted(filter(_is_loop, found), key=lambda one: SEVERITIES.index(one[1].severity)))
     told: set[int] = set()
     loops: list[tuple[int, int]] = []
     kept: list[Found] = []
@@ -211,7 +210,7 @@ def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
         ending=own.examined.ending,
         insights=sorted(  # of one severity, detectors are already in the order in which they tell most
             [*own.insights(), *(found for agent in agents for found in agent.insights(as_agent=True))],
-            key=lambda insight: _SEVERITIES.index(insight.severity),
+            key=lambda insight: SEVERITIES.index(insight.severity),
         ),
         time=time_spent(own.history),
         token_shares=_shares(own, agents),

@@ -92,7 +92,6 @@ def endings(tallies: Sequence[Tally]) -> dict[Ending, int]:
 
 
 # -- tables ----------------------------------------------------------------------------------------
-# The tables of a report: sums over its sessions by score, day, tool, model and detector.
 
 _TENS = 10
 

@@ -269,7 +269,6 @@ def _comparison(
 
 
 # -- without dollars -------------------------------------------------------------------------------
-# A report without dollars, for those who pay by subscription.
 
 _NONE: dict[str, Any] = {"cost_usd": None, "cost_made": None}
 

@@ -83,10 +83,7 @@ class _Span(Struct):
     def take(self, moment: int) -> None:
         """Extend the span to this moment."""
         if moment:
-            if not self.start or moment < self.start:
-                self.start = moment
-            if moment > self.end:
-                self.end = moment
+            self.start, self.end = min(self.start or moment, moment), max(self.end, moment)
 
     def piece(self, kind: Kind, name: str | None = None, failed: bool = False) -> _Piece:
         """Return a piece that lasts this span."""

@@ -68,7 +68,6 @@ def _commits(call: Call) -> bool:
 
 
 # -- silenced --------------------------------------------------------------------------------------
-# Findings about checks that were switched off instead of passing.
 
 _SWITCHED_OFF = later(
     r"\bcontinue-on-error: *true|\bcontinueOnError: *true|\ballow_failure: *true"
@@ -175,7 +174,6 @@ def _switches_off(line: str, path: str) -> bool:
 
 
 # -- swept -----------------------------------------------------------------------------------------
-# Findings about commits of what was lying around.
 
 _UNTRACKED = later(r"^(?:Output: )?\?\? (.+)$", re.MULTILINE)
 _UNTRACKED_LISTED = later(r"^Untracked files:\n(?:  \(.*\)\n)?((?:\t.+(?:\n|\Z))+)", re.MULTILINE)
@@ -278,7 +276,6 @@ def _is_named(path: str, commands: Sequence[str]) -> bool:
 
 
 # -- checkouts -------------------------------------------------------------------------------------
-# Findings about changes made in two places of which only one was meant.
 
 _SHARED, _TELLING = 3, 2
 """The parts that two paths share at their ends if they are the same file in two checkouts, and those that tell."""

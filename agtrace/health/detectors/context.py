@@ -109,7 +109,6 @@ def _cost(history: History, found: list[Compaction]) -> str:
 
 
 # -- context errors --------------------------------------------------------------------------------
-# Findings about a context window that is exceeded again and again.
 
 _CONTEXT_ERRORS, _CONTEXT_ERRORS_CRITICAL = 2, 3
 
@@ -178,7 +177,6 @@ def _compacted_at_once(history: History) -> Iterator[list[Entry]]:
 
 
 # -- tokens ----------------------------------------------------------------------------------------
-# Findings about wasted tokens: cache misses, large results.
 
 CHARS_PER_TOKEN = 4
 """For estimating the tokens of texts: about right for English and for code."""

@@ -26,7 +26,7 @@ from agtrace.health.facts.actions import (
     was_retried,
 )
 from agtrace.health.facts.checks import is_check
-from agtrace.health.finding import Finding, cost, detector
+from agtrace.health.finding import SEVERITIES, Finding, cost, detector
 from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
 from agtrace.text.lines import cut
 from agtrace.text.numbers import counted
@@ -37,8 +37,6 @@ STREAK, LONG_STREAK = 3, 6
 RETURNS, MANY_RETURNS = 3, 6
 
 _SHOWN = 120
-
-_RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
 
 
 @detector("Failures", version=3)
@@ -234,11 +232,10 @@ def _goes_with(entry: Call | Message | Thought, waiting: Call) -> bool:
 
 def _worst_first(found: Iterable[Finding]) -> list[Finding]:
     """Sort findings, the worst first."""
-    return sorted(found, key=lambda finding: (_RANK[finding.severity], -finding.count, finding.events))
+    return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count, finding.events))
 
 
 # -- permissions -----------------------------------------------------------------------------------
-# Findings about permissions that the model didn't have.
 
 _DENIED, _DENIED_SHARE, _DENIED_SHOWN = 3, 0.2, 3
 _NOT_RUN = later(r"(?:<tool_use_error>)?PreToolUse:\S+ hook error: |(?:Error: )?Tool execution denied by policy\b")

@@ -46,40 +46,26 @@ _QUICK = 2 * 60 * 1000
 def find_same_action_same_observation(history: History) -> Iterator[Finding]:
     """At least 4 attempts in a row had the same tool, arguments and result, and none failed."""
     for row in _longest_first(_rows(history, _same_observation), _SAME_OBSERVATION):
-        times = len(row)
-        yield _of_row(
-            history,
-            row,
-            f"{_named(row[0])} was run {times} times in a row with the same result",
-            "Critical" if times >= _SAME_OBSERVATION_CRITICAL else "Warning",
-        )
+        said = f"{_named(row[0])} was run {len(row)} times in a row with the same result"
+        yield _of_row(history, row, said, _SAME_OBSERVATION_CRITICAL)
 
 
 @detector("Loops")
 def find_same_action_same_error(history: History) -> Iterator[Finding]:
     """At least 3 attempts in a row had the same tool and arguments, and all failed."""
     for row in _longest_first(_rows(history, _same_failure), _SAME_ERROR):
-        times = len(row)
         alike = "with the same error" if all(map(row[0].came_to_the_same, row)) else "and failed each time"
-        yield _of_row(
-            history,
-            row,
-            f"{_named(row[0])} was run {times} times in a row {alike}",
-            "Critical" if times >= _SAME_ERROR_CRITICAL else "Warning",
-        )
+        said = f"{_named(row[0])} was run {len(row)} times in a row {alike}"
+        yield _of_row(history, row, said, _SAME_ERROR_CRITICAL)
 
 
 @detector("Loops")
 def find_alternation(history: History) -> Iterator[Finding]:
     """At least 6 attempts in a row alternated between two actions, each always with the same result."""
     for row in _longest_first(_alternations(counted_attempts(history)), _ALTERNATION):
-        times = len(row)
-        yield _of_row(
-            history,
-            row,
-            f"{_named(row[0])} and {_named(row[1])} were run alternately, {times} times in a row with the same results",
-            "Critical" if times >= _ALTERNATION_CRITICAL else "Warning",
-        )
+        both = f"{_named(row[0])} and {_named(row[1])}"
+        said = f"{both} were run alternately, {len(row)} times in a row with the same results"
+        yield _of_row(history, row, said, _ALTERNATION_CRITICAL)
 
 
 def _same_observation(one: Attempt, two: Attempt) -> bool:
@@ -136,9 +122,9 @@ def _is_loop(row: list[Attempt]) -> bool:
     return failing or not all(map(only_reads, calls))
 
 
-def _of_row(history: History, row: list[Attempt], said: str, severity: Severity) -> Finding:
+def _of_row(history: History, row: list[Attempt], said: str, critical: int) -> Finding:
     return Finding.of(
-        severity,
+        "Critical" if len(row) >= critical else "Warning",
         said + cost(history, row[0].first_event, row[-1].last_event),
         [attempt.counted[0].evidence for attempt in row],
         row[0].turn,
@@ -214,21 +200,15 @@ def _never_succeeding(history: History) -> Iterator[_Failing]:
             elif call.outcome in (Outcome.OK, Outcome.RUNNING) and command in open_now:
                 ended = open_now.pop(command)
                 ended.succeeded = True
-                if not _was_quick(ended, call):
-                    yield from _if_it_counts(ended)
-    for failing in open_now.values():
-        yield from _if_it_counts(failing)
+                if ended.counts and not _was_quick(ended, call):
+                    yield ended
+    yield from (failing for failing in open_now.values() if failing.counts)
 
 
 def _was_quick(failing: _Failing, succeeded: Call) -> bool:
     """Whether a command succeeded soon: to mend what it says until it says nothing is how one works."""
     first = failing.calls[0]
     return bool(first.at) and len(failing.calls) < _WITHOUT_SUCCESS_CRITICAL and succeeded.at - first.at < _QUICK
-
-
-def _if_it_counts(failing: _Failing) -> Iterator[_Failing]:
-    if failing.counts:
-        yield failing
 
 
 def _commands(attempt: Attempt) -> dict[tuple[str, str], Call]:
@@ -244,7 +224,6 @@ def _commands(attempt: Attempt) -> dict[tuple[str, str], Call]:
 
 
 # -- edits -----------------------------------------------------------------------------------------
-# Findings about edits that go round in circles: the same lines of a file are written again and again.
 
 _CHURN, _CHURN_CRITICAL = 3, 6
 _QUICK_EDITS = 2 * 60 * 1000
@@ -359,7 +338,6 @@ def _churning(turn: int | None, files: dict[str, _File]) -> Iterator[tuple[int |
 
 
 # -- failed edits ----------------------------------------------------------------------------------
-# Findings about edits that the agent's own tool refused to make.
 
 _FAILED_EDITS, _FAILED_EDIT_ATTEMPTS = 2, 6
 _FAILED_EDITS_GIVEN_UP = 3
@@ -413,7 +391,7 @@ def _troubles(history: History) -> Iterator[_Trouble]:
         if failed[attempt.turn] < _FAILED_EDITS:
             continue
         if attempt.turn != turn:
-            yield from filter(_is_costly, going.values())
+            yield from (trouble for trouble in going.values() if trouble.costly)
             turn, going = attempt.turn, {}
         for trouble in going.values():
             trouble.attempts += 1
@@ -424,8 +402,9 @@ def _troubles(history: History) -> Iterator[_Trouble]:
                 elif file in going:
                     ended = going.pop(file)
                     ended.done = True
-                    yield from filter(_is_costly, [ended])
-    yield from filter(_is_costly, going.values())
+                    if ended.costly:
+                        yield ended
+    yield from (trouble for trouble in going.values() if trouble.costly)
 
 
 def _edited(call: Call, history: History, going: Iterable[str]) -> Iterator[str]:
@@ -439,12 +418,7 @@ def _edited(call: Call, history: History, going: Iterable[str]) -> Iterator[str]
         yield posixpath.normpath(posixpath.join(history.cwd or "", edit.moved_from or edit.path))
 
 
-def _is_costly(trouble: _Trouble) -> bool:
-    return trouble.costly
-
-
 # -- monologue -------------------------------------------------------------------------------------
-# Findings about responses in a row that only talk.
 
 _MONOLOGUE, _MONOLOGUE_CRITICAL = 3, 6
 

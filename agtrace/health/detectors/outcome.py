@@ -209,7 +209,6 @@ def _failure(call: Call) -> str:
 
 
 # -- checks ----------------------------------------------------------------------------------------
-# Findings about tests, builds and linters that were left failing.
 
 _COMMAND, _ERROR = 60, 100
 _RUNS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
@@ -271,7 +270,6 @@ def _passed(call: Call) -> bool:
 
 
 # -- todos -----------------------------------------------------------------------------------------
-# Findings about what the model had set itself to do.
 
 _AGAIN = "(?:re-?|manually |fully |finally )?"
 _TESTS = r"tests?\b(?! (?:accounts?|data|doubles?|fixtures?|helpers?|users?)\b)"
@@ -363,7 +361,6 @@ def _may_check(call: Call) -> bool:
 
 
 # -- corrections -----------------------------------------------------------------------------------
-# Findings about the human correcting the model.
 
 _MANY_CORRECTIONS = 3
 _CORRECTION_CHARS = 160
@@ -397,7 +394,6 @@ def _before(history: History, refused: Correction) -> str:
 
 
 # -- reviews ---------------------------------------------------------------------------------------
-# Findings about reviews of what the model had changed.
 
 _PROBLEM_CHARS = 100
 
@@ -425,7 +421,6 @@ def find_review_problems(history: History) -> Iterator[Finding]:
 
 
 # -- questions -------------------------------------------------------------------------------------
-# Findings about questions of the model to the human.
 
 _NOBODY = later(
     r"\A\W*(?:No (?:response|answer|reply) (?:after|within|in) \d|(?:The )?(?:question|request) timed out"

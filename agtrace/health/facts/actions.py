@@ -351,7 +351,6 @@ def quoted_path(path: str) -> str:
 
 
 # -- refusals --------------------------------------------------------------------------------------
-# Who refused a call: the human, or a rule, a hook or a sandbox.
 
 _BY_THE_HUMAN = later(
     r"\b(?:the )?(?:user|human) (?:doesn't want|does not want|did not allow|didn't allow|rejected|declined|denied"
@@ -376,7 +375,6 @@ def denied_by_rule(call: Call) -> bool:
 
 
 # -- api -------------------------------------------------------------------------------------------
-# Notices in logs that matter: errors of the model's API, interruptions and compactions.
 
 _SHOWN = 120
 _RETRIED = frozenset[str]().union(*(agent.notices.retried_errors for agent in AGENTS.values()))

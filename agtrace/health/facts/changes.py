@@ -249,7 +249,6 @@ def tells(line: str) -> bool:
 
 
 # -- file reads ------------------------------------------------------------------------------------
-# Calls that show the contents of files.
 
 _READER = later(r"read|view|open|cat\b", re.I)
 _SHOWING = frozenset({"bat", "batcat", "cat", "get-content", "head", "less", "more", "nl", "sed", "tail", "type"})

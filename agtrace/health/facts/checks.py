@@ -85,7 +85,6 @@ def _lints(part: Part) -> bool:
 
 
 # -- todos -----------------------------------------------------------------------------------------
-# The model's own list of what is to do, as its last call left it.
 
 _WHOLE_LISTS = frozenset({"todowrite", "todo_write", "write_todos", "update_plan"})
 _SINGLE_TASKS = frozenset({"taskcreate", "taskupdate"})
@@ -177,7 +176,6 @@ def _of_one(call: Call, arguments: dict[str, Json], tasks: dict[str, tuple[str, 
 
 
 # -- reviews ---------------------------------------------------------------------------------------
-# Reviews of what the model had changed, by another model, and the problems that they found.
 
 _TITLE = later(r'"title": ?"((?:[^"\\]|\\.)+)"')
 _MINOR = later(r"\[P[3-9]\]")

@@ -37,7 +37,6 @@ from agtrace.sessions.files import checkout_of, file_key
 from agtrace.sessions.projects import resolved
 
 # -- places ----------------------------------------------------------------------------------------
-# Where a text is in another one, and the lines that change if it is replaced there.
 
 
 class Span(NamedTuple):

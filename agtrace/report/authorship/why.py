@@ -461,7 +461,6 @@ def _not_sure(authors: Sequence[Author | None]) -> Iterator[str]:
 
 
 # -- wording ---------------------------------------------------------------------------------------
-# Who wrote a file, as lines for people and agents.
 
 _ABBREVIATED = 10
 _SURE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agtrace_indexer.redact import redact, redact_json
@@ -69,14 +69,7 @@ class Cleaner:
 
     def value(self, value: Any) -> Any:
         """Return a JSON value whose keys and texts are cleaned as by `text`."""
-        return self._each(redact_json(value if self._verbatim else _without_controls(value)))
-
-    def _each(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._counted(value)
-        if isinstance(value, dict):
-            return {self._counted(key): self._each(item) for key, item in value.items()}
-        return [self._each(item) for item in value] if isinstance(value, list) else value
+        return in_texts(redact_json(value if self._verbatim else in_texts(value, without_controls)), self._counted)
 
     def _counted(self, text: str) -> str:
         if "[redacted: " in text:
@@ -127,9 +120,10 @@ def _tilde(found: re.Match[str]) -> str:
     return "-~" if found["name"] else "~"
 
 
-def _without_controls(value: Any) -> Any:
+def in_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with all its keys and texts changed."""
     if isinstance(value, str):
-        return without_controls(value)
+        return change(value)
     if isinstance(value, dict):
-        return {without_controls(key): _without_controls(item) for key, item in value.items()}
-    return [_without_controls(item) for item in value] if isinstance(value, list) else value
+        return {change(key): in_texts(item, change) for key, item in value.items()}
+    return [in_texts(item, change) for item in value] if isinstance(value, list) else value

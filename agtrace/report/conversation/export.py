@@ -31,7 +31,6 @@ from agtrace.text.lines import UNSEEN
 from agtrace.times import iso
 
 # -- as lines --------------------------------------------------------------------------------------
-# The events of a session as JSON lines, in the words of `agtrace_schema.events`.
 
 _UNSEEN = later(f"[{UNSEEN}\u2028\u2029\ud800-\udfff]")
 

@@ -394,7 +394,6 @@ def followed(connection: sqlite3.Connection, uid: str, first_event: int | None, 
 
 
 # -- head ------------------------------------------------------------------------------------------
-# What stands above a conversation: which one it is, who worked on it, when, for how much, and how it ended.
 
 _ENDED = {
     "success": "the model had the last word",

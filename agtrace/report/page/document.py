@@ -16,6 +16,7 @@ from agtrace_schema.patterns import later
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from agtrace.report.conversation.cleaning import in_texts
 from agtrace.text.lines import UNSEEN
 
 _HERE = Path(__file__).parent
@@ -79,17 +80,7 @@ def fit_for_the_page(value: Json) -> Json:
 
     Everything that a page shows of a report goes through here.
     """
-    return redact_json(_all_visible(value))
-
-
-def _all_visible(value: Json) -> Json:
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, list):
-        return [_all_visible(item) for item in value]
-    if isinstance(value, dict):
-        return {visible(key): _all_visible(item) for key, item in value.items()}
-    return value
+    return redact_json(in_texts(value, visible))
 
 
 def _symbol(found: re.Match[str]) -> str:

@@ -12,8 +12,9 @@ from agtrace_schema.analysis import Change, Figures, Report, ReportedSession, Se
 from agtrace_schema.landmarks import LandmarkKind
 from msgspec import Struct
 
+from agtrace.health.finding import SEVERITIES
 from agtrace.report import wording
-from agtrace.report.page.session_data import SEVERITIES, worst
+from agtrace.report.page.session_data import worst
 from agtrace.report.wording import AGENTS, deeds, named, why_at_least
 from agtrace.text.numbers import counted, duration, percent, short
 
@@ -175,7 +176,6 @@ def _session(session: ReportedSession) -> dict[str, Any]:
 
 
 # -- charts ----------------------------------------------------------------------------------------
-# The charts of the overview, each with the table of its figures.
 
 Unit = Literal["number", "tokens", "dollars"]
 

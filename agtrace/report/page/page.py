@@ -16,6 +16,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 from msgspec import to_builtins
 
+from agtrace.health.finding import SEVERITIES
 from agtrace.report import wording
 from agtrace.report.conversation.as_page import styles_within
 from agtrace.report.page.document import (
@@ -29,7 +30,7 @@ from agtrace.report.page.document import (
     style,
 )
 from agtrace.report.page.overview import charts, overview
-from agtrace.report.page.session_data import GROUP, KINDS, ROW, SEVERITIES, Packed, pack, packed, row
+from agtrace.report.page.session_data import GROUP, KINDS, ROW, Packed, pack, packed, row
 from agtrace.report.wording import AGENTS
 from agtrace.text.numbers import counted
 

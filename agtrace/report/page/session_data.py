@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
-from agtrace_schema.analysis import ContextPoint, Insight, ReportedSession, Severity, Timeline, TimelineEntry
+from agtrace_schema.analysis import ContextPoint, Insight, ReportedSession, Timeline, TimelineEntry
 from agtrace_schema.model import dump
 from msgspec.structs import replace
 
+from agtrace.health.finding import SEVERITIES
 from agtrace.report.page.document import fit_for_the_page
 
 ROW = (
@@ -20,7 +21,6 @@ ROW = (
 )  # fmt: skip
 """The columns of a row; the page's script finds them by these names."""
 
-SEVERITIES: tuple[Severity, ...] = ("Critical", "Warning", "Info")
 KINDS = ("turn", "step", "tool", "agent", "compaction", "api_error")
 _LANDMARKS = {"turn", "agent", "compaction", "api_error"}
 

@@ -18,6 +18,7 @@ from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
 from jinja2 import ChainableUndefined, Environment
 
+from agtrace.health.finding import SEVERITIES
 from agtrace.report import wording
 from agtrace.report.conversation.cleaning import Cleaner, home_in
 from agtrace.report.conversation.telling import Telling, typed_before, with_agents
@@ -31,7 +32,7 @@ from agtrace.report.page.document import (
     scripts,
     style,
 )
-from agtrace.report.page.session_data import KINDS, ROW, SEVERITIES, detail, row
+from agtrace.report.page.session_data import KINDS, ROW, detail, row
 from agtrace.report.selection import Family, Selection, believable
 from agtrace.report.survey import Asked, Examiner
 from agtrace.report.web.conversation import clock, date_and_time, unmarked
