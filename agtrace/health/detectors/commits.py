@@ -22,13 +22,6 @@ from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
 
 
-class _Unchecked(NamedTuple):
-    """A commit, and the check that had failed before it."""
-
-    failed: Call
-    commit: Call
-
-
 @detector("Outcome")
 def find_unchecked_commit(history: History) -> Iterator[Finding]:
     """A test run, a build or a linter failed, and the model then changed something and committed it before any check
@@ -48,13 +41,14 @@ def find_unchecked_commit(history: History) -> Iterator[Finding]:
     )
 
 
-def _unchecked(history: History) -> Iterator[_Unchecked]:
+def _unchecked(history: History) -> Iterator[tuple[Call, Call]]:
+    """Yield the checks that failed, each with the commit after it."""
     failed: Call | None = None
     changed = False
     for call in history.calls:
         if call.outcome is Outcome.OK and _commits(call):
             if failed and changed and not is_check(call):
-                yield _Unchecked(failed, call)
+                yield failed, call
             failed, changed = None, False
         elif call.outcome in (Outcome.OK, Outcome.FAILED) and is_check(call):
             failed, changed = (call if call.failed else None), False

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Literal, TypeGuard
 
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.analysis import TimeSpent
+from agtrace_schema.analysis import Severity, TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
 from msgspec import Struct
 
@@ -58,13 +58,8 @@ def find_slow_model(history: History) -> Iterator[Finding]:
             f"The model took {duration(SLOW_MS)} or more to begin its answer {len(slow):,} times, "
             f"{duration(_sum(slow))} in total; the longest wait was {duration(longest.milliseconds)}"
         )
-    yield _slowness(slow, message)
-
-
-def _slowness(slow: list[_Wait], message: str) -> Finding:
-    return Finding.of(
-        "Warning" if _sum(slow) >= MUCH_MS else "Info", message, [wait.event_index for wait in slow], slow[0].turn
-    )
+    severity: Severity = "Warning" if _sum(slow) >= MUCH_MS else "Info"
+    yield Finding.of(severity, message, [wait.event_index for wait in slow], slow[0].turn)
 
 
 def _sum(waits: list[_Wait]) -> int:

@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from agtrace.problems import InvalidParameter, InvalidRange
 from agtrace.report.authorship.replay import Author, Stroke, Uses, agreeing, authors, lines_of, uses_of
 from agtrace.report.conversation.cleaning import Cleaner
-from agtrace.report.conversation.telling import Telling, typed_before
+from agtrace.report.conversation.telling import Telling, typed_before, when
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
 from agtrace.sessions.resuming import resuming
@@ -522,8 +522,7 @@ def _writer(each: WhyFileSession) -> Iterator[str]:
 
 
 def _session_lines(session: WhySession) -> Iterator[str]:
-    at = f"{session.at[:16].replace('T', ' ')} UTC" if session.at else ""
-    facts = (session.id, session.title, session.project or "", AGENTS[session.provider].title, at)
+    facts = (session.id, session.title, session.project or "", AGENTS[session.provider].title, when(session.at))
     yield "  " + "  ".join(filter(None, facts))
     if session.request and session.request != session.title:
         yield f"  turn {session.turn_index}: {session.request}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Literal
 
@@ -394,15 +394,12 @@ def _spans(known: Iterable[str]) -> tuple[str, list[tuple[str, list[str]]]]:
     length = (last - first).days
     step = "day" if length <= MOST_DAYS else "week" if length <= MOST_WEEKS else "month"
     spans: dict[str, list[str]] = {}
-    for day in _days(first, last):
+    for number in range(length + 1):
+        day = first + timedelta(days=number)
         those = spans.setdefault(_label(day, step), [])
         if day.isoformat() in known:
             those.append(day.isoformat())
     return step, list(spans.items())
-
-
-def _days(first: date, last: date) -> Iterator[date]:
-    return (first + timedelta(days=n) for n in range((last - first).days + 1))
 
 
 def _label(day: date, step: str) -> str:
