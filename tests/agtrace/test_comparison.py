@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from agtrace.sessions.files import file_key
 from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, call_in, claude_log, query, text_of
 from tests.agtrace.terminal import agtrace_here
 
@@ -231,27 +230,6 @@ def test_the_same_name_in_two_projects_is_two_files(tmp_path: Path) -> None:
     assert "different projects" in data["differences"]
 
 
-@pytest.mark.parametrize(
-    ("path", "cwd", "checkout", "key"),
-    [
-        ("/p/a.py", "/p", None, "/p/a.py"),
-        ("a.py", "/p/sub", None, "/p/sub/a.py"),
-        ("./sub/../a.py", "/p", "/p", "a.py"),
-        ("/p", "/p", "/p", "."),
-        ("/p-other/a.py", "/p", "/p", "/p-other/a.py"),
-        ("../elsewhere/a.py", "/p", "/p/", "/elsewhere/a.py"),
-        ("a.py", None, None, "a.py"),
-        ("~/a.py", "/p", "/p", "~/a.py"),
-        ("C:\\p\\a.py", None, None, "C:\\p\\a.py"),
-        ("a/b.py", "C:\\p", "C:\\p", "a\\b.py"),
-        ("C:/p/a.py", "C:\\p", "C:\\p", "a.py"),
-        ("", "/p", "/p", "."),
-    ],
-)
-def test_a_file_is_compared_by_where_it_lies(path: str, cwd: str | None, checkout: str | None, key: str) -> None:
-    assert file_key(path, cwd, checkout) == key
-
-
 # -- differences ---------------------------------------------------------------------------------
 
 
@@ -373,16 +351,6 @@ def test_longer_lists_are_shown_where_more_is_asked_for_and_the_totals_are_exact
     assert all(len(file["path"]) <= 160 for file in long["files"]["only_in_1"])
     sizes = [len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()) for data in (short, long)]
     assert sizes[0] <= PORTABLE < sizes[1] <= MOST
-
-
-@pytest.mark.parametrize("most", [2_048, 4_096, 10_240])
-def test_every_clamp_keeps_the_counts(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path, most: int) -> None:
-    for log in logs_of:
-        crowded(log)
-    asker = Asker(tmp_path / "data", tmp_path / "logs").with_most(most)
-    data = asker.ask(NAME, id1=ONE, id2=TWO, max_bytes=MOST)["data"]
-    failed = data["session_1"]["failures"]["failed"] if "session_1" in data else data["failed_calls_1"]
-    assert failed == 60
 
 
 # -- in the terminal -----------------------------------------------------------------------------

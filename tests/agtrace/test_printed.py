@@ -11,7 +11,6 @@ import pytest
 from rich.cells import cell_len
 
 from agtrace.render.next_calls import offers
-from agtrace.text.lines import end_of_path
 from agtrace.text.next_call import call
 from tests.agtrace.asking import claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
@@ -139,46 +138,10 @@ def test_a_section_is_printed_to_its_end_however_small_an_answer_may_be(indexed:
     assert files[2].split() == ["11", "10", "tidepool/ingest/schedule.py"]
 
 
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        ("/home/mira/ebb.py", "/home/mira/ebb.py"),
-        ("/home/mira/tidepool/ebb.py", "…/tidepool/ebb.py"),
-        ("/home/mira/projects/lagoon.py", "…/lagoon.py"),
-        ("C:\\Users\\mira\\tidepool\\ebb.py", "…\\tidepool\\ebb.py"),
-        ("/home/mira/a_file_with_a_long_name.py", "…ith_a_long_name.py"),
-        ("/home/mira/projects/tidepool/", "…/tidepool/"),
-    ],
-)
-def test_a_long_path_is_cut_between_its_folders(path: str, shown: str) -> None:
-    assert end_of_path(path, 19) == shown
-
-
-def test_a_file_that_took_many_tokens_is_named_by_its_last_folders(tmp_path: Path) -> None:
-    path = f"/home/mira/{'harbour/' * 8}ebb.py"
-    log = claude_log(tmp_path, ONE).prompt("Mend it.").call("Read", {"file_path": path}, "level = 1\n" * 90)
-    log.say("Mended.")
-    index_here(tmp_path)
-    assert f"  …/{'harbour/' * 6}ebb.py " in agtrace_here("analyze", ONE).out
-
-
-def test_the_headline_of_an_analysis_is_not_cut(indexed: Path) -> None:
-    assert answer_of("analyze", LARGE)["summary"].endswith("1 finding; most points lost: failures")
-
-
 def test_failures_that_are_none_are_counted_by_what_became_of_them(indexed: Path) -> None:
     said = agtrace_here("show", SURGE, "--sections", "failures").out
     assert " 2 of 14 tool calls failed " in said.splitlines()[0]
     assert "\nfailures: 2 failed, 1 rejected\n" in said
-
-
-def test_every_section_has_its_place(indexed: Path) -> None:
-    said = agtrace_here("show", SURGE, "--sections", "session,stats,children,turns,models").out
-    headings = ["session", "stats", "children: 1", "turns: 6", "models: 1"]
-    assert [line for line in said.splitlines() if line in headings] == headings
-    for text in ("surge-map", "253k tokens", "agent-a3", "turn 5", "claude-opus-4-5-20251101"):
-        assert text in said
-    assert "total" not in said
 
 
 def test_the_turns_with_failures_are_named_above_all_turns(indexed: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from agtrace_schema.model import dump
@@ -21,7 +19,6 @@ from agtrace.answers.telemetry.recorder import Recorder, _Writer
 from agtrace.answers.telemetry.request import Request
 from agtrace.answers.telemetry.store import Wanted
 from agtrace.problems import TelemetryUnavailable
-from agtrace.times import iso
 from tests.agtrace.terminal import agtrace, agtrace_here
 
 DAY = 24 * 3600
@@ -119,43 +116,25 @@ def test_percentiles_are_values_that_occurred(tmp_path: Path) -> None:
     assert dump(found) == {"p50": 100.0, "p95": 190.0, "p99": 198.0, "largest": 200.0}
 
 
-@pytest.mark.parametrize("by", get_args(RequestsBy))
-def test_groups_and_outcomes_are_what_a_plain_count_finds(tmp_path: Path, by: RequestsBy) -> None:
-    """The groups together are the total, whatever was chosen."""
-    path, chance = tmp_path / "telemetry.sqlite3", random.Random(7)
-    many = [
-        ONE._replace(
-            at=ONE.at - chance.randrange(3 * DAY * 1000), tool=chance.choice("abc"), client=chance.choice(["x", None]),
-            client_version=chance.choice(["1", "2", None]),
-            outcome=chance.choice(["ok", "ok", "session_not_found"]), asked_bytes=chance.choice([2_000, 9_000]),
-            chunked=chance.random() < 0.3, cut=chance.random() < 0.1, index_state=chance.choice(["ready", "building"]),
-        )
-        for _ in range(500)
-    ]  # fmt: skip
-    store.append(path, many)
-    plain: dict[RequestOutcome, Callable[[Request], bool]] = {
-        "ok": lambda one: one.outcome == "ok", "error": lambda one: one.outcome != "ok",
-        "oversized": lambda one: one.asked_bytes > one.bytes, "chunked": lambda one: one.chunked,
-        "paginated": lambda one: one.paginated, "cut": lambda one: one.cut,
+def test_requests_are_grouped_and_chosen_by_how_they_ended(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.sqlite3"
+    late = ONE._replace(at=ONE.at + DAY * 1000, client=None, outcome="session_not_found", index_state="building")
+    large = ONE._replace(tool="read_artifact", asked_bytes=9_000, chunked=True, cut=True, paginated=False)
+    store.append(path, [ONE, late, large])
+    groups: dict[RequestsBy, dict[str, int]] = {
+        "tool": {"list_sessions": 2, "read_artifact": 1}, "client": {"tester": 2, "unknown": 1},
+        "day": {"2026-09-21": 2, "2026-09-22": 1}, "hour": {"2026-09-21T14:00": 2, "2026-09-22T14:00": 1},
     }  # fmt: skip
-    for outcome, fits in plain.items():
-        found = metrics(path, Wanted(since=ONE.at - 2 * DAY * 1000, tool="b", outcome=outcome, by=by))
-        chosen = [one for one in many if one.at >= ONE.at - 2 * DAY * 1000 and one.tool == "b" and fits(one)]
-        total = found.total
-        times = [one.at // 1000 for one in chosen]
-        assert (found.first, found.last) == (iso(1000 * min(times)), iso(1000 * max(times)))
-        assert (total.requests, total.stale) == (len(chosen), sum(one.index_state != "ready" for one in chosen))
-        assert total.oversized_asked_bytes == sum(one.asked_bytes for one in chosen if one.asked_bytes > one.bytes)
-        assert total.errors == sum(one.outcome != "ok" for one in chosen) == sum(group.errors for group in found.groups)
-        assert sum(group.requests for group in found.groups) == total.requests
-        names = {by_hand(one, by) for one in chosen}
-        assert {group.group for group in found.groups} == names
-
-
-def by_hand(request: Request, by: RequestsBy) -> str:
-    """The group of a request."""
-    hour = datetime.fromtimestamp(request.at / 1000, UTC).strftime("%Y-%m-%dT%H:00")
-    return {"tool": request.tool, "client": request.client or "unknown", "day": hour[:10], "hour": hour}[by]
+    for by, counts in groups.items():
+        assert {group.group: group.requests for group in metrics(path, Wanted(by=by)).groups} == counts
+    outcomes: dict[RequestOutcome, int] = {
+        "ok": 2, "error": 1, "oversized": 1, "chunked": 1, "paginated": 2, "cut": 1,
+    }  # fmt: skip
+    for outcome, count in outcomes.items():
+        assert metrics(path, Wanted(outcome=outcome)).total.requests == count
+    total = metrics(path, Wanted()).total
+    assert (total.requests, total.errors, total.stale, total.oversized_asked_bytes) == (3, 1, 1, 9_000)
+    assert metrics(path, Wanted(since=ONE.at + 1)).total.requests == 1
 
 
 def test_a_client_s_name_is_masked_like_any_text(tmp_path: Path) -> None:

@@ -10,20 +10,15 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
 import pytest
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
-from agtrace_indexer.run import index
 
-from tests import corpus
-from tests.conftest import keep_rules
-from tests.contents import contents
 from tests.hostile import _claude_lines
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
@@ -213,14 +208,6 @@ def test_a_root_that_goes_and_comes_back_is_watched_again(logs: Path) -> None:
         assert watcher.line()[10:] == "1 file read, +1 event"
 
 
-def test_a_single_file_is_watched(logs: Path) -> None:
-    add(logs / "2.jsonl", 2)
-    with watching(logs / "2.jsonl") as watcher:
-        add(logs / "1.jsonl", 3)
-        answer(logs / "2.jsonl", 2, "Spring tides.")
-        assert watcher.line()[10:] == "1 file read, +1 event"
-
-
 def test_a_root_that_another_command_adds_is_watched_from_the_next_run_on(logs: Path, tmp_path: Path) -> None:
     with watching(logs) as watcher:
         add(tmp_path / "more" / "2.jsonl", 2)
@@ -347,23 +334,3 @@ def test_json_is_one_object_a_line(logs: Path, database: Path) -> None:
 def test_a_signal_ends_it_within_a_second_without_a_word(by: signal.Signals, code: int, logs: Path) -> None:
     with watching(logs) as watcher:
         assert watcher.end(by) == (code, [], [])
-
-
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_midst_of_a_run_ends_it_and_the_next_run_completes_the_index(
-    by: signal.Signals, logs: Path, database: Path, compiled_rules: Path, tmp_path: Path
-) -> None:
-    corpus.make(tmp_path / "corpus", 9)  # more than is committed at once
-    keep_rules(compiled_rules, tmp_path)
-    with watching(logs) as watcher:
-        shutil.move(tmp_path / "corpus", logs / "corpus")
-        wal = database.with_name(database.name + "-wal")
-        end = time.monotonic() + SECONDS
-        while not (wal.exists() and wal.stat().st_size > 1_000_000):
-            assert time.monotonic() < end
-            with suppress(subprocess.TimeoutExpired):
-                watcher.process.wait(0.01)
-        assert watcher.end(by, SECONDS)[1:] == ([], [])
-    index(database, [])
-    index(tmp_path / "fresh.sqlite3", [str(logs)])
-    assert contents(database) == contents(tmp_path / "fresh.sqlite3")

@@ -140,20 +140,6 @@ def test_the_author_of_a_line_is_the_call_that_last_wrote_it(seed: int) -> None:
     assert all(author.sure for author in authors_in(history) if author is not None)
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_lines_that_were_there_before_or_that_somebody_typed_are_nobody_s(seed: int) -> None:
-    history = History(seed)
-    history.lines = [(f"old {number}", None) for number in range(20)]
-    for _ in range(history.random.randint(1, 12)):
-        made = history._edit(len(history.calls)) or history._patch(len(history.calls))
-        if made is not None:
-            history.calls.append(made)
-    history.by_hand()
-    found = found_in(history)
-    told = [(line, author) for (line, _), author in zip(history.lines, found, strict=True) if line.strip() != "}"]
-    assert told == [(line, author) for line, author in history.lines if line.strip() != "}"]
-
-
 @pytest.mark.parametrize("copy", [None, "/elsewhere"])
 @pytest.mark.parametrize("seed", range(150))
 def test_what_was_replaced_everywhere_in_lines_of_nobody_s_is_found_and_the_rest_said_surely(

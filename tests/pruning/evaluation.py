@@ -11,7 +11,7 @@ from functools import cached_property
 
 from agtrace.text import failing_lines
 from agtrace.text.focus import Focused, Unfocused, focus
-from tests.pruning.labelled import KINDS, Case, lines
+from tests.pruning.labelled import KINDS, Case
 from tests.pruning.yardsticks import YARDSTICKS
 
 RECALL, KEPT = 0.85, 0.40
@@ -73,17 +73,6 @@ class Pruned:
     def changed_diff(self) -> bool:
         """Whether this is a diff that was pruned."""
         return self.case.kind == "diff" and self.applied
-
-    def untrue(self) -> str | None:
-        """Return what the answer says of itself that isn't so; None if all is."""
-        if not isinstance(self.given, Focused):
-            return None
-        written = set(lines(self.given.text))
-        if missing := [number for number in sorted(self.kept) if self.case.lines[number - 1] not in written]:
-            return f"lines that are said to be kept aren't in the text: {missing[:5]}"
-        if (self.given.kept_lines, self.given.total_lines) != (len(self.kept), len(self.case.lines)):
-            return f"{self.given.kept_lines} of {self.given.total_lines} lines kept is miscounted"
-        return None
 
     def yardstick(self, name: str) -> float:
         """Return the recall of a simple way to choose as many lines of this text."""
@@ -182,7 +171,6 @@ def faults(pruned: Sequence[Pruned]) -> list[str]:
     for one in pruned:
         found += [f"{one.case.id}: line {number} reports a failure and is lost" for number in one.failing_lost]
         found += [f"{one.case.id}: a diff was pruned"] if one.changed_diff else []
-        found += [f"{one.case.id}: {wrong}"] if (wrong := one.untrue()) else []
     return found
 
 

@@ -22,10 +22,6 @@ LARGE = 100 * 1024
 """The characters of a large text."""
 
 
-class CaseError(Exception):
-    """A case is written wrongly; says which, and how."""
-
-
 @dataclass(frozen=True)
 class Case:
     """A question about a text."""
@@ -54,26 +50,22 @@ def lines(text: str) -> list[str]:
 
 
 def read_cases(folder: Path = CASES) -> list[Case]:
-    """Read the cases of all halves there are, as `*.jsonl` or `*.jsonl.zst`. Raises `CaseError`."""
+    """Read the cases of all halves there are, as `*.jsonl` or `*.jsonl.zst`."""
     files = sorted(path for path in folder.iterdir() if path.name.endswith((".jsonl", ".jsonl.zst")))
-    cases = [case for path in files for case in _of_file(path)]
-    ids = [case.id for case in cases]
-    if twice := {one for one in ids if ids.count(one) > 1}:
-        raise CaseError(f"{', '.join(sorted(twice))}: more than one case has this id")
-    return cases
+    return [case for path in files for case in _of_file(path)]
 
 
 def _of_file(path: Path) -> Iterator[Case]:
     data = path.read_bytes()
     if path.suffix == ".zst":
         data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
-    for number, line in enumerate(data.decode().split("\n"), 1):
+    for line in data.decode().split("\n"):
         if line:
-            yield _case(path.name.partition(".")[0], json.loads(line), f"{path.name}:{number}")
+            yield _case(path.name.partition(".")[0], json.loads(line))
 
 
-def _case(half: str, given: dict[str, Any], place: str) -> Case:
-    case = Case(
+def _case(half: str, given: dict[str, Any]) -> Case:
+    return Case(
         half=half,
         id=given["id"],
         kind=given["kind"],
@@ -83,21 +75,6 @@ def _case(half: str, given: dict[str, Any], place: str) -> Case:
         lexical=given["lexical"],
         origin=given["from"],
     )
-    if wrong := _wrong(case):
-        raise CaseError(f"{place}, {case.id}: {wrong}")
-    return case
-
-
-def _wrong(case: Case) -> str | None:
-    if case.kind not in KINDS:
-        return f"unknown kind {case.kind!r}"
-    if not case.required or not case.question:
-        return "no question, or no line that is required"
-    if outside := {number for number in case.required if not 1 <= number <= len(case.lines)}:
-        return f"no such lines: {sorted(outside)}"
-    if blank := {number for number in case.required if not case.lines[number - 1].strip()}:
-        return f"blank lines are required: {sorted(blank)}"
-    return None
 
 
 def large_cases(cases: Sequence[Case], *, of_each_kind: int = 4) -> list[Case]:

@@ -594,23 +594,3 @@ def test_the_log_in_the_data_folder_begins_anew_when_it_is_large(
     log.close()
     assert file.read_text() == '{"number": 1}\n'
     assert (tmp_path / "data" / "run.log.1").stat().st_size == 1_200_000
-
-
-def test_a_log_that_cannot_be_written_keeps_nobody_from_work() -> None:
-    reading, writing = os.pipe()
-    log = RunLog(writing)
-    line = {"text": "x" * 60_000}
-    log.write(line)
-    log.write(line)  # the pipe is full now, and nobody reads
-    os.close(reading)
-    log.write(line)
-    log.close()
-    RunLog(None).write(line)
-
-
-def test_a_log_that_cannot_be_opened_is_a_wrong_call(machine: Machine) -> None:
-    with machine.command("--provider", "claude", "--no-pruner", "--log", "/nowhere/log") as running:
-        assert running.process.wait(SECONDS) == 2
-        told = (machine.folder / "stderr").read_text()
-        (machine.folder / "stderr").write_bytes(b"")
-    assert told == "agtrace: can't write the log /nowhere/log: No such file or directory\n"

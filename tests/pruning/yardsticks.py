@@ -1,9 +1,8 @@
-"""Three simple ways to choose as many lines as the pruner keeps: what it is worth is how much better it chooses."""
+"""Two simple ways to choose as many lines as the pruner keeps: what it is worth is how much better it chooses."""
 
 from __future__ import annotations
 
 import math
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +18,6 @@ def first(case: Case, most: int) -> set[int]:
     return {*range(1, min(most, len(case.lines)) + 1)}
 
 
-def at_random(case: Case, most: int) -> set[int]:
-    """Choose lines at random, for a case always the same."""
-    return set(random.Random(case.id).sample(range(1, len(case.lines) + 1), min(most, len(case.lines))))
-
-
 def by_line(case: Case, most: int) -> set[int]:
     """Choose the lines that BM25 ranks highest for the words of the question; of equal ones, those that come first."""
     scores = _scores([words(line) for line in case.lines], set(words(case.question)))
@@ -34,7 +28,6 @@ def by_line(case: Case, most: int) -> set[int]:
 YARDSTICKS: Mapping[str, Callable[[Case, int], set[int]]] = {
     "first lines": first,
     "BM25 by line": by_line,
-    "random": at_random,
 }
 
 
