@@ -148,19 +148,6 @@ def test_a_digest_of_a_range_is_one_of_these_lines_alone(asker: Asker) -> None:
     assert value["truncation"] == {"reason": "digest", "shown": 97, "total": 1_001, "omitted_failures": 0}
 
 
-def test_a_digest_has_no_cursor(asker: Asker) -> None:
-    cursor = asker.ask("get_event_details", session_id=ONE, event_index=MANY)["chunk"]["next_cursor"]
-    error = asker.error("get_event_details", session_id=ONE, event_index=MANY, mode="standard", cursor=cursor)
-    assert (error["code"], error["details"]["field"]) == ("invalid_parameter", "cursor")
-    assert "a digest is a single answer" in error["message"]
-
-
-def test_the_cursor_of_a_range_continues_no_other_one(asker: Asker) -> None:
-    cursor = asker.ask("get_event_details", session_id=ONE, event_index=MANY, start_line=3)["chunk"]["next_cursor"]
-    error = asker.error("get_event_details", session_id=ONE, event_index=MANY, start_line=4, cursor=cursor)
-    assert error["details"]["reason"] == "mismatch"
-
-
 # -- digests and failures --------------------------------------------------------------------------
 
 
@@ -340,12 +327,6 @@ def test_a_reference_of_no_known_form_is_refused(asker: Asker, ref: str) -> None
     )
     for form in forms:
         assert form in error["message"]
-
-
-@pytest.mark.parametrize("ref", ["ax://session/ffffffff", "ax://event/ffffffff/1", "ax://analysis/ffffffff"])
-def test_a_reference_to_what_is_not_there_is_told_apart(asker: Asker, ref: str) -> None:
-    assert asker.error("read_artifact", ref=ref)["code"] == "session_not_found"
-    assert asker.error("read_artifact", ref=f"ax://event/{ONE}/99999")["code"] == "invalid_event_index"
 
 
 def test_every_reference_that_an_answer_shows_is_accepted_by_every_tool(asker: Asker) -> None:

@@ -105,15 +105,6 @@ def test_tools_and_files_of_two_real_sessions_are_those_of_each(everything: Aske
         assert len(shown) == len(set(shown))
 
 
-def test_the_last_turn_of_every_real_session_ended_as_its_details_say(
-    everything: Asker, pairs: list[dict[str, Any]]
-) -> None:
-    for data in pairs:
-        side = data["session_1"]
-        turns = everything.items("get_session_details", "turns", session_id=side["session_id"])
-        assert side["outcome"] == (turns[-1]["outcome"] if turns else "unknown")
-
-
 def test_every_failure_shown_opens_the_event_that_tells_it(everything: Asker, pairs: list[dict[str, Any]]) -> None:
     opened = 0
     for data in pairs:
@@ -309,19 +300,6 @@ def test_the_hint_opens_a_failure_of_the_one_that_failed_more(samples: Asker) ->
         assert (opened["event_type"], opened["outcome"]) == ("ToolResult", "failed")
         assert text_of(opened["payload"])
     assert samples.run(samples.ask(NAME, id1=REWOUND, id2=CODEX_CHILD)["hint"])["success"]
-
-
-def test_the_hint_opens_a_refusal_where_nothing_failed(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
-    one, two = logs_of
-    one.prompt("go").call(
-        "Bash", {"command": "rm"}, "The user doesn't want to proceed with this tool use.", failed=True
-    )
-    two.prompt("go").say("done")
-    asker = Asker(tmp_path / "data", tmp_path / "logs")
-    value = asker.ask(NAME, id1=ONE, id2=TWO)
-    assert value["data"]["session_1"]["failures"]["rejected"] == 1
-    assert "rejected or interrupted calls: 1 in 1, none in 2" in value["data"]["differences"]
-    assert asker.run(value["hint"])["data"]["outcome"] == "rejected"
 
 
 # -- sizes ---------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from agtrace_schema.events import EventType, Outcome, ToolCall
 from agtrace_schema.requests import GroupBy, columns
 
 from agtrace.sessions.files import file_key
-from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
+from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
 from tests.conftest import SAMPLES
 
 GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
@@ -340,12 +340,6 @@ def test_filters_of_calls_are_refused_for_tokens(samples: Asker, filters: dict[s
 def test_a_group_that_is_not_there_is_answered_with_the_nearest(samples: Asker) -> None:
     assert "did you mean program?" in samples.error("count_events", group_by="programs")["message"]
     assert "group_by is missing" in samples.error("count_events")["message"]
-
-
-def test_nothing_counted_offers_the_counts_without_filters(samples: Asker) -> None:
-    value = counts(samples, "tool", tool="no such tool", measure="failed")
-    assert value["data"]["rows"] == []
-    assert call_in(value["hint"]) == ("count_events", {"group_by": "tool", "measure": "failed"})
 
 
 # -- in the terminal -------------------------------------------------------------------------------

@@ -210,13 +210,6 @@ def test_level_steps_quotes_what_the_question_is_about(built: Asker) -> None:
     assert (opened["start_line"], opened["end_line"]) == gaps(content)[0]
 
 
-def test_the_second_page_of_steps_takes_the_question_along(built: Asker) -> None:
-    arguments = {"session_id": SESSION, "detail_level": "steps", "context_focus_question": "Which gauges are compiled?"}
-    pages = list(built.pages("get_session_details", **arguments, max_bytes=2_048))
-    assert len(pages) > 1
-    assert [page["pruning"]["applied"] for page in pages].count(True) >= 2
-
-
 def test_telemetry_notes_that_an_answer_was_focused_and_not_the_question(built: Asker) -> None:
     noted: list[Request] = []
 
@@ -324,16 +317,6 @@ def test_what_a_question_cannot_be_combined_with_is_named(built: Asker, more: di
     arguments = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": QUESTION, **more}
     error = built.error("get_event_details", **arguments)
     assert error["code"] == "invalid_parameter" and named in error["message"]
-
-
-def test_a_level_without_long_texts_takes_no_question(built: Asker) -> None:
-    for more in ({}, {"detail_level": "turns"}, {"sections": ["failures"]}):
-        error = built.error("get_session_details", session_id=SESSION, context_focus_question=QUESTION, **more)
-        assert error["code"] == "invalid_parameter" and "'steps' and 'full'" in error["message"]
-    first = built.ask("get_session_details", session_id=SESSION, detail_level="full")
-    cursor = first["chunk"]["next_cursor"]
-    arguments = {"session_id": SESSION, "detail_level": "full", "cursor": cursor, "context_focus_question": QUESTION}
-    assert "leave out cursor" in built.error("get_session_details", **arguments)["message"]
 
 
 # -- failures, secrets, scripts ---------------------------------------------------------------------

@@ -238,18 +238,6 @@ def sums(usages: list[dict[str, Any]]) -> dict[str, int]:
     return {kind: total for kind, total in totals.items() if total or kind in ("input", "output")}
 
 
-def test_both_overviews_agree_on_how_a_turn_ended_and_whose_it_is(each: Asker) -> None:
-    for uid in sessions(each):
-        overview = each.items("get_session_details", "turns", session_id=uid)
-        details = each.items("get_session_details", "turns", session_id=uid, detail_level="turns")
-        found = {turn["turn_index"]: (turn["outcome"], turn.get("copied")) for turn in details}
-        assert {turn["turn_index"]: (turn["outcome"], turn.get("copied")) for turn in overview} == found
-        copied = query(
-            each, "SELECT turn_index FROM turn JOIN session s ON s.id = session_id WHERE copied AND uid = ?", uid
-        )
-        assert [(turn["turn_index"],) for turn in overview if "copied" in turn] == copied
-
-
 def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: Asker) -> None:
     smaller = 10_000 if THOROUGH else 4 * MIDDLING  # the smallest answers take ten times as many calls
     for most, count, longest in ((2_048, 3, smaller), (10_240, 6, 10_000)):

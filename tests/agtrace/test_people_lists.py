@@ -109,14 +109,6 @@ def test_a_hit_says_of_which_session_it_is_and_what_kind_of_event() -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_a_count_of_matches_that_depends_on_the_page_is_not_given() -> None:
-    for number in ("1", "3"):
-        said = agtrace_here("search", "lock", "--newest", "-n", number).out.split("\n")[0]
-        assert "at least" not in said
-        assert said.startswith((f"First {number} event", "Found 1")), said
-
-
-@pytest.mark.usefixtures("many")
 def test_columns_of_a_report_are_not_far_apart_and_totals_are_money() -> None:
     for columns in (140, 60):
         with in_terminal("report", columns=columns) as terminal:

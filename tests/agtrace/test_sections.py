@@ -218,14 +218,6 @@ def test_sections_that_can_not_be_given_are_refused(samples: Asker, arguments: d
     assert said in problem["message"]
 
 
-def test_a_cursor_is_of_its_section(samples: Asker) -> None:
-    asked = {"session_id": LARGE, "sections": "failures", "max_bytes": 2_048}
-    cursor = samples.ask("get_session_details", **asked)["pagination"]["next_cursor"]
-    for other in ({"sections": "files"}, {"sections": None}, {"fields": "failures.quote"}):
-        problem = samples.error("get_session_details", **asked | other, cursor=cursor)
-        assert problem["details"]["reason"] == "mismatch"
-
-
 # -- failures in the overview ----------------------------------------------------------------------
 
 
@@ -237,20 +229,6 @@ def test_the_overview_names_the_turns_in_which_something_failed(each: Asker) -> 
         failing = [turn["turn_index"] for turn in turns if turn["failed_tools"] and "copied" not in turn]
         expected = {"total": len(failing), "turns": failing[:20]} if failing else None
         assert data.get("failing_turns") == expected
-
-
-def test_the_hint_opens_the_first_failing_turn_of_a_later_page(tmp_path: Path) -> None:
-    log = claude_log(tmp_path / "logs", ONE)
-    for number in range(300):
-        log.prompt(f"request {number}").say("done")
-    log.prompt("the last").call("Bash", {"command": "make"}, "no", failed=True)
-    asker = Asker(tmp_path / "index", tmp_path / "logs")
-    value = asker.ask("get_session_details", session_id=ONE)
-    assert value["pagination"]["has_more"] is True
-    assert value["data"]["failing_turns"] == {"total": 1, "turns": [300]}
-    assert call_in(value["hint"])[1]["turn_index"] == 300
-    (turn,) = asker.run(value["hint"])["data"]["turns"]
-    assert turn["outcome"] == "failed"
 
 
 def test_the_summary_says_how_the_last_turn_ended(each: Asker) -> None:

@@ -181,12 +181,6 @@ def test_details_are_unfolded_as_wanted(tmp_path: Path) -> None:
     assert "First the moon." in both and "wave 2" in both and "left out" not in both
 
 
-def test_the_number_of_a_call_opens_its_event(tmp_path: Path) -> None:
-    written(tmp_path)
-    number = re.search(r"^ +(\d+)  Bash  make tide0", agtrace_here("show", ONE).out, re.M)
-    assert number and "make tide0" in agtrace_here("show", f"{ONE}:{number[1]}").out
-
-
 @pytest.mark.parametrize(
     ("options", "shown"),
     [(["--turns", "1:2"], [1, 2]), (["--turns", "2:"], [2, 3]), (["--turns", ":1"], [0, 1]), (["--turns", "3"], [3]),
@@ -196,16 +190,6 @@ def test_some_turns_are_chosen_as_for_export(options: list[str], shown: list[int
     written(tmp_path, turns=4)
     said = agtrace_here("show", ONE, *options).out
     assert [number for number in range(4) if f"> Draw tide {number}\n" in said] == shown
-
-
-def test_turns_without_a_range_and_levels_are_outlines_as_before(tmp_path: Path) -> None:
-    written(tmp_path, turns=2)
-    by_turn = agtrace_here("show", ONE, "--level", "turns").out
-    assert by_turn == agtrace_here("show", ONE, "--turns").out != agtrace_here("show", ONE).out
-    assert "turn 1" in by_turn and "Bash make tide1 (ok)" in by_turn
-    one = agtrace_here("show", ONE, "--turns", "1", "--json").json()
-    assert one == agtrace_here("show", ONE, "--turn", "1", "--json").json()
-    assert [turn["turn_index"] for turn in one["data"]["turns"]] == [1]
 
 
 @pytest.mark.parametrize(

@@ -208,16 +208,6 @@ def test_a_root_that_goes_and_comes_back_is_watched_again(logs: Path) -> None:
         assert watcher.line()[10:] == "1 file read, +1 event"
 
 
-def test_a_root_that_another_command_adds_is_watched_from_the_next_run_on(logs: Path, tmp_path: Path) -> None:
-    with watching(logs) as watcher:
-        add(tmp_path / "more" / "2.jsonl", 2)
-        subprocess.run([AGTRACE, "index", tmp_path / "more"], check=True, capture_output=True)
-        answer(logs / "1.jsonl", 1, "Spring tides.")
-        assert "1 file read" in watcher.line()
-        answer(tmp_path / "more" / "2.jsonl", 2, "Neap tides.")
-        assert watcher.line()[10:] == "1 file read, +1 event"
-
-
 def test_the_index_does_not_wake_its_own_watcher(tmp_path: Path) -> None:
     add(tmp_path / "1.jsonl", 1)
     with watching(tmp_path) as watcher:

@@ -187,16 +187,6 @@ def test_a_text_that_was_replaced_everywhere_leads_to_the_line_that_had_it(copy:
     assert authors(present, made, [copy, copy]) == [None, Author(1), Author(1, sure=False)]
 
 
-def test_lines_that_had_the_new_text_before_keep_their_authors() -> None:
-    made = [wrote("a = ids.New()\n"), wrote("b = id.Empty\n"), everywhere("id.", "ids.")]
-    assert authors(["a = ids.New()", "b = ids.Empty"], made, [None] * 3) == [Author(0), Author(2)]
-
-
-def test_a_text_is_surely_from_a_replacement_if_it_is_there_but_once_or_contains_the_old_one() -> None:
-    assert authors(["a = ids.New()", "b"], [everywhere("id.", "ids.")], [None]) == [Author(0), None]
-    assert authors(["a = xid.A", "b = xid.B"], [everywhere("id.", "xid.")], [None]) == [Author(0), Author(0)]
-
-
 def test_a_line_that_still_has_the_old_text_is_not_from_its_replacement() -> None:
     made = [everywhere("go run ./tide", "tide")]
     assert authors(["go run ./tide", "tide up", "tide down"], made, [None]) == [

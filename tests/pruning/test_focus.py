@@ -207,13 +207,6 @@ def test_a_small_budget_holds_the_failures_and_then_the_best() -> None:
     assert "error: linking" in found.text and "the cache of the linker" in found.text
 
 
-def test_a_line_is_cut_only_if_it_would_not_fit_by_itself() -> None:
-    text = "\n".join(["one line"] * 50 + ["the timeout " + "is here " * 1000] + ["another line"] * 50)
-    found = focused(text, most_chars=1000)
-    assert len(found.text) <= 1000
-    assert any(line.startswith("the timeout is here") and line.endswith("...") for line in found.text.split("\n"))
-
-
 def test_words_that_stand_for_those_of_the_question_are_found() -> None:
     lines = kept(python(), "What is the deadline?")
     assert "    def _read_timeout(self, request):" in lines
@@ -344,12 +337,6 @@ def test_a_budget_is_kept_to(text: str, question: str, most: int, first: int) ->
     assert len(found.text) <= max(most, LEAST_ROOM)
     for written, expected in _parts(found, text.removesuffix("\n").split("\n"), first):
         assert written == expected or (written.endswith("...") and expected.startswith(written[:-3]))
-
-
-@_laws
-@given(_texts, _questions)
-def test_a_diff_is_never_touched_whatever_surrounds_it(text: str, question: str) -> None:
-    assert reason(text + "\n@@ -1,2 +3,4 @@ f\n-timeout\n+retry", question) == "diff"
 
 
 # -- hostile texts ---------------------------------------------------------------------------------

@@ -96,12 +96,6 @@ def test_lines_around_a_match_have_other_marks_and_groups_are_divided(search: Se
     assert [line for line in output.text.split("\n") if line == "--"] == ["--"] * 2
 
 
-def test_several_patterns_find_the_lines_of_any(search: Search) -> None:
-    assert search(patterns=["return 1", "import", "zzz"], paths=["a", "a.py"]).text == (
-        "a/b.py:2:    return 1\na.py:1:import one\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("paths", "files"),
     [(["a"], ["a/b.py"]), (["./a/", "a"], ["a/b.py"]), (["a.py", "a"], ["a.py", "a/b.py"]), (["link"], ["link/b.py"]),
@@ -166,12 +160,6 @@ def test_the_search_ends_after_so_many_matches_and_says_so(search: Search) -> No
     assert output.text.count("late binary:") == 3 and output.exit_code == 0
     assert output.truncated is not None and output.truncated.total_bytes is None
     assert "(stopped" not in search("def", paths=["a"], max_matches=2).text, "there are only two"
-
-
-def test_the_lines_after_the_last_match_are_shown_and_those_before_the_next_arent(search: Search) -> None:
-    assert search("def", paths=["a"], max_matches=1, context_lines=1).text == (
-        "a/b.py:1:def one():\na/b.py-2-    return 1\n(stopped after 1 matches, max_matches; there are more)\n"
-    )
 
 
 def test_the_search_ends_before_so_many_bytes_and_says_so(search: Search) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from pathlib import Path
@@ -61,32 +60,6 @@ def test_a_call_that_is_cancelled_leaves_nothing(mark: str, tmp_path: Path) -> N
     assert set(children()) <= there
 
 
-def test_a_hundred_commands_leave_no_process_and_no_open_file(mark: str, tmp_path: Path) -> None:
-    def descriptors() -> int:
-        return len(os.listdir("/proc/self/fd"))
-
-    async def all_of_them() -> tuple[int, int]:
-        await call("bash", tmp_path, None, {"command": "true"})
-        before = descriptors()
-        limit = anyio.CapacityLimiter(10)
-
-        async def one(number: int) -> None:
-            async with limit:
-                with anyio.move_on_after(0.05 if number % 10 == 0 else None):
-                    arguments = {"command": "sleep 1000 > /dev/null 2>&1 & echo $MARK", "env": {"MARK": mark}}
-                    await call("bash", tmp_path, None, arguments if number % 10 == 5 else {"command": "echo"})
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(100):
-                tasks.start_soon(one, number)
-        return before, descriptors()
-
-    there = set(children())  # servers of other modules
-    before, after = anyio.run(all_of_them)
-    assert before == after
-    assert set(children()) <= there and marked(mark) == []
-
-
 @pytest.mark.parametrize("name", ["PATH", "HOME", "PWD", "USER", "SHELL", "LANG", "TERM", "EDITOR", "SSH_AUTH_SOCK",
                                   "DISPLAY", "VIRTUAL_ENV", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_SESSION_ID", "LS_COLORS",
                                   "DBUS_SESSION_BUS_ADDRESS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "TOKENIZERS_PARALLELISM",
@@ -100,12 +73,6 @@ def test_usual_variables_are_no_secrets(name: str) -> None:
                                   "AGTRACE_HTTP_TOKEN"])  # fmt: skip
 def test_variables_that_are_named_like_secrets_are_left_out(name: str) -> None:
     assert without_secrets({name: "x"}) == {}
-
-
-def test_an_environment_larger_than_a_pipe_reaches_the_command(tmp_path: Path) -> None:
-    large = {f"LARGE_{number}": "x" * 100_000 for number in range(5)}
-    output = run("bash", tmp_path, command="echo ${#LARGE_0} ${#LARGE_4}", env=large)
-    assert output.text == "100000 100000\n"
 
 
 def test_a_command_finds_signals_as_usual_and_no_descriptor_but_the_three(tmp_path: Path) -> None:

@@ -273,12 +273,6 @@ def test_an_id_that_is_used_twice_at_a_time_confuses_nothing(driven: Driven) -> 
     driven.server.until(ended)
 
 
-def test_nothing_is_said_in_words(driven: Driven) -> None:
-    (driven.folder / "file.txt").write_text(TEXT)
-    assert driven.server.call("bash", {"command": "true"}).text == "(no output)"
-    assert driven.server.call("grep", {"pattern": "nowhere to be found", "paths": "file.txt"}).text == "(no matches)"
-
-
 @drives((Req.EXECUTING_TOOL, "timed out"))
 def test_a_command_that_takes_too_long_is_ended(driven: Driven) -> None:
     answer = driven.server.call("bash", {"command": "echo some; exec tail -f /dev/null", "timeout_ms": 200})
@@ -518,13 +512,6 @@ def test_requests_are_recorded_as_figures_without_texts(driven: Driven) -> None:
     size = sum(len(block["text"].encode()) for block in answer.message["result"]["content"])
     assert driven.server.until(recorded) == [("read", "ok", 1, size)]
     assert QUESTION.encode() not in file.read_bytes() and b"file.txt" not in file.read_bytes()
-
-
-def test_a_command_has_the_environment_of_the_server_s_client(driven: Driven) -> None:
-    """agtrace lets pydantic load no plugins; that is nothing for the programs of others."""
-    name = "PYDANTIC_DISABLE_PLUGINS"
-    answer = driven.server.call("bash", {"command": f"printf %s ${{{name}-unset}}"})
-    assert answer.text == os.environ.get(name, "unset")
 
 
 def test_metrics_know_every_tool_of_the_server(driven: Driven) -> None:
