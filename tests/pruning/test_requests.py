@@ -517,3 +517,10 @@ def test_requests_are_recorded_as_figures_without_texts(driven: Driven) -> None:
 def test_metrics_know_every_tool_of_the_server(driven: Driven) -> None:
     listed = driven.server.ask("tools/list", {})["result"]["tools"]
     assert tuple(tool["name"] for tool in listed) == PRUNING_TOOLS
+
+
+def test_a_command_has_the_environment_of_the_server_s_client(driven: Driven) -> None:
+    """agtrace lets pydantic load no plugins; that is nothing for the programs of others."""
+    name = "PYDANTIC_DISABLE_PLUGINS"
+    answer = driven.server.call("bash", {"command": f"printf %s ${{{name}-unset}}"})
+    assert answer.text == os.environ.get(name, "unset")

@@ -152,18 +152,6 @@ def test_markdown_says_what_it_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ("a\nb\nc", "a\nB\nc", " a\n-b\n+B\n c"),
-        ("a", "b", "-a\n+b"),
-        ("same", "same", ""),
-    ],
-)
-def test_a_difference_has_the_lines_that_changed_with_those_around_them(before: str, after: str, says: str) -> None:
-    assert difference(before, after) == says
-
-
-@pytest.mark.parametrize(
     ("text", "language"),
     [
         ("\n" * 20_000, "java"),
