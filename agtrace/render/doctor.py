@@ -12,6 +12,7 @@ from agtrace.render.terminal import OUT, heading, plain_line
 from agtrace.text.numbers import counted, size
 
 _FILES_SHOWN = 12
+_TABLES_SHOWN = 6
 
 
 def doctor(found: dict[str, Any]) -> None:
@@ -24,6 +25,10 @@ def doctor(found: dict[str, Any]) -> None:
     )
     count = f"{counted(index['sessions'], 'session')}, {counted(index['events'], 'event')}"
     OUT.print(f"      {count}, integrity {index['integrity']}")
+    largest = (
+        f"{one['name']} {one['rows']:,} rows{_in_bytes(one['bytes'])}" for one in index["tables"][:_TABLES_SHOWN]
+    )
+    OUT.print(f"      tables: {', '.join(largest)}", soft_wrap=True)
     if index["archived_files"]:
         OUT.print(f"      archived, their files are gone: {counted(index['archived_files'], 'log')}")
     if index["forgotten_files"]:
@@ -54,6 +59,10 @@ def doctor(found: dict[str, Any]) -> None:
         OUT.print(f"  {agent['agent']}: not read yet ({plain_line(agent['path'])})", soft_wrap=True, markup=False)
     _doctor_retention(found["retention"])
     _doctor_trouble(found)
+
+
+def _in_bytes(number: int | None) -> str:
+    return "" if number is None else f" ({size(number)})"
 
 
 def _doctor_retention(agents: list[dict[str, Any]]) -> None:

@@ -90,6 +90,7 @@ def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         **upkeep.totals(connection)._asdict(),
         "traces_left": scrub_is_due(connection),
         "integrity": "ok",
+        "tables": [table._asdict() for table in upkeep.tables(connection)],
         "damaged_copies": [{"path": str(path), "bytes": path.stat().st_size} for path in old_files(settings.database)],
     }
 

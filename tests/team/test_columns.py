@@ -6,8 +6,8 @@ import re
 import sqlite3
 
 import pytest
-from agtrace_indexer.index.catalog import make_tables
 from agtrace_indexer.index.table_roles import TABLES, Role
+from agtrace_schema import database
 from agtrace_team.migrations import steps
 
 _MADE = re.compile(r"CREATE TABLE (\w+) \((.*?)\n\)", re.DOTALL)
@@ -37,7 +37,7 @@ def _of_a_team() -> dict[str, set[str]]:
 @pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.role is not Role.WORDS])
 def test_a_team_s_table_has_every_column_that_questions_may_name(table: str) -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    make_tables(connection)
+    connection.executescript(database.TABLES)
     own = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
     lacking = own - _of_a_team().get(table, set()) - {*OF_READING.get(table, ())}
     assert not lacking or OF_READING.get(table) == (), "a new column needs a new step in team/agtrace_team/migrations"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 
 from agtrace_schema.database import TABLES, VERSION
@@ -105,12 +104,14 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 def _create(path: Path) -> None:
     """Make an empty index next to its place and move it there complete, so that no reader sees one without tables."""
+    from sqlite_utils import Database  # takes 0.2 s
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # follows no link that was put there
-    with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
-        make_tables(connection)
+    with Database(fresh, execute_plugins=False) as database:
+        database.executescript(f"BEGIN;{TABLES}PRAGMA user_version={VERSION};COMMIT;")
     fresh.replace(path)
 
 
@@ -127,11 +128,6 @@ def remove_attempts(database: Path) -> None:
     """Remove the files of a rebuild next to an index, or of one that was killed. Only a writer may call this."""
     for path in database.parent.glob(f"{database.stem}.repairing.*"):
         path.unlink(missing_ok=True)
-
-
-def make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new index, all of them or none."""
-    connection.executescript(f"BEGIN IMMEDIATE;{TABLES}PRAGMA user_version={VERSION};COMMIT;")
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
@@ -225,11 +221,6 @@ class Catalog:
     def add_roots(self, paths: Iterable[str]) -> None:
         """Keep these paths fresh from now on."""
         self.connection.executemany("INSERT OR IGNORE INTO root VALUES (?)", [(path,) for path in paths])
-
-    def remove_root(self, path: str) -> None:
-        """Stop keeping a path fresh; if it was the last one, the agents' homes don't take its place."""
-        self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
-        self.set_meta("root_forgotten", "1")
 
     def drop_root(self, path: str) -> None:
         """Remove a root that turned out to be a file and not a log; if it is below another root, it stays known."""

@@ -53,15 +53,20 @@ def compact_if_swollen(connection: sqlite3.Connection) -> None:
 
 
 def _compact(connection: sqlite3.Connection) -> None:
+    from sqlite_utils import Database  # takes 0.2 s
+
+    database = Database(connection, execute_plugins=False)
     connection.execute("BEGIN IMMEDIATE")
     word_index.cover(connection)
-    word_index.put_in_order(connection)
     ranking.cover(connection)
+    for table in ("words", "ranked"):
+        database.table(table).optimize()  # nothing if SQLite has no FTS5
+    word_index.put_in_order(connection)
     ranking.put_in_order(connection)
     connection.execute("COMMIT")
     free, pages = _free_pages(connection)
     if 100 * free >= _FREE * pages:
-        connection.execute("VACUUM")
+        database.vacuum()
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -70,14 +75,13 @@ def note_scrub(connection: sqlite3.Connection, *, of_events: bool = True) -> Non
 
     Text that was never part of an event, such as a file's path, left no words, so the word index isn't rebuilt for it.
     """
-    if of_events or _left(connection) != _WORDS:
-        where = _WORDS if of_events else _PAGES
-        meta.put(connection, "scrub", where)
+    if of_events or meta.get(connection, "scrub") != _WORDS:
+        meta.put(connection, "scrub", _WORDS if of_events else _PAGES)
 
 
 def scrub_is_due(connection: sqlite3.Connection) -> bool:
     """Whether there are still traces of deleted texts."""
-    return _left(connection) is not None
+    return meta.get(connection, "scrub") is not None
 
 
 def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
@@ -87,7 +91,7 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
     why traces remain, as a phrase: a reader still needs the old pages after `patience` seconds, or there is no room.
     Completed steps are noted, so that the next call continues with the rest.
     """
-    left = _left(connection)
+    left = meta.get(connection, "scrub")
     (waits,) = connection.execute("PRAGMA busy_timeout").fetchone()
     try:
         if left == _WORDS:
@@ -96,11 +100,11 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
             word_index.make_anew(connection)
             ranking.make_anew(connection)
             repositories.join(connection, anew=True)
-            _note_left(connection, _PAGES)
+            meta.put(connection, "scrub", _PAGES)
             connection.execute("COMMIT")
         if left in (_WORDS, _PAGES):
             connection.execute("VACUUM")
-            _note_left(connection, _WAL)
+            meta.put(connection, "scrub", _WAL)
         if left is not None:
             connection.execute(f"PRAGMA busy_timeout={round(1000 * patience)}")
             if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
@@ -131,14 +135,6 @@ def delete_orphans(connection: sqlite3.Connection) -> None:
 
 _WORDS, _PAGES, _WAL = "words", "pages", "wal"
 """Where traces remain, in `meta` under 'scrub': in the word index and all that follows, in free pages, in the WAL."""
-
-
-def _left(connection: sqlite3.Connection) -> str | None:
-    return meta.get(connection, "scrub")
-
-
-def _note_left(connection: sqlite3.Connection, where: str) -> None:
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'scrub'", (where,))
 
 
 def _free_pages(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -130,7 +130,7 @@ def make_anew(connection: sqlite3.Connection) -> None:
 
 
 def put_in_order(connection: sqlite3.Connection) -> None:
-    """Merge the ranking index, or rebuild it if many of its events are gone, in the open transaction."""
+    """Rebuild the ranking index if many of its events are gone, in the open transaction."""
     if not prepared(connection):
         return
     gone, there = connection.execute(
@@ -138,8 +138,6 @@ def put_in_order(connection: sqlite3.Connection) -> None:
     ).fetchone()
     if gone > there // _STALE:
         make_anew(connection)
-    else:
-        connection.execute("INSERT INTO ranked(ranked) VALUES ('optimize')")
 
 
 def _insert(connection: sqlite3.Connection, events: Iterable[tuple[int, str]]) -> int:

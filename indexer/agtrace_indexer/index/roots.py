@@ -63,6 +63,8 @@ def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: 
     It is remembered if it is one of the agents' `homes`. Raise `UnknownRoot`; `lock.Busy` if another process is still
     writing after `patience` seconds; `sqlite3.Error`.
     """
+    from sqlite_utils import Database  # takes 0.2 s
+
     from agtrace_indexer.index.store import Store
 
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:
@@ -71,7 +73,8 @@ def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: 
         if found is None:
             raise UnknownRoot(path)
         store.begin()
-        catalog.remove_root(path)
+        Database(catalog.connection, execute_plugins=False).table("root").delete(path)
+        catalog.set_meta("root_forgotten", "1")  # if it was the last one, the agents' homes don't take its place
         if path in homes:
             _remember(catalog, removed(catalog.connection) | {path})
         store.mark_gone(_only_below(catalog, path))

@@ -147,14 +147,13 @@ def is_stale(connection: sqlite3.Connection) -> bool:
 
 
 def put_in_order(connection: sqlite3.Connection) -> None:
-    """Merge the word index, or rebuild it if many of its blocks are gone; in the open transaction."""
+    """List the vocabulary anew, or rebuild the word index if many of its blocks are gone; in the open transaction."""
     if not prepared(connection):
         return
     gone, there = _blocks(connection)
     if gone - int(meta.get(connection, "words_without") or 0) > there // _STALE:
         make_anew(connection)
     else:
-        connection.execute("INSERT INTO words(words) VALUES ('optimize')")
         list_anew(connection)
 
 
