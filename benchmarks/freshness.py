@@ -16,7 +16,7 @@ import orjson
 from agtrace_indexer.run import index, refresh
 
 from agtrace.index.reader import Index
-from agtrace.search.question import EventFilters, search, snapshot_of
+from agtrace.search.scan import EventFilters, search, snapshot_of
 from benchmarks.ground import Ground, files_of
 from benchmarks.table import number, percentile, ratio, table
 

@@ -15,7 +15,7 @@ import anyio
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.search.question import EventFilters, Hits, Place, search, snapshot_of
+from agtrace.search.scan import EventFilters, Hits, Place, search, snapshot_of
 from agtrace.sessions.projects import resolved
 from agtrace.sessions.query import find_session
 from agtrace.times import moment

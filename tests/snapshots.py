@@ -67,7 +67,7 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
         {"query": "surge", "order": "newest", "limit": 4},
         {"query": "database is locked", "group_by": "session", "limit": 2},
         {"query": "database is locked", "order": "oldest", "limit": 1},
-        {"query": "timeout locked", "words": "turn", "limit": 1},
+        {"query": "timeout locked", "limit": 1},
         {"query": "", "path": "map.js", "event_type": "ToolCall", "limit": 1},
         {"query": "locked database", "order": "newest"},
         {"query": "zebra quagga"},

@@ -184,7 +184,7 @@ STRANGE: list[Any] = [
 ]
 """Values that no argument expects, and some accept."""
 
-_TOGETHER = ("detail_level", "turn_index", "mode", "max_bytes", "order", "words", "group_by")
+_TOGETHER = ("detail_level", "turn_index", "mode", "max_bytes", "order", "group_by")
 
 
 def calls(world: World) -> Iterator[tuple[str, dict[str, Any]]]:

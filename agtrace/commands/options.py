@@ -22,7 +22,6 @@ from agtrace_schema.requests import (
     Section,
     SessionKind,
     Sort,
-    WordsIn,
 )
 from click.shell_completion import CompletionItem
 
@@ -35,7 +34,6 @@ EVENT_KINDS = list(get_args(EventKind))
 LEVELS = list(get_args(Level))
 SECTIONS = list(get_args(Section))
 MODES = list(get_args(Mode))
-WORDS = list(get_args(WordsIn))
 SORTS = list(get_args(Sort))
 ACCESSES = list(get_args(Access))
 KINDS = list(get_args(SessionKind))

@@ -12,7 +12,6 @@ from agtrace.commands.errors import TROUBLE
 from agtrace.commands.options import (
     EVENT_KINDS,
     EVENT_TYPES,
-    WORDS,
     check_whole,
     every,
     failed,
@@ -24,7 +23,6 @@ from agtrace.commands.printing import leave
 
 @click.command()
 @click.argument("words_of_query", metavar="QUERY", nargs=-1, required=True)
-@click.option("--words", type=click.Choice(WORDS), help="Match all words of QUERY, within one event or one turn.")
 @click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ match at line ends.")
 @click.option("--newest", "order", flag_value="newest", help="List every event that contains QUERY, newest first.")
 @click.option("--oldest", "order", flag_value="oldest", help="The same, oldest first.")
@@ -35,7 +33,6 @@ from agtrace.commands.printing import leave
 @click.option("--tool", help="Only calls and results of this tool.")
 @path
 @failed
-@click.option("--own", "include_own", is_flag=True, help="Include the calls that agents made to agtrace itself.")
 @click.option("--ids", "whole_ids", is_flag=True, help="Show the ids of sessions in full.")
 @every
 @list_options
@@ -49,7 +46,6 @@ def search(
     \b
       agtrace search 'retry of a locked database'
       agtrace search 'database is locked' --newest --failed
-      agtrace search 'locked retry' --words turn
       agtrace search ModuleNotFoundError --by-session --since 30d
       agtrace search '' --path store.py --session fb3cff44
     """
@@ -58,7 +54,7 @@ def search(
     check_whole(everything, as_json=as_json)
     wanted = {"query": query, **filters}
     answer = listed("search_event_previews", wanted, ("matches", "sessions"), everything=everything, one_page=as_json)
-    by_words = filters["words"] or "best" in answer.value.get("data", {})
+    by_words = "best" in answer.value.get("data", {})
     looked_for = query.split() if by_words else [] if filters["regex"] else [query]
     texts = [text for text in looked_for if text]
 

@@ -69,16 +69,11 @@ def matches(
         return
     _print_matches(data.get("matches", []), words, about)
     for session in data.get("sessions", []):
-        least = "at least " if session.get("matches_exact") is False else ""
-        found = f"{least}{session['matches']} match{'es' * (session['matches'] != 1)}"
+        found = f"{session['matches']} match{'es' * (session['matches'] != 1)}"
         line(about.line(session["session_id"], session.get("title") or session.get("snippet"), found))
         _print_match(session["match"], words, about, deep=2)
-    if not data.get("matches") and not data.get("sessions"):
-        _print_words(data.get("words", []))
-        if not offer(next_calls):
-            nothing("Try a shorter piece of the text, exactly as it is in the log, or fewer filters.")
-    if data.get("own_left_out"):
-        nothing(f"left out: {counted(data['own_left_out'], 'event')} in which an agent asks agtrace (--own shows them)")
+    if not data.get("matches") and not data.get("sessions") and not offer(next_calls):
+        nothing("Try a shorter piece of the text, exactly as it is in the log, or fewer filters.")
     footer(answer, has_all=True)
 
 
@@ -224,18 +219,6 @@ def _around(text: str, words: Sequence[str]) -> str:
     found = (number for number, line in enumerate(lines) if any(word.casefold() in line.casefold() for word in words))
     first = max(next(found, 0) + 2 - _LINES_OF_GROUP, 0)
     return "\n".join(lines[first : first + _LINES_OF_GROUP])
-
-
-def _print_words(words: Sequence[dict[str, Any]]) -> None:
-    """Print how many events have each word of a query that was not found as a whole."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("word", overflow="fold")
-    table.add_column("events with it", justify="right", no_wrap=True)
-    for word in words:
-        least = "" if word["exact"] else "at least "
-        table.add_row(Text(plain(word["word"])), f"{least}{word['events']:,}")
-    if table.row_count:
-        OUT.print(table)
 
 
 def _preview_text(preview: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """The calls that an answer suggests, as commands for a person to type, one a line.
 
-`search_event_previews(query='a b', words='event')` is `agtrace search 'a b' --words event`.
+`search_event_previews(query='a b', kind='error')` is `agtrace search 'a b' --kind error`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMES = {
 _FLAGS = {
     ("order", "oldest"): "--oldest", ("order", "newest"): "--newest",
     ("group_by", "session"): "--by-session", ("regex", True): "--regex",
-    ("include_own", True): "--own", ("include_reasoning", True): "--reasoning",
+    ("include_reasoning", True): "--reasoning",
     ("failed", True): "--failed", ("failed", False): "--not-failed",
     ("has_failures", True): "--failures", ("has_failures", False): "--no-failures",
 }  # fmt: skip
@@ -41,7 +41,7 @@ _IN_COMMAND = {("count_events", "group_by"): "by"}
 """Arguments that the command of one tool calls otherwise."""
 
 _WITHOUT_OPTION = frozenset(
-    {"order", "group_by", "regex", "include_own", "include_reasoning", "include_loops", "include_failures", "max_bytes"}
+    {"order", "group_by", "regex", "include_reasoning", "include_loops", "include_failures", "max_bytes"}
 )
 
 
@@ -64,7 +64,7 @@ def offers(next_calls: Iterable[NextCall]) -> Iterator[Offer]:
     """Yield the calls as commands, with what each does; calls without a command are left out."""
     for call in next_calls:
         if call.tool in _COMMANDS:
-            yield Offer(_command(call.tool, call.arguments), call.says_of(_option(call.argument)))
+            yield Offer(_command(call.tool, call.arguments), call.says_of(map(_option, call.names)))
 
 
 def _command(tool: str, arguments: Mapping[str, Any]) -> str:

@@ -1,8 +1,9 @@
-"""Queries as conditions on a text: it contains the query or all its words, or matches a regular expression."""
+"""Queries as conditions on a text: it contains the query, or matches a regular expression; and the time limit."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,11 +12,42 @@ from agtrace_indexer.texts.pieces import piece_at
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
-from agtrace.problems import InvalidParameter
-from agtrace.search.deadline import Deadline
+from agtrace.problems import InvalidParameter, SearchTimeout
+from agtrace.settings import SEARCH_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     import regex
+
+
+_SHORTEST_TIME = 0.001
+
+
+class Deadline:
+    """A moment after which a search gives up."""
+
+    def __init__(self, seconds: float = SEARCH_TIMEOUT_SECONDS) -> None:
+        self._seconds = seconds
+        self._stop = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """The seconds left, never 0: some libraries take 0 for no limit."""
+        return max(self._stop - time.monotonic(), _SHORTEST_TIME)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self._stop
+
+    @property
+    def problem(self) -> SearchTimeout:
+        """The error to raise once the time is up."""
+        return SearchTimeout(self._seconds)
+
+    def check(self) -> None:
+        """Raise `SearchTimeout` if the time is up."""
+        if self.passed:
+            raise self.problem
 
 
 class Matcher(Protocol):
@@ -28,8 +60,8 @@ class Matcher(Protocol):
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
         """Return the numbers of the events in a block that match; `places` are where the first literal can be."""
 
-    def matched(self, text: str) -> str:
-        """Return the first match in a text, verbatim; empty without any."""
+    def matched(self, text: str, deadline: Deadline) -> str:
+        """Return the first match in a text, verbatim; empty without any. Raises `SearchTimeout`."""
 
 
 def fold(query: str) -> bytes:
@@ -51,64 +83,9 @@ class Contains(Struct, frozen=True):
         """Return the numbers of the events in a block that contain the query."""
         return _holding(fold(self.query), block, places)
 
-    def matched(self, text: str) -> str:
+    def matched(self, text: str, deadline: Deadline) -> str:
         """Return the query: previews search for it in the same way."""
         return self.query
-
-
-class ContainsAll:
-    """Matches texts that contain every word of a query, anywhere and in any order; words are split at whitespace."""
-
-    def __init__(self, query: str) -> None:
-        words = {fold(word): word for word in reversed(query.split())}
-        self.words = sorted(words, key=lambda word: (-len(word), word)) or [b""]
-        """Each word once, folded, the longest first."""
-        self._shown = words.get(self.words[0], "")
-
-    @property
-    def literals(self) -> Sequence[bytes]:
-        """The longest words."""
-        return [word for word in self.words[:_ASKED_FOR] if word]
-
-    def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """Return the numbers of the events in a block that contain all words."""
-        longest, *others = self.words
-        found = _holding(longest, block, places)
-        return {number for number in found if _has_all(others, block.data[block.start(number) : block.ends[number]])}
-
-    def matched(self, text: str) -> str:
-        """Return the longest word."""
-        return self._shown
-
-
-class ContainsInTurn(ContainsAll):
-    """Matches turns that contain every word of a query, each in any of their events; `turn_scan` finds them.
-
-    Applied to single events it matches those with the longest word: one of them represents the turn.
-    """
-
-    @property
-    def literals(self) -> Sequence[bytes]:
-        """The longest word."""
-        return super().literals[:1]
-
-    def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """Return the numbers of the events in a block that contain the longest word."""
-        return _holding(self.words[0], block, places)
-
-    def of_each_word(self, block: BlockText) -> list[set[int]]:
-        """Return the numbers of the events in a block that contain the first word, the second, and so on."""
-        folded = block.data.lower()
-        return [_within(word, block, folded, 0) if word else set(range(len(block.ends))) for word in self.words]
-
-
-_ASKED_FOR = 4
-"""How many words of a query, the longest ones, are looked up in the word index: more would hardly narrow it down."""
-
-
-def _has_all(words: list[bytes], text: bytes) -> bool:
-    folded = text.lower() if words else b""
-    return all(word in folded for word in words)
 
 
 def _holding(wanted: bytes, block: BlockText, places: Sequence[int] | None) -> set[int]:
@@ -172,19 +149,19 @@ class Matches:
             return set()  # one search in a block takes half the time of one in each of its events
         return {number for number in range(len(block.ends)) if self._is_in(block.text(number), deadline)}
 
-    def matched(self, text: str) -> str:
-        """Return the first match; empty if it isn't found in a second."""
-        try:
-            found = self._pattern.search(text, timeout=_SHOWN_WITHIN, concurrent=True)
-        except TimeoutError:
-            return ""
+    def matched(self, text: str, deadline: Deadline) -> str:
+        """Return the first match; empty without any."""
+        found = self._first(text, deadline)
         return found[0] if found else ""
 
     def _is_in(self, text: str, deadline: Deadline) -> bool:
-        """Whether a text matches. The library's clock counts the time of all threads and may go off too early."""
+        return self._first(text, deadline) is not None
+
+    def _first(self, text: str, deadline: Deadline) -> regex.Match[str] | None:
+        """Return the first match. The library's clock counts the time of all threads and may go off too early."""
         while True:
             try:
-                return self._pattern.search(text, timeout=deadline.left, concurrent=True) is not None
+                return self._pattern.search(text, timeout=deadline.left, concurrent=True)
             except TimeoutError:
                 deadline.check()
 
@@ -200,8 +177,6 @@ _LARGEST = 20_000
 """
 
 _PIECE = later(r"\{(?P<times>[0-9]+)[^}]*\}|.", re.DOTALL)
-_SHOWN_WITHIN = 1.0
-"""Seconds for finding the match again for a preview."""
 
 _LITERAL = later(r"[^\\.^$*+?{}()\[\]|]+")
 _ESCAPE_OR_CLASS = later(r"\\[dDwWsSbBnrtAZ\W_]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)

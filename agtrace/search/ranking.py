@@ -17,9 +17,8 @@ from agtrace_indexer.texts.ranked_words import query_words
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.search.deadline import Deadline
-from agtrace.search.matching import Contains
-from agtrace.search.question import Question
+from agtrace.search.matching import Contains, Deadline
+from agtrace.search.scan import Question
 from agtrace.text.focus.words import STOP_WORDS
 
 _MOST_WORDS = 20

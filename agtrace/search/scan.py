@@ -1,26 +1,35 @@
-"""Reads blocks for a search, in an order that lets it stop early.
+"""The events whose text matches a query, newest or oldest first: the result equals a scan of all stored events.
 
-The first blocks in time are read first: a common text fills its page there. Then the word index names the blocks that
-may hold the text, and those are read in the same order; if it can't, all blocks are read.
+Blocks are read in an order that lets it stop early. The first ones in time are read first: a common text fills its page
+there. Then the word index names the blocks that may hold the text, and those are read in the same order; if it can't,
+all blocks are read. Reading stops when no remaining block can hold a hit that belongs on the page.
 """
 
 from __future__ import annotations
 
+import heapq
 import sqlite3
+import sys
+from collections import Counter
 from collections.abc import Collection, Iterator, Set
+from contextlib import contextmanager
+from enum import StrEnum
 from itertools import chain, islice
+from typing import NamedTuple, Protocol
 
 from agtrace_indexer.index.questions import matches
 from agtrace_indexer.index.questions.candidates import candidates_of_all
 from agtrace_indexer.index.questions.filters import EventFilters
-from agtrace_indexer.index.questions.matches import Block, FoundEvent, Span
-from agtrace_indexer.texts.blocks import BlockText
+from agtrace_indexer.index.questions.matches import Block, FoundEvent, Span, newest_event
 from agtrace_indexer.texts.candidates import Places
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from agtrace.search.deadline import Deadline
-from agtrace.search.hits import Kept, Order, Place
-from agtrace.search.matching import Matcher
+from agtrace.search.matching import Contains, Deadline, Matcher
+
+__all__ = ["EventFilters", "Hit", "Hits", "Order", "Place", "Question", "SessionHits", "search", "snapshot_of"]
+
+_END_OF_TIME = 1 << 62
 
 _PROBED = 16
 """Blocks read before the word index is consulted: common texts fill their page there, in 2 ms."""
@@ -37,7 +46,160 @@ _WORTH_A_SECOND_LOOK = 1_000
 _FEW = 64
 """Blocks beyond the first that are read without the word index if there are no more."""
 
-_END_OF_TIME = 1 << 62
+_COUNTED_ON = 32
+"""Blocks that may be read beyond a full page if that makes the count of hits exact."""
+
+_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 50_000
+"""Steps of SQLite's virtual machine: about 1 ms."""
+
+
+class Place(NamedTuple):
+    """The end of a page: right after the event with this time and id."""
+
+    ts: int
+    event_id: int
+
+
+class Order(StrEnum):
+    """The order of hits: by (time, event id), newest or oldest first.
+
+    Whatever the order, the hit that comes first has the larger rank, so both are processed the same way.
+    """
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+    @property
+    def start(self) -> Place:
+        """The place before all hits."""
+        return Place(self.sign * _END_OF_TIME, 0)
+
+    @property
+    def sign(self) -> int:
+        """1 if later hits come first, otherwise -1."""
+        return 1 if self is Order.NEWEST else -1
+
+    def rank(self, ts: int, event_id: int) -> tuple[int, int]:
+        """Return the rank of a hit: the larger, the earlier in the results."""
+        return self.sign * ts, self.sign * event_id
+
+    def first_of(self, block: Block) -> int:
+        """Return the highest rank in time that a hit in this block or a later one can have."""
+        return self.sign * (block.t1 if self is Order.NEWEST else block.t0)
+
+
+class Hit(Struct, frozen=True):
+    """An event that matches the query."""
+
+    session_row: int
+    event_index: int
+    event_id: int
+    ts: int
+
+    @property
+    def place(self) -> Place:
+        """Its place in the order of results."""
+        return Place(self.ts, self.event_id)
+
+
+class Kept(Protocol):
+    """The hits kept out of those that a scan has seen."""
+
+    most: int
+    """The number of hits that fill the page."""
+
+    @property
+    def found(self) -> int:
+        """The number of hits seen."""
+
+    def add(self, rows: list[FoundEvent]) -> None:
+        """Add hits."""
+
+    def settled(self, rank: int) -> bool:
+        """Whether hits of at most this rank in time can no longer change the page."""
+
+
+class _Ranked(NamedTuple):
+    ts: int
+    """Multiplied by the sign of the order, as is the id."""
+    event_id: int
+    session_row: int
+    event_index: int
+
+    def hit(self, order: Order) -> Hit:
+        return Hit(self.session_row, self.event_index, order.sign * self.event_id, order.sign * self.ts)
+
+
+def _ranked(order: Order, row: FoundEvent) -> _Ranked:
+    return _Ranked(*order.rank(row.ts, row.id), row.session, row.event_index)
+
+
+class First:
+    """The first hits in an order."""
+
+    def __init__(self, order: Order, most: int) -> None:
+        self.most, self.found = most, 0
+        self._order = order
+        self._heap: list[_Ranked] = []
+
+    def add(self, rows: list[FoundEvent]) -> None:
+        """Add hits."""
+        for row in rows:
+            hit = _ranked(self._order, row)
+            heapq.heappush(self._heap, hit) if len(self._heap) < self.most else heapq.heappushpop(self._heap, hit)
+        self.found += len(rows)
+
+    def settled(self, rank: int) -> bool:
+        """Whether the page is full of hits that come before any of this rank in time."""
+        return len(self._heap) == self.most and self._heap[0].ts > rank
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The kept hits, in order."""
+        return [hit.hit(self._order) for hit in sorted(self._heap, reverse=True)]
+
+
+class FirstOfSessions:
+    """The first hit of every session seen, and its number of hits; the page holds the first hits after a place."""
+
+    def __init__(self, order: Order, most: int, behind: Place, seen: int) -> None:
+        self.most = most + seen
+        self._size = most
+        self.counts: Counter[int] = Counter()
+        """Session row -> number of its hits seen so far."""
+        self._order, self._behind = order, order.rank(*behind)
+        self._first: dict[int, _Ranked] = {}
+        self._page: list[_Ranked] | None = None
+
+    @property
+    def found(self) -> int:
+        """The number of sessions seen, including those before the place."""
+        return len(self._first)
+
+    def add(self, rows: list[FoundEvent]) -> None:
+        """Add hits."""
+        for row in rows:
+            hit = _ranked(self._order, row)
+            self.counts[hit.session_row] += 1
+            if hit.session_row not in self._first or hit > self._first[hit.session_row]:
+                self._first[hit.session_row] = hit
+                self._page = None
+
+    def settled(self, rank: int) -> bool:
+        """Whether the page is full of sessions whose first hit comes before any of this rank in time."""
+        page = self._in_order()
+        return len(page) == self._size and page[-1].ts > rank
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The first hit of each session on the page, in order."""
+        return [hit.hit(self._order) for hit in self._in_order()]
+
+    def _in_order(self) -> list[_Ranked]:
+        if self._page is None:
+            behind = (hit for hit in self._first.values() if hit[:2] < self._behind)
+            self._page = heapq.nlargest(self._size, behind)
+        return self._page
 
 
 class Scan(Struct):
@@ -54,8 +216,6 @@ class Scan(Struct):
     """The hits so far: their frequency decides how the scan goes on."""
     places: Places = field(default_factory=dict)
     """The blocks that may contain the query, and where in them, if the word index was consulted."""
-    left_out: set[int] = field(default_factory=set)
-    """The ids of events that match the query but are left out: calls to agtrace itself."""
 
     def blocks(self) -> Iterator[tuple[Block, int | None]]:
         """Yield the blocks that can hold hits, in order, each with the number of blocks left if that is known."""
@@ -86,40 +246,30 @@ class Scan(Struct):
 
     def hits(self, block: Block) -> list[FoundEvent]:
         """Return the events of a block that match the query, pass the filters and come after the place."""
-        rows = self.events(block) if self.filters.are_of_events else None
+        rows = self._events(block) if self.filters.are_of_events else None
         if rows == []:
             return []  # without opening the block
-        numbers = self.matcher.numbers(self.text(block), self.places.get(block.id), self.deadline)
+        numbers = self.matcher.numbers(
+            matches.text(self.connection, block.id), self.places.get(block.id), self.deadline
+        )
         if not numbers:
             return []
         if rows is None:
-            rows = self.events(block, numbers)
+            rows = self._events(block, numbers)
         else:
             rows = [row for row in rows if row.event_index - block.first_index in numbers]
-        return self.not_own([row for row in rows if self.lies_behind(row)])
+        return [row for row in rows if self._is_after(row)]
 
-    def events(self, block: Block, numbers: Set[int] | None = None, *, anywhere: bool = False) -> list[FoundEvent]:
+    def _events(self, block: Block, numbers: Set[int] | None = None) -> list[FoundEvent]:
         """Return the events of a block that pass the filters, or those of them with certain numbers.
 
-        With `anywhere` events before the place are included; otherwise only a few of them may be.
+        A few of them may come before the place.
         """
-        span = Span(self._since, self._until) if anywhere else self._span
-        return matches.events(self.connection, self.filters, block, self.snapshot, span, numbers)
+        return matches.events(self.connection, self.filters, block, self.snapshot, self._span, numbers)
 
-    def text(self, block: Block) -> BlockText:
-        """Return the texts of a block."""
-        return matches.text(self.connection, block.id)
-
-    def lies_behind(self, row: FoundEvent) -> bool:
+    def _is_after(self, row: FoundEvent) -> bool:
         """Whether an event comes after the place."""
         return self.order.rank(row.ts, row.id) < self.order.rank(*self.behind)
-
-    def not_own(self, rows: list[FoundEvent]) -> list[FoundEvent]:
-        """Leave out calls to agtrace itself, unless they are wanted, and note them in `left_out`."""
-        if not self.filters.without_own:
-            return rows
-        self.left_out.update(row.id for row in rows if row.own)
-        return [row for row in rows if not row.own]
 
     def _to_read(self, read: int, blocks: int) -> int:
         """Estimate how many more blocks will be read until the page is full."""
@@ -156,3 +306,114 @@ class Scan(Struct):
     @property
     def _until(self) -> int:
         return _END_OF_TIME if self.filters.until is None else self.filters.until
+
+
+def snapshot_of(connection: sqlite3.Connection) -> int:
+    """Return the current snapshot of the index: the id of its newest event."""
+    return newest_event(connection)
+
+
+class Hits(Struct, frozen=True):
+    """A page of hits, in order."""
+
+    hits: list[Hit]
+    more: bool
+    found: int
+    """The number of hits after the given place that the scan has seen."""
+    complete: bool
+    """Whether `found` counts all of them."""
+
+
+class SessionHits(Struct, frozen=True):
+    """A page of sessions with hits, ordered by the first hit of each."""
+
+    hits: list[Hit]
+    """The first hit of each session."""
+    more: bool
+    found: int
+    """The number of sessions with hits that the scan has seen, including those before the given place."""
+    complete: bool
+    counts: dict[int, int]
+    """Session row -> number of its hits."""
+
+
+class Question(Struct, frozen=True):
+    """A query on one snapshot of the index, for use inside one read transaction.
+
+    Its methods raise `SearchTimeout` when the deadline passes.
+    """
+
+    connection: sqlite3.Connection
+    matcher: Matcher
+    filters: EventFilters
+    snapshot: int
+    order: Order = Order.NEWEST
+
+    def page(self, limit: int, behind: Place | None, deadline: Deadline) -> Hits:
+        """Return the first `limit` hits after a place."""
+        kept = First(self.order, limit + 1)
+        complete = self._read(kept, behind or self.order.start, deadline)
+        return Hits(kept.hits[:limit], len(kept.hits) > limit, kept.found, complete)
+
+    def sessions(self, limit: int, behind: Place | None, seen: int, deadline: Deadline) -> SessionHits:
+        """Return the first `limit` sessions whose first hit comes after a place; `seen` sessions come before it.
+
+        A session is placed by its first hit, so everything before the place is scanned again.
+        """
+        kept = FirstOfSessions(self.order, limit + 1, behind or self.order.start, seen)
+        complete = self._read(kept, self.order.start, deadline)
+        hits = kept.hits[:limit]
+        counts = kept.counts if complete else self._counts(hits, deadline)
+        shown = {hit.session_row: counts[hit.session_row] for hit in hits}
+        return SessionHits(hits, len(kept.hits) > limit, kept.found, complete, shown)
+
+    def _counts(self, hits: list[Hit], deadline: Deadline) -> Counter[int]:
+        """Count the hits of some sessions."""
+        of_page = replace(self.filters, sessions=tuple(hit.session_row for hit in hits))
+        kept = FirstOfSessions(self.order, sys.maxsize, self.order.start, 0)
+        replace(self, filters=of_page)._read(kept, self.order.start, deadline)
+        return kept.counts
+
+    def _read(self, kept: Kept, behind: Place, deadline: Deadline) -> bool:
+        """Add hits to `kept` until the page is settled; return whether all blocks were read."""
+        scan = Scan(self.connection, self.matcher, self.filters, self.snapshot, self.order, behind, deadline, kept)
+        with _interrupted(self.connection, deadline):
+            for block, left in scan.blocks():
+                if kept.settled(self.order.first_of(block)) and (left is None or left > _COUNTED_ON):
+                    return False
+                deadline.check()
+                kept.add(scan.hits(block))
+        return True
+
+
+def search(
+    connection: sqlite3.Connection,
+    query: str | Matcher,
+    filters: EventFilters,
+    limit: int,
+    *,
+    snapshot: int,
+    order: Order = Order.NEWEST,
+    behind: Place | None = None,
+    deadline: Deadline | None = None,
+) -> Hits:
+    """Find the first `limit` events of the snapshot that match the query, after a place.
+
+    A string is searched for literally; an empty one finds every event that passes the filters. Call it inside one
+    read transaction. Raises `SearchTimeout` when the deadline passes.
+    """
+    matcher = Contains(query) if isinstance(query, str) else query
+    return Question(connection, matcher, filters, snapshot, order).page(limit, behind, deadline or Deadline())
+
+
+@contextmanager
+def _interrupted(connection: sqlite3.Connection, deadline: Deadline) -> Iterator[None]:
+    """Make SQLite give up at a deadline, whatever it is doing, and raise `SearchTimeout`."""
+    connection.set_progress_handler(lambda: deadline.passed, _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK)
+    try:
+        yield
+    except sqlite3.OperationalError:
+        deadline.check()
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
@@ -22,9 +22,9 @@ class NextCall(Struct, frozen=True):
     arguments: Mapping[str, Any]
     """JSON values by name; none is None."""
     says: str = ""
-    """What the call does; `{}` is replaced by `argument`."""
-    argument: str = ""
-    """The argument of the previous call that `says` refers to."""
+    """What the call does; `{}` is replaced by `names`."""
+    names: Sequence[str] = ()
+    """The arguments of the previous call that `says` refers to."""
     size: str = ""
     """The expected size of the answer, in brackets."""
     before: str = ""
@@ -32,9 +32,11 @@ class NextCall(Struct, frozen=True):
     after: str = "."
     """The end of the sentence, and further words that belong to no call."""
 
-    def saying(self, says: str, size: str = "", *, argument: str = "", before: str = "", after: str = ".") -> NextCall:
+    def saying(
+        self, says: str, size: str = "", *, names: Sequence[str] = (), before: str = "", after: str = "."
+    ) -> NextCall:
         """Return the same call with words around it."""
-        return replace(self, says=says, size=size, argument=argument, before=before, after=after)
+        return replace(self, says=says, size=size, names=names, before=before, after=after)
 
     @property
     def written(self) -> str:
@@ -42,12 +44,12 @@ class NextCall(Struct, frozen=True):
         given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
         return f"{self.tool}({given})".replace("  ", r" \x20")
 
-    def says_of(self, name: str) -> str:
-        """Return `says` with this name for the argument that it refers to."""
-        return self.says.replace("{}", name) if self.argument else self.says
+    def says_of(self, names: Iterable[str]) -> str:
+        """Return `says` with these names for the arguments that it refers to."""
+        return self.says.replace("{}", ", ".join(names)) if self.names else self.says
 
     def __str__(self) -> str:
-        words = filter(None, (self.written, self.says_of(self.argument), self.size))
+        words = filter(None, (self.written, self.says_of(self.names), self.size))
         return f"{self.before}{' '.join(words)}{self.after}"
 
 

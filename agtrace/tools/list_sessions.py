@@ -207,7 +207,7 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
         if left and len(without.written) + sum(len(str(one)) for one in more) <= _LONGEST_CALL:
             others = f"shows {counted(left, 'session')} that {{}} hides"
-            return (without.saying(others, sessions_kilobytes(left), argument=name, after=after), *more)
+            return (without.saying(others, sessions_kilobytes(left), names=(name,), after=after), *more)
     total = sessions.count(context.connection, SessionFilters(), newest=snapshot).sessions
     if given and total:
         shows = call(TOOL.name).saying(f"shows all {total} without filters", sessions_kilobytes(total), after=after)

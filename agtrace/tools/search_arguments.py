@@ -8,13 +8,12 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.events import EventType
-from agtrace_schema.requests import EventKind, WordsIn
+from agtrace_schema.requests import EventKind
 from msgspec import Meta
 
 from agtrace.problems import InvalidParameter
-from agtrace.search.hits import Order
-from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
-from agtrace.search.question import Question
+from agtrace.search.matching import Contains, Matcher, Matches
+from agtrace.search.scan import Order, Question
 from agtrace.sessions.query import find_session
 from agtrace.sessions.sorting import snapshot_now
 from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Cursor, Limit, ProjectName, Time, Until
@@ -33,10 +32,6 @@ class SearchEventPreviews(Arguments):
             description="Words to rank by, or a literal text, case-insensitive; no syntax. Empty: every event.",
         ),
     ]
-    words: Annotated[
-        WordsIn | None,
-        Meta(description="All words of query, in any order, in one event or turn."),
-    ] = None
     regex: Annotated[bool, Meta(description="query is a regular expression; ^ and $ match per line.")] = False
     order: Annotated[
         Literal["best", "newest", "oldest"] | None,
@@ -57,22 +52,18 @@ class SearchEventPreviews(Arguments):
     failed: Annotated[bool | None, Meta(description="true: only failed tool executions.")] = None
     since: Time = None
     until: Until = None
-    include_own: Annotated[bool, Meta(description="Also calls to agtrace itself.")] = False
 
     @property
     def ranks(self) -> bool:
         """Whether to rank sessions; a page that follows another one continues a list of events."""
-        listed = self.order in ("newest", "oldest") or self.words or self.regex or self.group_by or self.cursor
+        listed = self.order in ("newest", "oldest") or self.regex or self.group_by or self.cursor
         return not listed and bool(self.query.strip())
 
 
 def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Question:
     """Return the query on the index. Raises `Problem` for invalid arguments."""
-    if wanted.order == "best" and (wanted.regex or wanted.words or wanted.group_by):
-        raise InvalidParameter("order", "best ranks sessions by words: leave out regex, words and group_by")
-    if wanted.regex and wanted.words:
-        message = "words: a regular expression can't be searched by words; leave out words or regex"
-        raise InvalidParameter("words", message)
+    if wanted.order == "best" and (wanted.regex or wanted.group_by):
+        raise InvalidParameter("order", "best ranks sessions by words: leave out regex and group_by")
     session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
     period = context.period(wanted.since, wanted.until)
     filters = EventFilters(
@@ -86,7 +77,7 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
         since=period.since,
         until=period.until,
         path=wanted.path,
-        without_own=not wanted.include_own,
+        without_own=True,
     )
     order = Order.OLDEST if wanted.order == "oldest" else Order.NEWEST
     return Question(context.connection, matcher_of(wanted), filters, snapshot, order)
@@ -94,10 +85,7 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
 
 def matcher_of(wanted: SearchEventPreviews) -> Matcher:
     """Return the condition that texts must meet. Raises `InvalidParameter` for an invalid regular expression."""
-    if wanted.regex:
-        return Matches(wanted.query)
-    kinds: dict[Any, type[Contains | ContainsAll]] = {"event": ContainsAll, "turn": ContainsInTurn}
-    return kinds.get(wanted.words, Contains)(wanted.query)
+    return Matches(wanted.query) if wanted.regex else Contains(wanted.query)
 
 
 def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from agtrace_schema.answers import SearchResult, WordCount
+from agtrace_schema.answers import SearchResult
 from agtrace_schema.model import dump_all
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.search.deadline import Deadline
-from agtrace.search.grouping import previews, session_matches
-from agtrace.search.hits import Hit, Place
-from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
+from agtrace.search.answers import previews, session_matches
+from agtrace.search.matching import Deadline
 from agtrace.search.ranking import Ranked, ranked
+from agtrace.search.scan import Hit, Hits, Place, Question, SessionHits, snapshot_of
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import SUMMARY, cut, repeated
 from agtrace.text.next_call import Hint
 from agtrace.text.numbers import counted
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, question, sessions_searched
-from agtrace.tools.search_hints import after_hits, after_nothing
+from agtrace.tools.search_hints import after_nothing, opening
 from agtrace.tools.search_ranked import ranked_reply
 from agtrace.tools.tool import Context, Tool, list_budget, moment_of, unless_behind
 
@@ -31,6 +29,7 @@ class _Walk(Struct, frozen=True):
     """A page of a search on one snapshot of the index."""
 
     question: Question
+    deadline: Deadline
     behind: Place | None
     seen: int
     """The number of items on the previous pages."""
@@ -44,28 +43,25 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     If the best sessions hold only some of the words, events that contain the query as a text come before them. If no
     event contains it, they are the answer whatever the order.
     """
-    walk, deadline = _walk(context, wanted), Deadline(context.search_seconds)
-    best = ranked(walk.question, wanted.query, deadline) if wanted.ranks else Ranked([])
+    walk = _walk(context, wanted)
+    best = ranked(walk.question, wanted.query, walk.deadline) if wanted.ranks else Ranked([])
     if best.sure:
         return ranked_reply(context, wanted, best)
-    found = _found(walk, wanted, deadline)
-    if found.hits:
-        opening = after_hits(context, wanted, walk.question, found.hits, deadline, first=walk.behind is None)
-        return _listed(context, wanted, walk, found, opening)
-    if walk.behind is not None:
-        return _listed(context, wanted, walk, found, None)
+    found = _found(walk, wanted)
+    if found.hits or walk.behind is not None:
+        return _listed(context, wanted, walk, found, opening(context, wanted, found.hits))
     if not wanted.ranks and not wanted.regex:
-        best = ranked(walk.question, wanted.query, deadline)
+        best = ranked(walk.question, wanted.query, walk.deadline)
     if best.sessions:
-        return ranked_reply(context, wanted, best, left_out=found.left_out)
-    words, hint = after_nothing(context, wanted, walk.question, found.left_out, deadline)
-    return _listed(context, wanted, walk, found, hint, words, best.nowhere)
+        return ranked_reply(context, wanted, best)
+    hint = after_nothing(context, wanted, walk.question, walk.deadline)
+    return _listed(context, wanted, walk, found, hint, best.nowhere)
 
 
-def _found(walk: _Walk, wanted: SearchEventPreviews, deadline: Deadline) -> Hits | SessionHits:
+def _found(walk: _Walk, wanted: SearchEventPreviews) -> Hits | SessionHits:
     if wanted.group_by is None:
-        return walk.question.page(wanted.limit, walk.behind, deadline)
-    return walk.question.sessions(wanted.limit, walk.behind, walk.seen, deadline)
+        return walk.question.page(wanted.limit, walk.behind, walk.deadline)
+    return walk.question.sessions(wanted.limit, walk.behind, walk.seen, walk.deadline)
 
 
 def _listed(
@@ -74,23 +70,20 @@ def _listed(
     walk: _Walk,
     found: Hits | SessionHits,
     hint: Hint | None,
-    words: Sequence[WordCount] = (),
     nowhere: Sequence[str] = (),
 ) -> Reply:
     """Answer with a page of events, or of sessions with their number of events."""
     if isinstance(found, SessionHits):
-        items = dump_all(session_matches(context.connection, found, walk.question.matcher))
+        items = dump_all(session_matches(context.connection, found, walk.question.matcher, walk.deadline))
         key, total = "sessions", found.found
     else:
-        items = dump_all(previews(context.connection, found.hits, walk.question.matcher))
+        items = dump_all(previews(context.connection, found.hits, walk.question.matcher, walk.deadline))
         key, total = "matches", walk.seen + found.found
-    beside: dict[str, Any] = {"own_left_out": found.left_out} if found.left_out else {}
-    beside |= {"words": dump_all(words)} if words else {}
     return Reply(
         summary=_summary(context, wanted, total, found.complete, nowhere),
         data=Pages(
             size=len(items),
-            build=lambda count: {key: items[:count], **beside},
+            build=lambda count: {key: items[:count]},
             cursor=lambda count: walk.cursor(found.hits[count - 1], walk.seen + count),
             more=found.more,
             first=walk.behind is None,
@@ -116,13 +109,12 @@ def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
     def cursor(hit: Hit, count: int) -> str:
         return context.cursors.make(TOOL.name, query, (*hit.place, snapshot, count, moment))
 
-    return _Walk(asked, behind, seen, cursor)
+    return _Walk(asked, Deadline(context.search_seconds), behind, seen, cursor)
 
 
 def _summary(context: Context, wanted: SearchEventPreviews, total: int, exact: bool, nowhere: Sequence[str]) -> str:
     shown = repeated(wanted.query, 40)
-    how = "matching" if wanted.regex else "with all words of" if wanted.words else "containing"
-    unit = "session" if wanted.group_by else "turn" if wanted.words == "turn" else "event"
+    how, unit = "matching" if wanted.regex else "containing", "session" if wanted.group_by else "event"
     count = f"{'' if exact else 'at least '}{counted(total, unit)}"
     within = "" if total or wanted.session_id else f" in {counted(sessions_searched(context, wanted), 'session')}"
     found = f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}{within}"

@@ -8,7 +8,7 @@ from agtrace_indexer.index.questions import events, turns
 from agtrace_schema.answers import BestSession
 from agtrace_schema.model import dump
 
-from agtrace.search.best import best_matches
+from agtrace.search.answers import best_matches
 from agtrace.search.ranking import PARTLY, Ranked
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import SUMMARY, cut, repeated
@@ -24,11 +24,8 @@ _OPENED_LAST = {"thought": 1, "human": 2, "task": 2}
 """What is opened only if no other event is better: the rest of a request seldom answers what is asked."""
 
 
-def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, *, left_out: int = 0) -> Reply:
-    """Answer with the best of these sessions, saying how well they hold the query.
-
-    `left_out` is the number of calls to agtrace that contain the query as a text, and of their results.
-    """
+def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked) -> Reply:
+    """Answer with the best of these sessions, saying how well they hold the query."""
     found, best = best_matches(context.connection, ranked, wanted.limit), ranked.sessions[0]
     summary = f"{'' if wanted.ranks else 'not found literally; '}{_how(ranked)} for {repeated(wanted.query, 40)!r}"
     if ranked.nowhere:
@@ -37,7 +34,6 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
     elif ranked.lacking:
         summary = cut(f"{summary}; not in the best session: {', '.join(ranked.lacking)}", SUMMARY)
     data: dict[str, Any] = {} if wanted.ranks else {"sessions" if wanted.group_by else "matches": []}
-    data |= {"own_left_out": left_out} if left_out else {}
     return Reply(
         summary=summary[0].upper() + summary[1:],
         data=data | {"best": dump(found)},

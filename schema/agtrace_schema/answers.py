@@ -565,8 +565,6 @@ class SessionMatches(Model):
     start_time: str | None = None
     matches: int
     """The hits in this session."""
-    matches_exact: bool | None = None
-    """False if there was no time to count them all."""
     match: EventPreview
     """The newest hit; with order oldest, the oldest."""
 
@@ -626,15 +624,6 @@ class BestMatches(Model):
     """[session_id, date, title]."""
 
 
-class WordCount(Model):
-    """The number of events that contain a word of the query."""
-
-    word: str
-    events: int
-    exact: bool
-    """False if there may be more."""
-
-
 class SearchResult(Model):
     """Payload of search_event_previews: `best` with order best, else `matches`, or `sessions` if grouped."""
 
@@ -642,10 +631,6 @@ class SearchResult(Model):
     sessions: list[SessionMatches] | None = None
     best: BestMatches | None = None
     """By the words of the query; also if it was not found as a text."""
-    words: list[WordCount] | None = None
-    """If nothing was found."""
-    own_left_out: int | None = None
-    """agtrace's own calls and results that were left out, as far as the scan came."""
 
 
 # -- count_events ----------------------------------------------------------------------------------

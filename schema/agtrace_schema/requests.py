@@ -25,9 +25,6 @@ them a command, a change of a file), what a call returned (of that an error), or
 MOST_AROUND = 20
 """The most events before and after one that are listed around it."""
 
-WordsIn = Literal["event", "turn"]
-"""Where all words of a query must occur together."""
-
 Sort = Literal[
     "newest",
     "oldest",

@@ -42,7 +42,7 @@ def test_its_logs_are_found_in_its_home_and_listed(indexed: Nest) -> None:
 def test_search_finds_what_it_did_and_leaves_out_what_it_asked_agtrace(indexed: Nest) -> None:
     answers = indexed.ask(
         "search water --newest --provider tern --json",
-        "search water --newest --provider tern --own --limit 50 --json",
+        "search water --newest --provider tern --limit 50 --json",
         "search SyntaxError --newest --failed --json",
         "search preen --newest --path gauge.py --json",
     )

@@ -68,10 +68,8 @@ SEARCHES: list[Asked] = [
         (["search", "e", "--failed"], {"query": "e", "failed": True}),
         (["search", "surge", "--oldest"], {"query": "surge", "order": "oldest"}),
         (["search", "surge", "--by-session"], {"query": "surge", "group_by": "session"}),
-        (["search", "locked database", "--words", "event"], {"query": "locked database", "words": "event"}),
-        (["search", "locked surge", "--words", "turn"], {"query": "locked surge", "words": "turn"}),
         (["search", "", "--path", "store.py"], {"query": "", "path": "store.py"}),
-        (["search", "e", "--own", "--limit", "2"], {"query": "e", "include_own": True, "limit": 2}),
+        (["search", "e", "--limit", "2"], {"query": "e", "limit": 2}),
     )
 ]
 TEXTS: list[Asked] = [
@@ -131,7 +129,7 @@ _NOT_OFFERED = {("search", "query"), ("search", "event_type")}
 def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search() -> None:
     """What is left out is for whoever pays by the byte."""
     named = {"session_id": "session", "has_failures": "failures",
-             "include_own": "own", "group_by": "by-session", "order": "oldest"}  # fmt: skip
+             "group_by": "by-session", "order": "oldest"}  # fmt: skip
     for command, tool in (
         ("sessions", "list_sessions"), ("search", "search_event_previews"), ("count", "count_events"),
     ):  # fmt: skip
@@ -174,8 +172,6 @@ WRONG = [
     (["show", "ax://health"], "agtrace read ax://health"),
     (["sessions", "--fields", "nonsense", "--json"], "'nonsense' is unknown"),
     (["sessions", "--fields", "id"], "--fields needs --json"),
-    (["search", "e", "--words", "session"], "'session' is not one of"),
-    (["search", "e", "--words", "event", "--regex"], "leave out words or regex"),
     (["read", "nonsense"], "use ax://session/"),
     (["read", "ax://session/zzzzzzzz"], "Session not found: zzzzzzzz"),
     (["read", f"ax://event/{LARGE}/999999"], "Event index 999999 out of bounds"),

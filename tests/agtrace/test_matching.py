@@ -25,10 +25,9 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from agtrace.problems import InvalidParameter, SearchTimeout
-from agtrace.search import question, scan
-from agtrace.search.deadline import Deadline
-from agtrace.search.matching import Contains, Matches, fold, required_literal
-from agtrace.search.question import EventFilters, Place, snapshot_of
+from agtrace.search import scan
+from agtrace.search.matching import Contains, Deadline, Matches, fold, required_literal
+from agtrace.search.scan import EventFilters, Place, snapshot_of
 from tests import depth as depths
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace_here, index_here
@@ -151,7 +150,7 @@ def test_no_text_whatever_is_more_than_an_invalid_parameter(of_said: Asker) -> N
 _RECURSION = """
 import resource
 from agtrace_indexer.texts.blocks import BlockText, OpenBlock, pack
-from agtrace.search.deadline import Deadline
+from agtrace.search.matching import Deadline
 from agtrace.search.matching import Matches
 from agtrace.problems import Problem
 resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
@@ -305,7 +304,7 @@ def test_what_an_expression_finds_is_what_a_scan_finds(connection: sqlite3.Conne
 def all_pages(connection: sqlite3.Connection, pattern: str, limit: int) -> list[Place]:
     behind, found = None, []
     while True:
-        page = question.search(
+        page = scan.search(
             connection, Matches(pattern), EventFilters(), limit, snapshot=snapshot_of(connection), behind=behind
         )
         found += [hit.place for hit in page.hits]
@@ -401,18 +400,18 @@ def test_a_search_without_time_is_stopped_and_the_connection_goes_on(
 ) -> None:
     snapshot = snapshot_of(connection)
     with pytest.raises(SearchTimeout):
-        question.search(connection, make(query), EventFilters(), 10, snapshot=snapshot, deadline=Deadline(-1.0))
+        scan.search(connection, make(query), EventFilters(), 10, snapshot=snapshot, deadline=Deadline(-1.0))
     counted = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
     assert connection.execute(counted).fetchone()[0] == 100_000, "nobody looks at the clock any more"
-    assert question.search(connection, "tide", EventFilters(), 10, snapshot=snapshot).hits
+    assert scan.search(connection, "tide", EventFilters(), 10, snapshot=snapshot).hits
 
 
 def test_a_query_that_sqlite_is_busy_with_is_stopped_as_well(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question, "_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 50)
+    monkeypatch.setattr(scan, "_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 50)
     nowhere = EventFilters(tool="no such tool")  # no block is opened: only SQLite looks at the clock
     snapshot = snapshot_of(connection)
     with pytest.raises(SearchTimeout):
-        question.search(connection, "tide", nowhere, 10, snapshot=snapshot, deadline=Deadline(-1.0))
-    assert question.search(connection, "tide", nowhere, 10, snapshot=snapshot).hits == []
+        scan.search(connection, "tide", nowhere, 10, snapshot=snapshot, deadline=Deadline(-1.0))
+    assert scan.search(connection, "tide", nowhere, 10, snapshot=snapshot).hits == []

@@ -47,18 +47,6 @@ def test_a_search_by_session_has_a_line_for_each_and_its_newest_match_below(inde
         assert lines[heading + 1].startswith(place)
 
 
-def test_where_nothing_is_found_the_words_are_counted_and_a_command_is_offered(indexed: Path) -> None:
-    said = agtrace_here("search", "ocked atabase", "--newest").out
-    counts = {
-        word["word"]: word["events"] for word in answer_of("search", "ocked atabase", "--newest")["data"]["words"]
-    }
-    assert dict(re.findall(r"^(\w+) +(\d+)$", said, re.M)) == {word: str(count) for word, count in counts.items()}
-    (command,) = offered(said)
-    assert command == ["agtrace", "search", "ocked atabase", "--newest", "--words", "event"]
-    assert re.match(r"Found [1-9]\d* events with all words", agtrace_here(*command[1:]).out)
-    assert "search_event_previews" not in said and "KB" not in said
-
-
 def test_a_query_needs_no_quotes(indexed: Path) -> None:
     quoted = agtrace_here("search", "database is locked", "--newest").out
     assert quoted.startswith("Found") and agtrace_here("search", "database", "is", "locked", "--newest").out == quoted
@@ -82,16 +70,6 @@ def test_a_filter_that_hides_everything_is_named_as_the_option_that_it_is(indexe
     assert agtrace_here("sessions", "--query", "surge").out.startswith("Found 2 sessions")
 
 
-def test_calls_to_agtrace_itself_are_said_to_be_left_out(tmp_path: Path) -> None:
-    log = claude_log(tmp_path / "logs", ONE).prompt("find the tide gauge")
-    log.call("mcp__agtrace__search_event_previews", {"query": "tide gauge"}, "Found 0 events")
-    index_here(tmp_path / "logs")
-    left_out = answer_of("search", "tide gauge")["data"]["own_left_out"]
-    assert re.search(rf"^left out: {left_out} events? .*--own", agtrace_here("search", "tide gauge").out, re.M)
-    assert "left out" not in agtrace_here("search", "tide gauge", "--own").out
-    assert "left out" not in agtrace_here("search", "find the").out
-
-
 def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
     event, quoted = {"session_id": "ab12", "event_index": 3}, "f(a='b') shows"
     apostrophe = "it's"
@@ -105,10 +83,10 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
             f"search {shlex.quote(apostrophe)} --newest --not-failed",
         ),
         (call("search_event_previews", query="a  b", regex=True, order="oldest"), "search 'a  b' --regex --oldest"),
-        (call("search_event_previews", query="--x", words="event"), "search --words event -- --x"),
+        (call("search_event_previews", query="--x", kind="error"), "search --kind error -- --x"),
         (
-            call("search_event_previews", order="newest", query=quoted, include_own=True),
-            f"search {shlex.quote(quoted)} --newest --own",
+            call("search_event_previews", order="newest", query=quoted),
+            f"search {shlex.quote(quoted)} --newest",
         ),
         (call("list_sessions", has_failures=False, project="ab"), "sessions --no-failures --project ab"),
         (call("compare_sessions", id1="ab12", id2="cd34"), "compare ab12 cd34"),
@@ -120,7 +98,7 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
         assert list(offers([said])) == [(f"agtrace {typed}", "shows it")]
     both = calls[0][0].saying("is one", "(3-4 KB)", after="; "), calls[2][0].saying("is another", "(up to 2 KB)")
     assert [says for _, says in offers(both)] == ["is one", "is another"]
-    hides = calls[9][0].saying("finds something: {} hides it", argument="project")
+    hides = calls[9][0].saying("finds something: {} hides it", names=["project"])
     assert [says for _, says in offers([hides])] == ["finds something: --project hides it"]
     assert list(offers([call("get_project_info").saying("lists them")])) == []
 
@@ -228,7 +206,7 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
     for command in (
         ["sessions"],
         ["search", "潮汐", "--by-session"],
-        ["search", "潮汐 x", "--words", "event"],
+        ["search", "潮汐", "--newest"],
         ["show", "aaaaaaaa", "--level", "summary"],
         ["show", "aaaaaaaa", "--sections", sections],
     ):

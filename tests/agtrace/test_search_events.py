@@ -39,7 +39,7 @@ def test_it_is_offered_only_where_the_user_says_so(asker: Asker) -> None:
         settings = load({"AGTRACE_DATA_DIR": "data", "AGTRACE_SEARCH_EVENTS": value})
         assert ("search_events" in tools_for(settings)) == offered
     with pytest.raises(SettingError, match="AGTRACE_SEARCH_EVENTS"):
-        load({"AGTRACE_DATA_DIR": "data", "AGTRACE_SEARCH_EVENTS": "yes"})
+        load({"AGTRACE_DATA_DIR": "data", "AGTRACE_SEARCH_EVENTS": "maybe"})
 
 
 def test_it_finds_what_the_new_search_finds_and_its_hint_is_the_new_call(asker: Asker) -> None:

@@ -21,7 +21,7 @@ from agtrace_indexer.index import word_index
 from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.run import index
 
-from agtrace.search.question import EventFilters, Place, search, snapshot_of
+from agtrace.search.scan import EventFilters, Place, search, snapshot_of
 from tests import depth
 from tests.conftest import REAL_LOGS, SAMPLES
 from tests.contents import texts

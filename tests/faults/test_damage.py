@@ -34,7 +34,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.index.trouble import explained
-from agtrace.search.question import EventFilters, search, snapshot_of
+from agtrace.search.scan import EventFilters, search, snapshot_of
 from agtrace.settings.model import Settings
 from tests import corpus
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here

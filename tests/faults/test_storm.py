@@ -146,7 +146,7 @@ def questions(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "get_project_info", {}
     yield "count_events", {"group_by": "model"}
     yield "search_event_previews", {"order": "newest", "query": "error", "limit": 20}
-    yield "search_event_previews", {"query": "test import", "words": "event"}
+    yield "search_event_previews", {"query": "test import"}
     yield "search_event_previews", {"query": "return [a-z]+ error", "regex": True}
     for one, other in itertools.pairwise(ids):
         for level in ("summary", "turns", "steps", "full"):

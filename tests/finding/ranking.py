@@ -34,8 +34,6 @@ class Way(NamedTuple):
 WAYS = (
     Way("ranked (default)", {}),
     Way("literal, newest first", {"order": "newest", "group_by": "session"}),
-    Way("all words in an event, newest first", {"words": "event", "group_by": "session"}),
-    Way("all words in a turn, newest first", {"words": "turn", "group_by": "session"}),
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.agtrace.asking import Asker
 from tests.conftest import LOGS
-from tests.finding.ranking import QUERIES, WAYS, Way, confident, indexed, places, rank
+from tests.finding.ranking import QUERIES, WAYS, confident, indexed, places, rank
 
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real logs (shared/logs) is not here")
 
@@ -37,9 +37,3 @@ def test_a_text_that_stands_nowhere_is_answered_by_words_whatever_the_order(real
 
 def test_what_is_not_there_is_never_claimed_to_be_found(real: Asker) -> None:
     assert [query for query in QUERIES["negative"] if confident(real, query)] == []
-
-
-def test_a_list_of_the_newest_puts_them_lower(real: Asker) -> None:
-    """The reason for ranking: the same queries, by all words in a turn."""
-    newest = Way("turn", {"words": "turn", "group_by": "session"})
-    assert places(real, QUERIES["ranked"], newest).first < places(real, QUERIES["ranked"], WAYS[0]).first

@@ -16,7 +16,7 @@ from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.run import index
 
-from agtrace.search.question import EventFilters, search, snapshot_of
+from agtrace.search.scan import EventFilters, search, snapshot_of
 from tests.contents import contents
 from tests.corpus import make
 

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 from agtrace_indexer.index.table_roles import TABLES, Role, delete_session, of_role, pointers, unused
+from agtrace_indexer.index.word_index import prepared
 from agtrace_indexer.run import index
 
 from tests.conftest import SAMPLES
@@ -22,6 +23,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Con
     database = tmp_path_factory.mktemp("data") / "index.sqlite3"
     index(database, [str(SAMPLES)])
     with closing(sqlite3.connect(database)) as opened:
+        prepared(opened)  # a small index has no words yet
         yield opened
 
 

@@ -13,18 +13,23 @@ from pathlib import Path
 import pytest
 from agtrace_indexer.index import vocabulary, word_index
 from agtrace_indexer.index.catalog import open_database
-from agtrace_indexer.index.questions.candidates import candidates
+from agtrace_indexer.index.questions.candidates import candidates_of_all
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.blocks import BlockText, pack
+from agtrace_indexer.texts.candidates import Places
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES, pieces
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agtrace.search import scan
-from agtrace.search.deadline import Deadline
-from agtrace.search.matching import Contains, fold
+from agtrace.search.matching import Contains, Deadline, fold
 from tests.agtrace.asking import Asker, claude_log
 from tests.depth import depth
+
+
+def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
+    return candidates_of_all(connection, [query], thorough=thorough).places
+
 
 SEED = 20261121
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"

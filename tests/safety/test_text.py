@@ -56,8 +56,8 @@ def calls(hostile: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every tool, at every level and in every mode, on a session of each kind; and what is refused."""
     yield from (("list_sessions", {"limit": 50}), ("get_project_info", {"limit": 50}))
     yield from (("count_events", {"group_by": group, "limit": 50}) for group in get_args(GroupBy))
-    found = {"query": MARK, "include_own": True}
-    filters = ({"group_by": "session"}, {"words": "turn"}, {"regex": True, "query": "evil.ex"}, {"tool": HOSTILE[:90]})
+    found = {"query": MARK}
+    filters = ({"group_by": "session"}, {"regex": True, "query": "evil.ex"}, {"tool": HOSTILE[:90]})
     for more in ({}, *filters):
         yield "search_event_previews", found | more
     sessions = [uid for (uid,) in query(hostile, "SELECT min(uid) FROM session GROUP BY provider, kind")]

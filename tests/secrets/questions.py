@@ -52,8 +52,6 @@ _SECRET_ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("read_artifact", {"ref": "ax://session/?"}),
     ("read_artifact", {"ref": "ax://report/?"}),
     ("search_event_previews", {"order": "newest", "query": "?"}),
-    ("search_event_previews", {"query": "?", "words": "event"}),
-    ("search_event_previews", {"query": "?", "words": "turn"}),
     ("search_event_previews", {"query": "?", "group_by": "session"}),
     ("search_event_previews", {"query": "(?", "regex": True}),
     ("search_event_previews", {"order": "newest", "query": "x", "path": "?"}),
@@ -165,9 +163,8 @@ def _searches(pieces: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         half = len(piece) // 2
         for part in dict.fromkeys([piece, piece[: max(half, SHOWN)], piece[half:][:SHOWN], piece[-SHOWN:]]):
             if part == piece or len(part) >= SHOWN:
-                yield "search_event_previews", {"order": "newest", "query": part, "include_own": True}
-                yield "search_event_previews", {"query": re.escape(part), "regex": True, "include_own": True}
-                yield "search_event_previews", {"query": part, "words": "turn"}
+                yield "search_event_previews", {"order": "newest", "query": part}
+                yield "search_event_previews", {"query": re.escape(part), "regex": True}
                 yield "list_sessions", {"query": part}
 
 

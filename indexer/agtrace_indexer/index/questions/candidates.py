@@ -12,7 +12,7 @@ from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.questions.queries import is_team, value, values
 from agtrace_indexer.index.team_words import grams_of_query
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
-from agtrace_indexer.texts.candidates import Cut, Narrowed, Pieces, Places, words_in_query
+from agtrace_indexer.texts.candidates import Cut, Narrowed, Pieces, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
 
 _TOGETHER = 64
@@ -34,17 +34,6 @@ _HAVING_GRAMS = "SELECT one FROM blocks_with(?::smallint[]) one"
 """PostgreSQL's."""
 
 _NOTHING_KNOWN = Narrowed(None, final=True)
-
-
-def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
-    """Return the blocks that may contain the folded query; None if words don't narrow them down.
-
-    A thorough answer has fewer blocks and takes up to 100 ms, the other one 20 ms. Blocks that the word index
-    doesn't cover are always included; some of the others may be gone.
-    """
-    if is_team(connection):
-        return _having_grams(connection, [query]).places
-    return _candidates(connection, query, thorough=thorough).places
 
 
 def _candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Narrowed:

@@ -108,11 +108,9 @@ def of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
 
 
 def of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
-    """Return the further conditions for such events, as SQL over `event` e, and the arguments.
-
-    Calls to agtrace are left out later, since they are counted.
-    """
+    """Return the further conditions for such events, as SQL over `event` e, and the arguments."""
     return _given(
+        (filters.without_own or None, "e.own IS NULL", {}),
         (filters.event_type, "e.type = :type", {"type": _type(filters.event_type)}),
         (filters.kind, _is_of_kind(filters), {}),
         (filters.tool, _IS_OF_TOOL, {"tool": filters.tool}),
@@ -125,12 +123,11 @@ def of_ranked_events(filters: EventFilters) -> tuple[str, dict[str, Any]]:
     """Return all that events must fulfil, as SQL over `event` e that follows another condition, with its arguments."""
     conditions, arguments = of_events(filters)
     of_blocks, of_sessions = _of_sessions(filters)
-    own = ["e.own IS NULL"] if filters.without_own else []
     times, of_times = _given(
         (filters.since, "e.ts >= :since", {"since": filters.since}),
         (filters.until, "e.ts <= :until", {"until": filters.until}),
     )
-    return all_of([*conditions, *(one.replace("b.session_id", "e.session_id") for one in of_blocks), *own, *times]), (
+    return all_of([*conditions, *(one.replace("b.session_id", "e.session_id") for one in of_blocks), *times]), (
         arguments | of_sessions | of_times
     )
 

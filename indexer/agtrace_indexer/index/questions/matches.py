@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.filters import EventFilters, all_of, of_blocks, of_events
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, is_team, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, is_team, rows, value
 from agtrace_indexer.texts.blocks import BlockText
 
 _BLOCK = "SELECT b.id, b.session_id, b.first_index, b.event_count, b.t0, b.t1 FROM block b"
@@ -26,12 +26,10 @@ WHERE b.t0 <= :until AND b.t1 >= :since {{conditions}}
 ORDER BY {{order}}
 """
 
-_OF_SESSION = f"{_BLOCK} WHERE b.session_id = ? ORDER BY b.first_index"
-
 _NEWEST_FIRST, _OLDEST_FIRST = "b.t1 DESC, b.id DESC", "b.t0, b.id"
 
 _EVENTS = """
-SELECT e.event_index, e.id, e.session_id, e.ts, e.turn_index, e.own
+SELECT e.event_index, e.id, e.session_id, e.ts
 FROM event e
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last
   AND e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by > :snapshot)
@@ -71,9 +69,6 @@ class FoundEvent(NamedTuple):
     id: int
     session: int
     ts: int
-    turn: int | None
-    own: int
-    """1 for a call to agtrace itself, and for its result."""
 
 
 def blocks(
@@ -105,16 +100,6 @@ def _way(filters: EventFilters, among: Collection[int] | None, *, newest_first: 
     if filters.session_row is not None:
         return "INDEXED BY block_place"
     return "INDEXED BY block_newest" if newest_first else "NOT INDEXED"
-
-
-def blocks_of_session(connection: sqlite3.Connection, session_row: int) -> list[Block]:
-    """Return all blocks of a session, in file order."""
-    return [*_expected(connection, rows(connection, Block, _OF_SESSION, (session_row,)))]
-
-
-def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[int]:
-    """Return the sessions that these blocks belong to; a block may be gone."""
-    return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {GIVEN}", (as_json(blocks),)))
 
 
 def events(
