@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from agtrace_indexer.index.opening import one_moment
-from agtrace_indexer.watch.changes import Changes
+from agtrace_indexer.watch.watcher import Watcher
 
 from agtrace.answers.running import running
 from agtrace.index.freshness import Freshness
@@ -46,7 +46,7 @@ class Lookout:
         """Prepare to look; sessions that were active within so many seconds are shown, and open questions of a day."""
         self._prices, self._within, self._clock = prices, within, clock
         self._index = Index(settings)
-        self._changes = Changes(settings.database, home_roots(settings))
+        self._watcher = Watcher(settings.database, home_roots(settings))
         self._behind, self._took = True, 0.0
         self._ended = threading.Event()
         self._asked: dict[tuple[int, int], bool] = {}
@@ -55,7 +55,7 @@ class Lookout:
     def look(self, seconds: float = 2.0) -> Running:
         """Return what is running, after bringing the index up to date for at most so long."""
         start = time.monotonic()
-        self._changes.attend()
+        self._watcher.renew()
         try:
             freshness = self._index.refresh(seconds)
             self._behind = freshness.state != "ready"
@@ -100,16 +100,16 @@ class Lookout:
     def wait(self) -> None:
         """Return when it is time to look again."""
         self._ended.wait(min(max(self._took, _LEAST_REST), _MOST_REST))
-        self._changes.wait(_AGAIN if self._behind else _UNCHANGED)
+        self._watcher.wait(_AGAIN if self._behind else _UNCHANGED)
 
     def end(self) -> None:
         """End the wait that goes on, and any later one at once; from any thread."""
         self._ended.set()
-        self._changes.end()
+        self._watcher.end()
 
     def close(self) -> None:
         """Give the watches back to the system."""
-        self._changes.close()
+        self._watcher.close()
 
 
 def _problem(freshness: Freshness) -> str | None:

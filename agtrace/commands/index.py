@@ -54,9 +54,9 @@ def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as
     if optimize and (paths or rebuild or watch):
         raise click.UsageError("--optimize can't be combined with a PATH, --rebuild or --watch")
     if watch:
-        from agtrace.commands.index_watch import stay
+        from agtrace.commands.index_watch import watch_index
 
-        stay(paths, rebuild=rebuild, as_json=as_json)
+        watch_index(paths, rebuild=rebuild, as_json=as_json)
     elif optimize:
         _optimize(as_json=as_json)
     else:

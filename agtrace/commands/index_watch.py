@@ -20,7 +20,7 @@ from agtrace.commands.printing import print_json, print_lines
 from agtrace.text.numbers import counted
 
 
-def stay(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
+def watch_index(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     """Index, then keep the index fresh. SIGTERM ends it with exit code 0, Ctrl-C with 130."""
     signal.signal(signal.SIGTERM, _end)
     threading.excepthook = _lost

@@ -16,7 +16,7 @@ from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import refresh
-from agtrace_indexer.watch.attention import Attention
+from agtrace_indexer.watch.tracker import ChangeTracker
 
 from agtrace.index.freshness import Freshness
 from agtrace.index.trouble import as_sentence, damage_in, explained
@@ -46,7 +46,7 @@ class Index:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._beginning = threading.Lock()
-        self._attention = Attention(settings.database)
+        self._tracker = ChangeTracker(settings.database)
         self._run: _Run | None = None
         self._readers: list[Reader] = []
         """The readers that are not in use."""
@@ -83,7 +83,7 @@ class Index:
             if not self._settings.database.exists():
                 raise IndexUnavailable(self._unusable, "Fix or remove the file.")
             return Freshness("catching_up" if self._built() else "building", problem=self._unusable)
-        if self._attention.is_undisturbed():
+        if self._tracker.is_current():
             self._look_if_due()
             return Freshness("ready")
         run = self._run_that_knows_all(seconds)
@@ -114,16 +114,16 @@ class Index:
             before.join(seconds)
         with self._beginning:
             if self._run is None or (self._run is before and not before.is_alive()):
-                begun = _Run(self._settings, self._attention)
+                begun = _Run(self._settings, self._tracker)
                 begun.start()
                 self._run = begun  # only now can it be waited for
             return self._run
 
     def _look_if_due(self) -> None:
-        """Once in a while, look at all logs in the background, as if nothing had been heard of them."""
+        """Once in a while, look at all logs in the background, whatever was reported."""
         with self._beginning:
-            if self._attention.look_is_due and not (self._run and self._run.is_alive()):
-                begun = _Run(self._settings, self._attention)
+            if self._tracker.look_is_due and not (self._run and self._run.is_alive()):
+                begun = _Run(self._settings, self._tracker)
                 begun.start()
                 self._run = begun
 
@@ -168,16 +168,16 @@ class Index:
 class _Run(threading.Thread):
     """A thread that brings the index up to date; requests in the meantime look at its progress."""
 
-    def __init__(self, settings: Settings, attention: Attention) -> None:
+    def __init__(self, settings: Settings, tracker: ChangeTracker) -> None:
         super().__init__(daemon=True)
-        self._settings, self._attention = settings, attention
+        self._settings, self._tracker = settings, tracker
         self.progress: Progress | None = None
         self.trouble: Exception | None = None
 
     def run(self) -> None:
         """Index what is new in the logs."""
         try:
-            changed = self._attention.begin()
+            changed = self._tracker.begin()
             wait_for_writer(self._settings.database, _PATIENCE)
             refresh(
                 self._settings.database, otherwise=home_roots(self._settings), report=self._note,
@@ -185,7 +185,7 @@ class _Run(threading.Thread):
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001  # a thread's boundary: reported in every answer until it is resolved
             self.trouble = error
-        self._attention.end(well=self.trouble is None)
+        self._tracker.end(well=self.trouble is None)
 
     def _note(self, progress: Progress) -> None:
         self.progress = progress

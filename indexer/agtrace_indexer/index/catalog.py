@@ -138,15 +138,19 @@ def _inode(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def own_files(path: Path) -> tuple[str, ...]:
+    """Return the beginnings of the paths of an index's own files, which aren't logs even if they are below a root."""
+    stem, rules = str(path.absolute().with_suffix("")), str(path.absolute().with_name(Path(redact.OWN_FILE).stem))
+    return f"{stem}.", str(place_of(path.absolute())), f"{rules}."
+
+
 class Catalog:
     """The open index: its files, roots and facts. `Store` writes the contents of the files."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._inode = path, _inode(path)
         self.connection = open_database(path)
-        stem, rules = str(path.absolute().with_suffix("")), str(path.absolute().with_name(Path(redact.OWN_FILE).stem))
-        self.own_files = (f"{stem}.", str(place_of(path.absolute())), f"{rules}.")
-        """The beginnings of the paths of the index's own files, which aren't logs even if they are below a root."""
+        self.own_files = own_files(path)
 
     def close(self) -> None:
         """Close the connection, rolling back what isn't committed."""
