@@ -28,7 +28,7 @@ _GLANCE = 0.3
 """How long to wait to learn whether an index that can't be read is damaged."""
 
 _AGAIN = 0.25
-"""Time until the next look if the index was behind."""
+"""Time until the next look if the index was behind, or if a change led to the last: others may yet be reported."""
 
 _UNCHANGED = 60.0
 """The longest time between two looks."""
@@ -47,7 +47,7 @@ class Lookout:
         self._prices, self._within, self._clock = prices, within, clock
         self._index = Index(settings)
         self._watcher = Watcher(settings.database, home_roots(settings))
-        self._behind, self._took = True, 0.0
+        self._behind, self._changed, self._took = True, False, 0.0
         self._ended = threading.Event()
         self._asked: dict[tuple[int, int], bool] = {}
         """Which sessions asked something, by row id and last activity: their logs aren't read again at each look."""
@@ -100,7 +100,7 @@ class Lookout:
     def wait(self) -> None:
         """Return when it is time to look again."""
         self._ended.wait(min(max(self._took, _LEAST_REST), _MOST_REST))
-        self._watcher.wait(_AGAIN if self._behind else _UNCHANGED)
+        self._changed = self._watcher.wait(_AGAIN if self._behind or self._changed else _UNCHANGED)
 
     def end(self) -> None:
         """End the wait that goes on, and any later one at once; from any thread."""
