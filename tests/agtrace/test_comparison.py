@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, call_in, claude_log, query, text_of
 from tests.agtrace.terminal import agtrace_here
+from tests.contents import texts
 
 ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
 LARGE, CODEX_LOCK, CODEX_CHILD, REWOUND, SURGE = "d41f7a52", "01a11132", "01a11133", "338b9da1", "e97a4b06"
@@ -74,7 +77,7 @@ def test_every_figure_of_every_real_session_is_that_of_its_details(
         side, uid = data["session_1"], data["session_1"]["session_id"]
         stats = everything.ask("get_session_details", session_id=uid, sections="stats")["data"]["stats"]
         assert side["tool_calls"] == stats["tool_calls"]
-        assert side["failures"]["failed"] == stats["failed_calls"]
+        assert side["failures"].get("failed", 0) == stats.get("failed_calls", 0)
         assert side.get("total_tokens") == stats.get("total_tokens")
         assert side.get("copied", {}) == stats.get("copied", {})
         refused = [item["outcome"] for item in section(everything, uid, "failures")]
@@ -106,6 +109,8 @@ def test_tools_and_files_of_two_real_sessions_are_those_of_each(everything: Aske
 
 
 def test_every_failure_shown_opens_the_event_that_tells_it(everything: Asker, pairs: list[dict[str, Any]]) -> None:
+    with closing(sqlite3.connect(everything.settings.database)) as connection:
+        said = {(uid, index): text for uid, index, text, _ in texts(connection)}
     opened = 0
     for data in pairs:
         side = data["session_1"]
@@ -117,8 +122,7 @@ def test_every_failure_shown_opens_the_event_that_tells_it(everything: Asker, pa
             event = everything.ask("get_event_details", **place)["data"]
             assert event["outcome"] == example["outcome"]
             quoted = example["quote"].removesuffix("...").split()
-            whole = everything.body(event["session_id"], event["event_index"], max_bytes=102_400)
-            assert " ".join(quoted) in " ".join(whole.split())
+            assert " ".join(quoted) in " ".join(said[event["session_id"], event["event_index"]].split())
             opened += 1
     assert opened > 50
 

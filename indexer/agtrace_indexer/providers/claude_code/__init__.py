@@ -27,7 +27,7 @@ def _setup() -> Setup:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.claude_code.parser import phase
+    from agtrace_indexer.providers.claude_code.phases import phase
 
     return phase
 

@@ -31,7 +31,7 @@ def _setup() -> Setup:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.codex.parser import phase
+    from agtrace_indexer.providers.codex.phases import phase
 
     return phase
 

@@ -29,7 +29,7 @@ def _parser() -> Parser:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.copilot.parser import phase
+    from agtrace_indexer.providers.copilot.phases import phase
 
     return phase
 

@@ -34,7 +34,7 @@ from agtrace_indexer.providers.copilot.tools import (
     skipped,
 )
 from agtrace_indexer.providers.notes import remember, skip, unknown
-from agtrace_indexer.providers.provider import Phase, Rewrite
+from agtrace_indexer.providers.provider import Rewrite
 
 # -- tokens ----------------------------------------------------------------------------------------
 # Token counts (indexer/README.md). A message has the tokens of its output. What went in, and what came from the cache,
@@ -591,29 +591,3 @@ def begin(path: PurePath) -> LogState:
 def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """Return the events of the next line; see `Parser.drafts`."""
     return read(record, state)
-
-
-# -- phases ----------------------------------------------------------------------------------------
-# Whether a turn of Copilot CLI goes on, by single records of its events. A request for permission is in the log (from
-# 1.0.64). `assistant.turn_end` ends one response of the model, not the turn that the human began: nothing tells when
-# that is over.
-
-_OF_TYPES = {
-    "session.start": Phase.GOES_ON,
-    "session.resume": Phase.GOES_ON,
-    "user.message": Phase.GOES_ON,
-    "assistant.turn_start": Phase.GOES_ON,
-    "assistant.message": Phase.GOES_ON,
-    "tool.execution_start": Phase.GOES_ON,
-    "tool.execution_complete": Phase.GOES_ON,
-    "permission.completed": Phase.GOES_ON,
-    "permission.requested": Phase.ASKS_PERMISSION,
-    "abort": Phase.OVER,
-    "session.shutdown": Phase.CLOSED,
-}
-
-
-def phase(record: dict[str, Any]) -> Phase | None:
-    """Return what a record says about the turn; None if it says nothing."""
-    kind = record.get("type")
-    return _OF_TYPES.get(kind) if isinstance(kind, str) else None

@@ -30,7 +30,7 @@ def _setup() -> Setup:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.gemini.parser import phase
+    from agtrace_indexer.providers.gemini.phases import phase
 
     return phase
 

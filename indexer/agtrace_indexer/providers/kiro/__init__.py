@@ -31,7 +31,7 @@ def _parser() -> Parser:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.kiro.parser import phase
+    from agtrace_indexer.providers.kiro.phases import phase
 
     return phase
 

@@ -39,7 +39,7 @@ from agtrace_indexer.events.json_values import (
 from agtrace_indexer.events.strings import identifier, masked
 from agtrace_indexer.providers.beside import object_in
 from agtrace_indexer.providers.notes import skip, unknown
-from agtrace_indexer.providers.provider import Phase, Rewrite
+from agtrace_indexer.providers.provider import Rewrite
 
 # -- tool results ----------------------------------------------------------------------------------
 # Results of tool executions: their outcome, and what the model was given. A command that fails is a `success` whose
@@ -438,23 +438,3 @@ def drafts(record: Record, state: LogState) -> Sequence[Draft]:
     if record.get("kind") in KINDS and isinstance(record.get("data"), dict):
         return read_line(record, state)
     return [Draft(unknown(text(record.get("kind")) or next(iter(record), "empty"), record, state), None)]
-
-
-# -- phases ----------------------------------------------------------------------------------------
-# Whether a turn of Kiro CLI goes on, by single records of its log of JSON lines. A response is written whole, with its
-# calls: one without calls is the answer. Requests for permission go to the screen only.
-
-_AT_WORK = ("Prompt", "ToolResults")
-
-
-def phase(record: dict[str, Any]) -> Phase | None:
-    """Return what a record says about the turn; None if it says nothing."""
-    kind, data = record.get("kind"), record.get("data")
-    if kind in _AT_WORK:
-        return Phase.GOES_ON
-    if kind != "AssistantMessage" or not isinstance(data, dict):
-        return None
-    content = data.get("content")
-    parts = content if isinstance(content, list) else []
-    calls = any(isinstance(part, dict) and part.get("kind") == "toolUse" for part in parts)
-    return Phase.GOES_ON if calls else Phase.OVER

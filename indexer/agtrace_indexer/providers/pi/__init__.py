@@ -14,7 +14,7 @@ def _parser() -> Parser:
 
 def phase_reader() -> ReadPhase:
     """Return what tells phases in records of Pi's format."""
-    from agtrace_indexer.providers.pi.parser import phase
+    from agtrace_indexer.providers.pi.phases import phase
 
     return phase
 

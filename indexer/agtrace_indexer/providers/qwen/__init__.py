@@ -13,7 +13,7 @@ def _parser() -> Parser:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.qwen.parser import phase
+    from agtrace_indexer.providers.qwen.phases import phase
 
     return phase
 
