@@ -52,7 +52,7 @@ def _is_failure(data: dict[str, Any]) -> bool:
 QUESTIONS = (
     Question(
         "Which change fixed the failing import of lanternfish?",
-        "search_event_previews", {"query": "failing import lanternfish", "failed": True},
+        "search_event_previews", {"query": "lanternfish ModuleNotFoundError", "failed": True},
         holds("'name': 'Write'", "lanternfish/render/__init__.py"),
     ),
     Question(

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_sessions"
 FOLDER = ROOT / "tests" / "answers"
 
-_CURSOR = re.compile(r"[\w-]{20,50}\.[\w-]{6}\.[\w-]{16}")
+_CURSOR = re.compile(r"[\w-]{10,60}\.[\w-]{6}\.[\w-]{16}")
 _WIDTH = "110"
 
 
