@@ -56,7 +56,10 @@ _AGAIN = 60.0
 
 
 class _Losses(logging.Handler):
-    """Counts the warnings of watchdog, which says only there that events were lost. None goes to stderr."""
+    """Counts the warnings of watchdog, which says only there that events were lost. None goes to stderr.
+
+    Safe to use from several threads: a handler emits under its lock.
+    """
 
     count = 0
 
