@@ -35,7 +35,6 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
     ("search_event_previews", {"query": "locked database"}),
     ("search_event_previews", {"query": "locked", "order": "newest", "limit": 2}),
     ("search_event_previews", {"query": "locked", "group_by": "session"}),
-    ("search_event_previews", {"query": "no such words anywhere", "words": "event"}),
     ("get_event_details", {"session_id": LARGE, "eventIndex": 110, "startLine": 1, "endLine": 2}),
     ("get_event_details", {"session_id": LARGE, "event_index": 110, "around": 3}),
     ("get_event_details", {"session_id": LARGE, "event_index": 110, "mode": "minimal"}),
