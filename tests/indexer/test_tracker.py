@@ -220,4 +220,4 @@ def test_a_watcher_that_is_closed_leaves_no_thread(logs: Path, database: Path) -
     assert not watcher.covers([str(logs)])
     assert not {thread for thread in threading.enumerate() if thread not in before and thread.is_alive()}
     watcher.end()
-    watcher.wait(float("inf"))  # at once
+    assert watcher.wait(float("inf")), "at once"
