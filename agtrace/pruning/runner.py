@@ -127,8 +127,12 @@ class _Runner:
         last = time.monotonic() + settings.startup_timeout_ms / 1_000
         self._file = Path(os.path.abspath(data_dir()), f"run-{os.urandom(8).hex()}.json")
         environment = {**given(), SERVER_TOKEN: token}
+
+        def relay(line: bytes) -> None:
+            self._plan.log.relay(line.replace(token.encode(), b"(token)"))
+
         try:
-            self._child = Child(self._plan.server or _our_server(), environment, self._file, self._plan.log.relay)
+            self._child = Child(self._plan.server or _our_server(), environment, self._file, relay)
         except OSError as error:
             self._course.go("spawn failed", error=error.strerror or str(error))
             return
