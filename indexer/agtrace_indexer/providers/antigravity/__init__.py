@@ -1,4 +1,4 @@
-"""Antigravity: `brain/<conversation>/.system_generated/logs/transcript_full.jsonl` (indexer/README.md)."""
+"""Antigravity: `brain/<conversation>/.system_generated/logs/transcript_full.jsonl` (README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Antigravity: `brain/<conversation>/.system_generated/logs/transcript_full.jsonl` (indexer/README.md).
+"""Antigravity: `brain/<conversation>/.system_generated/logs/transcript_full.jsonl` (README.md).
 
 The rules: a line is a step of the agent's own, in file order; its index is neither sorted nor unique. Who speaks is its
 source (`steps`). Calls and results have no ids, so that ids are made up, and a result answers the first call of the

@@ -1,4 +1,4 @@
-"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (indexer/README.md)."""
+"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (indexer/README.md).
+"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (README.md).
 
 The rules: every line is read by itself, in file order; parent chains never decide what is kept, only whose line
 it is (`sessions`, `sidechains`) and which log this one continues (`origins`). A response is a step (`messages`) and
@@ -187,7 +187,7 @@ def _chain_of_parent(record: Record, chains: dict[str, list[str]]) -> str | None
 
 # -- sessions --------------------------------------------------------------------------------------
 # The owners of the lines in a Claude Code log: the session itself, a sub-agent, or inline sidechains.
-# indexer/README.md describes the three eras of sub-agents.
+# README.md describes the three eras of sub-agents.
 
 _UUID = later(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -286,7 +286,7 @@ def request_kind(thread: str, state: LogState) -> UserKind:
 
 
 # -- user texts ------------------------------------------------------------------------------------
-# Who really speaks in the user's role: the user, a parent agent, Claude Code, the editor, a hook. indexer/README.md
+# Who really speaks in the user's role: the user, a parent agent, Claude Code, the editor, a hook. README.md
 # lists the beginnings of texts and the flags of lines. Only the beginning of a text is examined, as texts can be
 # megabytes long.
 
@@ -439,7 +439,7 @@ TITLES: dict[str, tuple[str, int]] = {
     "summary": ("summary", 1),
     "agent-name": ("agentName", 1),
 }
-"""The keys of titles and how good they are (indexer/README.md); 2 is a title from another log."""
+"""The keys of titles and how good they are (README.md); 2 is a title from another log."""
 
 _PROMPTING = later(
     r"(?s)\s*<command-message>[^<]*</command-message>\s*<command-name>([^<]{1,200})</command-name>\s*"
@@ -490,7 +490,7 @@ def note_request(said: Sequence[Payload], state: LogState) -> None:
 
 # -- windows ---------------------------------------------------------------------------------------
 # The size of the context window, which no line of Claude Code's tells, from its automatic compactions. A model that
-# can have a million tokens may be run with 200,000 (indexer/README.md), under the same name.
+# can have a million tokens may be run with 200,000 (README.md), under the same name.
 
 _WINDOWS = (200_000, 1_000_000)
 _NEAR_THE_END = 0.75
@@ -589,7 +589,7 @@ def attachment(record: Record, state: LogState) -> Sequence[Said]:
 
 
 def progress(record: Record, state: LogState) -> list[Draft]:
-    """Leave out progress: what an agent said meanwhile is in its own log (indexer/README.md)."""
+    """Leave out progress: what an agent said meanwhile is in its own log (README.md)."""
     if not is_inline(record, state):
         note_origin(record, state)
     return skip(f"progress/{text(fields(record.get('data')).get('type')) or 'untyped'}", state)
@@ -641,7 +641,7 @@ def _side_line(record: Record, state: LogState, kind: str, said: str) -> list[Dr
 
 
 # -- tokens ----------------------------------------------------------------------------------------
-# Token counts of model responses in Claude Code's logs (indexer/README.md).
+# Token counts of model responses in Claude Code's logs (README.md).
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of assistant lines that Claude Code wrote itself, without asking a model."""

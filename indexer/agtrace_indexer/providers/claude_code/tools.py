@@ -175,7 +175,7 @@ def _settled(
 # -- tool results ----------------------------------------------------------------------------------
 # Results of tool executions in Claude Code's logs: their outcome, text, and the agent they started. A result is a
 # `tool_result` block; its line may also have a structured copy, `toolUseResult`, which is an object, or a string for
-# errors, or a list for MCP tools (indexer/README.md).
+# errors, or a list for MCP tools (README.md).
 
 _REJECTIONS = (
     "The user doesn't want to proceed",

@@ -1,4 +1,4 @@
-"""OpenAI Codex: rollout files of three eras (indexer/README.md)."""
+"""OpenAI Codex: rollout files of three eras (README.md)."""
 
 from __future__ import annotations
 

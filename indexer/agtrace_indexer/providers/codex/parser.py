@@ -1,4 +1,4 @@
-"""OpenAI Codex: rollout files of three eras (indexer/README.md).
+"""OpenAI Codex: rollout files of three eras (README.md).
 
 A: one JSON object {session, items}. B: bare JSON lines, no envelope. C: lines {timestamp, type, payload}.
 All three use the same tables: `record_types` names the reader of every type.
@@ -234,7 +234,7 @@ _FAST = ("priority", "fast")
 
 
 def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a meta: the first is the session's, one with another id is the replayed parent's (indexer/README.md)."""
+    """Read a meta: the first is the session's, one with another id is the replayed parent's (README.md)."""
     facts, memory, own = state.sessions[""], state.memory, identifier(payload.get("id"))
     if facts.id is None and "meta" not in memory:
         memory["meta"] = memory["n"]
@@ -409,7 +409,7 @@ _KINDS: list[tuple[str, UserKind]] = [
         )
     ),
 ]
-"""The beginnings of texts that Codex itself writes in the user's role, with their kinds (indexer/README.md)."""
+"""The beginnings of texts that Codex itself writes in the user's role, with their kinds (README.md)."""
 
 _IMAGE_TAG = later(r"\s*</?image\b[^>]*>\s*")
 _CWD = later(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
@@ -436,7 +436,7 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
 
 
 def _learn_cwd(said: str, state: LogState) -> None:
-    """Take the directory from an injected text, as bare logs name it nowhere else (indexer/README.md)."""
+    """Take the directory from an injected text, as bare logs name it nowhere else (README.md)."""
     if is_replaying(state):
         return
     if state.sessions[""].cwd is None and "<environment_context>" in said and (found := _CWD.search(said)):
@@ -589,7 +589,7 @@ ITEMS: dict[str, Handler] = {
     "compaction_summary": skipping("compaction/encrypted"),
     "context_compaction": skipping("compaction/encrypted"),
 }
-"""Response items by type, with the names in indexer/README.md and in published fixtures."""
+"""Response items by type, with the names in published logs and fixtures."""
 
 EVENTS: dict[str, Handler] = {
     "user_message": user_event,

@@ -75,7 +75,7 @@ def texts(value: Any) -> list[str]:
 
 # -- tool outputs ----------------------------------------------------------------------------------
 # The outcome of a tool execution, read from the output that Codex passed to the model. Codex has no error flag: the
-# outcome is shown by five styles of output and a few events (indexer/README.md). An exit code counts only if the
+# outcome is shown by five styles of output and a few events (README.md). An exit code counts only if the
 # harness wrote it, in the header before the program's own output. If nothing shows the outcome, it is `UNKNOWN`:
 # neither silence nor a cheerful text is proof.
 
@@ -501,7 +501,7 @@ _TOTALS = (
 
 
 def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read the tokens of a request: the growth of the session's total (indexer/README.md)."""
+    """Read the tokens of a request: the growth of the session's total (README.md)."""
     if payload.get("info") is None:
         return skip("token_count/rate_limits", state)
     info = fields(payload["info"])

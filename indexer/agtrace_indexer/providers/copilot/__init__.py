@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI, and Copilot Chat in VS Code, which writes the same records (indexer/README.md)."""
+"""GitHub Copilot CLI, and Copilot Chat in VS Code, which writes the same records (README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI: `session-state/<session id>/events.jsonl`, one event a line (indexer/README.md).
+"""GitHub Copilot CLI: `session-state/<session id>/events.jsonl`, one event a line (README.md).
 
 The rules: every line is read by itself, in file order; `parentId` names the line before it and says nothing else. A
 response is a step (`messages`), and its output counts once (`tokens`); what went into the responses is known only when
@@ -37,7 +37,7 @@ from agtrace_indexer.providers.notes import remember, skip, unknown
 from agtrace_indexer.providers.provider import Rewrite
 
 # -- tokens ----------------------------------------------------------------------------------------
-# Token counts (indexer/README.md). A message has the tokens of its output. What went in, and what came from the cache,
+# Token counts (README.md). A message has the tokens of its output. What went in, and what came from the cache,
 # is only known when the CLI ends: `session.shutdown` sums it up by model. So a run of the CLI has one more record of
 # usage for each model, without a step, whose output is what no message had. Until the end it is incomplete. A session
 # that is resumed has several such sums. From 1.0.78 they go on; until about May 2026 each run began at zero. The log

@@ -1,4 +1,4 @@
-"""Cursor: the transcripts of its agent, in the editor and in the terminal (indexer/README.md)."""
+"""Cursor: the transcripts of its agent, in the editor and in the terminal (README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cursor: transcripts of its agent, JSON lines of a role and a message (indexer/README.md).
+"""Cursor: transcripts of its agent, JSON lines of a role and a message (README.md).
 
 They have no times, no ids, no model, no tokens and no results of tools: all of that is unknown. A line of the model is
 a step. The session's id is the name of its file, and a sub-agent's file is in `subagents` below its parent's folder.

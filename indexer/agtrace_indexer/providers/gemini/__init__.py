@@ -1,4 +1,4 @@
-"""Gemini CLI: JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (indexer/README.md)."""
+"""Gemini CLI: JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini CLI: whole-file JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (indexer/README.md).
+"""Gemini CLI: whole-file JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (README.md).
 
 The rules: a JSONL session is a log of *changes*, so events have keys and only changed ones are returned again
 (`changes`). A message is one step: thoughts, text, calls, tokens and the results of the calls (`messages`). The
@@ -83,7 +83,7 @@ def is_thought(part: Any) -> bool:
 
 
 # -- tokens ----------------------------------------------------------------------------------------
-# Token counts of a response (indexer/README.md). The CLI writes the API's counts for one request (`promptTokenCount`
+# Token counts of a response (README.md). The CLI writes the API's counts for one request (`promptTokenCount`
 # and so on): the figures of a message are its own, not a running total. In published logs `input` also falls within
 # sessions (13,629, then 6,219).
 
@@ -508,7 +508,7 @@ def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = Fals
 
 
 def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:
-    """Drop a message and all after it, or all messages if it is unknown (indexer/README.md)."""
+    """Drop a message and all after it, or all messages if it is unknown (README.md)."""
     live = _live(state)
     ids = list(live)
     dropped = ids[ids.index(message_id) :] if message_id in live else ids

@@ -1,4 +1,4 @@
-"""Goose: sessions in `sessions.db`, and one JSONL file for each before 1.10 (indexer/README.md)."""
+"""Goose: sessions in `sessions.db`, and one JSONL file for each before 1.10 (README.md)."""
 
 from __future__ import annotations
 

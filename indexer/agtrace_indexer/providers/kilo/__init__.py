@@ -1,4 +1,4 @@
-"""Kilo CLI: a fork of OpenCode with the same tables under its own name (indexer/README.md)."""
+"""Kilo CLI: a fork of OpenCode with the same tables under its own name (opencode/README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kiro CLI: JSONL sessions, and the conversations that it and Amazon Q kept in SQLite (indexer/README.md)."""
+"""Kiro CLI: JSONL sessions, and the conversations that it and Amazon Q kept in SQLite (README.md)."""
 
 from __future__ import annotations
 

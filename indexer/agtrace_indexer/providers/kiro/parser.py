@@ -1,4 +1,4 @@
-"""Kiro CLI: JSONL sessions, and the conversations of Amazon Q and Kiro CLI 1 (indexer/README.md).
+"""Kiro CLI: JSONL sessions, and the conversations of Amazon Q and Kiro CLI 1 (README.md).
 
 The rules: a line is a prompt, a response, which is a step, or the results of its calls (`messages`). A command's exit
 status decides over the status of its result (`tool_results`). Folder, title, parent, model and the end of a turn are

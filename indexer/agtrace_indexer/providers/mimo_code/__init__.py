@@ -1,4 +1,4 @@
-"""MiMo Code: a fork of OpenCode with the same tables under its own name (indexer/README.md)."""
+"""MiMo Code: a fork of OpenCode with the same tables under its own name (opencode/README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""oh-my-pi: a fork of Pi that writes its format (indexer/README.md)."""
+"""oh-my-pi: a fork of Pi that writes its format (pi/README.md)."""
 
 from __future__ import annotations
 

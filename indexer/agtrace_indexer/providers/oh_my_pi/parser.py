@@ -1,4 +1,4 @@
-"""oh-my-pi: Pi's format, with the title in the first line, and logs of sub-agents (indexer/README.md).
+"""oh-my-pi: Pi's format, with the title in the first line, and logs of sub-agents (pi/README.md).
 
 The log of a sub-agent is in a folder with the name of its parent's log, at any depth. Its parent's id is in that name
 or, if that is a sub-agent as well, in the first lines of that log.

@@ -1,4 +1,4 @@
-"""OpenClaw, formerly Clawdbot and Moltbot: an assistant in messengers that writes Pi's format (indexer/README.md)."""
+"""OpenClaw, formerly Clawdbot and Moltbot: an assistant in messengers that writes Pi's format (pi/README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenClaw: Pi's format, with schedules, heartbeats and messages in the user's role (indexer/README.md)."""
+"""OpenClaw: Pi's format, with schedules, heartbeats and messages in the user's role (pi/README.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenCode: its database since 1.2, its tree of small files before, and its exports (indexer/README.md).
+"""OpenCode: its database since 1.2, its tree of small files before, and its exports (README.md).
 
 Kilo CLI and MiMo Code are forks with the same tables under other names: `agent` describes any of the three.
 """

@@ -1,4 +1,4 @@
-"""OpenCode's sessions in its database: tables `session`, `message`, `part` (indexer/README.md).
+"""OpenCode's sessions in its database: tables `session`, `message`, `part` (README.md).
 
 Rows are rewritten in place and deleted, so each message has a fingerprint: how many parts it has, their sizes, and when
 they were last changed. Messages whose fingerprint is another one are read again as a whole.

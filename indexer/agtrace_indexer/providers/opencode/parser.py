@@ -1,4 +1,4 @@
-"""OpenCode: rows of its database, small files, exports (indexer/README.md).
+"""OpenCode: rows of its database, small files, exports (README.md).
 
 All of these have the same JSON, so their sources return the same records: `{"session": ...}`, `{"info": ...,
 "parts": [...], "followed": ...}` for each message, as in an export, `{"removed": [...]}` for messages that were

@@ -1,4 +1,4 @@
-"""Pi: `sessions/<folder>/<time>_<id>.jsonl`, a format that oh-my-pi and OpenClaw share (indexer/README.md)."""
+"""Pi: `sessions/<folder>/<time>_<id>.jsonl`, a format that oh-my-pi and OpenClaw share (README.md)."""
 
 from __future__ import annotations
 

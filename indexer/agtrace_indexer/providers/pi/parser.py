@@ -1,4 +1,4 @@
-"""Pi: `sessions/<folder>/<time>_<id>.jsonl`, a format that oh-my-pi and OpenClaw share (indexer/README.md).
+"""Pi: `sessions/<folder>/<time>_<id>.jsonl`, a format that oh-my-pi and OpenClaw share (README.md).
 
 The rules: a log begins with the session (`sessions`) and goes on with entries, which form a tree by their parents'
 ids; all of them count, in file order (`entries`). A response is a step with the results of its calls (`messages`). The

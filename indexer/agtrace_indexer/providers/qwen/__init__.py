@@ -1,4 +1,4 @@
-"""Qwen Code: `projects/<folder>/chats/<session>.jsonl` and the logs of its sub-agents (indexer/README.md)."""
+"""Qwen Code: `projects/<folder>/chats/<session>.jsonl` and the logs of its sub-agents (README.md)."""
 
 from __future__ import annotations
 
