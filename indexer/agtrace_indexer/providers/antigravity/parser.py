@@ -240,7 +240,7 @@ def _drafts(payloads: Sequence[Payload], record: Record, step: str | None = None
     return [Draft(payload, time, step) for payload in payloads]
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 

@@ -337,6 +337,3 @@ def _pull_request(number: Any, address: Any, verdict: Verdict) -> Landmark:
     name, url = count(number), text(address)
     shown = None if name is None else str(name)
     return Landmark(LandmarkKind.PULL_REQUEST, shown, url and url[:_LONGEST_DEED], verdict, Evidence.RECORD)
-
-
-# -- records ------------------------------------------------------------------------------------------

@@ -916,6 +916,3 @@ dynamic_begin = _call_event("dynamic_tool_call_request", _dynamic_name, _field("
 dynamic_end = _end_event("dynamic_tool_call_response", _dynamic_name, _field("arguments"), _dynamic_reading)
 image_end = _end_event("image_generation_end", _constant("image_generation"), _field("revised_prompt"), image_reading)
 image_view = _call_event("view_image_tool_call", _constant("view_image"), _field("path"))
-
-
-# -- records ------------------------------------------------------------------------------------------

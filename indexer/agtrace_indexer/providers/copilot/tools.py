@@ -408,6 +408,3 @@ def _structure(given: Record) -> str:
 def _binary(part: Any) -> str | None:
     found = fields(part)
     return image_placeholder(found.get("mimeType"), found.get("data")) if found else None
-
-
-# -- records ------------------------------------------------------------------------------------------

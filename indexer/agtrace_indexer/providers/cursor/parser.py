@@ -76,7 +76,7 @@ def _speaker(state: LogState) -> UserKind:
     return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 

@@ -310,7 +310,7 @@ def read_head(record: Record, state: LogState) -> list[Said]:
     return [said for said in totals(told, state) if isinstance(said, Draft)]
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 

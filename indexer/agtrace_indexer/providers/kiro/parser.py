@@ -401,7 +401,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else compact_json(value)
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 

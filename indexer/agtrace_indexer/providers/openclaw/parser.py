@@ -47,7 +47,7 @@ def _peeled(said: str) -> tuple[str, str]:
     return said[:end].rstrip(), said[end:].lstrip() if end else said
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- parser ----------------------------------------------------------------------------------------
 
 __all__ = ["as_patch", "begin", "drafts", "recognizes", "unroll"]
 

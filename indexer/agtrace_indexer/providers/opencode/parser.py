@@ -527,7 +527,7 @@ def _note_parent(session: Record, title: str, facts: SessionFacts) -> None:
     facts.agent_type = facts.agent_type or text(session.get("agent"))
 
 
-# -- records ------------------------------------------------------------------------------------------
+# -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
