@@ -23,7 +23,7 @@ e2e: $(READY) $(E2E)/small/ready $(E2E)/agents/ready  ## the real clients, offli
 	$(BIN)/python -m tests.investigations
 
 thorough: e2e secrets  ## every test, with more examples of every law, the real clients, all secrets; an hour or more
-	AGTRACE_THOROUGH=1 $(BIN)/python -m pytest -n auto -m ""
+	AGTRACE_THOROUGH=1 $(BIN)/python -m pytest -n auto -m "" -o faulthandler_timeout=3600
 
 lint: $(READY)
 	$(BIN)/ruff check .
