@@ -151,7 +151,6 @@ class Index:
             return False
 
     def _told(self, trouble: Exception) -> str:
-        """Say why indexing failed, with the next step if the index itself is the cause."""
         if not isinstance(trouble, sqlite3.Error):
             return str(trouble)
         return as_sentence(self.explain(trouble))
@@ -175,7 +174,6 @@ class _Run(threading.Thread):
         self.trouble: Exception | None = None
 
     def run(self) -> None:
-        """Index what is new in the logs."""
         try:
             changed = self._tracker.begin()
             wait_for_writer(self._settings.database, _PATIENCE)

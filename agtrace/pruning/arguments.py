@@ -24,7 +24,6 @@ _LONGEST_NAME = 60
 
 
 def _without_nul(given: str) -> str:
-    """Refuse a NUL character, which the operating system can't take."""
     if "\0" in given:
         raise ValueError("no NUL character is allowed")
     return given

@@ -50,7 +50,9 @@ def configured(environment: Mapping[str, str] | None = None) -> Configured:
         problems = [str(fault) for fault in live.current.faults]
     except SettingError as error:
         live, problems = Live.fixed(Settings()), str(error).split("\n")
-    return Configured(live, tuple(_without_value(_in_own_words(problem, values)) for problem in problems))
+    return Configured(
+        live, tuple(redact(_in_own_words(problem, values).partition(", got ")[0]) for problem in problems)
+    )
 
 
 def _translated(values: Mapping[str, str]) -> dict[str, str]:
@@ -63,13 +65,7 @@ def _translated(values: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _without_value(problem: str) -> str:
-    """Return a problem without the value that was given: an address may hold a password."""
-    return redact(problem.partition(", got ")[0])
-
-
 def _in_own_words(problem: str, values: Mapping[str, str]) -> str:
-    """Return a problem with the name of the variable that the user set."""
     for name, key in OTHER_NAMES.items():
         ours = variable(key)
         if name in values and ours not in values and problem.startswith(f"{ours}:"):

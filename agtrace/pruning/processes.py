@@ -150,7 +150,6 @@ class _Command:
         return Ended(self._process.wait(), duration, "itself" if alone else "enough" if self._enough else "timeout")
 
     def _listen(self, seconds: float, done: Callable[[], bool]) -> None:
-        """Take what is written until a condition holds, at most so many seconds."""
         ends = time.monotonic() + seconds
         while not done() and (left := ends - time.monotonic()) > 0:
             for key, _ in self._pipes.select(min(left, _PAUSE)):

@@ -235,7 +235,7 @@ def application(host: str, port: int) -> Starlette:
         async for piece in request.stream():
             body += piece
             if len(body) > LARGEST_CODE:
-                return _refused(413, f"a request may have {LARGEST_CODE:,} bytes")
+                return JSONResponse({"detail": f"a request may have {LARGEST_CODE:,} bytes"}, 413)
         try:
             asked = Asked.model_validate_json(bytes(body))
         except ValidationError as error:
@@ -251,12 +251,7 @@ async def _health(request: Request) -> Response:
     return JSONResponse({"status": "healthy", "model_loaded": True})
 
 
-def _refused(status: int, why: str) -> Response:
-    return JSONResponse({"detail": why}, status)
-
-
 def _with_filtered(code: str, kept: Sequence[tuple[int, int]]) -> str:
-    """Return the kept lines, with the gaps between them as the original writes them."""
     lines, written, last = code.removesuffix("\n").split("\n"), list[str](), 0
     for first, end in [*kept, (len(lines) + 1, len(lines))]:
         if first > last + 1:

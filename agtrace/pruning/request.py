@@ -127,7 +127,6 @@ async def _passed(place: Workplace, passage: Passage, given: Mapping[str, Any]) 
 
 
 async def _worked(place: Workplace, passage: Passage, wanted: Arguments) -> types.CallToolResult:
-    """Return the answer to valid arguments."""
     try:
         output = await TOOLS[passage.tool].run(wanted, place.bench)
     except ToolFailed as failure:
@@ -161,7 +160,6 @@ def _masked(output: Output) -> str:
 
 
 async def _failed(place: Workplace, passage: Passage, failure: ToolFailed, wanted: Arguments) -> types.CallToolResult:
-    """Return the error of a tool, with what it gave until then."""
     output = failure.output
     text = await anyio.to_thread.run_sync(redact, output.text if output else "")
     message = redact(failure.message)
@@ -209,8 +207,6 @@ def _told(
 
 
 class _Skipped(NamedTuple):
-    """Why no pruner is asked: the condition of the way, and the reason that the answer gives."""
-
     condition: str
     reason: str
 
@@ -229,7 +225,6 @@ def _ineligible(settings: Pruner, question: str | None, text: str) -> _Skipped |
 async def _pruned(
     place: Workplace, passage: Passage, wanted: Arguments, text: str, first_line: int
 ) -> tuple[Pruning, Pruned | None]:
-    """Ask the pruner, if it may be asked; return what came of it."""
     settings, question = limits().settings.pruner, wanted.context_focus_question
     skipped = _ineligible(settings, question, text)
     if skipped is not None:

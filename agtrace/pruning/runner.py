@@ -77,8 +77,6 @@ def run(plan: Plan) -> int:
 
 
 class _Runner:
-    """One run."""
-
     def __init__(self, plan: Plan, signals: Signals) -> None:
         self._plan, self._signals = plan, signals
         self._course: Course[Run] = Course(Run.INIT, Log(plan.log.write))
@@ -104,7 +102,6 @@ class _Runner:
     # -- run:init, run:mcp_pruner_starting -----------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Go from `run:init` to the state in which the agent is started."""
         if not self._plan.wanted:
             self._course.go("disabled", reason="config_disabled")
         elif place(self._plan.agent, self._plan.command) is None:
@@ -140,7 +137,6 @@ class _Runner:
             self._await_readiness(self._child, token, last)
 
     def _await_readiness(self, child: Child, token: str, last: float) -> None:
-        """Wait for the next thing to happen while the server starts."""
         if child.has_ended():
             self._course.go("start failed", error=f"the server {child.ended}")
             return
@@ -159,7 +155,6 @@ class _Runner:
         self._wait(min(last, time.monotonic() + _READY_EVERY))
 
     def _advertise(self, child: Child, port: int, token: str) -> None:
-        """Prepare what the agent is told, and go to `run:mcp_pruner_running`."""
         told = self._plan.agent.told(f"http://{HOST}:{port}/mcp", token, self._file)
         try:
             if told.file:
@@ -175,7 +170,6 @@ class _Runner:
     # -- while the agent runs ------------------------------------------------------------------------
 
     def _started(self) -> int:
-        """Start the agent in the terminal and the group of this process, and return its number."""
         command = list(self._plan.command)
         at = place(self._plan.agent, command) or len(command)
         command[at:at] = self._told.arguments
@@ -188,7 +182,6 @@ class _Runner:
         return agent
 
     def _watched(self, agent: int) -> int:
-        """Wait until the agent ends, and look after the server meanwhile; return its exit code."""
         while True:
             number, status = os.waitpid(agent, os.WNOHANG | os.WUNTRACED)
             if number and os.WIFSTOPPED(status):
@@ -201,7 +194,6 @@ class _Runner:
             self._wait(self._next_question)
 
     def _look_after(self, child: Child, settings: Pruner) -> None:
-        """Notice if the server is lost."""
         if child.has_ended():
             self._lose(child, "server exited", error=f"the server {child.ended}")
         elif time.monotonic() >= self._next_question and child.port is not None:
@@ -224,7 +216,6 @@ class _Runner:
     # -- run:shutdown --------------------------------------------------------------------------------
 
     def _shut_down(self) -> None:
-        """End the server, and go to `run:shutdown`."""
         since = time.monotonic()
         with self._course.going("agent ended") as fields:
             if self._child is not None:
@@ -260,7 +251,6 @@ class _Runner:
 
 
 def _our_server() -> list[str]:
-    """Return the command that starts `agtrace prune` with the settings of this process."""
     file, named = config_file()
     settings = [f"{key}={value}" for key, value in command_line().items() if key != "http.token"]
     options = [*(["--config", str(file)] if named else []), *(part for one in settings for part in ("--set", one))]

@@ -160,7 +160,6 @@ class Passages:
             passage.unwritten(error)
 
     def _ended(self, id: types.RequestId) -> Passage | None:
-        """Return the request that was answered, and forget it; None if it was no call of a tool."""
         ended = next((one for one in self._over_stdio.get(repr(id), ()) if one.is_over), None)
         if ended is not None:
             self._forget(repr(id), ended)
@@ -189,7 +188,6 @@ class _Exchange:
             turn.cancel()
 
     def leave(self) -> None:
-        """Note that the client left, unless it has its answer."""
         if self.complete:
             return
         self._left = True
@@ -197,7 +195,6 @@ class _Exchange:
             turn.cancel()
 
     def end(self, passages: Passages) -> None:
-        """Note that the answer is complete."""
         for passage, _ in self._begun:
             passage.unwritten("the client left") if self._left else passage.written()
         if not self._begun and self.status in _UNREADABLE:
@@ -205,8 +202,6 @@ class _Exchange:
 
 
 class _Noticing:
-    """Notices when a client leaves while its request is at work, and when its answer is written."""
-
     def __init__(self, app: ASGIApp, passages: Passages) -> None:
         self._app, self._passages = app, passages
 

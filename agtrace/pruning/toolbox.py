@@ -41,7 +41,6 @@ async def _read(wanted: ReadArguments, bench: Workbench) -> Output:
 
 
 def _read_kept(wanted: ReadArguments, kept: KeptTexts) -> Output:
-    """Read lines of an earlier output."""
     began = time.monotonic()
     found = kept.read(wanted.file_path.removeprefix(REFERENCE))
     if found is None:

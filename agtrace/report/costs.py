@@ -37,8 +37,6 @@ _Label: TypeAlias = Callable[[Family, int | None, str], str]
 
 
 class _Group(Struct):
-    """The responses of a group, and the sessions that they belong to."""
-
     used: Usage = field(default_factory=Usage)
     sessions: set[int] = field(default_factory=set)
     """The rows of sessions of a report."""
@@ -48,7 +46,6 @@ class _Group(Struct):
     """The rows of those of these sessions that have no figures, or whose sub-agents don't."""
 
     def note(self, family: Family, member: int) -> None:
-        """Count a session."""
         self.sessions.add(family.row.id)
         self.members.add(member)
 

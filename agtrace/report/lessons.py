@@ -146,7 +146,6 @@ def _way(told: Experience) -> tuple[str | None, str]:
 
 
 def _advice(told: Experience, worked: str) -> str:
-    """Return a sentence for CLAUDE.md or AGENTS.md."""
     error = told.line.removesuffix(".").removesuffix(":")
     if told.how == "look":
         return f"Look at the file with `{worked}` before `{told.what}`: otherwise it fails with “{error}”."

@@ -114,7 +114,6 @@ def comparable(before: Sequence[Tally], now: Sequence[Tally]) -> bool:
 
 
 def _measured(measure: _Measure, before: Sequence[Tally], now: Sequence[Tally], judged: bool) -> Iterator[Change]:
-    """Yield the change of one measure, if both sides have it."""
     then, today = (_Parts.of(measure, side) for side in (before, now))
     if not (then.below and today.below):
         return
@@ -153,7 +152,6 @@ def _verdict(measure: _Measure, before: _Parts, now: _Parts) -> Literal["better"
 
 
 def _may_be_chance(before: _Parts, now: _Parts) -> bool:
-    """Whether chance alone makes such a difference often enough: exactly, for shares of sessions."""
     each = (*before.each, *now.each)
     if all(above in (0, 1) and below == 1 for above, below in each):
         return _probability(int(before.above), int(before.below), int(now.above), int(now.below)) > _RARE

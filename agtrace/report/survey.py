@@ -81,12 +81,10 @@ class _Span(Struct):
     end: int = 0
 
     def take(self, moment: int) -> None:
-        """Extend the span to this moment."""
         if moment:
             self.start, self.end = min(self.start or moment, moment), max(self.end, moment)
 
     def piece(self, kind: Kind, name: str | None = None, failed: bool = False) -> _Piece:
-        """Return a piece that lasts this span."""
         return _Piece(kind, self.start, self.end, self.event_index, name, failed)
 
 
@@ -98,22 +96,21 @@ def timeline(history: History, started_at: int | None, agents: Iterable[AgentTim
     kept = heapq.nsmallest(most, pieces, key=lambda piece: piece.rank)
     kept.sort(key=lambda piece: (piece.start, piece.event_index, _RANKS[piece.kind]))
     return Timeline(
-        entries=[_entry(piece, started_at) for piece in kept],
+        entries=[
+            TimelineEntry(
+                kind=piece.kind,
+                start=_seconds(piece.start, started_at),
+                end=_seconds(piece.end, started_at),
+                event_index=piece.event_index,
+                name=None if piece.name is None else one_line(piece.name, LABEL),
+                turn_index=piece.turn,
+                failed=piece.failed or None,
+            )
+            for piece in kept
+        ],
         context=_context(history, started_at, max(most // 2, 1)),
         context_window=next((usage.context_window for usage in reversed(history.usages) if usage.context_window), None),
         left_out=len(pieces) - len(kept) or None,
-    )
-
-
-def _entry(piece: _Piece, started_at: int) -> TimelineEntry:
-    return TimelineEntry(
-        kind=piece.kind,
-        start=_seconds(piece.start, started_at),
-        end=_seconds(piece.end, started_at),
-        event_index=piece.event_index,
-        name=None if piece.name is None else one_line(piece.name, LABEL),
-        turn_index=piece.turn,
-        failed=piece.failed or None,
     )
 
 
@@ -123,7 +120,6 @@ def _seconds(moment: int, started_at: int) -> float:
 
 
 def _turns(history: History) -> Iterator[_Piece]:
-    """Yield turns, each from its request to its last entry."""
     turns: dict[int, _Span] = {}
     names: dict[int, str] = {}
     for entry in history.entries:
@@ -142,7 +138,6 @@ def _turns(history: History) -> Iterator[_Piece]:
 
 
 def _within(history: History) -> Iterator[_Piece]:
-    """Yield tool executions, API errors, compactions and steps."""
     steps: dict[tuple[int | None, int], _Span] = {}
     for entry in history.entries:
         if isinstance(entry, Notice):

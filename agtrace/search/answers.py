@@ -137,7 +137,6 @@ def _session(
     *,
     best: bool,
 ) -> BestSession:
-    """Show a session with at most so many hits, more of each if it is the best one."""
     return BestSession(
         session_id=short_id(connection, row.uid),
         provider=row.provider,
@@ -149,7 +148,6 @@ def _session(
 
 
 def _worked(connection: sqlite3.Connection, found: Sequence[tuple[Session, BestSession]]) -> Worked | None:
-    """Return what worked after the first of the best hits that failed."""
     for row, shown in found[:_FIXED]:
         for event_index, _, _ in shown.hits[:_FIXED]:
             event = opened(connection, row.id, event_index)
@@ -192,7 +190,6 @@ def _shown(
     *,
     best: bool,
 ) -> list[tuple[int, str, str]]:
-    """Up to so many hits that differ: a call and its result are one, what was said is not shown again."""
     shown: list[tuple[int, str, str]] = []
     seen: set[int] = set()
     told: list[frozenset[str]] = []
@@ -204,7 +201,7 @@ def _shown(
         answers = sum(kind == _MESSAGE for _, kind, _ in shown)
         who, text = said(connection, provider, event, words, _room(event, answers) if best else TEXT)
         content = frozenset(_WORD.findall(text.lower()) or [text])
-        if not text or pair & seen or any(_says_again(content, other) for other in told):
+        if not text or pair & seen or any((len(content & other) >= _ALIKE * len(content)) for other in told):
             continue
         seen |= pair
         told.append(content)
@@ -215,25 +212,17 @@ def _shown(
 
 
 def _room(event: StoredEvent, answers: int) -> int:
-    """Return the characters of a hit of the best session behind so many messages."""
     return _ANSWERS[min(answers, len(_ANSWERS) - 1)] if event.type == EventType.MESSAGE else _OF_BEST
-
-
-def _says_again(words: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether a text says little more than another that is shown already."""
-    return len(words & other) >= _ALIKE * len(words)
 
 
 # -- what came of the best one ----------------------------------------------------------------
 
 
 def _with_ending(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
-    """Return a session with the beginning of its last message."""
     return replace(shown, last_message=_last(connection, row, last_event_of(connection, row), shown, _SHORT))
 
 
 def _with_course(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
-    """Return a session with its landmarks, how it went on after the best hit, and how it ended."""
     last_event, known = last_event_of(connection, row), {hit[0] for hit in shown.hits}
     last, left_open = _last(connection, row, last_event, shown, _LAST), open_call(connection, row, last_event)
     landmarks = telling_landmarks(connection, row.id, last_event, brief=True)
@@ -250,7 +239,6 @@ def _with_course(connection: sqlite3.Connection, row: Session, shown: BestSessio
 def _last(
     connection: sqlite3.Connection, row: Session, last_event: int, shown: BestSession, most: int
 ) -> tuple[int, str] | None:
-    """Return the last message of a session, without its text if that is shown already."""
     last = last_message(connection, row, last_event, most)
     return last if last is None or last[0] not in {hit[0] for hit in shown.hits} else (last[0], _ABOVE)
 
@@ -279,7 +267,9 @@ def _course(
     return [
         _course_line(connection, row.provider, event, ill_ended.get(event.event_index), asked.get(event.event_index))
         for event in texts
-        if event.event_index != behind or event.event_index in asked or _says_something(event.text)
+        if event.event_index != behind
+        or event.event_index in asked
+        or (len(re.sub(_ELEMENT, "", event.text[:_FIRST_PART]).strip()) >= _LITTLE)
     ]
 
 
@@ -300,19 +290,12 @@ def _course_line(
 
 
 def _behind(connection: sqlite3.Connection, row: Session, last_event: int) -> int | None:
-    """Return what stands last behind the last message of the model, if the human or a program wrote it."""
     said_last = events.last_of_type(connection, row.id, EventType.MESSAGE, last_event)
     written = events.last_of_type(connection, row.id, EventType.USER, last_event)
     return written if written is not None and written > (-1 if said_last is None else said_last) else None
 
 
-def _says_something(text: str) -> bool:
-    """Whether there is more in a text than elements without contents, or the command that ended the session."""
-    return len(re.sub(_ELEMENT, "", text[:_FIRST_PART]).strip()) >= _LITTLE
-
-
 def _unanswered(ending: turns.Ending) -> str:
-    """Say of a request that its turn came to nothing; nothing of one that was answered."""
     if ending.last_message is not None:
         return ""
     return " -> (interrupted)" if ending.stopped else "" if ending.responses else " -> (no answer)"

@@ -197,7 +197,6 @@ def _is_local(pattern: str) -> bool:
 
 
 def _unrolled(plain: str) -> int:
-    """Count the pieces of an expression without escapes and classes after its repetitions are expanded."""
     sizes, last = [0], 0  # of the open groups; of the last piece, which a repetition repeats
     for piece in _PIECE.finditer(plain):
         if piece["times"]:

@@ -106,15 +106,11 @@ def ranked(question: Question, query: str, deadline: Deadline) -> Ranked:
 
 
 class _Named(NamedTuple):
-    """What a query names: projects and agents."""
-
     words: frozenset[str]
     sessions: frozenset[int]
 
 
 class _Search(Struct, frozen=True):
-    """A ranked search."""
-
     question: Question
     query: str
     texts: list[str]
@@ -124,7 +120,6 @@ class _Search(Struct, frozen=True):
     deadline: Deadline
 
     def ranked(self) -> Ranked:
-        """Return what is found."""
         named = self._named()
         words = self._words(named)
         whole = self._containing()
@@ -166,7 +161,6 @@ class _Search(Struct, frozen=True):
         return ranking.count(self.question.connection, Word(name), most + 1) <= most
 
     def _words(self, named: _Named) -> list[Word]:
-        """Return the words that tell events apart."""
         longest = sorted(self.texts, key=len, reverse=True)[:_MOST_WORDS]
         found = [self._counted(text) for text in self.texts if text in longest]
         found = [word for word in found if word.events or word.text not in named.words] or found

@@ -258,7 +258,7 @@ class Scan(Struct):
             rows = self._events(block, numbers)
         else:
             rows = [row for row in rows if row.event_index - block.first_index in numbers]
-        return [row for row in rows if self._is_after(row)]
+        return [row for row in rows if (self.order.rank(row.ts, row.id) < self.order.rank(*self.behind))]
 
     def _events(self, block: Block, numbers: Set[int] | None = None) -> list[FoundEvent]:
         """Return the events of a block that pass the filters, or those of them with certain numbers.
@@ -266,10 +266,6 @@ class Scan(Struct):
         A few of them may come before the place.
         """
         return matches.events(self.connection, self.filters, block, self.snapshot, self._span, numbers)
-
-    def _is_after(self, row: FoundEvent) -> bool:
-        """Whether an event comes after the place."""
-        return self.order.rank(row.ts, row.id) < self.order.rank(*self.behind)
 
     def _to_read(self, read: int, blocks: int) -> int:
         """Estimate how many more blocks will be read until the page is full."""
@@ -283,7 +279,6 @@ class Scan(Struct):
         return max(more, _PROBED) if probed + more < _PROBED_ON else 0
 
     def _among(self, chosen: Collection[int]) -> list[Block]:
-        """Return the blocks out of these that pass the filters, in order."""
         newest_first = self._newest_first
         found = matches.blocks(self.connection, self.filters, self._span, newest_first=newest_first, among=chosen)
         return list(found)
@@ -368,7 +363,6 @@ class Question(Struct, frozen=True):
         return SessionHits(hits, len(kept.hits) > limit, kept.found, complete, shown)
 
     def _counts(self, hits: list[Hit], deadline: Deadline) -> Counter[int]:
-        """Count the hits of some sessions."""
         of_page = replace(self.filters, sessions=tuple(hit.session_row for hit in hits))
         kept = FirstOfSessions(self.order, sys.maxsize, self.order.start, 0)
         replace(self, filters=of_page)._read(kept, self.order.start, deadline)

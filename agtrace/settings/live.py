@@ -121,7 +121,6 @@ class Live:
                 self._read(loaded)
 
     def _first_loaded(self) -> Loaded:
-        """Return the state in force, without a look at the file; read it if it hasn't been."""
         if self._loaded is None:
             with self._lock:
                 self._loaded = self._loaded or self._at_first()
@@ -160,7 +159,6 @@ class Live:
         return any(fault.origin == str(self._path) for fault in faults)
 
     def _read(self, old: Loaded) -> None:
-        """Read the file and put it to use if it can be."""
         from agtrace.settings.sources import Fault
 
         found = self._found()
@@ -216,7 +214,6 @@ def _without_origin(fault: Fault) -> dict[str, Any]:
 
 
 def _content(path: Path) -> bytes | None:
-    """Return what a file holds, as far as it is read; None if there is none that can be read."""
     from agtrace.settings.files import LARGEST
 
     try:
@@ -229,7 +226,6 @@ def _content(path: Path) -> bytes | None:
 
 
 def _is_being_written(path: Path) -> bool:
-    """Whether a file was emptied a moment ago."""
     try:
         found = path.stat()
     except OSError:

@@ -83,7 +83,6 @@ def schema_of(group: type[model.Group], handler: GetCoreSchemaHandler) -> CoreSc
 
 
 def _sentences(group: type[model.Group]) -> dict[str, str]:
-    """Return what the docstrings below the keys of a group say."""
     (tree,) = ast.parse(inspect.getsource(group)).body
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     return {
@@ -99,7 +98,6 @@ ADAPTER: TypeAdapter[model.Values] = TypeAdapter(model.Values)
 
 class _WithoutTitles(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Return that a key needs no title: it would repeat its name."""
         return False
 
 

@@ -113,15 +113,11 @@ def read(environment: Mapping[str, str] | None = None, file: Path | None = None)
 
 
 class _Given(NamedTuple):
-    """A value, and where it comes from."""
-
     value: Any
     origin: str
 
 
 class _Source(NamedTuple):
-    """What a source sets, what in it can't be used, and what isn't known."""
-
     values: Mapping[Name, _Given] = {}
     faults: Sequence[Fault] = ()
     unknown: Sequence[Fault] = ()
@@ -214,7 +210,11 @@ def _checked(found: Iterable[tuple[Name, Any, str]], *, strict: bool) -> _Source
         ADAPTER.validate_python(_tree(values), strict=strict)
     except ValidationError as error:
         for one in error.errors(include_url=False, include_context=False):
-            wrong = {name for name in values if _meet(name, one["loc"])}
+            wrong = {
+                name
+                for name in values
+                if all(part == other for part, other in zip(name, one["loc"], strict=False) if other != "[key]")
+            }
             origin = next((values[name].origin for name in wrong), "")
             if one["type"] == "extra_forbidden" or one["loc"][-1] == "[key]":
                 unknown.append(_unknown(origin, one["loc"], one["input"]))
@@ -225,7 +225,6 @@ def _checked(found: Iterable[tuple[Name, Any, str]], *, strict: bool) -> _Source
 
 
 def _tree(values: Mapping[Name, _Given]) -> dict[str, Any]:
-    """Return values as nested tables."""
     tree: dict[str, Any] = {}
     for name, one in sorted(values.items(), key=lambda item: len(item[0])):
         table = tree
@@ -234,11 +233,6 @@ def _tree(values: Mapping[Name, _Given]) -> dict[str, Any]:
             table[part] = table = below if isinstance(below, dict) else {}
         table[name[-1]] = one.value
     return tree
-
-
-def _meet(name: Name, place: Sequence[str | int]) -> bool:
-    """Whether a key is, holds, or is within the place of an error."""
-    return all(part == other for part, other in zip(name, place, strict=False) if other != "[key]")
 
 
 def _unfit(origin: str, place: tuple[str | int, ...], value: Any) -> Fault:

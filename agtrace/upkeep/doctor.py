@@ -47,38 +47,32 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
     if (damage := index.damage()) is not None:
         raise damage
     with index.reader() as reader:
-        found = _found(settings, reader.connection, freshness)
+        found = {
+            "index": _index(settings, reader.connection, freshness),
+            "homes": [{"path": path, "exists": os.path.exists(path)} for path in home_roots(settings)],
+            "retention": retentions(reader.connection, settings.environment, _home(settings), freshness),
+            "roots": upkeep.roots(reader.connection),
+            "agents": _agents(reader.connection),
+            "files": _files(reader.connection),
+            "not_read": [
+                file._asdict() | {"advice": _ADVICE[file.status]} for file in upkeep.files_not_read(reader.connection)
+            ],
+            "unrecognized": _unrecognized(reader.connection),
+            "unread_agents": _unread_agents(settings),
+            "not_indexed": _not_indexed(settings, upkeep.roots(reader.connection)),
+            "partly_read": [log._asdict() for log in upkeep.logs_partly_read(reader.connection)],
+            "unreadable_lines": _unreadable_lines(reader.connection),
+            "unknown_record_types": _record_types(reader.connection, "unknown"),
+            "left_out_record_types": _record_types(reader.connection, "skipped"),
+        }
     configuration = [*told(loaded.faults), *told(loaded.unknown)]
     found["trouble"] = [*configuration, *_trouble(found), *exposure(settings.data_dir)]
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
     return redacted
 
 
-def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
-    return {
-        "index": _index(settings, connection, freshness),
-        "homes": _homes(settings),
-        "retention": retentions(connection, settings.environment, _home(settings), freshness),
-        "roots": upkeep.roots(connection),
-        "agents": _agents(connection),
-        "files": _files(connection),
-        "not_read": _not_read(connection),
-        "unrecognized": _unrecognized(connection),
-        "unread_agents": _unread_agents(settings),
-        "not_indexed": _not_indexed(settings, upkeep.roots(connection)),
-        "partly_read": [log._asdict() for log in upkeep.logs_partly_read(connection)],
-        "unreadable_lines": _unreadable_lines(connection),
-        "unknown_record_types": _record_types(connection, "unknown"),
-        "left_out_record_types": _record_types(connection, "skipped"),
-    }
-
-
 def _home(settings: Settings) -> Path:
     return Path(settings.environment.get("HOME") or Path.home())
-
-
-def _homes(settings: Settings) -> list[dict[str, Any]]:
-    return [{"path": path, "exists": os.path.exists(path)} for path in home_roots(settings)]
 
 
 def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
@@ -117,16 +111,10 @@ def _version_key(version: str) -> list[tuple[int, str]]:
 
 
 def _files(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return every log, with how much of it was read."""
     return [log._asdict() | {"gone": bool(log.gone)} for log in upkeep.logs(connection)]
 
 
-def _not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    return [file._asdict() | {"advice": _ADVICE[file.status]} for file in upkeep.files_not_read(connection)]
-
-
 def _unrecognized(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return what the files look like that no agent's parser recognizes, by format."""
     files = (file.path for file in upkeep.files_not_read(connection) if file.status == "unrecognized")
     return looks(files)
 
@@ -174,7 +162,6 @@ def _record_types(connection: sqlite3.Connection, status: str) -> list[dict[str,
 
 
 def _trouble(found: dict[str, Any]) -> list[str]:
-    """Return what a person should know or do, as sentences; empty if all is well."""
     trouble = []
     if found["index"]["problem"]:
         trouble.append(found["index"]["problem"])

@@ -54,7 +54,6 @@ def is_running(found: Service) -> bool:
 
 
 def _run(commands: Iterable[tuple[str, ...]], tell: Tell | None = None) -> str | None:
-    """Run commands, one after the other; return what failed first, or None."""
     for command in commands:
         if tell is not None:
             tell(shlex.join(command))

@@ -34,7 +34,6 @@ def retentions(
 
 
 def _described(agent: Agent, kept: Sequence[Retention], gone: int, fresh: bool, freshness: Freshness) -> dict[str, Any]:
-    """Return how long an agent keeps its logs, and what to do, as sentences."""
     ends = [one for one in kept if one.certain and one.days is not None]
     advice = [_advice(agent, one, freshness) for one in ends if not (fresh and freshness.state == "ready")]
     return {
@@ -47,7 +46,6 @@ def _described(agent: Agent, kept: Sequence[Retention], gone: int, fresh: bool, 
 
 
 def _advice(agent: Agent, kept: Retention, freshness: Freshness) -> str:
-    """Return how to keep what the agent will delete."""
     behind = f"{counted(freshness.files_behind, 'file')} not indexed yet, and " if freshness.files_behind else ""
     return (
         f"{agent.title} deletes logs {days(kept.days or 0)} after their last change; {behind}nothing indexes them in "

@@ -87,7 +87,6 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _records(path: str) -> list[Any]:
-    """Return the first records of a file; none if it can't be opened."""
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD)

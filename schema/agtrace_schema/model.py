@@ -47,7 +47,6 @@ def dump_all(models: Iterable[Model]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a field as JSON has it."""
     if isinstance(value, Model):
         return _row(value) if value.__struct_config__.array_like else dump(value)
     if isinstance(value, (list, tuple)):

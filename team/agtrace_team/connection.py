@@ -63,8 +63,6 @@ class _Condition(Loader):
 
 
 class _Int(Dumper):
-    """All whole numbers have the type of the columns."""
-
     def dump(self, obj: int) -> bytes:
         return str(obj).encode()
 

@@ -76,10 +76,10 @@ class Columns:
 
     def stored(self, table: str, row: Row) -> Row:
         """Return a row with its values as PostgreSQL has them: flags are no numbers there."""
-        return {name: self._flag(table, name, value) for name, value in row.items()}
-
-    def _flag(self, table: str, name: str, value: Any) -> Any:
-        return bool(value) if value is not None and self.types.get((table, name)) == "boolean" else value
+        return {
+            name: (bool(value) if value is not None and self.types.get((table, name)) == "boolean" else value)
+            for name, value in row.items()
+        }
 
 
 class Block(NamedTuple):

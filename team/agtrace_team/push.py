@@ -239,7 +239,6 @@ class Push:
         self._event_ids = self._writing.new_ids("event", len(self._events))
 
     def _reserved(self, event: int) -> int | None:
-        """Return the row id that is reserved for an event of a new session."""
         at = bisect_left(self._events, event)
         return self._event_ids[at] if at < len(self._events) and self._events[at] == event else None
 
@@ -275,7 +274,10 @@ class Push:
 
     def _send(self, session: Chosen, digest: bytes, rows: Leaving) -> None:
         with self._team.pipeline(), self._team.transaction():  # most statements wait for no answer
-            self._team.execute("SELECT pg_advisory_xact_lock(%s)", (_lock(self._person, session.uid),))
+            self._team.execute(
+                "SELECT pg_advisory_xact_lock(%s)",
+                (int.from_bytes(sha256(f"{self._person}\0{session.uid}".encode()).digest()[:8], "big", signed=True),),
+            )
             self._put(session, digest, rows)
 
     def _digest(self, session: Chosen) -> bytes:
@@ -412,17 +414,11 @@ class Push:
             self._team.execute(sql, [list(side) for side in zip(*pairs, strict=True)])
 
     def _end(self, done: Pushed) -> None:
-        """Remove what no session of this person uses any more; note the push."""
         self._team.execute("SELECT sweep()")
         sent = len(done.new) + len(done.changed)
         if sent or done.removed:
             told = (sent, done.events, done.bytes, len(done.removed), json.dumps(done.masked))
             self._team.execute(_NOTE, (self._machine, *told))
-
-
-def _lock(person: int, uid: str) -> int:
-    """Return the number of the lock that keeps two machines of one person apart."""
-    return int.from_bytes(sha256(f"{person}\0{uid}".encode()).digest()[:8], "big", signed=True)
 
 
 @contextmanager

@@ -81,7 +81,6 @@ def _asked(path: str, environment: Mapping[str, str]) -> str:
 
 
 def _check(folder: Path, paths: Sequence[str]) -> None:
-    """Raise `ToolFailed` if one of these is nothing that can be searched."""
     for path in paths:
         try:
             mode = os.stat(folder / path).st_mode
@@ -104,7 +103,6 @@ def _built_in(paths: Sequence[str], arguments: GrepArguments) -> list[str]:
 
 
 def _result(lines: _Lines, ended: processes.Ended, arguments: GrepArguments, duration_ms: float) -> Output:
-    """Return what was found. Raises `ToolFailed` if the search didn't get to an end."""
     text = lines.text(timed_out=ended.why == "timeout")
     size = len(text.encode())
     truncated = Truncation(size, None) if lines.stopped else None
@@ -122,16 +120,12 @@ def _result(lines: _Lines, ended: processes.Ended, arguments: GrepArguments, dur
 
 
 class _Line(NamedTuple):
-    """A line of the answer."""
-
     number: int
     matches: bool
     text: str
 
 
 class _Lines:
-    """The lines that an engine finds, as they come, until there are enough of them."""
-
     def __init__(self, arguments: GrepArguments) -> None:
         self._context, self._most = arguments.context_lines, arguments.max_matches
         self._max_bytes = arguments.max_bytes
@@ -162,12 +156,10 @@ class _Lines:
         return True
 
     def add_trouble(self, piece: bytes) -> bool:
-        """Take what an engine prints to stderr."""
         self._troubles += piece.count(b"\n")
         return self.errors.add(piece)
 
     def text(self, *, timed_out: bool = False) -> str:
-        """Return all lines, and what has to be said about them."""
         self._end_file()
         notes = {
             "matches": f"(stopped after {self._most:,} matches, max_matches; there are more)",
@@ -218,7 +210,6 @@ class _Lines:
         self._here = []
 
     def _drop_file(self, path: bytes) -> None:
-        """Forget the lines of a file that turned out to be binary."""
         if path != self._path:
             return
         self.matches -= sum(line.matches for line in self._here)
@@ -226,7 +217,6 @@ class _Lines:
         self._here = []
 
     def _drop_context_of_next(self) -> None:
-        """Forget the lines before a match that isn't shown."""
         last = max((line.number for line in self._here if line.matches), default=-self._context)
         self._here = [line for line in self._here if line.number <= last + self._context and line.number > 0]
         while self._here and self._here[-1].text == "--":

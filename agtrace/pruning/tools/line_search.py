@@ -58,8 +58,6 @@ def _files(path: bytes, trouble: Callable[[OSError], None]) -> Iterator[bytes]:
 
 
 class _Search:
-    """A search through files."""
-
     def __init__(self, patterns: Sequence[re.Pattern[str]], context_lines: int, most_bytes: int) -> None:
         self._patterns, self._context, self._most = patterns, context_lines, most_bytes
         self._output = sys.stdout.buffer
@@ -69,12 +67,10 @@ class _Search:
         """How many files and folders couldn't be read."""
 
     def trouble(self, error: OSError) -> None:
-        """Say that something can't be read."""
         self.troubles += 1
         sys.stderr.write(f"{error.strerror} (os error {error.errno})\n")
 
     def file(self, path: bytes) -> None:
-        """Search a file and print what is found."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
             with open(descriptor, "rb") as file:

@@ -34,8 +34,6 @@ _CONTROLLING = getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NONBLOCK", 0) | getat
 
 
 class _Read(NamedTuple):
-    """What was read of a file."""
-
     capture: Capture
     first_line: int
     inside: bytes = b""
@@ -49,7 +47,6 @@ class _Key:
         self.begun, self._end = b"", b""
 
     def pass_by(self, piece: bytes) -> None:
-        """Go past a piece of the file."""
         for found in _KEY.finditer(self._end + piece):
             self.begun = found[0] if found[1] == b"BEGIN" else b""
         self._end = piece[-_LONGEST_MARK:]
@@ -133,7 +130,6 @@ class _File:
 
 
 def _whole(file: _File) -> _Read:
-    """Read a file, of a large one the beginning and the end."""
     capture = Capture()
     half = MOST_CAPTURED // 2
     if file.size <= MOST_CAPTURED:
@@ -151,7 +147,6 @@ def _whole(file: _File) -> _Read:
 
 
 def _lines(file: _File, first: int, last: int | None, wanted: int) -> _Read:
-    """Read the lines from `first` to `last`, or to the end, if the line `wanted` exists."""
     capture, key = Capture(), _Key()
     line, ended = 1, True  # the line that comes next, and whether the one before has its end
     for piece in file.pieces():

@@ -154,7 +154,6 @@ def authors(present: Sequence[str], edits: Sequence[Edit], copies: Sequence[str 
 
 
 def _replay(present: Sequence[str], edits: Sequence[Edit], own: Sequence[int], found: list[Author | None]) -> set[int]:
-    """Repeat the edits of one copy, give lines without an author theirs, and return the edits that could be done."""
     before, kept = _before(present, [edits[number] for number in own])
     state = _State(before)
     done = {number for n, number in enumerate(own) if n not in kept and state.apply(edits[number], Author(number))}
@@ -178,7 +177,6 @@ class _State:
         self.authors: list[Author | None] = [None] * len(self.lines)
 
     def apply(self, edit: Edit, author: Author) -> bool:
-        """Do an edit; return whether all of it could be done. What can be done, is."""
         if edit.deletes or edit.whole is not None:
             self._put(0, len(self.lines), lines_of(edit.whole or ""), author)
             return True
@@ -246,7 +244,6 @@ class _State:
         return True
 
     def _put(self, first: int, end: int, new: Sequence[str], author: Author | None) -> None:
-        """Replace some lines; those that stay the same keep their authors."""
         by: list[Author | None] = [author] * len(new)
         for old, now, size in agreeing(self.lines[first:end], new):
             by[now : now + size] = self.authors[first + old : first + old + size]
@@ -280,7 +277,6 @@ def _is_replaced(lines: str, edits: Sequence[Edit]) -> bool:
 
 
 def _last_with(text: str, spans: Sequence[Span], having: str, edits: Sequence[Edit]) -> list[int]:
-    """Return the last edit after which each of these lines, which have a text, was there; -1 if none tells."""
     lines = text.split("\n")
     found: list[Author | None] = [Author(-1)] * len(lines)  # nobody asks about others
     for span in spans:
@@ -375,8 +371,6 @@ def _between(one: Sequence[str], other: Sequence[str], begin: Run, end: tuple[in
 
 
 class _Text(NamedTuple):
-    """A text that an edit puts in."""
-
     edit: int
     lines: list[str]
     counted: list[bool]
@@ -462,14 +456,7 @@ def uses_of(connection: sqlite3.Connection, names: Iterable[str], *, in_clones: 
     return Uses([stroke for place in ordered for stroke in strokes[place]], [(found[place][:2]) for place in ordered])
 
 
-def _name_of(path: str) -> str:
-    """Return the name of a file, also of one on Windows."""
-    return ntpath.basename(path) if ntpath.splitdrive(path)[0] else posixpath.basename(path)
-
-
 class _Target:
-    """A path, with what finds the same file in other checkouts of its repository."""
-
     def __init__(self, connection: sqlite3.Connection, path: str, *, in_clones: bool) -> None:
         self._connection, self._path = connection, path
         self._alike = {path, os.path.realpath(path)}
@@ -491,7 +478,12 @@ class _Target:
 
     def uses(self) -> Iterator[tuple[Session, Use, bool]]:
         """Yield the calls that named the file and didn't fail, with whether it was this very one."""
-        found = list(files.uses(self._connection, _name_of(self._path)))
+        found = list(
+            files.uses(
+                self._connection,
+                ntpath.basename(self._path) if ntpath.splitdrive(self._path)[0] else posixpath.basename(self._path),
+            )
+        )
         rows = {use.session_row for use in found}
         known = {session.id: session for session in sessions.in_rows(self._connection, rows)}
         for use in found:
@@ -503,7 +495,6 @@ class _Target:
 def _strokes(
     connection: sqlite3.Connection, target: _Target, session: Session, use: Use, here: bool
 ) -> Iterator[Stroke]:
-    """Yield what a call did to the file."""
     copy = None if here else checkout_of(session) or ""
     event = text_reader(connection)(events.one(connection, session.id, use.event_index))
     for edit in edits(event.row.name or "", event.rest.get("arguments"), writes=True):

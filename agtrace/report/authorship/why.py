@@ -118,7 +118,6 @@ def _spans(numbers: list[int]) -> list[tuple[int, int]]:
 
 
 def _blamed(said: str) -> dict[int, Commit]:
-    """Read the porcelain format: for each line a header, facts if the commit is named for the first time, the line."""
     facts: dict[str, dict[str, str]] = {}
     of_line: dict[int, str] = {}
     current = ""
@@ -143,7 +142,6 @@ def _read_commit(hash: str, facts: dict[str, str]) -> Commit:
 
 
 def _run(folder: Path, *command: str) -> bytes | None:
-    """Return what git prints; None if it fails, isn't there or takes too long."""
     try:
         run = subprocess.run(
             ["git", *_SAFELY, *command], cwd=folder, env=for_git(), stdin=subprocess.DEVNULL,
@@ -176,16 +174,12 @@ _NOWHERE = (
 
 
 class _Content(Struct, frozen=True):
-    """A file as it is now."""
-
     lines: list[str] | None
     """Without secrets, as edits are kept in the index; None if it can't be compared."""
     why_not: str | None = None
 
 
 class _Known(Struct):
-    """What is known of a file."""
-
     connection: sqlite3.Connection
     uses: Uses
     content: _Content
@@ -308,7 +302,6 @@ class _Origin(Struct, frozen=True):
 
 
 def _described(known: _Known, first: int, last: int) -> list[WhyLines]:
-    """Return these lines with their origins, successive ones with the same origin together."""
     assert known.content.lines is not None
     committed, commits = _commits(known, first, last)
     origins = [
@@ -414,7 +407,6 @@ def _commit(commit: Commit) -> WhyCommit:
 
 
 def _writers(known: _Known) -> list[WhyFileSession]:
-    """Return the sessions that wrote a file, the one that did so last first."""
     by_edit = Counter(author.edit for author in known.authors if author is not None and author.sure)
     lines = Counter[int]()
     for edit, count in by_edit.items():
@@ -440,7 +432,6 @@ def _writing(uses: Uses) -> Iterator[tuple[Session, int]]:
 
 
 def _note(known: _Known) -> str | None:
-    """Say what can't be answered of a file, if anything."""
     said = [] if known.content.why_not is None else [f"The file {known.content.why_not}."]
     if not any(_writing(known.uses)):
         readers = len({session.id for session, _ in known.uses.touched})

@@ -225,7 +225,6 @@ def _call(call: Execution, full: bool, left: Counter[str]) -> Iterator[str]:
 
 
 def _shortened(call: Execution, left: Counter[str]) -> Iterator[str]:
-    """Yield the first lines of what a call changes in files and of its result, and how many more there are."""
     from agtrace.report.web.calls import arguments_of  # `agtrace show` needs none of it
 
     parts = list(arguments_of(call.given))
@@ -250,7 +249,6 @@ def _shortened(call: Execution, left: Counter[str]) -> Iterator[str]:
 
 
 def _first(text: str, most: int) -> tuple[str, int]:
-    """Return the first lines of a text, each cut, and the number of the others."""
     if not text.strip():
         return "", 0
     lines = text.strip("\n").split("\n")
@@ -258,7 +256,6 @@ def _first(text: str, most: int) -> tuple[str, int]:
 
 
 def _left_out(left: Mapping[str, int]) -> Iterator[str]:
-    """Yield what the conversation doesn't show."""
     said = left_out(left)
     if said:
         yield f"\n---\n\n*Left out: {said}.*\n"

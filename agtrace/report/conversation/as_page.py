@@ -162,7 +162,6 @@ def _told(connection: sqlite3.Connection, session_id: str, home: str, prefix: st
 
 
 def _within(items: Iterator[Item], session_id: str) -> Iterator[Item]:
-    """Yield items, their long texts cut, until together they are too large."""
     size = 0
     for item in items:
         shown = item

@@ -96,7 +96,6 @@ def said(masked: Mapping[str, int]) -> str:
 
 
 def _kind(kind: str) -> str:
-    """Return the kind of a secret in words: `GitHub token` for `github-token`."""
     if kind == _OF_NO_KIND:
         return "other"
     words = (_SPELLED.get(word, word if word in _COMMON else word.capitalize()) for word in kind.split("-"))

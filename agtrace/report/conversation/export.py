@@ -146,7 +146,6 @@ def export(
 
 
 def _kept(pieces: Iterable[str]) -> Iterator[str]:
-    """Write pieces to a temporary file now, and return what reads them."""
     with ExitStack() as stack:
         file = stack.enter_context(
             SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="replace", newline="")
@@ -190,8 +189,6 @@ _COUNTED = ("input_tokens", *_CACHED, "output_tokens", "reasoning_tokens")
 
 
 class _Response(Struct):
-    """A response of the model, as its events come in."""
-
     turn: int | None
     step: int | None
     first_event: int
@@ -202,7 +199,6 @@ class _Response(Struct):
     tokens: Counter[str] = field(default_factory=Counter)
 
     def add(self, usage: Mapping[str, Any]) -> None:
-        """Add the figures of the response, or of what else was used with it."""
         self.model = self.model or usage.get("model")
         self.tokens.update({name: usage[name] for name in _COUNTED if name in usage})
 
@@ -235,7 +231,6 @@ class _Telling:
         self.resource = _attributes({"service.name": self._agent})
 
     def read(self, event: Event) -> Iterator[dict[str, Any]]:
-        """Yield the spans that an event completes."""
         if event.ts:
             self._begun = self._begun or event.ts
         if event.type in _WRITTEN:
@@ -249,7 +244,6 @@ class _Telling:
         self._last = event.ts or self._last
 
     def closed(self) -> Iterator[dict[str, Any]]:
-        """Yield what is left at the end: the last response, calls without a result, and the session."""
         yield from self._close_response()
         for call in self._calls.values():
             yield from self._executed(call, None)

@@ -294,7 +294,6 @@ class Telling:
         return inside[1:] if inside != argument and inside.startswith(("/", "\\")) and inside[1:] else argument
 
     def _error(self, output: str) -> str | None:
-        """Return the line of an output that tells of the failure, not looking at what the agent writes before it."""
         body = output if self._header is None else self._header.sub("", output)
         told = error_in(body or output)
         return told and self._cleaner.line(told, _ERROR)
@@ -485,7 +484,6 @@ def _facts(
 
 
 def _cost(stats: SessionStats) -> str:
-    """Return what a session cost, alone and with its sub-agents; empty if no price is known."""
     whole, cost = stats.with_children, _priced(stats)
     if whole is None or whole.cost_usd is None:
         return cost
@@ -497,7 +495,6 @@ def _priced(sums: SessionStats | WithChildren) -> str:
 
 
 def _calls(stats: SessionStats) -> str:
-    """Return how many tool calls there were, and how many of them failed, alone and with sub-agents."""
     whole, calls = stats.with_children, counted(stats.tool_calls, "tool call") + _failed(stats.failed_calls)
     return f"{calls}, {with_agents(whole)} {whole.tool_calls:,}{_failed(whole.failed_calls)}" if whole else calls
 

@@ -54,7 +54,27 @@ def overview(report: Report) -> dict[str, Any]:
             for lesson in report.lessons
         ],
         "worst": [
-            _session(session) for session in report.sessions[:WORST] if wording.grade(session.score) in _NOT_GOOD
+            {
+                "id": session.session_id,
+                "title": session.title,
+                "score": session.score,
+                "grade": wording.grade(session.score),
+                "ending": session.ending.ending,
+                "ended": wording.ENDINGS[session.ending.ending],
+                "worst": worst(session) or "nothing found",
+                "about": [
+                    AGENTS.get(str(session.provider), str(session.provider)),
+                    session.project or "no project",
+                    wording.minute(session.start_time),
+                ],
+                "failed": f"{session.failed_calls:,} of {session.tool_calls:,}",
+                "lasted": "" if session.duration_seconds is None else duration(1000 * session.duration_seconds),
+                "cost": wording.at_least(
+                    "" if session.cost_usd is None else wording.shown_dollars(session.cost_usd), session.cost_made
+                ),
+            }
+            for session in report.sessions[:WORST]
+            if wording.grade(session.score) in _NOT_GOOD
         ],
         "versions": [f"{named(name)} {version}" for name, version in report.versions.items()],
     }
@@ -91,14 +111,12 @@ def _figures(report: Report) -> list[dict[str, str | None]]:
 
 
 def _tokens(figures: Figures) -> dict[str, str | None]:
-    """Return the tokens, rounded and to the last one, which are a lower bound if the logs don't have all."""
     exactly = wording.plain(figures.total_tokens)
     about = f"at least {exactly}; {why_at_least('partial')}" if figures.tokens_made == "partial" else exactly
     return _figure("Tokens", wording.at_least(short(figures.total_tokens), figures.tokens_made), about)
 
 
 def _cost(figures: Figures) -> list[dict[str, str | None]]:
-    """Return the cost, unless the report is without dollars."""
     if figures.cost_made is None:
         return [_figure("Sessions", wording.plain(figures.sessions), f"{wording.plain(figures.scored)} scored")]
     cost = "" if figures.cost_usd is None else wording.shown_dollars(figures.cost_usd)
@@ -112,7 +130,6 @@ def _hours(sessions: Sequence[ReportedSession]) -> dict[str, str | None]:
 
 
 def _checks(report: Report) -> dict[str, str | None]:
-    """Return how often tests and builds were run, and how often they failed."""
     checks = [deed for deed in report.deeds if deed.kind in _CHECKS]
     run, failed = sum(deed.count for deed in checks), sum(deed.failed for deed in checks)
     rate = percent(failed / run) if run else "none run"
@@ -151,28 +168,6 @@ def _endings(figures: Figures) -> list[dict[str, Any]]:
             )
             begun += length
     return pieces
-
-
-def _session(session: ReportedSession) -> dict[str, Any]:
-    return {
-        "id": session.session_id,
-        "title": session.title,
-        "score": session.score,
-        "grade": wording.grade(session.score),
-        "ending": session.ending.ending,
-        "ended": wording.ENDINGS[session.ending.ending],
-        "worst": worst(session) or "nothing found",
-        "about": [
-            AGENTS.get(str(session.provider), str(session.provider)),
-            session.project or "no project",
-            wording.minute(session.start_time),
-        ],
-        "failed": f"{session.failed_calls:,} of {session.tool_calls:,}",
-        "lasted": "" if session.duration_seconds is None else duration(1000 * session.duration_seconds),
-        "cost": wording.at_least(
-            "" if session.cost_usd is None else wording.shown_dollars(session.cost_usd), session.cost_made
-        ),
-    }
 
 
 # -- charts ----------------------------------------------------------------------------------------
@@ -253,7 +248,6 @@ def _scores_chart(report: Report) -> Chart | None:
 
 
 def _unscored(report: Report) -> str | None:
-    """Say how many sessions have no score, and why; with the number for each reason if there are several."""
     reasons = Counter(session.unscored or "reason unknown" for session in report.sessions if session.score is None)
     if not reasons:
         return None
@@ -370,7 +364,6 @@ def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, st
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:
-    """Sum the known numbers; None if there are numbers but none is known."""
     every = list(numbers)
     known = [number for number in every if number is not None]
     return sum(known) if any(known) or len(known) == len(every) else None

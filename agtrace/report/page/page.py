@@ -102,7 +102,6 @@ def _environment() -> Environment:
 
 
 def _notes(details: Packed) -> list[str]:
-    """Say what was left out to keep the page small, in sentences."""
     said = [
         (details.thinned, f"only the {details.most_entries} most important entries of the timeline"),
         (details.without_timeline, "no timeline; these are the healthiest"),

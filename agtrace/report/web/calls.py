@@ -254,7 +254,9 @@ class Calls:
         parts = [part.block(SHOWN) for part in arguments_of(arguments)]
         error = objection = None
         if result is not None and outcome is Outcome.FAILED:
-            told = error_in(_ends(result.text))
+            told = error_in(
+                result.text if len(result.text) <= 2 * SHOWN else f"{result.text[:SHOWN]}\n{result.text[-SHOWN:]}"
+            )
             error = told and self._cleaner.line(told, _ERROR)
         if result is not None and outcome is Outcome.REJECTED:
             objection = human_words(self._cleaner.text(result.text))
@@ -287,7 +289,6 @@ class Calls:
         return self._unfolded([part.block(SHOWN) for part in arguments_of(arguments)], result, result_row)
 
     def _parts(self, row: Event) -> tuple[StoredEvent | None, Event | None]:
-        """Return a call with its texts and the row of its result, each if there is one."""
         if row.type == EventType.TOOL_RESULT:
             return None, row
         linked = None if row.link is None else events.at(self._connection, row.session_row, row.link)
@@ -314,11 +315,6 @@ def result_shown(text: str) -> Markup:
         for number, line in enumerate(lines)
     )
     return Markup("\n").join(marked)
-
-
-def _ends(text: str) -> str:
-    """Return the beginning and the end of a long text, where the line that tells of a failure is looked for."""
-    return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}\n{text[-SHOWN:]}"
 
 
 def _number(value: Any) -> int | None:

@@ -321,8 +321,6 @@ def _original(connection: sqlite3.Connection, placed: Placed) -> Place | None:
 
 
 class _Making:
-    """Makes entries of events."""
-
     def __init__(self, connection: sqlite3.Connection, session: Session, cleaner: Cleaner) -> None:
         self._cleaner = cleaner
         self._telling, self._calls = Telling(connection, session, cleaner), Calls(connection, session, cleaner)
@@ -330,7 +328,6 @@ class _Making:
         self._goes_on = False
 
     def entries(self, placed: Placed, begins: Begins | None) -> Iterator[Entry]:
-        """Yield what an event is in a conversation, after the beginning of its turn."""
         if begins is not None:
             yield begins
         event = placed.event
@@ -366,7 +363,6 @@ class _Making:
     def _cut(
         self, placed: Placed, kind: str, label: str, text: str, *, as_markdown: bool = False, most: int = LONGEST
     ) -> Words:
-        """Return a text, already cleaned, or its beginning if it is long."""
         beginning = text[:most]
         shown = markdown_html(beginning) if as_markdown else Markup.escape(beginning)
         event = placed.event

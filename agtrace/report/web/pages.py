@@ -130,7 +130,6 @@ def address(path: str, given: Mapping[str, Any] | None = None, **more: Any) -> s
 
 
 def _path(text: Any) -> str:
-    """Return a text as a part of a path."""
     return quote(str(text), safe="")
 
 

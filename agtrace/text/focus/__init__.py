@@ -211,8 +211,6 @@ def _rare(lines: Sequence[str], question: Question) -> dict[str, int]:
 
 
 def _best(found: Iterable[int], lines: Sequence[str], forms: Mapping[str, int]) -> list[int]:
-    """Return the lines with the most of these words first."""
-
     def lacking(line: int) -> int:
         text = lines[line][:_LONGEST_LINE].lower()
         return -sum(weight for form, weight in forms.items() if form in text)

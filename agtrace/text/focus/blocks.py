@@ -94,7 +94,6 @@ def _without(lines: Sequence[str], begun: Sequence[re.Match[str] | None]) -> lis
 
 
 def _places(found: Sequence[re.Match[str] | None]) -> list[tuple[int, int]]:
-    """Return the stretches of lines that follow each other in one file."""
     places = [(match[1], int(match[2][:9])) if match else None for match in found]
     begins = [0]
     begins += [
@@ -141,7 +140,6 @@ def _depth(line: str) -> int:
 
 
 def _headings(lines: Sequence[str]) -> dict[int, int]:
-    """Return the levels of lines that stand above all that follows: headings of Markdown, banners of test runners."""
     found = {}
     alone = 0
     for index, line in enumerate(lines):
@@ -207,8 +205,6 @@ def blocks(lines: Sequence[str], layout: Layout, in_time: Callable[[], None]) ->
 
 
 class _Above(Struct, frozen=True):
-    """What stands above a stretch of lines."""
-
     headers: tuple[int, ...] = ()
     description: tuple[int, ...] = ()
     """Lines that tell what is below the last of the headers."""
@@ -218,8 +214,6 @@ class _Above(Struct, frozen=True):
 
 
 class _Division:
-    """Divides stretches of one text."""
-
     def __init__(self, lines: Sequence[str], levels: Sequence[int], largest: int, in_time: Callable[[], None]) -> None:
         self.found: list[Block] = []
         self._lines = lines
@@ -228,7 +222,6 @@ class _Division:
         self._in_time = in_time
 
     def divide(self, start: int, end: int, above: _Above, depth: int) -> None:
-        """Append the blocks of a stretch of lines."""
         if end - start <= self._largest and (depth or end - start < self._largest // 2):
             if end > start:
                 self.found.append(above.block(start, end))
@@ -263,7 +256,6 @@ class _Division:
         return begins
 
     def _merged(self, units: Sequence[int], end: int, depth: int) -> list[int]:
-        """Return where units begin if short ones inside of something are put together."""
         if not depth:
             return list(units)
         merged = [units[0]]
@@ -273,7 +265,6 @@ class _Division:
         return merged
 
     def _headed(self, start: int, end: int, above: _Above, depth: int, lowest: int) -> None:
-        """Divide a single unit: what stands above its body, and the body."""
         header = self._header(start, end, lowest)
         if header is None:
             self._line_by_line(start, end, above)
@@ -291,7 +282,6 @@ class _Division:
         self.divide(after, end, _Above(headers, description), depth + 1)
 
     def _docstring(self, start: int, end: int) -> Sequence[int]:
-        """Return the lines of a docstring that begins at this line."""
         begun = _QUOTES.match(self._lines[start][:80]) if start < end else None
         if not begun:
             return ()
@@ -311,7 +301,6 @@ class _Division:
         return [line for line in values if _NAMES.match(self._lines[line][:80])][:1], values
 
     def _header(self, start: int, end: int, lowest: int) -> int | None:
-        """Return the first line at the lowest level that deeper ones follow."""
         before = None
         for index in range(start, end):
             level = self._levels[index]

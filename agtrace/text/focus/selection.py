@@ -98,7 +98,6 @@ def _score(counts: Mapping[int, float], above: Collection[int], length: float, w
 
 
 def _spread(blocks: Sequence[Block], plain: Sequence[float]) -> list[float]:
-    """Let blocks gain from those around them that have the same headers."""
     spread = list(plain)
     for index, score in enumerate(plain):
         if not score:
@@ -190,7 +189,11 @@ def protected(
                 verdicts.append(index)
     frames = [line for index in tracebacks for line in _frames(index, lines, failing)]
     after = [line for index in failing for line in _after(index, lines)]
-    ends = _ends(lines) if failing or verdicts or _is_log(lines) else []
+    ends = (
+        [*range(len(lines) - 1, max(len(lines) - 1 - LAST, -1), -1), *range(min(FIRST, len(lines)))]
+        if failing or verdicts or _is_log(lines)
+        else []
+    )
     return Protected(failing, [*verdicts[-MOST_VERDICTS:], *ends], [*frames, *details, *after])
 
 
@@ -199,13 +202,7 @@ def _is_log(lines: Sequence[str]) -> bool:
     return sum(_LOGGED.match(line[:100]) is not None for line in sample) * 2 > len(sample)
 
 
-def _ends(lines: Sequence[str]) -> list[int]:
-    """Return the last and the first lines, the last one first."""
-    return [*range(len(lines) - 1, max(len(lines) - 1 - LAST, -1), -1), *range(min(FIRST, len(lines)))]
-
-
 def _frames(index: int, lines: Sequence[str], failing: dict[int, int]) -> list[int]:
-    """Return the first and last lines of the traceback that begins at this line."""
     indented = index + 1
     last = min(index + _LONGEST_TRACEBACK, len(lines))
     while indented < last and indented not in failing and "Traceback (" not in lines[indented]:
@@ -297,7 +294,6 @@ class _Room:
             self._left -= len(new)
 
     def _holes(self, new: set[int]) -> set[int]:
-        """Return the few lines that would be left out between these and those that are kept."""
         holes: set[int] = set()
         for start, end in spans(new):
             for edge, step in ((start, -1), (end, 1)):
@@ -338,7 +334,6 @@ def chosen_within(
 
 
 def _by_score(lines: Iterable[int], blocks: Sequence[Block], scores: Sequence[float]) -> list[int]:
-    """Return the lines in the order of their blocks' scores."""
     starts = [block.start for block in blocks]
     return sorted(lines, key=lambda line: -scores[bisect_right(starts, line) - 1])
 

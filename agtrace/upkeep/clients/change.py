@@ -94,8 +94,6 @@ class Change(Struct, frozen=True):
 
 
 class _Settings(Struct):
-    """A settings file as it was read."""
-
     path: Path
     content: bytes | None
     text: str
@@ -343,26 +341,22 @@ def _with_first(text: str, begin: int, name: str, value: Any) -> str:
 
 
 def _value(text: str, value: Any, margin: str) -> str:
-    """Write a value in a line with this margin."""
     if "\n" not in text.strip() and text.strip() != "{}":
         return json.dumps(value, ensure_ascii=False)
     return json.dumps(value, ensure_ascii=False, indent=_unit(text)).replace("\n", f"\n{margin}")
 
 
 def _unit(text: str) -> str:
-    """Return the indentation of a text."""
     found = _INDENTED.search(text)
     return found[1] if found else "  "
 
 
 def _margin(text: str, position: int) -> str:
-    """Return the space at the beginning of the line that a position is in."""
     line = text[text.rfind("\n", 0, position) + 1 : position]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _drop_json(text: str, steps: Sequence[str]) -> str:
-    """Return a text without our entry, and without the servers if there are no others."""
     begins = [_object_begin(text)]
     for step in steps:
         begins.append(_members(text, begins[-1])[step].value)
@@ -433,7 +427,6 @@ def _put_yaml(text: str, steps: Sequence[str], entry: Mapping[str, Any]) -> str:
 
 
 def _drop_yaml(text: str, steps: Sequence[str]) -> str:
-    """Return a text without our entry, and without the servers if there are no others."""
     (step,) = steps
     data, lines = _from_yaml(text), text.split("\n")
     servers = data[step]
@@ -477,7 +470,6 @@ def _rest_of_yaml(text: str, steps: Sequence[str]) -> str:
 
 
 def _block(entry: Mapping[str, Any], margin: str) -> list[str]:
-    """Write our entry as lines with this margin."""
     from ruamel.yaml import YAML
 
     yaml, written = YAML(), io.StringIO()

@@ -64,7 +64,6 @@ class _Losses(logging.Handler):
     count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count a warning."""
         self.count += 1
 
 
@@ -178,7 +177,6 @@ class Watcher:
             self._reported.set()
 
     def _start(self, roots: list[str]) -> None:
-        """Watch these roots. Raises `OSError`."""
         known, lost = [(root, _identity(root)) for root in roots], _losses.count
         earlier = set(threading.enumerate())
         observer = Observer()
@@ -217,7 +215,6 @@ class _Handler(events.FileSystemEventHandler):
         self._watcher, self._real, self._root = watcher, real, root
 
     def dispatch(self, event: events.FileSystemEvent) -> None:
-        """Handle an event; called by watchdog."""
         for path in map(os.fsdecode, (event.src_path, event.dest_path)):
             if path.startswith(self._real) and NEVER_ENTERED.isdisjoint(path[len(self._real) :].split(os.sep)):
                 self._watcher.note(self._root + path[len(self._real) :], is_folder=event.is_directory)
