@@ -6,7 +6,7 @@ import json
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import anyio
@@ -24,8 +24,8 @@ from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, p
 from agtrace.pruning.configuration import Configured
 from agtrace.pruning.pruners import NONE, NotPrunable, Pruned, PrunerFailed, Pruners, shown
 from agtrace.pruning.states import TERMINAL, Course, Log, Req
-from agtrace.pruning.toolbox import TOOLS, Workbench
-from agtrace.pruning.tools.output import Output, ToolFailed
+from agtrace.pruning.tools import TOOLS
+from agtrace.pruning.tools.output import Output, ToolFailed, Workbench
 from agtrace.settings.limits import holding, limits, limits_for
 from agtrace.settings.model import Pruner
 from agtrace.shaping.digest import Limits, cut_line, gather, of_mode
@@ -42,6 +42,8 @@ _NOTHING = {"bash": "(no output)", "grep": "(no matches)"}
 
 MOST_AT_WORK = 16
 """The most requests at work at a time, from the tool to the answer: each may hold an output of some megabytes."""
+
+_ANSWERED = (Req.RESPOND_RAW, Req.RESPOND_PRUNED)
 
 
 class Workplace(Struct, frozen=True):
@@ -70,10 +72,7 @@ class Passage:
     @property
     def is_over(self) -> bool:
         """Whether the request has come to its answer."""
-        return self.course.state in TERMINAL or self.course.state in (
-            Req.RESPOND_RAW,
-            Req.RESPOND_PRUNED,
-        )
+        return self.course.state in TERMINAL or self.course.state in _ANSWERED
 
     @property
     def ms(self) -> float:
@@ -82,12 +81,12 @@ class Passage:
 
     def written(self) -> None:
         """Note that the answer was written to the client."""
-        if self.course.state in (Req.RESPOND_RAW, Req.RESPOND_PRUNED):
+        if self.course.state in _ANSWERED:
             self.go("written", mode="pruned" if self.course.state is Req.RESPOND_PRUNED else "raw")
 
     def unwritten(self, error: str) -> None:
         """Note that the answer couldn't be written."""
-        if self.course.state in (Req.RESPOND_RAW, Req.RESPOND_PRUNED):
+        if self.course.state in _ANSWERED:
             self.go("unwritten", error=error)
 
     def left(self) -> None:
@@ -123,20 +122,15 @@ async def _passed(place: Workplace, passage: Passage, given: Mapping[str, Any]) 
     wanted = _checked(passage, given)
     passage.go("valid")
     async with place.places:
-        return await _worked(place, passage, wanted)
-
-
-async def _worked(place: Workplace, passage: Passage, wanted: Arguments) -> types.CallToolResult:
-    try:
-        output = await TOOLS[passage.tool].run(wanted, place.bench)
-    except ToolFailed as failure:
-        return await _failed(place, passage, failure, wanted)
-    text = await anyio.to_thread.run_sync(_masked, output)
-    size = len(text.encode())
-    passage.go("done", duration_ms=round(output.duration_ms, 1), bytes=size)
-    passage.go("captured")
-    pruning, pruned = await _pruned(place, passage, wanted, text, output.first_line)
-    return await anyio.to_thread.run_sync(_answer, place, passage, wanted, output, text, pruning, pruned)
+        try:
+            output = await TOOLS[passage.tool].run(wanted, place.bench)
+        except ToolFailed as failure:
+            return await _failed(place, passage, failure, wanted)
+        text = await anyio.to_thread.run_sync(_masked, output)
+        passage.go("done", duration_ms=round(output.duration_ms, 1), bytes=len(text.encode()))
+        passage.go("captured")
+        pruning, pruned = await _pruned(place, passage, wanted, text, output.first_line)
+        return await anyio.to_thread.run_sync(_answer, place, passage, wanted, output, text, pruning, pruned)
 
 
 def _checked(passage: Passage, given: Mapping[str, Any]) -> Arguments:
@@ -160,66 +154,51 @@ def _masked(output: Output) -> str:
 
 
 async def _failed(place: Workplace, passage: Passage, failure: ToolFailed, wanted: Arguments) -> types.CallToolResult:
-    output = failure.output
-    text = await anyio.to_thread.run_sync(redact, output.text if output else "")
-    message = redact(failure.message)
-    told = await anyio.to_thread.run_sync(_told, place, passage, wanted, failure, text, message)
+    told = await anyio.to_thread.run_sync(_told, place, passage, wanted, failure)
     passage.go(
         "failed" if failure.timeout_ms is None else "timed out",
         error=failure.error_code if failure.exit_code is None else f"exit code {failure.exit_code}",
         error_code=failure.error_code,
         exit_code=failure.exit_code,
-        duration_ms=round(output.duration_ms, 1) if output else passage.ms,
+        duration_ms=round(failure.output.duration_ms, 1) if failure.output else passage.ms,
         timeout_ms=failure.timeout_ms,
     )
     return told
 
 
-def _told(
-    place: Workplace, passage: Passage, wanted: Arguments, failure: ToolFailed, text: str, message: str
-) -> types.CallToolResult:
-    """Return the answer of a tool that failed.
+def _told(place: Workplace, passage: Passage, wanted: Arguments, failure: ToolFailed) -> types.CallToolResult:
+    """Return the answer of a tool that failed, with what it gave until then.
 
-    A question to what it gave until then is answered by the built-in pruner: an agent often asks why something failed.
+    A question to that is answered by the built-in pruner: an agent often asks why something failed.
     """
+    text, message = redact(failure.output.text if failure.output else ""), redact(failure.message)
     room, question = limits_of(wanted.mode), wanted.context_focus_question
     pruning = Pruning(reason="no_question" if question is None else "not_prunable")
-    shown_text = fitted(text, room)
+    given = fitted(text, room)
     if question is not None and text:
         found = focused(text, redact(question), min(room.chars, room.budget))
         if isinstance(found, Focused):
-            shown_text = Given(found.text, found.kept_lines, False)
+            given = Given(found.text, found.kept_lines, False)
             kept, total = found.kept_lines, found.total_lines
             pruning = Pruning(attempted=True, applied=True, kept_lines=kept, total_lines=total)
-    kept_id = place.bench.kept.keep(text) if pruning.applied or shown_text.is_cut else None
-    said = Given(f"{message}\n{shown_text.text}" if text else message, shown_text.shown_lines, shown_text.is_cut)
-    return result(
-        said,
-        request_id=passage.id,
-        tool=passage.tool,
-        output=failure.output,
-        raw_bytes=len(text.encode()),
-        total_lines=_lines(text),
-        pruning=pruning,
-        reference=kept_id and f"{REFERENCE}{kept_id}",
-        error={"code": failure.error_code, "message": message},
-    )
+    kept_id = place.bench.kept.keep(text) if pruning.applied or given.is_cut else None
+    given = Given(f"{message}\n{given.text}" if text else message, given.shown_lines, given.is_cut)
+    error = {"code": failure.error_code, "message": message}
+    return result(passage, given, failure.output, text, pruning, kept_id, error)
 
 
-class _Skipped(NamedTuple):
-    condition: str
-    reason: str
+def _ineligible(settings: Pruner, question: str | None, text: str) -> tuple[str, str] | None:
+    """Return why a text isn't pruned, in the order of the specification; None if it may be.
 
-
-def _ineligible(settings: Pruner, question: str | None, text: str) -> _Skipped | None:
-    """Return why a text isn't pruned, in the order of the specification; None if it may be."""
+    That is the condition of the way, and the reason that the answer gives.
+    """
     if question is None:
-        return _Skipped("no question", "no_question")
+        return "no question", "no_question"
     if not settings.enabled or settings.endpoint == NONE:
-        return _Skipped("disabled or unconfigured", "disabled_or_unconfigured")
+        return "disabled or unconfigured", "disabled_or_unconfigured"
     if len(text.encode()) > settings.max_prune_input_bytes:
-        return _Skipped("input too large", "input_too_large")
-    return _Skipped("not prunable", "not_prunable") if not text.strip() or is_diff(text) else None
+        return "input too large", "input_too_large"
+    return ("not prunable", "not_prunable") if not text.strip() or is_diff(text) else None
 
 
 async def _pruned(
@@ -228,25 +207,27 @@ async def _pruned(
     settings, question = limits().settings.pruner, wanted.context_focus_question
     skipped = _ineligible(settings, question, text)
     if skipped is not None:
-        passage.go(skipped.condition)
-        return Pruning(reason=skipped.reason), None
+        condition, reason = skipped
+        passage.go(condition)
+        return Pruning(reason=reason), None
     assert question is not None
     begun = time.monotonic()
+
+    def ms() -> float:
+        return round(1000 * (time.monotonic() - begun), 1)
+
     passage.go("eligible", endpoint=shown(settings.endpoint))
     try:
         found = await place.pruners.ask(settings, text, await anyio.to_thread.run_sync(redact, question), first_line)
     except PrunerFailed as failure:
-        ms = round(1000 * (time.monotonic() - begun), 1)
         told = {"reason": failure.failure, "error": failure.summary, "status": failure.status}
-        passage.go(failure.failure, **told, duration_ms=ms, timeout_ms=settings.timeout_ms)
+        passage.go(failure.failure, **told, duration_ms=ms(), timeout_ms=settings.timeout_ms)
         passage.go("fallback")
         return Pruning(attempted=True, fallback=True, error=failure.failure, summary=failure.summary), None
     except NotPrunable as why:
-        ms = round(1000 * (time.monotonic() - begun), 1)
-        passage.go("nothing left out", duration_ms=ms, pruned_bytes=len(text.encode()))
+        passage.go("nothing left out", duration_ms=ms(), pruned_bytes=len(text.encode()))
         return Pruning(attempted=True, reason="not_prunable", summary=why.reason.replace("_", " ")), None
-    ms = round(1000 * (time.monotonic() - begun), 1)
-    passage.go("pruned", duration_ms=ms, pruned_bytes=len(found.text.encode()))
+    passage.go("pruned", duration_ms=ms(), pruned_bytes=len(found.text.encode()))
     total = _lines(text)
     return Pruning(attempted=True, applied=True, kept_lines=min(found.kept_lines, total), total_lines=total), found
 
@@ -267,16 +248,7 @@ def _answer(
     else:
         given = fitted_pruned(redact(pruned.text), room)
     kept = place.bench.kept.keep(text, output.first_line) if pruned is not None or given.is_cut else None
-    return result(
-        given,
-        request_id=passage.id,
-        tool=passage.tool,
-        output=output,
-        raw_bytes=len(text.encode()),
-        total_lines=_lines(text),
-        pruning=pruning,
-        reference=kept and f"{REFERENCE}{kept}",
-    )
+    return result(passage, given, output, text, pruning, kept)
 
 
 def _lines(text: str) -> int:
@@ -325,32 +297,29 @@ def fitted_pruned(text: str, limits: Limits) -> Given:
 
 
 def result(
+    passage: Passage,
     given: Given,
-    *,
-    request_id: str,
-    tool: str,
     output: Output | None,
-    raw_bytes: int,
-    total_lines: int,
+    text: str,
     pruning: Pruning,
-    reference: str | None,
-    error: dict[str, Any] | None = None,
+    kept_id: str | None,
+    error: Mapping[str, str] | None = None,
 ) -> types.CallToolResult:
-    """Return the answer to a request, as the protocol has it."""
+    """Return the answer to a request, as the protocol has it: `given` is what is shown of `text`."""
     captured = output.truncated if output else None
     about = {
-        "request_id": request_id,
-        "tool": tool,
+        "request_id": passage.id,
+        "tool": passage.tool,
         "error": error,
         "exit_code": output.exit_code if output else None,
         "duration_ms": round(output.duration_ms, 1) if output else None,
         "stdout_bytes": output.stdout_bytes if output else 0,
         "stderr_bytes": output.stderr_bytes if output else 0,
-        "raw_bytes": raw_bytes,
-        "truncation": {"shown_lines": given.shown_lines, "total_lines": total_lines} if given.is_cut else None,
-        "captured": {"kept_bytes": captured.kept_bytes, "total_bytes": captured.total_bytes} if captured else None,
+        "raw_bytes": len(text.encode()),
+        "truncation": {"shown_lines": given.shown_lines, "total_lines": _lines(text)} if given.is_cut else None,
+        "captured": captured._asdict() if captured else None,
         "pruning": dump(pruning),
-        "ref": reference,
+        "ref": f"{REFERENCE}{kept_id}" if kept_id else None,
     }
     line = json.dumps({name: value for name, value in about.items() if value is not None}, ensure_ascii=False)
     texts = [types.TextContent(type="text", text=text) for text in (without_controls(given.text), line)]

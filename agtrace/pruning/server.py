@@ -36,7 +36,8 @@ from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured
 from agtrace.pruning.request import Passage, Workplace, answered, request_of
 from agtrace.pruning.states import Log
-from agtrace.pruning.toolbox import TOOLS, Tool, Workbench
+from agtrace.pruning.tools import TOOLS, Tool
+from agtrace.pruning.tools.output import Workbench
 from agtrace.serving.connections import Connection, listen
 from agtrace.serving.http_door import Door, KnownNames, known_names
 from agtrace.serving.http_process import run

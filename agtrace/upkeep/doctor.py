@@ -47,7 +47,7 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
     if (damage := index.damage()) is not None:
         raise damage
     with index.reader() as reader:
-        found = {
+        found: dict[str, Any] = {
             "index": _index(settings, reader.connection, freshness),
             "homes": [{"path": path, "exists": os.path.exists(path)} for path in home_roots(settings)],
             "retention": retentions(reader.connection, settings.environment, _home(settings), freshness),

@@ -14,18 +14,13 @@ from typing import Any
 import anyio
 import pytest
 
-from agtrace.pruning.arguments import Arguments, BashArguments, GrepArguments, ReadArguments, parse
-from agtrace.pruning.tools import bash, grep, read
-from agtrace.pruning.tools.output import Output, ToolFailed
+from agtrace.pruning.arguments import parse
+from agtrace.pruning.tools import TOOLS
+from agtrace.pruning.tools.output import Output, ToolFailed, Workbench
+from agtrace.text.kept_texts import KeptTexts
 
 SECONDS = 30
 """Anything that takes longer counts as hanging."""
-
-_TOOLS: dict[str, tuple[type[Arguments], Any]] = {
-    "bash": (BashArguments, bash.run),
-    "grep": (GrepArguments, grep.run),
-    "read": (ReadArguments, read.run),
-}
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
 
@@ -37,10 +32,8 @@ def run(tool: str, folder: Path, environment: Mapping[str, str] | None = None, *
 
 async def call(tool: str, folder: Path, environment: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> Output:
     """Run a tool within an event loop."""
-    model, function = _TOOLS[tool]
-    output = await function(parse(model, arguments), folder, dict(os.environ) if environment is None else environment)
-    assert isinstance(output, Output)
-    return output
+    bench = Workbench(folder, dict(os.environ) if environment is None else environment, KeptTexts(folder / "outputs"))
+    return await TOOLS[tool].run(parse(TOOLS[tool].arguments, arguments), bench)
 
 
 def failure(tool: str, folder: Path, environment: Mapping[str, str] | None = None, **arguments: Any) -> ToolFailed:

@@ -28,6 +28,7 @@ from agtrace.pruning.tools.output import (
     Output,
     ToolFailed,
     Truncation,
+    Workbench,
     expanded,
     failed_on,
     shown,
@@ -53,17 +54,22 @@ _RIPGREP = (
 )
 
 
-async def run(arguments: GrepArguments, cwd: Path, environment: Mapping[str, str]) -> Output:
+async def run(arguments: GrepArguments, bench: Workbench) -> Output:
     """Search files and folders for lines.
 
     Raises `ToolFailed` if a path can't be searched, a pattern isn't understood, or it takes too long.
     """
     began = time.monotonic()
-    folder = working_folder(arguments.cwd, cwd, environment)
+    folder, environment = working_folder(arguments.cwd, bench), bench.environment
     paths = list(dict.fromkeys(_asked(path, environment) for path in arguments.paths))
     await to_thread.run_sync(_check, folder, paths)
     ripgrep = shutil.which("rg", path=environment.get("PATH", os.defpath))
-    command = _with_ripgrep(ripgrep, paths, arguments) if ripgrep else _built_in(paths, arguments)
+    if ripgrep:
+        patterns = [f"--regexp={pattern}" for pattern in arguments.wanted]
+        command = [ripgrep, *_RIPGREP, f"--context={arguments.context_lines}", *patterns, "--", *paths]
+    else:
+        figures = [str(arguments.context_lines), str(_MOST_BYTES), str(len(arguments.wanted))]
+        command = [sys.executable, "-I", "-S", line_search.__file__, *figures, *arguments.wanted, *paths]
     lines = _Lines(arguments)
     try:
         ended = await processes.run(
@@ -82,24 +88,15 @@ def _asked(path: str, environment: Mapping[str, str]) -> str:
 
 def _check(folder: Path, paths: Sequence[str]) -> None:
     for path in paths:
+        name = path.removeprefix("./")
         try:
             mode = os.stat(folder / path).st_mode
         except OSError as error:
-            raise failed_on(path.removeprefix("./"), error) from None
+            raise failed_on(name, error) from None
         if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-            raise ToolFailed("not_regular", f"{shown(path.removeprefix('./'))} is neither a regular file nor a folder.")
+            raise ToolFailed("not_regular", f"{shown(name)} is neither a regular file nor a folder.")
         if not os.access(folder / path, os.R_OK):
-            raise ToolFailed("EACCES", f"{shown(path.removeprefix('./'))}: this may not be read (EACCES).")
-
-
-def _with_ripgrep(program: str, paths: Sequence[str], arguments: GrepArguments) -> list[str]:
-    wanted = [f"--regexp={pattern}" for pattern in arguments.wanted]
-    return [program, *_RIPGREP, f"--context={arguments.context_lines}", *wanted, "--", *paths]
-
-
-def _built_in(paths: Sequence[str], arguments: GrepArguments) -> list[str]:
-    figures = [str(arguments.context_lines), str(_MOST_BYTES), str(len(arguments.wanted))]
-    return [sys.executable, "-I", "-S", line_search.__file__, *figures, *arguments.wanted, *paths]
+            raise ToolFailed("EACCES", f"{shown(name)}: this may not be read (EACCES).")
 
 
 def _result(lines: _Lines, ended: processes.Ended, arguments: GrepArguments, duration_ms: float) -> Output:
@@ -196,7 +193,11 @@ class _Lines:
         if self._context and (self._here[-1].number != number - 1 if self._here else bool(self._done)):
             new.append(_Line(number, False, "--"))
         mark = ":" if matches else "-"
-        new.append(_Line(number, matches, f"{_shown(self._path or b'')}{mark}{number}{mark}{_cut(line)}"))
+        path = (self._path or b"").removeprefix(b"./").decode("utf-8", "replace").replace("\n", "\\n")
+        text = line.decode("utf-8", "replace")
+        if len(text) > LONGEST_LINE:
+            text = f"{text[:LONGEST_LINE]}... (cut at {LONGEST_LINE:,} characters)"
+        new.append(_Line(number, matches, f"{path}{mark}{number}{mark}{text}"))
         size = sum(len(one.text.encode()) + 1 for one in new)
         if size > self._room:
             self.stopped = "bytes"
@@ -229,14 +230,3 @@ _BINARY = re.compile(
     re.DOTALL,
 )
 _RECORD = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
-
-
-def _shown(path: bytes) -> str:
-    return path.removeprefix(b"./").decode("utf-8", "replace").replace("\n", "\\n")
-
-
-def _cut(line: bytes) -> str:
-    text = line.decode("utf-8", "replace")
-    if len(text) <= LONGEST_LINE:
-        return text
-    return f"{text[:LONGEST_LINE]}... (cut at {LONGEST_LINE:,} characters)"

@@ -6,16 +6,27 @@ import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from agtrace.text.lines import named_path
 
+if TYPE_CHECKING:
+    from agtrace.text.kept_texts import KeptTexts
+
 MOST_CAPTURED = 2_097_152
 """The most bytes of an output that are kept: the first and the last half of them."""
 
 _LONGEST_PATH = 200
+
+
+class Workbench(NamedTuple):
+    """What a tool works with."""
+
+    cwd: Path
+    environment: Mapping[str, str]
+    kept: KeptTexts
 
 
 class Truncation(NamedTuple):
@@ -97,14 +108,9 @@ def expanded(path: str, environment: Mapping[str, str]) -> str:
     return os.path.expanduser(path)
 
 
-def resolved(path: str, folder: Path, environment: Mapping[str, str]) -> Path:
-    """Return a path as a file system takes it: expanded, and relative to a folder if it isn't absolute."""
-    return folder / expanded(path, environment)
-
-
-def working_folder(given: str | None, folder: Path, environment: Mapping[str, str]) -> Path:
+def working_folder(given: str | None, bench: Workbench) -> Path:
     """Return the folder that a command works in. Raises `ToolFailed` if it isn't one."""
-    path = folder if given is None else resolved(given, folder, environment)
+    path = bench.cwd if given is None else bench.cwd / expanded(given, bench.environment)
     try:
         os.stat(os.path.join(path, "."))
     except OSError as error:

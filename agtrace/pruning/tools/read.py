@@ -7,7 +7,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,10 +20,12 @@ from agtrace.pruning.tools.output import (
     Output,
     ToolFailed,
     Truncation,
+    Workbench,
+    expanded,
     failed_on,
-    resolved,
     shown,
 )
+from agtrace.text.kept_texts import REFERENCE, KeptTexts
 
 _PIECE = 262_144
 _MOST_UNSIZED = 64 * 1024 * 1024
@@ -52,10 +54,15 @@ class _Key:
         self._end = piece[-_LONGEST_MARK:]
 
 
-async def run(arguments: ReadArguments, cwd: Path, environment: Mapping[str, str]) -> Output:
-    """Read a file, or some of its lines. Raises `ToolFailed` if it isn't a text file or has no such lines."""
+async def run(arguments: ReadArguments, bench: Workbench) -> Output:
+    """Read a file, or an earlier output by its reference, or some lines of it.
+
+    Raises `ToolFailed` if it isn't a text file, has no such lines, or isn't kept any more.
+    """
+    if arguments.file_path.startswith(REFERENCE):
+        return await to_thread.run_sync(_read_kept, arguments, bench.kept)
     began = time.monotonic()
-    path = resolved(arguments.file_path, cwd, environment)
+    path = bench.cwd / expanded(arguments.file_path, bench.environment)
     given_up = threading.Event()
 
     def read() -> _Read:
@@ -73,6 +80,22 @@ async def run(arguments: ReadArguments, cwd: Path, environment: Mapping[str, str
     return Output(
         kept.text, total, 0, None, (time.monotonic() - began) * 1000, found.first_line, truncated, found.inside.decode()
     )
+
+
+def _read_kept(arguments: ReadArguments, kept: KeptTexts) -> Output:
+    began = time.monotonic()
+    found = kept.read(arguments.file_path.removeprefix(REFERENCE))
+    if found is None:
+        raise ToolFailed("ENOENT", "There is no output under this reference any more: outputs are kept for a day.")
+    lines = found.text.removesuffix("\n").split("\n")
+    begin, end = found.first_line, found.first_line + len(lines) - 1
+    first, last = arguments.lines or (begin, end)
+    first, last = max(first, begin), end if last is None else min(last, end)
+    if first > last:
+        raise ToolFailed("out_of_range", f"The output has the lines {begin:,} to {end:,}.")
+    chosen = "\n".join(lines[first - begin : last - begin + 1])
+    chosen += "\n" if last == end and found.text.endswith("\n") else ""
+    return Output(chosen, len(chosen.encode()), 0, None, 1000 * (time.monotonic() - began), first)
 
 
 def _read(path: Path, arguments: ReadArguments, given_up: Callable[[], bool]) -> _Read:
