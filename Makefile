@@ -39,7 +39,7 @@ docs: $(READY)  ## what is generated from the code: tables of README and schema/
 health-eval: $(READY)  ## precision and recall of every detector on the sessions of tests/health
 	$(BIN)/python -m tests.health
 
-prune-eval: $(READY)  ## what the pruner keeps and loses of the labelled texts of tests/pruning, and how long it takes
+prune-eval: $(READY)  ## what the pruner keeps and loses of the labelled texts of tests/pruning
 	$(BIN)/python -m tests.pruning
 
 secrets: $(READY)  ## what comes out of the secrets of tests/secrets, and which near-misses are masked

@@ -1,4 +1,4 @@
-"""`python -m tests.pruning`: what the built-in pruner keeps and loses of the labelled cases, and how long it takes.
+"""`python -m tests.pruning`: what the built-in pruner keeps and loses of the labelled cases.
 
 With `--lost` it also prints each required line that was lost, but never of `blind`: whoever improves the pruner by
 looking at what it loses must not look there. With the name of a half, only that one is measured. It exits with 1 if a
@@ -8,31 +8,27 @@ goal of test_quality.py is missed.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 
-from tests.pruning.evaluation import Pruned, faults, prune, quality, speed, yardsticks
-from tests.pruning.labelled import large_cases, read_cases
+from tests.pruning.evaluation import Pruned, faults, prune, quality, read_cases
 
 LOST = "--lost"
 
 
 def main() -> int:
     """Print the tables of each half and of both, then what is lost, then which goals are missed."""
-    cases = read_cases()
+    cases = [*read_cases()]
     asked = sys.argv[1:]
     if not {*asked} <= {LOST, *(case.half for case in cases)}:
         sys.exit(__doc__)
     cases = [case for case in cases if case.half in asked] or cases
-    prune(cases[0])  # what is made once, when a pruner is first used, isn't measured
     pruned = [prune(case) for case in cases]
-    large = [prune(case, time.monotonic) for case in large_cases(cases)]
     halves = sorted({case.half for case in cases})
     for half in halves:
-        some, beside = ([one for one in all_ if one.case.half == half] for all_ in (pruned, large))
-        _print(f"== {half}: {len(some)} cases ==", quality(some), yardsticks(some), speed(some, beside))
+        some = [one for one in pruned if one.case.half == half]
+        _print(f"== {half}: {len(some)} cases ==", quality(some))
     if len(halves) > 1:
-        _print(f"== all: {len(pruned)} cases ==", quality(pruned), yardsticks(pruned), speed(pruned, large))
+        _print(f"== all: {len(pruned)} cases ==", quality(pruned))
     if LOST in asked:
         _print(*_lost([one for one in pruned if one.case.half != "blind"]))
     found = faults(pruned)

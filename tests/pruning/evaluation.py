@@ -1,18 +1,58 @@
-"""What the built-in pruner makes of the labelled cases: what it keeps, what it loses, how long it takes."""
+"""What the built-in pruner makes of the labelled cases: what it keeps and what it loses."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+
+import msgspec
+import zstandard
+from msgspec import Struct
 
 from agtrace.text import failing_lines
 from agtrace.text.focus import Focused, Unfocused, focus
-from tests.pruning.labelled import KINDS, Case
-from tests.pruning.yardsticks import YARDSTICKS
+
+CASES = Path(__file__).with_name("cases")
+
+KINDS = (
+    *("python", "typescript", "go", "rust", "java"),
+    *("test_output", "build_log", "traceback", "json", "prose", "diff", "grep"),
+)
+
+
+class Case(Struct, dict=True):
+    """A question about a text."""
+
+    id: str
+    kind: str
+    question: str
+    text: str
+    required: frozenset[int]
+    """The numbers, from 1, of the lines that an agent needs for the answer."""
+    lexical: bool
+    """Whether the question and these lines have a useful word in common."""
+    half: str = ""
+    """The file that it is in."""
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the text; a final newline makes no further one."""
+        return self.text.removesuffix("\n").split("\n")
+
+
+def read_cases() -> Iterator[Case]:
+    """Yield the cases of both halves."""
+    for path in sorted(CASES.glob("*.jsonl.zst")):
+        data = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+        for line in data.splitlines():
+            case = msgspec.json.decode(line, type=Case)
+            case.half = path.name.partition(".")[0]
+            yield case
+
 
 RECALL, KEPT = 0.85, 0.40
 """The least mean recall over all cases, and the largest mean share of lines kept of all but diffs, to be good enough.
@@ -29,7 +69,6 @@ class Pruned:
 
     case: Case
     given: Focused | Unfocused
-    milliseconds: float
 
     @property
     def applied(self) -> bool:
@@ -74,29 +113,16 @@ class Pruned:
         """Whether this is a diff that was pruned."""
         return self.case.kind == "diff" and self.applied
 
-    def yardstick(self, name: str) -> float:
-        """Return the recall of a simple way to choose as many lines of this text."""
-        chosen = YARDSTICKS[name](self.case, len(self.kept))
-        return len(self.case.required & chosen) / len(self.case.required)
 
-
-def prune(case: Case, clock: Callable[[], float] = lambda: 0.0) -> Pruned:
-    """Prune the text of a case. With a clock that stands still, a slow machine makes no difference to what is kept."""
-    began = time.perf_counter()
-    given = focus(case.text, case.question, clock=clock)
-    return Pruned(case, given, (time.perf_counter() - began) * 1000)
+def prune(case: Case) -> Pruned:
+    """Prune the text of a case. The clock stands still: a slow machine makes no difference to what is kept."""
+    return Pruned(case, focus(case.text, case.question, clock=lambda: 0.0))
 
 
 def mean(values: Iterable[float]) -> float:
     """Return the mean; NaN of nothing."""
     some = list(values)
     return sum(some) / len(some) if some else math.nan
-
-
-def percentile(values: Iterable[float], share: float) -> float:
-    """Return the smallest value that at least this share of the values don't exceed; NaN of nothing."""
-    some = sorted(values)
-    return some[max(0, math.ceil(share * len(some)) - 1)] if some else math.nan
 
 
 def rows(pruned: Sequence[Pruned]) -> list[tuple[str, list[Pruned]]]:
@@ -128,39 +154,6 @@ def _quality(some: Sequence[Pruned]) -> list[str]:
         *(str(sum(len(one.failing_lost) for one in some)), str(sum(one.changed_diff for one in some))),
         ", ".join(f"{reason} {number}" for reason, number in reasons.most_common()),
     ]
-
-
-def yardsticks(pruned: Sequence[Pruned]) -> str:
-    """Return the table of recalls beside those of simple ways to choose as many lines, over the pruned cases."""
-    head = ["recall of", "cases", "the pruner", *YARDSTICKS]
-    body = [(name, [one for one in some if one.applied]) for name, some in rows(pruned)]
-    written = [
-        [name, str(len(some)), _share(one.recall for one in some), *(_share_of(some, way) for way in YARDSTICKS)]
-        for name, some in body
-        if some
-    ]
-    return table([head, *written])
-
-
-def _share_of(some: Sequence[Pruned], way: str) -> str:
-    return _share(one.yardstick(way) for one in some)
-
-
-def speed(pruned: Sequence[Pruned], large: Sequence[Pruned]) -> str:
-    """Return the table of milliseconds: of the cases, and of texts of 100 KB, timed with a real clock."""
-    head = [*("milliseconds", "cases", "p50", "p95", "max", "100 KB: cases", "p50", "p95", "max", "too slow")]
-    by_kind = dict(rows(large))
-    body = [[name, *_times(some), *_times(by_kind[name]), _slow(by_kind[name])] for name, some in rows(pruned) if some]
-    return table([head, *body])
-
-
-def _times(some: Sequence[Pruned]) -> list[str]:
-    taken = [one.milliseconds for one in some]
-    return [str(len(taken)), *(f"{percentile(taken, share):.1f}" if taken else "" for share in (0.5, 0.95, 1))]
-
-
-def _slow(some: Sequence[Pruned]) -> str:
-    return str(sum(isinstance(one.given, Unfocused) and one.given.reason == "too_slow" for one in some))
 
 
 def faults(pruned: Sequence[Pruned]) -> list[str]:

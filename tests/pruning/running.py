@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
-import subprocess
-import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -60,15 +56,6 @@ def _lives(path: Path) -> bool:
     return (path / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
 
 
-def wait_for(number: int, mark: str) -> None:
-    """Wait until so many processes with this mark live. Raises `TimeoutError`."""
-    end = time.monotonic() + SECONDS
-    while len(marked(mark)) != number:
-        if time.monotonic() > end:
-            raise TimeoutError(f"{marked(mark)} instead of {number} processes")
-        select.select([], [], [], 0.01)
-
-
 async def appear(number: int, mark: str) -> None:
     """Wait within an event loop until at least so many processes with this mark live. Raises `TimeoutError`."""
     with anyio.fail_after(SECONDS):
@@ -86,22 +73,3 @@ def children(process: int | None = None) -> list[int]:
         except OSError:
             pass  # it has just ended
     return found
-
-
-_ALONE = """
-import json, os, sys
-from pathlib import Path
-from tests.faults.serving import memory
-from tests.pruning.running import run
-output = run(sys.argv[1], Path.cwd(), **json.loads(sys.argv[2]))
-figures = {"peak": memory(os.getpid()), "text": len(output.text), "start": output.text[:80]}
-print(json.dumps(figures | {"stdout": output.stdout_bytes}))
-"""
-
-
-def start_alone(tool: str, folder: Path, arguments: str) -> subprocess.Popen[bytes]:
-    """Start a tool in a process of its own, which prints its peak of memory in bytes and figures of the output."""
-    root = str(Path(__file__).resolve().parents[2])
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, sys.path)])}
-    command = [sys.executable, "-c", _ALONE, tool, arguments]
-    return subprocess.Popen(command, cwd=folder, env=variables, stdout=subprocess.PIPE)

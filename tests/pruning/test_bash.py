@@ -25,21 +25,9 @@ def test_a_command_that_begins_like_an_option_is_a_command(command: str, tmp_pat
     assert failed.exit_code == 127 and failed.output and "command not found" in failed.output.text
 
 
-def test_a_failing_command_is_an_error_with_its_output(tmp_path: Path) -> None:
-    failed = failure("bash", tmp_path, command="echo tried; exit 3")
-    assert (failed.error_code, failed.exit_code) == ("nonzero_exit", 3)
-    assert failed.message == "The command ended with exit code 3."
-    assert failed.output and failed.output.text == "tried\n"
-
-
 def test_a_failing_command_is_an_answer_if_that_is_allowed(tmp_path: Path) -> None:
     output = run("bash", tmp_path, command="echo tried; exit 3", allow_nonzero_exit=True)
     assert (output.text, output.exit_code) == ("tried\n", 3)
-
-
-def test_a_command_that_a_signal_ends_has_a_negative_exit_code(tmp_path: Path) -> None:
-    failed = failure("bash", tmp_path, command="kill -SEGV $$")
-    assert (failed.exit_code, failed.message) == (-11, "The command was ended by signal 11.")
 
 
 def test_a_command_whose_time_is_up_gives_what_it_wrote_until_then(tmp_path: Path) -> None:

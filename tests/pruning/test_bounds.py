@@ -36,6 +36,15 @@ def test_a_gigabyte_of_output_is_counted_and_takes_no_memory(running: Server) ->
     assert memory(running.process.pid) < MOST
 
 
+def test_a_range_at_the_end_of_a_very_large_file_takes_no_memory(running: Server, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        for _ in range(140):
+            file.write(b"0123456789abcdef\n" * 65_536)
+    answer = running.call("read", {"file_path": "file", "start_line": 140 * 65_536 - 9_999})
+    (tmp_path / "file").unlink()
+    assert answer.about["raw_bytes"] == 170_000 and memory(running.process.pid) < MOST
+
+
 def test_two_hundred_requests_at_once_are_all_answered(tmp_path: Path) -> None:
     """Each reads as much as is ever kept, and asks a pruner that answers at length."""
     (tmp_path / "large.txt").write_text("a line of a large file, about nothing\n" * 10_000)

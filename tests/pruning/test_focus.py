@@ -189,9 +189,10 @@ def test_of_json_a_value_stays_with_the_keys_above_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["Where are the timeouts read?", "reading timeout", "readTimeout", "_READ_TIMEOUT"]
+    "question",
+    ["Where are the timeouts read?", "reading timeout", "readTimeout", "_READ_TIMEOUT", "What is the deadline?"],
 )
-def test_words_are_found_in_other_forms_and_inside_identifiers(question: str) -> None:
+def test_words_are_found_in_other_forms_inside_identifiers_and_by_those_that_stand_for_them(question: str) -> None:
     assert "    def _read_timeout(self, request):" in kept(python(), question)
 
 
@@ -205,11 +206,6 @@ def test_a_small_budget_holds_the_failures_and_then_the_best() -> None:
     found = focused(build_log(), "Keep the warning about the cache of the linker", most_chars=500)
     assert len(found.text) <= 500
     assert "error: linking" in found.text and "the cache of the linker" in found.text
-
-
-def test_words_that_stand_for_those_of_the_question_are_found() -> None:
-    lines = kept(python(), "What is the deadline?")
-    assert "    def _read_timeout(self, request):" in lines
 
 
 # -- where nothing is left out ---------------------------------------------------------------------
@@ -241,11 +237,6 @@ def test_a_text_stays_if_the_time_is_over() -> None:
     ticking = count()
     assert focus(python(), QUESTION, clock=lambda: float(next(ticking)), seconds=2.5) == Unfocused("too_slow")
     assert isinstance(focus(python(), QUESTION, clock=lambda: 0.0, seconds=0.0), Focused)
-
-
-def test_the_time_is_looked_at_every_few_lines() -> None:
-    ticking, text = count(), python() + "# an error that is none\n" * 1000
-    assert focus(text, QUESTION, clock=lambda: float(next(ticking)), seconds=49.5) == Unfocused("too_slow")
 
 
 # -- laws ------------------------------------------------------------------------------------------
@@ -345,21 +336,13 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "NULs": lambda size: "timeout\n" + "\0\n" * (size // 2),
     "lone surrogates": lambda size: "timeout\n" + "\ud800 error: \udfff\n" * (size // 12),
     "one line": lambda size: "timeout " + "x" * size,
-    "one line of JSON": lambda size: '{"timeout":[' + '{"a":"b"},' * (size // 10) + "0]}",
     "one line among others": lambda size: "timeout\n" + "a\n" * 500 + "aB_1 " * (size // 5),
     "empty lines": lambda size: "timeout" + "\n" * size + "end",
     "ever deeper": lambda size: "\n".join(" " * at + "timeout" for at in range(int((2 * size) ** 0.5))),
-    "deep spaces": lambda size: "timeout\n" + " " * size + "x\n",
-    "right to left": lambda size: "timeout\n" + "\u202e\u05d0\u05d1 \u0627\u0644\n" * (size // 7),
-    "opened tracebacks": lambda size: "timeout\n" + "Traceback (most recent call last):\n" * (size // 35),
     "ever deeper tracebacks": lambda size: (
         "timeout\n" + "\n".join(" " * (at % 300) + "Traceback (most recent call last)" for at in range(size // 180))
     ),
-    "sections": lambda size: "timeout\n" + "##[group]timeout\n" * (size // 17),
-    "openers": lambda size: "timeout\n" + "{\n  x\n" * (size // 6),
     "signatures": lambda size: "timeout\n" + "f(\n a\n)\n" * (size // 8),
-    "gaps": lambda size: "timeout\n(3 lines left out: 2-4)\n" * (size // 32),
-    "other words": lambda size: "timeout\n" + "\n".join(f"{at:x}" for at in range(size // 5)),
     "growing when lowered": lambda size: "timeout\n" + "\u0130timeout\n" * (size // 9),
 }
 

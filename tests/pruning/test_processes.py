@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from pathlib import Path
@@ -79,29 +78,3 @@ def test_variables_that_are_named_like_secrets_are_left_out(name: str) -> None:
 def test_a_command_finds_signals_as_usual_and_no_descriptor_but_the_three(tmp_path: Path) -> None:
     output = run("bash", tmp_path, command="set -o pipefail; yes | head -1; echo $?; ls /proc/self/fd | wc -l")
     assert output.text.split() == ["y", "141", "4"], "ls itself has one open"
-
-
-def test_a_hundred_commands_leave_no_process_and_no_open_file(mark: str, tmp_path: Path) -> None:
-    def descriptors() -> int:
-        return len(os.listdir("/proc/self/fd"))
-
-    async def all_of_them() -> tuple[int, int]:
-        await call("bash", tmp_path, None, {"command": "true"})
-        before = descriptors()
-        limit = anyio.CapacityLimiter(10)
-
-        async def one(number: int) -> None:
-            async with limit:
-                with anyio.move_on_after(0.05 if number % 10 == 0 else None):
-                    arguments = {"command": "sleep 1000 > /dev/null 2>&1 & echo $MARK", "env": {"MARK": mark}}
-                    await call("bash", tmp_path, None, arguments if number % 10 == 5 else {"command": "echo"})
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(100):
-                tasks.start_soon(one, number)
-        return before, descriptors()
-
-    there = set(children())  # servers of other modules
-    before, after = anyio.run(all_of_them)
-    assert before == after
-    assert set(children()) <= there and marked(mark) == []

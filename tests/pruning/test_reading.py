@@ -15,7 +15,7 @@ from agtrace.pruning.arguments import (
     input_schema,
 )
 from agtrace.pruning.tools.output import MOST_CAPTURED
-from tests.pruning.running import SECONDS, failure, needs_proc, run, start_alone
+from tests.pruning.running import failure, run
 
 
 @pytest.mark.parametrize("text", ["", "one", "one\n", "one\r\ntwo\r\n", "\n\n", "é€😀\n", "\x1b[1mbold\x1b[0m"])
@@ -73,21 +73,6 @@ def test_of_a_large_file_both_ends_are_given_in_whole_lines(tmp_path: Path) -> N
     assert len(first) + int(left_out.replace(",", "")) + len(last) == len(text) == output.stdout_bytes
     assert output.truncated == (len(first) + len(last), len(text))
     assert MOST_CAPTURED - 50 < len(first) + len(last) <= MOST_CAPTURED
-
-
-@needs_proc
-def test_a_range_at_the_end_of_a_very_large_file_needs_little_memory(tmp_path: Path) -> None:
-    piece = b"0123456789abcdef\n" * 65_536
-    with (tmp_path / "file").open("wb") as file:
-        for _ in range(140):
-            file.write(piece)
-    size = (tmp_path / "file").stat().st_size
-    assert size > 150_000_000
-    arguments = {"file_path": "file", "start_line": size // 17}
-    found = json.loads(start_alone("read", tmp_path, json.dumps(arguments)).communicate(timeout=SECONDS)[0])
-    (tmp_path / "file").unlink()
-    assert found["start"] == "0123456789abcdef\n"
-    assert found["peak"] < 120_000_000
 
 
 def test_a_file_is_found_from_the_folder_the_home_and_the_root(tmp_path: Path) -> None:

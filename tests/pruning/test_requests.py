@@ -9,15 +9,14 @@ import resource
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from agtrace_schema.own_tools import PRUNING_TOOLS
 
-from agtrace.pruning.states import ADDED, EVENTS, FAULTS, TRANSITIONS, Req
+from agtrace.pruning.states import EVENTS
 from tests.conftest import keep_rules
 from tests.pruning.driving import Answer, Server, server
 from tests.pruning.misbehaving import PrunerOfATest, pruning
@@ -25,15 +24,6 @@ from tests.pruning.misbehaving import PrunerOfATest, pruning
 TIMEOUT_MS = 1_000
 QUESTION = "Which line says how long the server waits?"
 TEXT = "".join(f"line {number} of a file that is about nothing in particular\n" for number in range(200))
-
-DRIVEN: set[tuple[Req, str]] = set()
-"""The rows that a test drives a server through."""
-
-
-def drives(*rows: tuple[Req, str]) -> Callable[[Any], Any]:
-    """Note which rows a test is about."""
-    DRIVEN.update(rows)
-    return lambda test: test
 
 
 class Driven(NamedTuple):
@@ -104,14 +94,6 @@ ASKED = (*BEFORE, "pruner.call_start")
 RAW = "tool.respond_ok"
 
 
-@drives(
-    (Req.RECEIVED, "accepted"),
-    (Req.VALIDATING, "valid"),
-    (Req.EXECUTING_TOOL, "done"),
-    (Req.RAW_OUTPUT_READY, "captured"),
-    (Req.PRUNE_CHECK, "no question"),
-    (Req.RESPOND_RAW, "written"),
-)
 def test_without_a_question_a_file_comes_as_it_is(driven: Driven) -> None:
     answer = driven.read(question=None)
     assert answer.text == TEXT
@@ -125,7 +107,6 @@ def test_without_a_question_a_file_comes_as_it_is(driven: Driven) -> None:
     assert driven.pruner.asked == []
 
 
-@drives((Req.VALIDATING, "invalid"))
 @pytest.mark.parametrize(
     ("tool", "arguments", "fields"),
     [
@@ -156,7 +137,6 @@ def test_arguments_that_do_not_fit_are_refused_with_every_error(
     assert sorted(refused["validation_errors"]) == [field if field != "shell" else "(unknown)" for field in fields]
 
 
-@drives((Req.RECEIVED, "unreadable"))
 @pytest.mark.parametrize("body", [b"{nonsense", b"[1, 2", b"\xff\xfe", b'"a text"'])
 def test_what_is_no_message_is_refused_and_the_next_request_is_answered(driven: Driven, body: bytes) -> None:
     before = len(driven.server.events)
@@ -167,7 +147,6 @@ def test_what_is_no_message_is_refused_and_the_next_request_is_answered(driven: 
     assert driven.read(question=None).text == TEXT
 
 
-@drives((Req.EXECUTING_TOOL, "failed"))
 @pytest.mark.parametrize(
     ("tool", "arguments", "code", "exit_code"),
     [
@@ -273,7 +252,6 @@ def test_an_id_that_is_used_twice_at_a_time_confuses_nothing(driven: Driven) -> 
     driven.server.until(ended)
 
 
-@drives((Req.EXECUTING_TOOL, "timed out"))
 def test_a_command_that_takes_too_long_is_ended(driven: Driven) -> None:
     answer = driven.server.call("bash", {"command": "echo some; exec tail -f /dev/null", "timeout_ms": 200})
     assert answer.is_error and answer.about["error"]["code"] == "timeout" and "some" in answer.text
@@ -286,11 +264,6 @@ def test_a_command_that_takes_too_long_is_ended(driven: Driven) -> None:
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
 
 
-@drives(
-    (Req.PRUNE_CHECK, "disabled or unconfigured"),
-    (Req.PRUNE_CHECK, "input too large"),
-    (Req.PRUNE_CHECK, "not prunable"),
-)
 @pytest.mark.parametrize(
     ("settings", "text", "reason"),
     [
@@ -312,7 +285,6 @@ def test_where_a_pruner_is_not_asked_a_text_stays_as_it_is(
     assert driven.pruner.asked == []
 
 
-@drives((Req.PRUNE_CHECK, "eligible"), (Req.CALLING_PRUNER, "pruned"), (Req.RESPOND_PRUNED, "written"))
 @pytest.mark.parametrize(
     "reply",
     [
@@ -345,7 +317,6 @@ def test_a_question_gets_what_the_pruner_keeps(driven: Driven, reply: dict[str, 
     assert driven.pruner.questions == [{"code": TEXT, "query": QUESTION}] and driven.pruner.paths[-1] == "/prune"
 
 
-@drives((Req.CALLING_PRUNER, "nothing left out"))
 def test_the_built_in_pruner_leaves_a_text_whole_that_the_question_does_not_tell_apart(driven: Driven) -> None:
     driven.set(endpoint="builtin")
     answer = driven.read(question="zebra quagga okapi")
@@ -354,7 +325,6 @@ def test_the_built_in_pruner_leaves_a_text_whole_that_the_question_does_not_tell
     assert driven.events(answer, *ASKED, "pruner.call_ok", RAW)[-1]["mode"] == "raw"
 
 
-@drives((Req.CALLING_PRUNER, "timeout"), (Req.CALLING_PRUNER, "failed"), (Req.PRUNER_ERROR_FALLBACK, "fallback"))
 def test_a_pruner_that_is_silent_costs_no_more_than_its_time(driven: Driven) -> None:
     driven.pruner.silent = True
     answer = driven.read()
@@ -381,7 +351,6 @@ UNUSABLE: list[Any] = [
 ]  # fmt: skip
 
 
-@drives((Req.CALLING_PRUNER, "http_error"), (Req.CALLING_PRUNER, "invalid_response"))
 @pytest.mark.parametrize(
     ("status", "reply", "error"),
     [
@@ -402,7 +371,6 @@ def test_a_pruner_whose_reply_cannot_be_used_leaves_the_output_as_it_is(
     assert failed["reason"] == error
 
 
-@drives((Req.RESPOND_RAW, "unwritten"), (Req.RESPOND_PRUNED, "unwritten"))
 @pytest.mark.parametrize("last", ["pruner.call_failed", "pruner.call_ok"])
 def test_an_answer_that_cannot_be_written_is_noted(driven: Driven, last: str) -> None:
     """The client leaves while the answer is being made, which takes a while: the text is long, and looked through."""
@@ -428,7 +396,6 @@ def test_an_answer_that_cannot_be_written_is_noted(driven: Driven, last: str) ->
     assert driven.read(question=None).text == TEXT
 
 
-@drives(*((state, "client left") for state in (Req.EXECUTING_TOOL, Req.CALLING_PRUNER)))
 @pytest.mark.parametrize("at", ["tool.exec_start", "pruner.call_start"])
 def test_a_client_that_leaves_ends_its_request_and_what_it_runs(driven: Driven, at: str) -> None:
     if not driven.server.port:
@@ -449,7 +416,6 @@ def test_a_client_that_leaves_ends_its_request_and_what_it_runs(driven: Driven, 
     assert driven.read(question=None).text == TEXT
 
 
-@drives((Req.EXECUTING_TOOL, "defect"))
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
 def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) -> None:
     """The machine has no more memory for the server, which has little in reserve either."""
@@ -490,14 +456,6 @@ def test_no_answer_is_larger_than_its_mode_allows(driven: Driven) -> None:
             assert len(answer.text.encode()) <= most, (tool, asked, mode)
 
 
-def test_every_row_about_requests_is_driven() -> None:
-    """A row for any request is driven from one of its states, each other row from its own."""
-    ways = [way for way in (*TRANSITIONS, *FAULTS, *ADDED) if isinstance(way.sources[0], Req)]
-    for way in ways:
-        driven = {source for source in way.sources if (source, way.condition) in DRIVEN}
-        assert driven == {*way.sources} or (driven and len(way.sources) > 2), way
-
-
 def test_requests_are_recorded_as_figures_without_texts(driven: Driven) -> None:
     driven.pruner.reply = {"pruned_code": "line 7"}
     answer = driven.read()
@@ -512,11 +470,6 @@ def test_requests_are_recorded_as_figures_without_texts(driven: Driven) -> None:
     size = sum(len(block["text"].encode()) for block in answer.message["result"]["content"])
     assert driven.server.until(recorded) == [("read", "ok", 1, size)]
     assert QUESTION.encode() not in file.read_bytes() and b"file.txt" not in file.read_bytes()
-
-
-def test_metrics_know_every_tool_of_the_server(driven: Driven) -> None:
-    listed = driven.server.ask("tools/list", {})["result"]["tools"]
-    assert tuple(tool["name"] for tool in listed) == PRUNING_TOOLS
 
 
 def test_a_command_has_the_environment_of_the_server_s_client(driven: Driven) -> None:

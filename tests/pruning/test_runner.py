@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 
 from agtrace.pruning.agents import AGENTS, TOKEN_VARIABLE
-from agtrace.pruning.states import ADDED, FAULTS, TRANSITIONS, Run, RunLog
+from agtrace.pruning.states import RunLog
 
 HERE = Path(__file__).parent
 SECONDS = 30.0
@@ -234,7 +234,7 @@ def run_words() -> list[str]:
 # -- every way of a run ----------------------------------------------------------------------------
 
 
-def disabled(machine: Machine) -> None:
+def test_without_a_server_an_agent_is_told_of_none(machine: Machine) -> None:
     with machine.command("--provider", "claude", "--no-pruner") as running:
         given = running.agent()
         ran = running.end(7)
@@ -243,8 +243,7 @@ def disabled(machine: Machine) -> None:
     assert (given["arguments"], given["file"]) == ([], None)
 
 
-def enabled(machine: Machine) -> None:
-    """The server has its token in its environment, and in no argument."""
+def test_the_token_of_a_server_is_in_its_environment_and_in_no_argument(machine: Machine) -> None:
     with machine.run("silent", AGTRACE_PRUNER__STARTUP_TIMEOUT_MS="120000") as running:
         server = server_of(machine.folder)
         assert re.fullmatch("[0-9a-f]{64}", token := server.environment["AGTRACE_HTTP_TOKEN"])
@@ -255,7 +254,7 @@ def enabled(machine: Machine) -> None:
         assert running.result().code == -signal.SIGTERM
 
 
-def ready(machine: Machine) -> None:
+def test_an_agent_is_told_of_a_server_that_is_ready(machine: Machine) -> None:
     with machine.run("garbage", words=["-p", "go"]) as running:
         given = running.agent()
         event = running.awaited("ready")
@@ -271,10 +270,10 @@ def ready(machine: Machine) -> None:
     assert token not in given["environment"].values()
     assert (ran.code, ran.events) == (7, ["ready", "ready", "ready", "stopped"])  # two of them are the server's
     outputs = [record["output"] for record in ran.log if "output" in record]
-    assert outputs == ["\ufffd\ufffd", "mcp_pruner.ready", f"to stdout {token}"]
+    assert outputs == ["\ufffd\ufffd", "mcp_pruner.ready", "to stdout (token)"]
 
 
-def invalid_configuration(machine: Machine) -> None:
+def test_settings_that_cannot_be_used_leave_the_agent_without_a_server(machine: Machine) -> None:
     with machine.command("--provider", "claude", PRUNER_TIMEOUT_MS="soon") as running:
         given = running.agent()
         ran = running.end(7)
@@ -285,22 +284,12 @@ def invalid_configuration(machine: Machine) -> None:
     assert given["arguments"] == []
 
 
-def ended_while_starting(machine: Machine) -> None:
-    """Ctrl-C while the server starts: the agent isn't started at all."""
+def test_a_run_that_is_ended_while_its_server_starts_starts_no_agent(machine: Machine) -> None:
     with machine.run("silent", AGTRACE_PRUNER__STARTUP_TIMEOUT_MS="120000") as running:
         server_of(machine.folder)
         running.process.send_signal(signal.SIGINT)
         ran = running.result()
     assert (ran.code, ran.events, ran.said) == (-signal.SIGINT, ["stopped"], "")
-
-
-WAYS: dict[tuple[str, str], Callable[[Machine], None]] = {
-    (Run.INIT, "disabled"): disabled,
-    (Run.INIT, "enabled"): enabled,
-    (Run.STARTING, "ready"): ready,
-    (Run.INIT, "invalid configuration"): invalid_configuration,
-    (Run.STARTING, "agent ended"): ended_while_starting,
-}
 
 
 class Way(NamedTuple):
@@ -318,6 +307,7 @@ class Way(NamedTuple):
 NO_SERVER = ("start_failed", "not_running")
 LOST = ("degraded", "shutdown_after_degraded")
 KILLED = {"exit_code": None, "signal": "SIGKILL"}
+ENDED = {"exit_code": 4, "signal": None}
 SLOW = {"AGTRACE_PRUNER__STARTUP_TIMEOUT_MS": "600"}
 HASTY = {"AGTRACE_PRUNER__SHUTDOWN_TIMEOUT_MS": "100"}
 MISSING = {"error": "No such file or directory"}
@@ -325,41 +315,30 @@ EXITED = {"error": "the server ended with exit code 3"}
 GONE = {"failures": 3, "error": "/healthz: Connection refused"}
 HANGS = {"failures": 3, "error": "/healthz: no answer in time"}
 
-SERVERS: dict[tuple[str, str], Way] = {
-    (Run.STARTING, "start failed"): Way(("exits",), NO_SERVER, {"start_failed": EXITED}),
-    (Run.RUNNING, "server lost"): Way(("",), ("ready", "exited", *LOST), {"degraded": KILLED}, signal.SIGKILL),
-    (Run.RUNNING, "agent ended"): Way(("leaves a child",), ("ready", "stopped"), {"stopped": {"exit_code": 0}}),
-    (Run.DISABLED, "agent ended"): Way((), ("spawn_error", *NO_SERVER), {"not_running": {}}),
-    (Run.DEGRADED, "agent ended"): Way(
-        ("leaves a child",), ("ready", "exited", *LOST), {"shutdown_after_degraded": {"exit_code": 4}}, signal.SIGUSR1
-    ),
-    (Run.STARTING, "spawn failed"): Way((), ("spawn_error", *NO_SERVER), {"spawn_error": MISSING}),
-    (Run.STARTING, "start timed out"): Way(
+SERVERS = {
+    "exits": Way(("exits",), NO_SERVER, {"start_failed": EXITED}),
+    "isn't there": Way((), ("spawn_error", *NO_SERVER), {"spawn_error": MISSING}),
+    "is never ready": Way(
         ("not ready", "stubborn"), ("start_timeout", *NO_SERVER), {"start_timeout": {"timeout_ms": 600}}, None, SLOW
     ),
-    (Run.RUNNING, "server exited"): Way(
-        ("",), ("ready", "exited", *LOST), {"exited": {"exit_code": 4, "signal": None}}, signal.SIGUSR1
+    "works": Way(("leaves a child",), ("ready", "stopped"), {"stopped": {"exit_code": 0}}),
+    "is killed": Way(("",), ("ready", "exited", *LOST), {"degraded": KILLED}, signal.SIGKILL),
+    "ends": Way(
+        ("leaves a child",), ("ready", "exited", *LOST), dict.fromkeys(("exited", LOST[1]), ENDED), signal.SIGUSR1
     ),
-    (Run.RUNNING, "server unreachable"): Way(
+    "refuses": Way(
         ("",), ("ready", "unreachable", *LOST), {"unreachable": GONE, LOST[1]: KILLED}, signal.SIGUSR2
     ),
-    (Run.RUNNING, "server hangs"): Way(
-        ("",), ("ready", "unreachable", *LOST), {"unreachable": HANGS}, signal.SIGSTOP
-    ),
-    (Run.SHUTDOWN, "server doesn't end"): Way(
+    "hangs": Way(("",), ("ready", "unreachable", *LOST), {"unreachable": HANGS}, signal.SIGSTOP),
+    "doesn't end": Way(
         ("stubborn",), ("ready", "kill_escalated", "stopped"),
         {"kill_escalated": {"timeout_ms": 100}, "stopped": KILLED}, None, HASTY,
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
-def test_a_run_goes_its_way_before_and_without_a_server(machine: Machine, way: tuple[str, str]) -> None:
-    WAYS[way](machine)
-
-
-@pytest.mark.parametrize("name", SERVERS, ids="-".join)
-def test_an_agent_works_to_its_end_whatever_its_server_does(machine: Machine, name: tuple[str, str]) -> None:
+@pytest.mark.parametrize("name", SERVERS)
+def test_an_agent_works_to_its_end_whatever_its_server_does(machine: Machine, name: str) -> None:
     """Agents that are started after a loss aren't told of the server any more."""
     way = SERVERS[name]
     run = machine.run(*way.server, **(way.variables or {})) if way.server else machine.run_server(["/nowhere/server"])
@@ -375,11 +354,6 @@ def test_an_agent_works_to_its_end_whatever_its_server_does(machine: Machine, na
     assert (given["file"] is None) == ("ready" not in way.events)
     for event, fields in way.fields.items():
         assert ran.of(event).items() >= fields.items(), event
-
-
-def test_no_way_of_a_run_is_left_out() -> None:
-    ways = [(way.sources[0], way.condition) for way in (*TRANSITIONS, *FAULTS, *ADDED) if way.sources[0] in [*Run]]
-    assert {*WAYS, *SERVERS} == {*ways, (Run.RUNNING, "server hangs")}
 
 
 # -- an agent is as it would be without us ---------------------------------------------------------

@@ -47,14 +47,6 @@ def events(cell: str) -> tuple[str, ...]:
     return tuple(name for name in re.findall(r"`(\w+\.\w+)`", cell) if name in EVENTS)
 
 
-def numbered(rows: tuple[Way, ...], title: str) -> list[object]:
-    """Return each row of the table with its way, named by where it begins and when."""
-    written = table(title)
-    assert len(written) == len(rows)
-    pairs = enumerate(zip(written, rows, strict=True), 1)
-    return [pytest.param(row, way, id=f"{number}-{way.sources[0]}-{way.condition}") for number, (row, way) in pairs]
-
-
 def test_the_states_are_those_of_the_specification_in_its_order() -> None:
     rows = table("States")
     assert [state for row in rows for state in states(row[0])] == [*Run, *Req]
@@ -62,25 +54,15 @@ def test_the_states_are_those_of_the_specification_in_its_order() -> None:
     assert terminal | {Run.SHUTDOWN} == TERMINAL
 
 
-@pytest.mark.parametrize(("row", "way"), numbered(TRANSITIONS, "Transitions"))
-def test_a_transition_is_the_one_of_its_row(row: list[str], way: Way) -> None:
-    source, _, target, effects = row
-    assert (states(source), states(target)) == (way.sources, (way.target,))
-    assert events(effects) == way.events
-
-
-@pytest.mark.parametrize(("row", "way"), numbered(FAULTS, "Error Handling"))
-def test_an_error_is_the_one_of_its_row_and_writes_the_event_of_the_transition_as_well(
-    row: list[str], way: Way
-) -> None:
-    source, _, target, actions = row
-    assert (states(source), states(target)) == (way.sources, (way.target,))
-    own = events(actions)
-    assert own and way.events[: len(own)] == own
-    usual = {
-        usual.events for usual in TRANSITIONS if usual.target is way.target and set(way.sources) & set(usual.sources)
-    }
-    assert way.events[len(own) :] in {(), *usual}
+@pytest.mark.parametrize(("title", "ways"), [("Transitions", TRANSITIONS), ("Error Handling", FAULTS)])
+def test_a_way_is_the_one_of_its_row(title: str, ways: tuple[Way, ...]) -> None:
+    """An error writes its own event, and then that of the transition as well."""
+    for (source, _, target, effects), way in zip(table(title), ways, strict=True):
+        assert (states(source), states(target)) == (way.sources, (way.target,)), source
+        own = events(effects)
+        usual = {one.events for one in TRANSITIONS if one.target is way.target and {*way.sources} & {*one.sources}}
+        assert way.events[: len(own)] == own, effects
+        assert way.events[len(own) :] in ({(), *usual} if own and ways is FAULTS else {()}), effects
 
 
 def test_every_state_but_the_terminal_ones_leads_somewhere_and_those_lead_nowhere_else() -> None:
