@@ -208,7 +208,10 @@ class Reader:
         lies, size = _identity(self._settings.database)
         known = self._connection
         if known is None or known.is_still or self._opened != lies or size < self._size:  # a truncated map is fatal
-            known = self._connection = self._open()
+            path = self._settings.database
+            if not path.exists():
+                raise IndexUnavailable("there is no index yet: wait for it, or run `agtrace index`", "Try again.")
+            known = self._connection = open_read_only(path)
             self._opened, size = _identity(self._settings.database)
         self._size = size
         refuse_newer(known)
@@ -226,12 +229,6 @@ class Reader:
         if self._connection is not None:
             self._connection.close()
         self._connection, self._kept = None, {}
-
-    def _open(self) -> Reading:
-        path = self._settings.database
-        if not path.exists():
-            raise IndexUnavailable("there is no index yet: wait for it, or run `agtrace index`", "Try again.")
-        return open_read_only(path)
 
 
 def _rules_in_use(settings: Settings) -> str | None:

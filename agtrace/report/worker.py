@@ -10,7 +10,6 @@ from __future__ import annotations
 import pickle
 import signal
 import sys
-from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +18,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.index.opening import open_read_only
 
 from agtrace.report.selection import families
-from agtrace.report.survey import Asked, Examiner
+from agtrace.report.survey import Examiner
 
 
 def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -> None:
@@ -28,17 +27,11 @@ def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -
     with closing(open_read_only(database)) as connection:
         known = None
         while True:
-            asked, ids = _next(portions)
+            asked, ids = pickle.load(portions)
             known = known or {family.row.id: family for family in families(connection, asked.selection)}
             seen = Examiner(connection, asked, [known[id] for id in ids if id in known], entries).all()
             pickle.dump(seen, answers)
             answers.flush()
-
-
-def _next(portions: BinaryIO) -> tuple[Asked, Sequence[int]]:
-    """Return the next portion. Raises `EOFError` if there is none."""
-    portion: tuple[Asked, Sequence[int]] = pickle.load(portions)
-    return portion
 
 
 if __name__ == "__main__":

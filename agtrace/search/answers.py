@@ -201,7 +201,7 @@ def _shown(
         answers = sum(kind == _MESSAGE for _, kind, _ in shown)
         who, text = said(connection, provider, event, words, _room(event, answers) if best else TEXT)
         content = frozenset(_WORD.findall(text.lower()) or [text])
-        if not text or pair & seen or any((len(content & other) >= _ALIKE * len(content)) for other in told):
+        if not text or pair & seen or any(len(content & other) >= _ALIKE * len(content) for other in told):
             continue
         seen |= pair
         told.append(content)
@@ -269,7 +269,7 @@ def _course(
         for event in texts
         if event.event_index != behind
         or event.event_index in asked
-        or (len(re.sub(_ELEMENT, "", event.text[:_FIRST_PART]).strip()) >= _LITTLE)
+        or len(re.sub(_ELEMENT, "", event.text[:_FIRST_PART]).strip()) >= _LITTLE
     ]
 
 

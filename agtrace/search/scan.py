@@ -258,7 +258,7 @@ class Scan(Struct):
             rows = self._events(block, numbers)
         else:
             rows = [row for row in rows if row.event_index - block.first_index in numbers]
-        return [row for row in rows if (self.order.rank(row.ts, row.id) < self.order.rank(*self.behind))]
+        return [row for row in rows if self.order.rank(row.ts, row.id) < self.order.rank(*self.behind)]
 
     def _events(self, block: Block, numbers: Set[int] | None = None) -> list[FoundEvent]:
         """Return the events of a block that pass the filters, or those of them with certain numbers.

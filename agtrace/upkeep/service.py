@@ -49,7 +49,8 @@ def service(platform: str, executable: str, environment: Mapping[str, str], home
     `executable` is the absolute path of ours, `user` the number of the user. Raises `NotInstalled` for a platform
     without services that are known here, and for a path that can't be written down.
     """
-    variables = _variables(environment)
+    names = (*_OURS, *(agent.home.variable for agent in AGENTS.values()))
+    variables = {name: environment[name] for name in names if environment.get(name)}
     if any(not text.isprintable() for text in (executable, *variables.values())):
         raise NotInstalled("a path has a character that the file of a service can't hold")
     if platform == "linux":
@@ -65,12 +66,6 @@ def is_installed(platform: str, environment: Mapping[str, str], home: Path) -> b
         return service(platform, "/agtrace", environment, home, 0).path.is_file()
     except (NotInstalled, OSError):
         return False
-
-
-def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of this environment that decide what is indexed, and where."""
-    names = (*_OURS, *(agent.home.variable for agent in AGENTS.values()))
-    return {name: environment[name] for name in names if environment.get(name)}
 
 
 # -- systemd (systemd.unit(5), systemd.service(5), systemd.exec(5)) ----------------------------------

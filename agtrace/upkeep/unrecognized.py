@@ -91,14 +91,9 @@ def _json(head: bytes) -> Look:
     if records and isinstance(records[0], dict):
         return Look("JSON lines" if len(records) > 1 else "one line of JSON", _fields(records), _types(records))
     document = (decode(head) or [completed(head)])[0]
-    inner = _longest_list(document)
-    return Look("a JSON document", _fields([document]) or _fields(inner), _types(inner) or _types([document]))
-
-
-def _longest_list(document: Any) -> list[Any]:
-    """Return the longest list of a document, which is likely to hold its messages."""
     values = document.values() if isinstance(document, dict) else [document]
-    return max((value for value in values if isinstance(value, list)), key=len, default=[])
+    inner = max((value for value in values if isinstance(value, list)), key=len, default=[])
+    return Look("a JSON document", _fields([document]) or _fields(inner), _types(inner) or _types([document]))
 
 
 def _fields(records: list[Any]) -> tuple[str, ...]:

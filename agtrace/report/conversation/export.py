@@ -58,7 +58,9 @@ def lines(connection: sqlite3.Connection, session: Session, part: Part, cleaner:
         if event.type != EventType.TOKEN_USAGE:
             told["payload"] = cleaner.value(told["payload"])
         told["session_id"] = cleaner.text(session.uid)
-        yield _event_line({name: value for name, value in told.items() if value is not None})
+        present = {name: value for name, value in told.items() if value is not None}
+        text = json.dumps(present, ensure_ascii=False, separators=(",", ":"))
+        yield _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n"
 
 
 def _payload(connection: sqlite3.Connection, event: StoredEvent) -> dict[str, Any]:
@@ -75,12 +77,6 @@ def _payload(connection: sqlite3.Connection, event: StoredEvent) -> dict[str, An
             return {"kind": name, "text": event.text, **rest}
         case _:
             return {"text": event.text, **rest}
-
-
-def _event_line(value: dict[str, Any]) -> str:
-    """Return a value as JSON on a line, with characters that nobody sees, or that command something, escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n"
 
 
 # -- exports -----------------------------------------------------------------------------------------

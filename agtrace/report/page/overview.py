@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from agtrace_schema.analysis import Change, Figures, Report, ReportedSession, Severity
+from agtrace_schema.analysis import Change, Figures, Report, Severity
 from agtrace_schema.landmarks import LandmarkKind
 from msgspec import Struct
 
@@ -100,20 +100,18 @@ def _figures(report: Report) -> list[dict[str, str | None]]:
     share = f"{percent(figures.sessions_corrected / figures.sessions)} of all" if figures.sessions else "no such"
     corrected = f"by the human, in {share} sessions"
     failed = f"{wording.plain(figures.failed_calls)} of {wording.plain(figures.tool_calls)} tool calls"
+    exactly = wording.plain(figures.total_tokens)
+    about = f"at least {exactly}; {why_at_least('partial')}" if figures.tokens_made == "partial" else exactly
+    known = [session.active_seconds for session in report.sessions if session.active_seconds is not None]
+    active = duration(1000 * sum(known)) if known else None
     return [
         *_cost(figures),
-        _hours(report.sessions),
+        _figure("Active time", active, f"{counted(len(report.sessions), 'session')}, without long pauses"),
         _figure("Corrections", wording.plain(figures.corrections), corrected),
         _checks(report),
         _figure("Failed calls", None if rate is None else percent(rate), failed),
-        _tokens(figures),
+        _figure("Tokens", wording.at_least(short(figures.total_tokens), figures.tokens_made), about),
     ]
-
-
-def _tokens(figures: Figures) -> dict[str, str | None]:
-    exactly = wording.plain(figures.total_tokens)
-    about = f"at least {exactly}; {why_at_least('partial')}" if figures.tokens_made == "partial" else exactly
-    return _figure("Tokens", wording.at_least(short(figures.total_tokens), figures.tokens_made), about)
 
 
 def _cost(figures: Figures) -> list[dict[str, str | None]]:
@@ -121,12 +119,6 @@ def _cost(figures: Figures) -> list[dict[str, str | None]]:
         return [_figure("Sessions", wording.plain(figures.sessions), f"{wording.plain(figures.scored)} scored")]
     cost = "" if figures.cost_usd is None else wording.shown_dollars(figures.cost_usd)
     return [_figure("Cost", wording.at_least(cost, figures.cost_made) or None, wording.cost_made(figures))]
-
-
-def _hours(sessions: Sequence[ReportedSession]) -> dict[str, str | None]:
-    known = [session.active_seconds for session in sessions if session.active_seconds is not None]
-    active = duration(1000 * sum(known)) if known else None
-    return _figure("Active time", active, f"{counted(len(sessions), 'session')}, without long pauses")
 
 
 def _checks(report: Report) -> dict[str, str | None]:

@@ -263,16 +263,13 @@ def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protecte
     for index in ranked:
         if scores[index] >= best * OF_BEST:
             room.take(_whole(blocks[index]))
-    room = _Room(kept, min(min(int(total * _filled(best)), MOST_LINES) - len(kept), MOST_FILLED))
+    sure = min(max((best - UNSURE) / (SURE - UNSURE), 0), 1)
+    room = _Room(
+        kept, min(min(int(total * (FILLED + (FILLED_IF_SURE - FILLED) * sure)), MOST_LINES) - len(kept), MOST_FILLED)
+    )
     for index in ranked:
         room.take(_whole(blocks[index]))
     return kept
-
-
-def _filled(best: float) -> float:
-    """Return the share of a text to fill: more of it where the best score is small."""
-    sure = min(max((best - UNSURE) / (SURE - UNSURE), 0), 1)
-    return FILLED + (FILLED_IF_SURE - FILLED) * sure
 
 
 def _whole(block: Block) -> tuple[int, ...]:
