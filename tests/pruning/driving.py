@@ -118,7 +118,7 @@ class Server:
     @property
     def events(self) -> list[dict[str, Any]]:
         """The events that it has logged."""
-        lines = self.errors.read_text().splitlines()
+        lines = self.errors.read_text().split("\n")[:-1]  # the last one may be written just now
         return [record for line in lines if line.startswith("{") and "event" in (record := json.loads(line))]
 
     def awaited(self, event: str, count: int = 1) -> dict[str, Any]:

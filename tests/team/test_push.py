@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from agtrace_team.problems import PushRefused
+from agtrace_team.server import Server
 
 from tests.agtrace.asking import claude_log
+from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of
+from tests.team.test_faults import contents
 
 ANNS, BOBS = "a1111111-13ae-41a6-a6df-f287e0552835", "b2222222-13ae-41a6-a6df-f287e0552835"
 
@@ -40,6 +43,22 @@ def test_what_was_pushed_is_there_and_a_second_push_sends_nothing(team: Team, sa
     assert first.new and not first.changed and first.events
     assert (again.new, again.changed, again.same) == ([], [], len(first.new))
     assert _counts(team) == before
+
+
+def test_pushing_bit_by_bit_from_several_machines_leaves_what_one_push_leaves(server: Server, tmp_path: Path) -> None:
+    bit_by_bit, at_once = new_team(server), new_team(server)
+    for number, said in enumerate(("The tide.", "日本 🎉 %s \\ '", "x" * 70, "The gauge.")):
+        _talk(tmp_path, f"{number % 2:08x}{ANNS[8:]}", "Mend the tide table.", said)
+        database = index_of(tmp_path / "i", tmp_path / ".claude")
+        bit_by_bit.add("ann")
+        bit_by_bit.push(database, "ann", machine=f"machine {number % 3}")
+    at_once.add("ann")
+    at_once.push(index_of(tmp_path / "fresh", tmp_path / ".claude"), "ann")
+    one, other = (
+        {uid: [audience, *rest] for uid, (audience, _digest, *rest) in contents(team).items()}
+        for team in (bit_by_bit, at_once)
+    )
+    assert one == other and len(one) == 2
 
 
 def test_a_dry_run_says_what_would_leave_and_sends_nothing(team: Team, samples: Path) -> None:

@@ -6,11 +6,8 @@ The differences that there are have names here (`DIFFERENCES`); any other fails.
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from random import Random
 from typing import Any, get_args
 
 import pytest
@@ -19,13 +16,9 @@ from agtrace_team.server import Server
 
 from agtrace.answers.desk import Answers
 from tests.agtrace.terminal import agtrace_here
-from tests.depth import THOROUGH, part
-from tests.fuzz.judging import write
-from tests.fuzz.mutants import mutant
-from tests.fuzz.questions import one_call
-from tests.fuzz.sources import authored
+from tests.depth import part
 from tests.team.conftest import new_team
-from tests.team.teams import Team, index_of, own_answers
+from tests.team.teams import Team, own_answers
 
 _NAMED = re.compile(r"- \*\*User:\*\* `Ann`\n|<div><dt>User</dt><dd>.*?Ann.*?</dd></div>\n|^Ann  ", re.M)
 """Who pushed a session, as conversations say it of a team's index."""
@@ -212,34 +205,6 @@ def without_moments(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: without_moments(one) for name, one in value.items() if name not in _MOMENTS}
     return [without_moments(one) for one in value] if isinstance(value, list) else value
-
-
-DAMAGED, ASKED = (120, 150) if THOROUGH else (30, 40)
-"""The number of damaged logs, and of questions about them."""
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_what_is_said_of_damaged_logs_agrees(seed: int, server: Server, tmp_path: Path) -> None:
-    """Of logs that were mutated as in `tests/fuzz`: odd characters and numbers, circles of sessions, lost lines."""
-    chance = Random(seed)
-    write([mutant(authored(), chance) for _ in range(DAMAGED)], tmp_path / "logs")
-    index, team = index_of(tmp_path / "data", tmp_path / "logs"), new_team(server)
-    team.add("ann")
-    team.push(index, "ann")
-    both = Both(own_answers(index), team)
-    with closing(sqlite3.connect(index)) as connection:
-        sessions = connection.execute("SELECT uid, event_count, turn_count FROM session ORDER BY id").fetchall()
-    for _ in range(ASKED):
-        tool, arguments = one_call(sessions, chance)
-        about_the_team = arguments.get("group_by") == "user" or arguments.get("ref") in ("ax://health", "ax://report")
-        if about_the_team or not _is_comparable(both.own.ask(tool, arguments).value):
-            continue
-        both.agree(tool, arguments, succeeds=None)
-
-
-def _is_comparable(answer: dict[str, Any]) -> bool:
-    """Whether an answer is the same on both engines: where a part of a session ends depends on a person's name."""
-    return not answer.get("chunk", {}).get("next_cursor")
 
 
 def _is_exact(answer: dict[str, Any]) -> bool:
