@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -53,23 +54,9 @@ class Index:
         self._unusable = _rules_in_use(settings)
         """Why the user's rules for secrets can't be used; while they can't, no logs are indexed."""
 
-    @contextmanager
-    def reader(self, user: str | None = None) -> Iterator[Reader]:  # all of it is one person's
-        """Lend a reader exclusively: the one returned last, so that a lone caller always gets the same.
-
-        After an error of SQLite the reader forgets everything and opens the index anew.
-        """
-        try:
-            reader = self._readers.pop()
-        except IndexError:
-            reader = Reader(self._settings)
-        try:
-            yield reader
-        except sqlite3.Error:
-            reader.close()
-            raise
-        finally:
-            self._readers.append(reader)
+    def reader(self, user: str | None = None) -> AbstractContextManager[Reader]:  # all of it is one person's
+        """Lend a reader exclusively; after an error of SQLite it opens the index anew."""
+        return lent(self._readers, partial(Reader, self._settings))
 
     def refresh(self, seconds: float) -> Freshness:
         """Find changed logs and index what is new, for at most this long; the rest is done in the background.
@@ -189,33 +176,12 @@ class _Run(threading.Thread):
         self.progress = progress
 
 
-class Reader:
-    """A reader of the current index file, with objects that it caches. For one thread at a time."""
+class CachingReader:
+    """A reader of an index, with objects that it caches. For one thread at a time."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._connection: Reading | None = None
-        self._opened: tuple[int, int] | None = None
-        self._size = 0
+    def __init__(self) -> None:
+        self._connection: Any = None
         self._kept: dict[type, Any] = {}
-
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """A read-only connection to the current index file.
-
-        Raises `IndexUnavailable` if there is none, `NewerIndex` if a newer agtrace has created it in the meantime.
-        """
-        lies, size = _identity(self._settings.database)
-        known = self._connection
-        if known is None or known.is_still or self._opened != lies or size < self._size:  # a truncated map is fatal
-            path = self._settings.database
-            if not path.exists():
-                raise IndexUnavailable("there is no index yet: wait for it, or run `agtrace index`", "Try again.")
-            known = self._connection = open_read_only(path)
-            self._opened, size = _identity(self._settings.database)
-        self._size = size
-        refuse_newer(known)
-        return known
 
     def kept(self, kind: type[Kept]) -> Kept:
         """Return the object of this class that is cached until the index is opened anew; create it if necessary."""
@@ -229,6 +195,56 @@ class Reader:
         if self._connection is not None:
             self._connection.close()
         self._connection, self._kept = None, {}
+
+
+AnyReader = TypeVar("AnyReader", bound=CachingReader)
+
+
+@contextmanager
+def lent(readers: list[AnyReader], make: Callable[[], AnyReader]) -> Iterator[AnyReader]:
+    """Lend the reader that was returned last, so that a lone caller always gets the same, or make one.
+
+    After an error of SQLite it forgets everything.
+    """
+    try:
+        reader = readers.pop()
+    except IndexError:
+        reader = make()
+    try:
+        yield reader
+    except sqlite3.Error:
+        reader.close()
+        raise
+    finally:
+        readers.append(reader)
+
+
+class Reader(CachingReader):
+    """A reader of the current index file."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._opened: tuple[int, int] | None = None
+        self._size = 0
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """A read-only connection to the current index file.
+
+        Raises `IndexUnavailable` if there is none, `NewerIndex` if a newer agtrace has created it in the meantime.
+        """
+        lies, size = _identity(self._settings.database)
+        known: Reading | None = self._connection
+        if known is None or known.is_still or self._opened != lies or size < self._size:  # a truncated map is fatal
+            path = self._settings.database
+            if not path.exists():
+                raise IndexUnavailable("there is no index yet: wait for it, or run `agtrace index`", "Try again.")
+            known = self._connection = open_read_only(path)
+            self._opened, size = _identity(self._settings.database)
+        self._size = size
+        refuse_newer(known)
+        return known
 
 
 def _rules_in_use(settings: Settings) -> str | None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from agtrace.index.freshness import Freshness
+from agtrace.index.reader import CachingReader, lent
 from agtrace.index.trouble import unusable
 from agtrace.problems import IndexUnavailable, SettingError
 
 if TYPE_CHECKING:
     from agtrace_team.connection import TeamConnection
-
-Kept = TypeVar("Kept")
 
 
 def check_installed() -> None:
@@ -41,41 +41,28 @@ def connection_to(url: str, only: str | None = None) -> sqlite3.Connection:
     return cast(sqlite3.Connection, connection)
 
 
-class TeamReader:
-    """A reader of a team's index, with objects that it caches. For one thread at a time."""
+class TeamReader(CachingReader):
+    """A reader of a team's index."""
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._url = url
         self._only: str | None = None
-        self._connection: sqlite3.Connection | None = None
-        self._kept: dict[type, Any] = {}
 
     @property
     def connection(self) -> sqlite3.Connection:
         """A connection that only reads. Raises `sqlite3.Error`."""
         if self._connection is None:
             self._connection = connection_to(self._url, self._only)
-        return self._connection
+        connection: sqlite3.Connection = self._connection
+        return connection
 
     def narrow(self, only: str | None) -> None:
         """Answer from what this person pushed from now on, or from all there is. Raises `sqlite3.Error`."""
         if only != self._only:
             self._only, self._kept = only, {}
             if self._connection is not None:
-                cast("TeamConnection", self._connection).only(only)
-
-    def kept(self, kind: type[Kept]) -> Kept:
-        """Return the object of this class that is cached until the connection is lost; create it if necessary."""
-        if kind not in self._kept:
-            self._kept[kind] = kind()
-        found: Kept = self._kept[kind]
-        return found
-
-    def close(self) -> None:
-        """Forget everything: the next request connects anew."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection, self._kept = None, {}
+                self._connection.only(only)
 
 
 class TeamIndex:
@@ -101,18 +88,9 @@ class TeamIndex:
     @contextmanager
     def reader(self, user: str | None = None) -> Iterator[TeamReader]:
         """Lend a reader exclusively, of one person's sessions or of all. After an error it connects anew."""
-        try:
-            reader = self._readers.pop()
-        except IndexError:
-            reader = TeamReader(self._url)
-        try:
+        with lent(self._readers, partial(TeamReader, self._url)) as reader:
             reader.narrow(user or self._user)
             yield reader
-        except sqlite3.Error:
-            reader.close()
-            raise
-        finally:
-            self._readers.append(reader)
 
     def refresh(self, seconds: float) -> Freshness:
         """Return that it is as of the last push of each person."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -61,14 +62,6 @@ class PrunerFailed(Exception):
         self.failure, self.summary, self.status = failure, summary, status
 
 
-class NotPrunable(Exception):
-    """The built-in pruner leaves this output as it is."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 class Pruners:
     """Asks pruners, few at a time: a reply may be many times as large as what it is about."""
 
@@ -77,11 +70,15 @@ class Pruners:
         self._alone = anyio.CapacityLimiter(1)
         self._client: httpx2.AsyncClient | None = None
 
-    async def ask(self, settings: Pruner, text: str, question: str, first_line: int) -> Pruned:
-        """Return the pruned text. Raises `PrunerFailed`; `NotPrunable` if the built-in one leaves it as it is."""
+    async def ask(self, settings: Pruner, text: str, question: str, first_line: int) -> Pruned | Focused | Unfocused:
+        """Return the pruned text; `Unfocused` if the built-in pruner leaves it as it is. Raises `PrunerFailed`."""
         if settings.endpoint == BUILT_IN:
+            work = partial(focus, text, question, first_line=first_line, clock=time.thread_time)
             async with self._places:
-                return await anyio.to_thread.run_sync(_built_in, text, question, first_line)
+                found = await anyio.to_thread.run_sync(work)
+            if isinstance(found, Unfocused) and found.reason == "too_slow":
+                raise PrunerFailed("timeout", "the built-in pruner took too long")
+            return found
         try:
             with anyio.fail_after(settings.timeout_ms / 1000):
                 async with self._places:
@@ -124,15 +121,6 @@ def shown(endpoint: str) -> str:
     except ValueError:
         return "not a URL"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def _built_in(text: str, question: str, first_line: int) -> Pruned:
-    found = focus(text, question, first_line=first_line, clock=time.thread_time)
-    if not isinstance(found, Unfocused):
-        return Pruned(found.text, found.kept_lines)
-    if found.reason == "too_slow":
-        raise PrunerFailed("timeout", "the built-in pruner took too long")
-    raise NotPrunable(found.reason)
 
 
 async def _body(reply: httpx2.Response, most: int) -> bytes:

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from agtrace.answers.telemetry.request import Origin, Request
 from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
 from agtrace.pruning.configuration import Configured
-from agtrace.pruning.pruners import NONE, NotPrunable, Pruned, PrunerFailed, Pruners, shown
+from agtrace.pruning.pruners import NONE, PrunerFailed, Pruners, shown
 from agtrace.pruning.states import TERMINAL, Course, Log, Req
 from agtrace.pruning.tools import TOOLS
 from agtrace.pruning.tools.output import Output, ToolFailed, Workbench
@@ -33,7 +33,7 @@ from agtrace.shaping.focusing import focused
 from agtrace.shaping.shape import estimated_tokens
 from agtrace.text.chunking import escaped_size
 from agtrace.text.failing_lines import read
-from agtrace.text.focus import Focused, is_diff
+from agtrace.text.focus import Focused, Unfocused, is_diff
 from agtrace.text.kept_texts import REFERENCE
 from agtrace.text.lines import without_controls
 
@@ -203,7 +203,7 @@ def _ineligible(settings: Pruner, question: str | None, text: str) -> tuple[str,
 
 async def _pruned(
     place: Workplace, passage: Passage, wanted: Arguments, text: str, first_line: int
-) -> tuple[Pruning, Pruned | None]:
+) -> tuple[Pruning, str | None]:
     settings, question = limits().settings.pruner, wanted.context_focus_question
     skipped = _ineligible(settings, question, text)
     if skipped is not None:
@@ -224,12 +224,13 @@ async def _pruned(
         passage.go(failure.failure, **told, duration_ms=ms(), timeout_ms=settings.timeout_ms)
         passage.go("fallback")
         return Pruning(attempted=True, fallback=True, error=failure.failure, summary=failure.summary), None
-    except NotPrunable as why:
+    if isinstance(found, Unfocused):
         passage.go("nothing left out", duration_ms=ms(), pruned_bytes=len(text.encode()))
-        return Pruning(attempted=True, reason="not_prunable", summary=why.reason.replace("_", " ")), None
+        summary = found.reason.replace("_", " ")
+        return Pruning(attempted=True, reason="not_prunable", summary=summary), None
     passage.go("pruned", duration_ms=ms(), pruned_bytes=len(found.text.encode()))
     total = _lines(text)
-    return Pruning(attempted=True, applied=True, kept_lines=min(found.kept_lines, total), total_lines=total), found
+    return Pruning(attempted=True, applied=True, kept_lines=min(found.kept_lines, total), total_lines=total), found.text
 
 
 def _answer(
@@ -239,14 +240,14 @@ def _answer(
     output: Output,
     text: str,
     pruning: Pruning,
-    pruned: Pruned | None,
+    pruned: str | None,
 ) -> types.CallToolResult:
     room = limits_of(wanted.mode)
     if pruned is None:
         given = fitted(text, room, first_line=output.first_line, failing=passage.tool != "grep")
         given = given if given.text else Given(_NOTHING.get(passage.tool, ""), 0, False)
     else:
-        given = fitted_pruned(redact(pruned.text), room)
+        given = fitted_pruned(redact(pruned), room)
     kept = place.bench.kept.keep(text, output.first_line) if pruned is not None or given.is_cut else None
     return result(passage, given, output, text, pruning, kept)
 

@@ -81,7 +81,7 @@ def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Ser
                     at, ms = time.time(), passage.ms
                     recorder.record(request_of(result, origin_of(context), tool=passage.tool, at=at, ms=ms))
             return result
-        passages.cancelled(context, passage)
+        passages.forget(context.request_id, passage)
         raise MCPError(types.CONNECTION_CLOSED, "the client left")  # reaches nobody
 
     async def examined(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -136,10 +136,6 @@ class Passages:
         else:
             context.request.scope[_EXCHANGE].begin(passage, turn)
 
-    def cancelled(self, context: ServerRequestContext[Any, Any], passage: Passage) -> None:
-        """Forget a request that gets no answer."""
-        self._forget(repr(context.request_id), passage)
-
     def unreadable(self, why: str) -> None:
         """Note what can't be read as a message."""
         Passage(self._log).go("unreadable", error=why)
@@ -163,16 +159,16 @@ class Passages:
     def _ended(self, id: types.RequestId) -> Passage | None:
         ended = next((one for one in self._over_stdio.get(repr(id), ()) if one.is_over), None)
         if ended is not None:
-            self._forget(repr(id), ended)
+            self.forget(id, ended)
         return ended
 
-    def _forget(self, id: str, passage: Passage) -> None:
+    def forget(self, id: types.RequestId | None, passage: Passage) -> None:
         """Forget a request, and its id with the last one that has it."""
-        begun = self._over_stdio.get(id, [])
+        begun = self._over_stdio.get(repr(id), [])
         if passage in begun:
             begun.remove(passage)
         if not begun:
-            self._over_stdio.pop(id, None)
+            self._over_stdio.pop(repr(id), None)
 
 
 class _Exchange:

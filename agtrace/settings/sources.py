@@ -55,7 +55,7 @@ class Fault(NamedTuple):
     """What it may be."""
 
     def __str__(self) -> str:
-        named = self.key and not self.origin.startswith(PREFIX)
+        named = self.key and not self.origin.startswith((PREFIX, f"--{self.key}"))
         return f"{self.origin}: {self.key}: {self.problem}" if named else f"{self.origin}: {self.problem}"
 
 

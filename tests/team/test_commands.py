@@ -202,8 +202,4 @@ def test_what_is_not_installed_is_named_and_how_to_install_it(tmp_path: Path) ->
 
 def test_an_index_that_is_no_url_is_refused_by_the_name_of_the_option() -> None:
     said = agtrace("--index", "/tmp/index.sqlite3", "sessions")
-    assert (
-        said.code == 2
-        and said.err.startswith("agtrace: --index: ")
-        and "expected `team`, or postgresql://LOGIN@HOST/" in said.err
-    )
+    assert said.code == 2 and said.err.startswith("agtrace: --index: expected `team`, or postgresql://LOGIN@HOST/")

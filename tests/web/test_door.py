@@ -104,6 +104,21 @@ def test_the_file_goes_with_the_server(site: Site, tmp_path: Path) -> None:
     assert not file.parent.exists()
 
 
+def test_the_file_of_a_server_that_was_killed_goes_when_the_next_one_starts(site: Site, tmp_path: Path) -> None:
+    home = Path(site.environment["HOME"])
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    stale, others, linked = (home / f"agtrace-open-{end}" for end in (f"{ended.pid}-a", "x-b", f"{ended.pid}-c"))
+    stale.mkdir()
+    others.mkdir()
+    linked.symlink_to(others)
+    (stale / "open.html").touch()
+    (others / "open.html").touch()
+    with started(site, tmp_path) as (_, address):
+        assert "/agtrace-open-" in address and Path(urlsplit(address).path).exists()
+        assert not stale.exists() and (others / "open.html").exists() and linked.is_symlink()
+
+
 @pytest.mark.parametrize("key", ["", "wrong", "é", "a" * 10_000])
 def test_another_key_opens_nothing(site: Site, key: str) -> None:
     with site.stranger() as stranger:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from html import escape
 from pathlib import Path
@@ -36,6 +37,7 @@ from agtrace.serving.web.lists import Lists
 from agtrace.serving.web.live import Channel, of_list, of_session
 
 HOST = "127.0.0.1"
+_OURS = "agtrace-open-"
 _REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>agtrace</title>
 <meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={link}">
 """
@@ -99,10 +101,25 @@ def _new_folder() -> Path | None:
     A browser from a Flatpak sees only ~/Downloads of all folders, and one from a snap neither hidden folders nor /tmp.
     """
     visible = (Path.home() / "Downloads", Path.home()) if sys.platform == "linux" else ()
-    for parent in (*visible, Path(tempfile.gettempdir())):
+    parents = (*visible, Path(tempfile.gettempdir()))
+    if os.name == "posix":
+        _remove_stale(parents)
+    for parent in parents:
         with suppress(OSError):
-            return Path(tempfile.mkdtemp(prefix="agtrace-", dir=parent))
+            return Path(tempfile.mkdtemp(prefix=f"{_OURS}{os.getpid()}-", dir=parent))
     return None
+
+
+def _remove_stale(parents: Iterable[Path]) -> None:
+    """Remove what servers of this user left that were killed: their numbers are in the names of the folders."""
+    for folder in (folder for parent in parents for folder in parent.glob(f"{_OURS}*-*")):
+        with suppress(OSError, ValueError):
+            status, number = folder.lstat(), int(folder.name.removeprefix(_OURS).partition("-")[0])
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
+                try:
+                    os.kill(number, 0)
+                except ProcessLookupError:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _index(desk: Answers) -> None:
