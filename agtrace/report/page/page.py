@@ -53,7 +53,6 @@ _SCRIPTS = (
     "main",
 )
 _STYLES = ("colours", "page", "overview", "list", "session", "timeline", "narrow", "print")
-_ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def html(report: Report, conversations: Mapping[str, str] | None = None) -> str:
