@@ -84,7 +84,9 @@ class Index:
         if run.trouble is not None and not isinstance(run.trouble, Busy):
             if not self._settings.database.exists():
                 raise IndexUnavailable(f"can't create the index: {run.trouble}", "Set AGTRACE_DATA_DIR to a folder.")
-            return Freshness(state, problem=f"the logs can't be indexed: {self._told(run.trouble)}")
+            error = run.trouble
+            why = as_sentence(self.explain(error)) if isinstance(error, sqlite3.Error) else error
+            return Freshness(state, problem=f"the logs can't be indexed: {why}")
         if progress is None:
             return Freshness(state)
         files, size = progress.files_total - progress.files_done, progress.bytes_total - progress.bytes_done
@@ -136,11 +138,6 @@ class Index:
                 return state.is_built(reader.connection)
         except (IndexUnavailable, sqlite3.Error):
             return False
-
-    def _told(self, trouble: Exception) -> str:
-        if not isinstance(trouble, sqlite3.Error):
-            return str(trouble)
-        return as_sentence(self.explain(trouble))
 
     def explain(self, error: sqlite3.Error | OSError) -> IndexUnavailable:
         """Return why the index can't be used, given an error of reading or writing it."""

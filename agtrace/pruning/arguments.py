@@ -149,12 +149,11 @@ def parse(model: type[Model], given: Mapping[str, Any]) -> Model:
         return model.model_validate(dict(given))
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
-        raise InvalidArguments([_error(detail["loc"], detail["msg"]) for detail in details]) from None
-
-
-def _error(place: Sequence[int | str], message: str) -> FieldError:
-    names = [repeated(str(part), _LONGEST_NAME) for part in place] or ["arguments"]
-    return FieldError(names[0], f"{'.'.join(names)}: {message}")
+        found = []
+        for detail in details:
+            names = [repeated(str(part), _LONGEST_NAME) for part in detail["loc"]] or ["arguments"]
+            found.append(FieldError(names[0], f"{'.'.join(names)}: {detail['msg']}"))
+        raise InvalidArguments(found) from None
 
 
 class _Schema(GenerateJsonSchema):

@@ -10,7 +10,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from agtrace_indexer.index.questions import usage
 from agtrace_indexer.index.questions.sessions import people_of
@@ -32,6 +32,7 @@ OVER_TIME: tuple[CostBy, ...] = ("day", "week", "month")
 _CACHE_WRITES = ("cache_creation_5m_tokens", "cache_creation_1h_tokens")
 _DAY_MS = 24 * 3600 * 1000
 
+OfModel = TypeVar("OfModel", UnpricedModel, FasterModel)
 _Label: TypeAlias = Callable[[Family, int | None, str], str]
 """Returns the group of a response: from its session, its day and its model."""
 
@@ -66,13 +67,14 @@ def costs(
     for group in (*groups.values(), total):
         group.used.shared = len(group.members & twice)
     shown = [_spent(name, group, dollars=dollars) for name, group in groups.items()]
+    used = total.used.models.items()
     return Costs(
         selection=selection.sentence(len(total.sessions)),
         by=by,
         groups=sorted(shown, key=_in_time if by in OVER_TIME else _most_first),
         total=_spent("total", total, dollars=dollars),
-        unpriced=(_unpriced(total.used.models) or None) if dollars else None,
-        faster=(_faster(total.used.models) or None) if dollars else None,
+        unpriced=_models(UnpricedModel, {name: one.unpriced for name, one in used if dollars}),
+        faster=_models(FasterModel, {name: one.faster for name, one in used if dollars}),
         incomplete_responses=total.used.incomplete,
         sessions_without_figures=len(total.untold),
         sessions_counted_twice=total.used.shared,
@@ -157,15 +159,10 @@ def _spent(name: str, group: _Group, *, dollars: bool) -> Spent:
     )
 
 
-def _unpriced(models: Mapping[str, Usage]) -> list[UnpricedModel]:
-    without = {name: one.unpriced for name, one in models.items() if one.unpriced}
-    found = [UnpricedModel(model=one_line(name, LABEL), tokens=tokens) for name, tokens in without.items()]
-    return sorted(found, key=lambda one: (-one.tokens, one.model))
-
-
-def _faster(models: Mapping[str, Usage]) -> list[FasterModel]:
-    found = [FasterModel(model=one_line(name, LABEL), tokens=one.faster) for name, one in models.items() if one.faster]
-    return sorted(found, key=lambda one: (-one.tokens, one.model))
+def _models(kind: type[OfModel], tokens: Mapping[str, int]) -> list[OfModel] | None:
+    """Return models with tokens of some kind, the most first; None if there are none."""
+    found = [kind(model=one_line(name, LABEL), tokens=number) for name, number in tokens.items() if number]
+    return sorted(found, key=lambda one: (-one.tokens, one.model)) or None
 
 
 def _in_time(group: Spent) -> tuple[bool, str]:

@@ -69,7 +69,9 @@ def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list
     for case in cases:
         groups[case.told.what, case.told.error].append(case)
     found, unsolved = [], []
-    for alike in filter(_is_enough, groups.values()):
+    for alike in groups.values():
+        if len(_sessions(alike)) < FEWEST_SESSIONS and len(alike) < FEWEST_TIMES:
+            continue
         lesson = _lesson(connection, alike)
         if lesson is None:
             unsolved.append(alike)
@@ -89,10 +91,6 @@ def _unsolved(connection: sqlite3.Connection, cases: Sequence[Case]) -> Unsolved
         sessions=len(_sessions(cases)),
         failed=_reference(connection, newest.session, newest.told.failed_event),
     )
-
-
-def _is_enough(cases: Sequence[Case]) -> bool:
-    return len(_sessions(cases)) >= FEWEST_SESSIONS or len(cases) >= FEWEST_TIMES
 
 
 def _times(cases: Iterable[Case]) -> int:

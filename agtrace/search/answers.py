@@ -199,7 +199,8 @@ def _shown(
         event = opened(connection, hit.session, hit.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
         answers = sum(kind == _MESSAGE for _, kind, _ in shown)
-        who, text = said(connection, provider, event, words, _room(event, answers) if best else TEXT)
+        most = _ANSWERS[min(answers, len(_ANSWERS) - 1)] if event.type == EventType.MESSAGE else _OF_BEST
+        who, text = said(connection, provider, event, words, most if best else TEXT)
         content = frozenset(_WORD.findall(text.lower()) or [text])
         if not text or pair & seen or any(len(content & other) >= _ALIKE * len(content) for other in told):
             continue
@@ -209,10 +210,6 @@ def _shown(
         if len(shown) == most:
             break
     return shown
-
-
-def _room(event: StoredEvent, answers: int) -> int:
-    return _ANSWERS[min(answers, len(_ANSWERS) - 1)] if event.type == EventType.MESSAGE else _OF_BEST
 
 
 # -- what came of the best one ----------------------------------------------------------------

@@ -95,14 +95,11 @@ def _json(text: str) -> Any:
     def strict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise ValueError(_twice(Counter(name for name, _ in pairs).most_common(1)[0][0]))
+            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+            raise ValueError(f"{twice[:_LONGEST_NAME]} is given twice; keep one")
         return found
 
     return json.loads(text, object_pairs_hook=strict)
-
-
-def _twice(name: str) -> str:
-    return f"{name[:_LONGEST_NAME]} is given twice; keep one"
 
 
 def _toml(text: str) -> Any:

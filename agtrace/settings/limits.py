@@ -101,20 +101,12 @@ def limits_for(settings: Settings, tool: str, connection: str | None = None) -> 
     A connection is on the same side of a rollout, and of a comparison, as long as the settings stay; a request without
     a connection is protected unless its tool isn't.
     """
-    arm, own = _arm(settings, connection), settings.tools.get(tool, _PROTECTED)
-    return Limits(settings, protected=arm != "unprotected" and _protects(own, connection, tool), arm=arm)
-
-
-def _arm(settings: Settings, connection: str | None) -> Arm | None:
-    if settings.ab.mode == "off" or connection is None:
-        return None
-    return "unprotected" if _lot(connection, "ab") < settings.ab.share else "protected"
-
-
-def _protects(own: ToolSettings, connection: str | None, tool: str) -> bool:
-    if not own.enabled or own.rollout == 0:
-        return False
-    return connection is None or _lot(connection, tool) < own.rollout
+    own = settings.tools.get(tool, _PROTECTED)
+    arm: Arm | None = None
+    protected = own.enabled and own.rollout > 0 and (connection is None or _lot(connection, tool) < own.rollout)
+    if settings.ab.mode != "off" and connection is not None:
+        arm = "unprotected" if _lot(connection, "ab") < settings.ab.share else "protected"
+    return Limits(settings, protected=protected and arm != "unprotected", arm=arm)
 
 
 def _lot(connection: str, subject: str) -> float:

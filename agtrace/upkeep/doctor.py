@@ -92,20 +92,23 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
     freshness = index.refresh(refresh_seconds)
     if (damage := index.damage()) is not None:
         raise damage
+    home = Path(settings.environment.get("HOME") or Path.home())
+    usual = [home / kept.folder / logs for kept in HOMES if kept.folder for logs in kept.logs]
+    used = list(unread.found(settings.environment, home))  # agents whose logs agtrace doesn't read yet
     with index.reader() as reader:
+        not_read, roots = upkeep.files_not_read(reader.connection), upkeep.roots(reader.connection)
+        indexed = (*home_roots(settings), *roots, *(path for _, path in used))
         found: dict[str, Any] = {
             "index": _index(settings, reader.connection, freshness),
             "homes": [{"path": path, "exists": os.path.exists(path)} for path in home_roots(settings)],
-            "retention": retentions(reader.connection, settings.environment, _home(settings), freshness),
-            "roots": upkeep.roots(reader.connection),
+            "retention": retentions(reader.connection, settings.environment, home, freshness),
+            "roots": roots,
             "agents": _agents(reader.connection),
-            "files": _files(reader.connection),
-            "not_read": [
-                file._asdict() | {"advice": _ADVICE[file.status]} for file in upkeep.files_not_read(reader.connection)
-            ],
-            "unrecognized": _unrecognized(reader.connection),
-            "unread_agents": _unread_agents(settings),
-            "not_indexed": _not_indexed(settings, upkeep.roots(reader.connection)),
+            "files": [log._asdict() | {"gone": bool(log.gone)} for log in upkeep.logs(reader.connection)],
+            "not_read": [file._asdict() | {"advice": _ADVICE[file.status]} for file in not_read],
+            "unrecognized": looks(file.path for file in not_read if file.status == "unrecognized"),
+            "unread_agents": [{"agent": title, "path": path} for title, path in used],
+            "not_indexed": strangers(home, [*map(Path, indexed), *usual, settings.data_dir]),
             "partly_read": [log._asdict() for log in upkeep.logs_partly_read(reader.connection)],
             "unreadable_lines": _unreadable_lines(reader.connection),
             "unknown_record_types": _record_types(reader.connection, "unknown"),
@@ -115,10 +118,6 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
     found["trouble"] = [*configuration, *_trouble(found), *exposure(settings.data_dir)]
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
     return redacted
-
-
-def _home(settings: Settings) -> Path:
-    return Path(settings.environment.get("HOME") or Path.home())
 
 
 def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
@@ -154,28 +153,6 @@ def _agents(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 def _version_key(version: str) -> list[tuple[int, str]]:
     parts = version[:_HEAD_SHOWN].replace("-", ".").split(".")
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
-
-
-def _files(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    return [log._asdict() | {"gone": bool(log.gone)} for log in upkeep.logs(connection)]
-
-
-def _unrecognized(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    files = (file.path for file in upkeep.files_not_read(connection) if file.status == "unrecognized")
-    return looks(files)
-
-
-def _unread_agents(settings: Settings) -> list[dict[str, str]]:
-    """Return the agents that were used on this machine, but whose logs agtrace doesn't read yet."""
-    return [{"agent": title, "path": path} for title, path in unread.found(settings.environment, _home(settings))]
-
-
-def _not_indexed(settings: Settings, roots: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the folders of this home that look like an agent's, and that agtrace doesn't read."""
-    home = _home(settings)
-    usual = [home / kept.folder / logs for kept in HOMES if kept.folder for logs in kept.logs]
-    not_read = [Path(path) for _, path in unread.found(settings.environment, home)]
-    return strangers(home, [*map(Path, (*home_roots(settings), *roots)), *usual, *not_read, settings.data_dir])
 
 
 def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:

@@ -28,9 +28,9 @@ def exposure(folder: Path) -> list[str]:
         told.append(f"other users can put files into {folder}: set AGTRACE_DATA_DIR to a folder of your own")
     if status.st_mode & _PASS:
         told += [
-            f"other users can read {name}: chmod {_mode(folder / name)} {shlex.quote(str(folder / name))}"
-            for name in sorted(os.listdir(folder))
-            if name.startswith(_OURS) and _is_open(folder / name)
+            f"other users can read {path.name}: chmod {'700' if path.is_dir() else '600'} {shlex.quote(str(path))}"
+            for path in sorted(folder.iterdir())
+            if path.name.startswith(_OURS) and _is_open(path)
         ]
     return told
 
@@ -39,7 +39,3 @@ def _is_open(path: Path) -> bool:
     status = path.lstat()
     ours = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
     return ours and bool(status.st_mode & _OTHERS)
-
-
-def _mode(path: Path) -> str:
-    return "700" if path.is_dir() else "600"

@@ -28,6 +28,7 @@ _CHECKS = {LandmarkKind.TEST_RUN, LandmarkKind.BUILD}
 _NOT_GOOD = {"fair", "low"}
 _WRITTEN: dict[str, Callable[[float], str]] = {
     "share": percent, "tokens": short, "dollars": wording.shown_dollars,
+    **dict.fromkeys(("points", "sessions"), lambda number: wording.plain(round(number, 1))),
 }  # fmt: skip
 _ARROWS = {"better": "▲", "worse": "▼", "same": "≈", "neither": "●"}
 _VERDICTS = {"better": "better", "worse": "worse", "same": "no clear change", "neither": "changed"}
@@ -133,7 +134,7 @@ def _figure(name: str, value: str | None, about: str) -> dict[str, str | None]:
 
 
 def _change(change: Change) -> dict[str, str]:
-    write = _WRITTEN.get(change.unit, _number)
+    write = _WRITTEN[change.unit]
     return {
         "what": change.what,
         "before": write(change.before),
@@ -142,10 +143,6 @@ def _change(change: Change) -> dict[str, str]:
         "arrow": _ARROWS[change.verdict],
         "word": _VERDICTS[change.verdict],
     }
-
-
-def _number(number: float) -> str:
-    return wording.plain(round(number, 1))
 
 
 def _endings(figures: Figures) -> list[dict[str, Any]]:

@@ -109,8 +109,8 @@ def _environment(dollars: bool) -> Environment:
     found.undefined = ChainableUndefined  # answers leave out what isn't known
     found.filters |= {
         "short": short, "number": wording.plain, "dollars": wording.shown_dollars, "percent": percent,
-        "duration": seconds, "clock": clock, "when": date_and_time, "moment": _moment, "path": _path,
-        "unmarked": unmarked,
+        "duration": seconds, "clock": clock, "when": date_and_time, "moment": _moment,
+        "path": lambda text: quote(str(text), safe=""), "unmarked": unmarked,
     }  # fmt: skip
     found.globals |= {
         "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "version": static_version(),
@@ -127,10 +127,6 @@ def address(path: str, given: Mapping[str, Any] | None = None, **more: Any) -> s
     """Return an address of ours with a query: what was given, with what replaces it; empty values are left out."""
     query = {name: value for name, value in {**(given or {}), **more}.items() if value not in (None, "", False)}
     return f"{path}?{urlencode(query)}" if query else path
-
-
-def _path(text: Any) -> str:
-    return quote(str(text), safe="")
 
 
 def _moment(iso: str | None) -> int:
@@ -286,12 +282,10 @@ def ledger(
     groups: Sequence[dict[str, Any]] = told["groups"]
     measure = "cost_usd" if any(group.get("cost_usd") for group in groups) else "total_tokens"
     most = max((group.get(measure) or 0 for group in groups), default=0) or 1
-    bars = [Bar(_named(group, by), (group.get(measure) or 0) / most) for group in groups]
+    if by == "agent":
+        groups = [group | {"group": AGENTS.get(group["group"], group["group"])} for group in groups]
+    bars = [Bar(group, (group.get(measure) or 0) / most) for group in groups]
     return Ledger(told, bars, by in OVER_TIME, list(lacking(found)))
-
-
-def _named(group: dict[str, Any], by: CostBy) -> dict[str, Any]:
-    return group | ({"group": AGENTS.get(group["group"], group["group"])} if by == "agent" else {})
 
 
 # -- about -----------------------------------------------------------------------------------------
