@@ -47,7 +47,7 @@ def _questions() -> Iterator[tuple[str, Callable[..., Any]]]:
                 yield f"{topic}.{name}", function
 
 
-QUESTIONS = dict(sorted(_questions()))
+QUESTIONS = dict(sorted(one for one in _questions() if one[0] != "upkeep.tables"))  # that is about a file
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def _values(connection: sqlite3.Connection) -> dict[str, Any]:
     session = min(sessions.of_provider(connection, None), key=lambda one: (-one.event_count, one.uid))
     uid = session.uid
     row, span = session.id, matches.Span(0, BIG)
-    of_session = matches.blocks_of_session(connection, row)
+    block = next(matches.blocks(connection, EventFilters(session_row=row), span, newest_first=False))
     all_turns = turns.several(connection, row, range(3))
     of_turn = turns.Span(0, all_turns[0].first_event, all_turns[0].last_event)
     step = turns.steps(connection, row, of_turn, -1)[0]
@@ -73,7 +73,7 @@ def _values(connection: sqlite3.Connection) -> dict[str, Any]:
         "after": 0, "agents": ["codex"], "among": Among("all", sessions=(row,)), "api_errors": ["api_error"],
         "backwards": True, "before": 99,
         "beginning": False,
-        "block": of_session[0], "blocks": [of_session[0].id], "by": "tool", "calls": [1, 2, 3], "commit": "any",
+        "block": block, "blocks": [block.id], "by": "tool", "calls": [1, 2, 3], "commit": "any",
         "connection": connection, "event_index": 3, "events": [events.one(connection, row, 3)], "file": session.file_id,
         "file_row": session.file_id, "files": [session.file_id], "from_event": 0, "from_turn": 0, "ids": [row],
         "first": 0, "last": 99,
@@ -90,27 +90,18 @@ def _values(connection: sqlite3.Connection) -> dict[str, Any]:
 
 def asked(question: str, connection: sqlite3.Connection) -> Any:
     values, function = _values(connection), QUESTIONS[question]
+    of_kind = {  # what else a parameter of this name may be: by a part of its type, or the question's name
+        ("filters", "SessionFilters"): SessionFilters(), ("filters", "EventFilters"): EventFilters(),
+        ("behind", "tuple"): None, ("behind", ""): -1, ("span", "turns."): turns.Span(0, 0, 99),
+        ("turns", "tuple"): [(values["row"], 0)], ("block", "int"): values["block"].id,
+        ("session", "int"): values["row"], ("among", "Collection"): [values["block"].id],
+        ("by", "counts.tokens"): "model",
+    }  # fmt: skip
     given = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        kind = str(parameter.annotation)
-        if name == "filters":
-            given[name] = SessionFilters() if kind == "SessionFilters" else EventFilters()
-        elif name == "behind":
-            given[name] = None if "tuple" in kind else -1
-        elif name == "span" and question.startswith("turns."):
-            given[name] = turns.Span(0, 0, 99)
-        elif name == "turns" and "tuple" in kind:
-            given[name] = [(values["row"], 0)]
-        elif name == "block" and kind == "int":
-            given[name] = values["block"].id
-        elif name == "session" and kind == "int":
-            given[name] = values["row"]
-        elif name == "among" and "Collection" in kind:
-            given[name] = [values["block"].id]
-        elif name == "by" and question == "counts.tokens":
-            given[name] = "model"
-        else:
-            given[name] = values[name]
+        kind = f"{question} {parameter.annotation}"
+        special = (value for (one, part), value in of_kind.items() if one == name and part in kind)
+        given[name] = next(special, values.get(name))
     found = function(**given)
     return list(found) if isinstance(found, Iterator) else found
 
