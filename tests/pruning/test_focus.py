@@ -196,12 +196,6 @@ def test_words_are_found_in_other_forms_inside_identifiers_and_by_those_that_sta
     assert "    def _read_timeout(self, request):" in kept(python(), question)
 
 
-def test_gaps_tell_the_numbers_of_the_file_from_which_the_text_was_read() -> None:
-    found = focused(python(), first_line=1001)
-    assert found.text.startswith("(") and "lines left out: 1001-" in found.text
-    assert found.kept[0][0] > 1001
-
-
 def test_a_small_budget_holds_the_failures_and_then_the_best() -> None:
     found = focused(build_log(), "Keep the warning about the cache of the linker", most_chars=500)
     assert len(found.text) <= 500
@@ -225,12 +219,8 @@ def test_a_diff_stays(kind: str) -> None:
 @pytest.mark.parametrize("question", ["", "What is this about?", "Where are the dolphins fed?", "?!"])
 def test_a_text_stays_of_which_no_word_of_the_question_tells_anything(question: str) -> None:
     assert reason(python(), question) == "no_telling_words"
-
-
-def test_a_word_that_is_everywhere_tells_nothing() -> None:
-    assert (
-        reason("\n".join(f"the timeout of {name} is {at}" for at, name in enumerate(NAMES * 9))) == "no_telling_words"
-    )
+    everywhere = "\n".join(f"the timeout of {name} is {at}" for at, name in enumerate(NAMES * 9))
+    assert reason(everywhere, "Which timeout?") == "no_telling_words"
 
 
 def test_a_text_stays_if_the_time_is_over() -> None:

@@ -121,14 +121,11 @@ def test_a_path_that_cant_be_searched_is_an_error(path: str, code: str, tree: Pa
     assert failed.error_code == code and failed.message.startswith(path)
 
 
-def test_a_pattern_that_looks_like_an_option_is_a_pattern(search: Search) -> None:
+def test_a_pattern_that_looks_like_an_option_is_a_pattern_and_no_path_is_stdin(search: Search, tree: Path) -> None:
+    (tree / "-").write_text("one dash\n")
+    assert search("one dash$", paths=["-"]).text == "-:1:one dash\n"
     assert search("-e dash").text == "-dir/-file:1:one -e dashed\n"
     assert search(patterns=["--files", "--pre=sh"]).text == ""
-
-
-def test_a_path_is_not_taken_for_stdin(tree: Path, engine: dict[str, str]) -> None:
-    (tree / "-").write_text("one dash\n")
-    assert run("grep", tree, engine, pattern="dash", paths=["-"]).text == "-:1:one dash\n"
 
 
 @pytest.mark.parametrize(

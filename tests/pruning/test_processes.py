@@ -60,19 +60,19 @@ def test_a_call_that_is_cancelled_leaves_nothing(mark: str, tmp_path: Path) -> N
     assert set(children()) <= there
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOME", "PWD", "USER", "SHELL", "LANG", "TERM", "EDITOR", "SSH_AUTH_SOCK",
-                                  "DISPLAY", "VIRTUAL_ENV", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_SESSION_ID", "LS_COLORS",
-                                  "DBUS_SESSION_BUS_ADDRESS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "TOKENIZERS_PARALLELISM",
-                                  "PYTHONHASHSEED", "GIT_ASKPASS", "DESKTOP_SESSION"])  # fmt: skip
-def test_usual_variables_are_no_secrets(name: str) -> None:
-    assert without_secrets({name: "x"}) == {name: "x"}
+_USUAL = [
+    "PATH", "HOME", "PWD", "USER", "SHELL", "LANG", "TERM", "EDITOR", "SSH_AUTH_SOCK", "DISPLAY", "VIRTUAL_ENV",
+    "TMPDIR", "XDG_RUNTIME_DIR", "XDG_SESSION_ID", "LS_COLORS", "DBUS_SESSION_BUS_ADDRESS", "GIT_ASKPASS",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "TOKENIZERS_PARALLELISM", "PYTHONHASHSEED", "DESKTOP_SESSION",
+]  # fmt: skip
+_SECRET = [
+    "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "DB_PASS", "npm_config__authToken",
+    "CLIENT_SECRET", "GOOGLE_CREDENTIALS", "STORAGE_KEY", "AGTRACE_HTTP_TOKEN",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "DB_PASS",
-                                  "npm_config__authToken", "CLIENT_SECRET", "GOOGLE_CREDENTIALS", "STORAGE_KEY",
-                                  "AGTRACE_HTTP_TOKEN"])  # fmt: skip
-def test_variables_that_are_named_like_secrets_are_left_out(name: str) -> None:
-    assert without_secrets({name: "x"}) == {}
+def test_variables_that_are_named_like_secrets_are_left_out_and_usual_ones_are_not() -> None:
+    assert [*without_secrets(dict.fromkeys((*_USUAL, *_SECRET), "x"))] == _USUAL
 
 
 def test_a_command_finds_signals_as_usual_and_no_descriptor_but_the_three(tmp_path: Path) -> None:

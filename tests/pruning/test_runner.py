@@ -49,26 +49,6 @@ def until(condition: Callable[[], Found], says: Callable[[], str] = str) -> Foun
     return found
 
 
-class Ran(NamedTuple):
-    """What came of a run."""
-
-    code: int
-    """Negative for a signal."""
-    log: list[dict[str, Any]]
-    said: str
-    """What the agent wrote to stdout."""
-
-    @property
-    def events(self) -> list[str]:
-        """The names of the log events, in order."""
-        return [record["event"].removeprefix("mcp_pruner.") for record in self.log if "event" in record]
-
-    def of(self, event: str) -> dict[str, Any]:
-        """The fields of the only event of this name."""
-        (found,) = (one for one in self.log if one.get("event") == f"mcp_pruner.{event}" and "at" in one)
-        return {name: value for name, value in found.items() if name not in ("event", "at")}
-
-
 class Running:
     """A run that is under way."""
 
@@ -110,18 +90,33 @@ class Running:
                 return line.decode().rstrip("\n")
         raise AssertionError(f"no {word} in {self._said!r}, {self.log}")
 
-    def end(self, word: object = 0) -> Ran:
+    def end(self, word: object = 0) -> Running:
         """Tell the agent to end, and wait for the end of the run."""
         with suppress(BrokenPipeError):
             self.tell(word)
         return self.result()
 
-    def result(self) -> Ran:
+    def result(self) -> Running:
         """Wait for the end of the run."""
         assert self.process.stdout is not None
-        code = self.process.wait(SECONDS)
+        self.code = self.process.wait(SECONDS)
         self._said += self.process.stdout.read()
-        return Ran(code, self.log, self._said.decode())
+        return self
+
+    @property
+    def said(self) -> str:
+        """What the agent wrote to stdout."""
+        return self._said.decode()
+
+    @property
+    def events(self) -> list[str]:
+        """The names of the log events, in order."""
+        return [record["event"].removeprefix("mcp_pruner.") for record in self.log if "event" in record]
+
+    def of(self, event: str) -> dict[str, Any]:
+        """The fields of the only event of this name."""
+        (found,) = (one for one in self.log if one.get("event") == f"mcp_pruner.{event}" and "at" in one)
+        return {name: value for name, value in found.items() if name not in ("event", "at")}
 
 
 class Machine:

@@ -8,7 +8,6 @@ import select
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -107,24 +106,6 @@ def own_server(server: Server) -> Iterator[Server]:
         found.make("made")
         yield found
         found.stop("immediate")
-
-
-def test_a_server_that_dies_amid_a_push_keeps_what_was_pushed_and_takes_the_rest_later(
-    own_server: Server, samples: Path, whole: dict[str, Any]
-) -> None:
-    team = new_team(own_server)
-    team.add("ann")
-    die = threading.Timer(0.4, lambda: own_server.stop("immediate"))
-    die.start()
-    with pytest.raises(PushRefused, match="what was pushed before stays"), refused():
-        for _ in range(50):
-            team.push(samples, "ann", "team")
-            team.push(samples, "ann", only=lambda _uid: False)
-    die.join()
-    own_server.start()
-    assert contents(team).items() <= whole.items()
-    team.push(samples, "ann")
-    assert contents(team) == whole
 
 
 def test_a_server_that_is_down_is_said_to_be_and_is_asked_again_once_it_is_back(

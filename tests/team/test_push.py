@@ -61,14 +61,6 @@ def test_pushing_bit_by_bit_from_several_machines_leaves_what_one_push_leaves(se
     assert one == other and len(one) == 2
 
 
-def test_a_dry_run_says_what_would_leave_and_sends_nothing(team: Team, samples: Path) -> None:
-    team.add("ann")
-    dry = team.push(samples, "ann", dry=True)
-    assert _counts(team)["session"] == 0
-    real = team.push(samples, "ann")
-    assert (dry.new, dry.events, dry.bytes, dry.masked) == (real.new, real.events, real.bytes, real.masked)
-
-
 def test_a_session_that_grew_is_sent_again_and_its_events_keep_their_ids(team: Team, tmp_path: Path) -> None:
     _talk(tmp_path, ANNS, "Mend the tide table.")
     database = index_of(tmp_path / "i", tmp_path / ".claude")
@@ -97,16 +89,6 @@ def test_of_two_machines_of_a_person_the_one_with_more_of_a_session_wins(team: T
     assert (len(older.older), older.changed) == (1, [])
     assert _counts(team)["session"] == 1
     assert team.push(longer, "ann", machine="laptop").changed == []
-
-
-def test_one_session_of_two_people_is_two_sessions(team: Team, tmp_path: Path) -> None:
-    _talk(tmp_path, ANNS, "Mend the tide table.")
-    database = index_of(tmp_path / "i", tmp_path / ".claude")
-    team.add("ann", "bob")
-    team.push(database, "ann", machine="a")
-    team.push(database, "bob", machine="b")
-    team.push(database, "bob", machine="b")
-    assert sorted(uid.partition("~")[0] for uid in team.sessions("ann")) == [ANNS, ANNS]
 
 
 def test_ids_that_look_like_those_of_other_people_are_kept_apart(team: Team, tmp_path: Path) -> None:

@@ -221,11 +221,6 @@ def test_nothing_is_put_into_another_s_session_nor_in_another_s_name_nor_refers_
         connection.execute(sql.format(**found))
 
 
-def test_of_machines_one_sees_one_s_own(team: Team) -> None:
-    with closing(connect(team.url("bob"))) as connection:
-        assert connection.execute("SELECT count(*) FROM team.machine").fetchone() == (1,)
-
-
 _OF_A_SESSION = ("get_session_details", "analyze_session", "get_reasoning_chain", "search_event_previews")
 
 

@@ -6,15 +6,22 @@ The differences that there are have names here (`DIFFERENCES`); any other fails.
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.requests import Section, Sort
 from agtrace_team.server import Server
 
 from agtrace.answers.desk import Answers
+from agtrace.report.selection import Selection
+from agtrace.report.web import pages
+from agtrace.sessions import prices
 from tests.agtrace.terminal import agtrace_here
 from tests.depth import part
 from tests.team.conftest import new_team
@@ -174,12 +181,7 @@ COMMANDS = (
     ("search", "database is locked"), ("search", "error", "--newest", "--failed"), ("show", "last"),
     ("analyze", "last"), ("reasoning", "last"), ("resume", "last"),
 )  # fmt: skip
-TEXTS = (
-    ("show", "last"),
-    ("export", "last", "--markdown"),
-    ("export", "last", "--jsonl"),
-    ("export", "last", "--html"),
-)
+TEXTS = (("show", "last"), *(("export", "last", form) for form in ("--markdown", "--jsonl", "--html")))
 _MOMENTS = frozenset({"made_at", "since", "until", "compared"})
 
 
@@ -197,6 +199,22 @@ def test_conversations_agree(both: Both, everything: Path, command: tuple[str, .
     own = agtrace_here(*command, AGTRACE_DATA_DIR=str(everything.parent))
     team = agtrace_here("--index", both.team.url("ann"), *command, AGTRACE_DATA_DIR=str(everything.parent))
     assert own.code == 0 and team._replace(out=_NAMED.sub("", team.out)) == own
+
+
+def test_pages_are_of_the_same_sessions(both: Both, everything: Path) -> None:
+    table = prices.load(None)
+    with closing(sqlite3.connect(everything)) as own, closing(both.team.connection("ann")) as other:
+        shown = []
+        for connection in (own, cast(sqlite3.Connection, other)):
+            one = min(sessions.of_provider(connection, None), key=lambda session: (-session.event_count, session.uid))
+            listed = pages.listed(connection, SessionFilters(), "newest", None, table)
+            page = pages.about(connection, one, now=0, prices=table)
+            outline = pages.outline(connection, one, 0)
+            examined = pages.examined(connection, one, now=0, prices=table, dollars=True)
+            spent = pages.ledger(connection, Selection(), "day", table, dollars=True)
+            shown.append((listed.total, page.title, outline.turns, examined, spent.bars))
+            assert pages.projects(connection, table)
+    assert shown[0] == shown[1]
 
 
 def without_moments(value: Any) -> Any:

@@ -115,19 +115,12 @@ def test_who_is_added_again_keeps_the_name_that_others_see(two: Team) -> None:
     assert (shown["ann"], shown["zoe"]) == ("Ann", "zoe")
 
 
-def test_a_right_to_a_repository_covers_nothing_that_it_is_made_into_later(two: Team) -> None:
-    _join(two, "bob", "tools", None, "tools")
-    with two.owner() as owner:
-        assert people.grant(owner, "bob", "tools") == 1
-    _join(two, "bob", "x", "github.com/acme/vault", "tools")
-    _join(two, "ann", "vault", "github.com/acme/vault", "vault")
-    assert two.sessions("bob") == {BOBS}
-
-
-def test_a_right_by_a_name_ends_when_another_person_s_folder_joins(two: Team) -> None:
-    _join(two, "bob", "x", "github.com/acme/vault", "tools")
+@pytest.mark.parametrize("remote", [None, "github.com/acme/vault"])
+def test_a_right_by_a_name_covers_nothing_that_others_make_of_it(two: Team, remote: str | None) -> None:
+    _join(two, "bob", "tools", remote, "tools")
     with two.owner() as owner:
         assert people.grant(owner, "bob", "tools") == 1, "so far it is only Bob's"
+    _join(two, "bob", "x", "github.com/acme/vault", "tools")
     _join(two, "ann", "vault", "github.com/acme/vault", "vault")
     assert two.sessions("bob") == {BOBS}
 
