@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import shutil
 import sqlite3
 import sys
@@ -221,3 +222,15 @@ def test_a_watcher_that_is_closed_leaves_no_thread(logs: Path, database: Path) -
     assert not {thread for thread in threading.enumerate() if thread not in before and thread.is_alive()}
     watcher.end()
     assert watcher.wait(float("inf")), "at once"
+
+
+def test_a_watcher_that_nobody_holds_leaves_no_thread(logs: Path, database: Path) -> None:
+    before = set(threading.enumerate())
+    watcher = Watcher(database)
+    watcher.renew()
+    assert watcher.covers([str(logs)])
+    del watcher
+    gc.collect()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -199,6 +200,7 @@ class Watcher:
         self._threads = [thread for thread in started if type(thread).__module__.startswith("watchdog.")]
         with self._lock:
             self._roots, self._lost, self._folders, self._observer = known, lost, True, observer
+        weakref.finalize(self, observer.stop).atexit = False  # a user of the system has 128 observers or so
 
     def _current_roots(self) -> list[str]:
         with suppress(sqlite3.Error, OSError):
@@ -212,12 +214,14 @@ class _Handler(events.FileSystemEventHandler):
     """Notes what changes at or below a root, by the paths that the index has: the root may be a link."""
 
     def __init__(self, watcher: Watcher, real: str, root: str) -> None:
-        self._watcher, self._real, self._root = watcher, real, root
+        self._watcher, self._real, self._root = weakref.ref(watcher), real, root
 
     def dispatch(self, event: events.FileSystemEvent) -> None:
+        watcher = self._watcher()
         for path in map(os.fsdecode, (event.src_path, event.dest_path)):
-            if path.startswith(self._real) and NEVER_ENTERED.isdisjoint(path[len(self._real) :].split(os.sep)):
-                self._watcher.note(self._root + path[len(self._real) :], is_folder=event.is_directory)
+            below = path[len(self._real) :]
+            if watcher and path.startswith(self._real) and NEVER_ENTERED.isdisjoint(below.split(os.sep)):
+                watcher.note(self._root + below, is_folder=event.is_directory)
 
 
 def _refuse_full(observer: BaseObserver) -> None:
