@@ -19,9 +19,7 @@ from msgspec.structs import replace
 
 from agtrace.answers.clients import most_bytes
 from agtrace.answers.log import log_to_stderr
-from agtrace.answers.metrics import Metrics
-from agtrace.answers.status import health
-from agtrace.answers.telemetry.alert import OversizedAlert
+from agtrace.answers.status import Metrics, OversizedAlert, health
 from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.answers.telemetry.request import Observer, Origin, Request, request_of

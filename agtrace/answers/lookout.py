@@ -16,8 +16,8 @@ from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
 from agtrace.index.trouble import as_sentence
 from agtrace.problems import IndexUnavailable, Problem
+from agtrace.sessions.activity import Running
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.running import Running
 from agtrace.settings.model import Settings
 
 Read = TypeVar("Read")

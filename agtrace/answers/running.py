@@ -13,12 +13,11 @@ from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType
 
 from agtrace.answers.at_work import doing
-from agtrace.sessions.activity import Activity
+from agtrace.sessions.activity import Activity, Recent, Running, RunningSession
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
-from agtrace.sessions.running import Recent, Running, RunningSession
-from agtrace.sessions.steps import telling_argument
+from agtrace.sessions.turns import telling_argument
 from agtrace.sessions.usage import Usage, usage_by
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, repeated
 from agtrace.times import iso

@@ -1,16 +1,19 @@
-"""The status of index and server: the same figures for ax://health, /healthz, /readyz and `agtrace health`."""
+"""The status of index and server, the same for ax://health, /healthz, /readyz and `agtrace health`; and its counts."""
 
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
-from agtrace_schema.status import Configuration, Health, IndexHealth, TelemetryHealth
+from agtrace_schema.status import AnswerHealth, Configuration, Health, IndexHealth, TelemetryHealth
 
-from agtrace.answers.metrics import Metrics
 from agtrace.answers.telemetry import store
 from agtrace.index.chosen import bytes_on_disk, index_of
 from agtrace.index.freshness import Freshness
@@ -18,8 +21,120 @@ from agtrace.problems import SettingError
 from agtrace.sessions.prices import load as load_prices
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
+from agtrace.shaping.shape import Answer
 from agtrace.text.lines import one_line
 from agtrace.times import iso
+
+WINDOW_SECONDS = 300
+FEWEST = 20
+SHARE = 0.05
+_TOOLS_NAMED = 3
+
+
+class OversizedAlert:
+    """Watches answers that don't fit: more than 5 % of those of the last five minutes, if these are at least 20.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._window: deque[tuple[float, str, bool]] = deque()
+        self._oversized = 0
+        self._quiet_until = 0.0
+
+    def note(self, tool: str, *, oversized: bool) -> dict[str, Any] | None:
+        """Note an answer; return the log record of the alert if there is one now, at most once in a window."""
+        with self._lock:
+            now = self._now()
+            self._window.append((now, tool, oversized))
+            self._oversized += oversized
+            self._forget(now)
+            if not self._is_on() or now < self._quiet_until:
+                return None
+            self._quiet_until = now + WINDOW_SECONDS
+            worst = Counter(name for _, name, too_large in self._window if too_large).most_common(_TOOLS_NAMED)
+            share = round(self._oversized / len(self._window), 3)
+            return {
+                "event": "alert.oversized_rate",
+                "level": "warning",
+                "share": share,
+                "requests": len(self._window),
+                "tools": dict(worst),
+            }
+
+    @property
+    def on(self) -> bool:
+        """Whether the share is too large now; it is off again as soon as the window is clean."""
+        with self._lock:
+            self._forget(self._now())
+            return self._is_on()
+
+    def _is_on(self) -> bool:
+        return len(self._window) >= FEWEST and self._oversized > SHARE * len(self._window)
+
+    def _forget(self, now: float) -> None:
+        while self._window and self._window[0][0] <= now - WINDOW_SECONDS:
+            self._oversized -= self._window.popleft()[2]
+
+
+_REMEMBERED = 1_000
+
+
+class Metrics:
+    """Counts of answers. Safe to use from several threads; recording takes microseconds."""
+
+    def __init__(self, alert: OversizedAlert | None = None) -> None:
+        self._alert = alert or OversizedAlert(time.time)
+        self._lock = threading.Lock()
+        self._tools: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._sizes: deque[int] = deque(maxlen=_REMEMBERED)
+        self._bytes = self._largest = self._oversized = self._offered = self._continued = 0
+
+    def record(self, tool: str, arguments: Mapping[str, Any], given: Answer, size: int) -> dict[str, Any] | None:
+        """Count an answer of `size` bytes; return the log record of an alert if it causes one."""
+        value = given.value
+        continuation = value.get("pagination") or value.get("chunk") or {}
+        with self._lock:
+            self._tools[tool] += 1
+            self._bytes += size
+            self._sizes.append(size)
+            self._largest = max(self._largest, size)
+            self._oversized += given.asked_bytes is not None
+            self._offered += continuation.get("next_cursor") is not None
+            self._continued += not given.is_error and arguments.get("cursor") is not None
+            if given.is_error:
+                self._errors[value["error"]["code"]] += 1
+        return self._alert.note(tool, oversized=given.asked_bytes is not None)
+
+    def health(self) -> AnswerHealth:
+        """Return the figures so far."""
+        from statistics import median  # only if asked for
+
+        with self._lock:
+            count = self._tools.total()
+            return AnswerHealth(
+                count=count,
+                errors=self._errors.total(),
+                error_codes=dict(sorted(self._errors.items())),
+                by_tool=dict(sorted(self._tools.items())),
+                mean_bytes=round(self._bytes / count) if count else 0,
+                median_bytes=round(median(self._sizes)) if self._sizes else 0,
+                largest_bytes=self._largest,
+                oversized_attempts=self._oversized,
+                oversized_share=_share(self._oversized, count),
+                oversized_alert=self._alert.on,
+                continuable=self._offered,
+                continued=self._continued,
+                continued_share=_share(self._continued, self._offered),
+            )
+
+
+def _share(part: int, whole: int) -> float:
+    return round(min(part / whole, 1), 3) if whole else 0
+
 
 _LONGEST_PROBLEM = 400
 _HOUR = 3600

@@ -1,22 +1,29 @@
-"""Asking the index as the MCP server does: settings, rules for secrets, and answers of tools."""
+"""Asking the index as the MCP server does: settings, rules for secrets, answers of tools, sessions that filters leave."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.commands.errors import NoIndex, explanation_of, fail, tell
+from agtrace.commands.printing import leave
 
 if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
     from agtrace.answers.desk import Answers
+    from agtrace.report.selection import Selection
     from agtrace.sessions.describing import Described
+    from agtrace.sessions.prices import PriceTable
     from agtrace.settings.model import Settings
     from agtrace.shaping.shape import Answer
 
@@ -110,7 +117,7 @@ def _known_project(given: str) -> str:
     """Return how the index, as it is, knows a project that a person names: as named, or a clone by its remote."""
     from contextlib import closing, suppress
 
-    from agtrace.sessions.clones import known_as
+    from agtrace.sessions.projects import known_as
 
     with suppress(NoIndex), closing(open_index()) as connection:
         return known_as(connection, given)
@@ -172,3 +179,87 @@ def pages(tool: str, wanted: dict[str, Any], answer: Answer | None = None) -> It
             return
         question = wanted.get("context_focus_question") if pages else None
         answer = ask(tool, {**wanted, "cursor": following, "context_focus_question": question})
+
+
+_REFRESH_SECONDS = 10
+"""Seconds that a command waits for changed logs to be indexed."""
+
+
+class Filters(Struct, frozen=True):
+    """The filters of sessions, as typed."""
+
+    project: str | None = None
+    provider: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+class Selected(NamedTuple):
+    """A snapshot of the index, and the sessions in it that are meant."""
+
+    connection: sqlite3.Connection
+    selection: Selection
+    now: float
+    """Seconds since 1970 UTC."""
+    prices: PriceTable
+    lacking: str | None
+    """What the index doesn't have yet, as a sentence."""
+
+
+@contextmanager
+def selected(filters: Filters) -> Iterator[Selected]:
+    """Bring the index up to date, and yield the sessions that these filters leave, on a snapshot of it."""
+    from agtrace_indexer.index.opening import one_moment
+
+    from agtrace.index.chosen import index_of
+    from agtrace.report.selection import Selection
+    from agtrace.sessions.prices import load as load_prices
+    from agtrace.sessions.projects import known_as, resolved
+    from agtrace.times import period
+
+    now = time.time()
+    today = datetime.fromtimestamp(now, UTC)
+    settings = usable()
+    asked = period(filters.since, filters.until, today)
+    prices = load_prices(settings.prices)
+    index = index_of(settings)
+    fresh = index.refresh(_REFRESH_SECONDS)
+    index.note("report")
+    lacking = None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
+    with index.reader() as reader, one_moment(reader.connection):
+        project = None if filters.project is None else known_as(reader.connection, filters.project)
+        selection = Selection(
+            provider=filters.provider,
+            project=project,
+            projects=None if project is None else resolved(reader.connection, project),
+            since=asked.since,
+            until=asked.until,
+        )
+        yield Selected(reader.connection, selection, now, prices, lacking)
+
+
+def text_asked(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a long text as arguments of a tool."""
+    first, last = asked["lines"] or (None, None)
+    return {
+        "start_line": first, "end_line": last, "mode": asked["mode"], "cursor": asked["cursor"],
+        "context_focus_question": asked["focus"],
+    }  # fmt: skip
+
+
+def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> Answer:
+    """Print a text from this chunk to its end; return the first chunk's answer."""
+    following = pages(tool, wanted)
+    answer = next(following)
+
+    def for_person() -> None:
+        from agtrace.render.text import text_body, text_head, text_rest
+
+        text_head(answer.value)
+        text_body(answer.value)
+        for chunk in following:
+            text_body(chunk.value)
+        text_rest(answer.value, answer.next_calls)
+
+    leave(answer.value, as_json, for_person)
+    return answer

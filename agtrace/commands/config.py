@@ -61,7 +61,7 @@ def config(context: click.Context, as_json: bool) -> None:
     ]
 
     def for_person() -> None:
-        from agtrace.render.settings import settings
+        from agtrace.render.doctor import settings
 
         settings([{**row, "value": _written(row["value"])} for row in rows], found.file)
 

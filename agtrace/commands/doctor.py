@@ -1,4 +1,4 @@
-"""`agtrace doctor`: what was found, what wasn't understood, what to do about it; and rebuilding the index."""
+"""`agtrace doctor` says what was found and what is wrong, and rebuilds the index; `agtrace health` says how it is."""
 
 from __future__ import annotations
 
@@ -10,11 +10,39 @@ from msgspec.structs import asdict
 
 from agtrace.commands.asking import usable
 from agtrace.commands.errors import TROUBLE, NoIndex, patiently
-from agtrace.commands.options import plain_json
+from agtrace.commands.options import as_json, plain_json
 from agtrace.commands.printing import leave
 
 if TYPE_CHECKING:
     from agtrace_indexer.rebuild import Rebuilt
+
+
+@click.command()
+@as_json
+def health(as_json: bool) -> None:
+    """Show the status of the index: its state, how far it is behind, its size. Exits 1 if there is trouble.
+
+    A server reports the same, and the sizes of its answers, as the resource ax://health and at /healthz. This command
+    reads the configuration file itself: what it says of it need not be what a server read before.
+    """
+    from agtrace_indexer.redact import use
+    from agtrace_schema.model import dump
+
+    from agtrace.answers.status import look
+    from agtrace.settings.live import Live
+
+    loaded = Live.start().current  # a file that can't be used is told here, and costs nothing else
+    use(loaded.settings.data_dir)
+    found = look(loaded)
+
+    def for_person() -> None:
+        from agtrace.render.doctor import health
+
+        health(found)
+
+    leave(dump(found), as_json, for_person)
+    sys.exit(TROUBLE if found.index.problem or found.configuration.problem else 0)
+
 
 _PATIENCE = 600
 """Seconds that a repair waits for another process that is writing."""
@@ -56,7 +84,7 @@ def _repair(*, as_json: bool) -> None:
     done = rebuilt()
 
     def for_person() -> None:
-        from agtrace.render.repair import repaired
+        from agtrace.render.doctor import repaired
 
         repaired(done)
 

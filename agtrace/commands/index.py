@@ -1,11 +1,14 @@
-"""`agtrace index`: bring the index up to date, with a progress bar at a terminal."""
+"""`agtrace index` brings the index up to date, once or from now on; `agtrace roots` lists what it is made of."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,21 +18,22 @@ from msgspec.structs import asdict
 from agtrace.commands.asking import usable, with_index
 from agtrace.commands.errors import patiently, tell
 from agtrace.commands.options import plain_json
-from agtrace.commands.printing import leave_lines, print_json, print_lines
+from agtrace.commands.printing import bar_of, leave_lines, print_json, print_lines
 from agtrace.text.numbers import counted, size
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agtrace_indexer.index.roots import Root
     from agtrace_indexer.logs.files import Progress
     from agtrace_indexer.run import Summary
+    from agtrace_indexer.watch.loop import Change
 
     from agtrace.settings.model import Settings
 
+
 _NICENESS = 5
 """Added to the process's niceness: agents that wait for an answer come first."""
-
-_SHOW_CURSOR = b"\x1b[?25h"
 
 _ROOTS_NAMED = 3
 """Folders that are named if nothing is in them; those of all agents would be too many."""
@@ -54,8 +58,6 @@ def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as
     if optimize and (paths or rebuild or watch):
         raise click.UsageError("--optimize can't be combined with a PATH, --rebuild or --watch")
     if watch:
-        from agtrace.commands.index_watch import watch_index
-
         watch_index(paths, rebuild=rebuild, as_json=as_json)
     elif optimize:
         _optimize(as_json=as_json)
@@ -200,20 +202,10 @@ def _progress_bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]
         yield None
         return
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("indexing"), BarColumn(), TextColumn("{task.fields[files]} files"), TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    from rich.console import Console
-
-    from agtrace.serving.interruption import last_words
-
-    console = Console(stderr=True)
-    if not console.is_dumb_terminal:
-        last_words.append(_SHOW_CURSOR)  # the bar hides it
-    with Bar(*columns, console=console, transient=True) as bar:
+    files = TextColumn("{task.fields[files]} files")
+    columns = (TextColumn("indexing"), BarColumn(), files, TransferSpeedColumn(), TimeRemainingColumn())
+    with bar_of(*columns) as bar:
         task = bar.add_task("indexing", files="0/0", visible=False)
 
         def report(progress: Progress) -> None:
@@ -221,3 +213,102 @@ def _progress_bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]
             bar.update(task, total=progress.bytes_total, completed=progress.bytes_done, files=files, visible=True)
 
         yield report
+
+
+def watch_index(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
+    """Index, then keep the index fresh. SIGTERM ends it with exit code 0, Ctrl-C with 130."""
+    from agtrace_indexer.watch.loop import watch
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    threading.excepthook = _lost
+    chosen = usable()
+    database = chosen.database
+    summary = index_once(paths, rebuild=rebuild, as_json=as_json, indent=None)
+    if not as_json:
+        print_lines(["watching for changes; Ctrl-C stops"])
+    with closing(watch(database, roots_of(paths), summary, tell, chosen.keep_days)) as changes:
+        for change in changes:
+            if as_json:
+                print_json({**asdict(change.summary), "index": str(database)}, indent=None)
+            else:
+                print_lines([f"{datetime.now():%H:%M:%S}  {', '.join(_words(change))}"])
+
+
+def _words(change: Change) -> Iterator[str]:
+    """Yield what a person reads after a run."""
+    if change.summary.files_changed:
+        yield f"{counted(change.summary.files_changed, 'file')} read"
+    if change.files < 0:
+        yield f"{counted(-change.files, 'file')} gone"
+    for more, what in ((change.events, "event"), (change.sessions, "session")):
+        if more:
+            yield f"{more:+,} {what}{'s' * (abs(more) != 1)}"
+
+
+def _lost(failure: threading.ExceptHookArgs) -> None:
+    """Report a failed thread of watchdog; its notifications are set up again."""
+    tell(f"notifications of changed files failed ({failure.exc_value!r}); trying again")
+
+
+_ROOTS_PATIENCE = 60
+"""Seconds that the command waits for another process that is writing."""
+
+
+@click.group(invoke_without_command=True)
+@plain_json
+@click.pass_context
+def roots(context: click.Context, as_json: bool) -> None:
+    """List the files and folders that are kept fresh; `agtrace roots remove PATH` removes one."""
+    if context.invoked_subcommand is None:
+        _list(as_json=as_json)
+
+
+@roots.command(short_help="Stop keeping a file or folder fresh.")
+@click.argument("path", type=click.Path())
+@plain_json
+def remove(path: str, as_json: bool) -> None:
+    """Stop keeping a file or folder fresh. Its sessions stay in the index as archived ones, until `agtrace forget`.
+
+    A plain `agtrace index` doesn't bring it back; `agtrace index PATH` does.
+    """
+    from agtrace_indexer.index.roots import remove as take_away
+
+    from agtrace.index.reader import home_roots
+
+    chosen = with_index()
+    root = take_away(chosen.database, path, home_roots(chosen), patience=_ROOTS_PATIENCE)
+    leave_lines({"removed": root._asdict()}, as_json, _readable(_told(root)))
+
+
+def _list(*, as_json: bool) -> None:
+    from agtrace_indexer.index.opening import open_read_only
+    from agtrace_indexer.index.roots import listed, removed
+
+    with closing(open_read_only(with_index().database)) as connection:
+        found, away = listed(connection), sorted(removed(connection))
+    value = {"roots": [root._asdict() for root in found], "removed": away}
+    leave_lines(value, as_json, _readable(_roots_lines(found, away)))
+
+
+def _roots_lines(roots: list[Root], away: list[str]) -> Iterator[str]:
+    if not roots:
+        yield "nothing is kept fresh; to add a file or folder: agtrace index PATH"
+    for root in roots:
+        yield f"{root.path}  {_held(root) if root.exists else 'missing'}"
+    yield from (f"{path}  removed: agtrace index PATH brings it back" for path in away)
+
+
+def _told(root: Root) -> Iterator[str]:
+    yield f"{root.path} is no longer kept fresh; nothing in it was touched"
+    if root.sessions:
+        yield f"{_held(root)}: archived. They stay in the index and can be searched as before, until `agtrace forget`"
+
+
+def _held(root: Root) -> str:
+    return f"{counted(root.logs, 'log')}, {counted(root.sessions, 'session')}"
+
+
+def _readable(lines: Iterator[str]) -> Iterator[str]:
+    from agtrace.render.terminal import plain
+
+    yield from map(plain, lines)

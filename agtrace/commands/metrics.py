@@ -66,6 +66,6 @@ def metrics(
 
 
 def _render() -> ModuleType:
-    from agtrace.render import metrics
+    from agtrace.render import figures as costs
 
-    return metrics
+    return costs

@@ -36,7 +36,7 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
     from agtrace.answers.desk import Answers
     from agtrace.answers.log import silent
     from agtrace.serving.ending import end
-    from agtrace.serving.web.places import path_of
+    from agtrace.serving.web.answering import path_of
     from agtrace.serving.web.site import site
     from agtrace.sessions.prices import load as load_prices
     from agtrace.tools.arguments import parse_options

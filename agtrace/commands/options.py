@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
@@ -42,6 +43,9 @@ COUNTED = list(get_args(CountOf))
 
 _TOKENS = later(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s?(?P<unit>[kKmMgGbB]?)")
 _SIZES = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "b": 1_000_000_000}
+
+_MOST, _TITLE = 30, 60
+"""The most sessions that a shell is offered, and the characters of each title."""
 
 _PORT = later("[0-9]{1,5}")
 _LINES = later(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
@@ -135,11 +139,18 @@ def session_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
     Whatever is wrong with the index, nothing is completed.
     """
-    from agtrace.sessions.completing import beginning_with
-    from agtrace.settings.environment import data_dir
+    import sqlite3
 
-    found = beginning_with(data_dir() / "index.sqlite3", incomplete)
-    return [CompletionItem(uid, help=title) for uid, title in found]
+    from agtrace_indexer.index.opening import open_read_only
+    from agtrace_indexer.index.questions import live, sessions
+
+    from agtrace.settings.environment import data_dir
+    from agtrace.text.lines import unbroken
+
+    with suppress(sqlite3.Error, OSError), closing(open_read_only(data_dir() / "index.sqlite3")) as index:
+        found = sessions.with_prefix(index, incomplete, _MOST) if incomplete else live.newest(index, _MOST)
+        return [CompletionItem(one.uid, help=unbroken((one.title or one.snippet or "")[:_TITLE])) for one in found]
+    return []
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, the answer that an agent gets over MCP.")

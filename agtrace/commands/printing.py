@@ -1,12 +1,88 @@
-"""Printing an answer: as JSON for a program, or rendered for a person."""
+"""Printing an answer, as JSON for a program or rendered for a person; writing a file that quotes logs; and bars."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from agtrace.commands.errors import USAGE, fail
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
+
+_SHOW_CURSOR = b"\x1b[?25h"
+
+
+@contextmanager
+def bar_of(*columns: ProgressColumn) -> Iterator[Progress]:
+    """Show a bar with these columns on stderr, which goes when it is done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from agtrace.serving.interruption import last_words
+
+    console = Console(stderr=True)
+    if not console.is_dumb_terminal:
+        last_words.append(_SHOW_CURSOR)  # the bar hides it
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield bar
+
+
+@contextmanager
+def sessions_bar(doing: str) -> Iterator[Callable[[int, int], None]]:
+    """Lend a function that is told how many of how many sessions are done, and shows that at a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+
+    with bar_of(TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn("sessions")) as bar:
+        task = bar.add_task(doing, total=None)
+
+        def note(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield note
+
+
+def write(path: Path, pieces: Iterable[str], *, replace: bool) -> Path:
+    """Write a file, and return its resolved path; an existing file is an error unless it may be replaced."""
+    from agtrace.serving.interruption import together
+
+    target = path.expanduser().resolve()
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8") as file:  # a device or a pipe must not be replaced by a file
+                file.writelines(pieces)
+        else:
+            with together:
+                _put(target, pieces, replace=replace)
+    except FileExistsError:
+        fail(f"{path} exists: use --force to replace it", USAGE)
+    except OSError as error:
+        fail(f"can't write {path}: {error.strerror or error}", USAGE)
+    return target
+
+
+def _put(target: Path, pieces: Iterable[str], *, replace: bool) -> None:
+    import tempfile
+
+    handle, written = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(pieces)
+        if replace:
+            Path(written).replace(target)
+        else:
+            os.link(written, target)  # fails if there is such a file, even one that appeared just now
+    finally:
+        Path(written).unlink(missing_ok=True)
 
 
 def leave(value: Any, as_json: bool, for_person: Callable[[], object]) -> None:

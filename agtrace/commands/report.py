@@ -1,24 +1,163 @@
-"""`agtrace report`: the health of many sessions, for a terminal, a browser, a CI summary or a program."""
+"""Commands over many sessions: `report` their health, `cost`, `lessons` on what keeps failing, `why` a line is there."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
+from agtrace_schema.patterns import later
+from agtrace_schema.requests import CostBy
 from msgspec import Struct
 
+from agtrace.commands.asking import Filters, selected
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
-from agtrace.commands.options import plain_json, project, provider
-from agtrace.commands.printing import print_json
-from agtrace.commands.progress import sessions_bar
-from agtrace.commands.selecting import Filters, selected
-from agtrace.commands.writing import write
+from agtrace.commands.options import Groups, plain_json, project, provider
+from agtrace.commands.printing import leave, print_json, sessions_bar, write
 
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Report, ReportedSession
+    from agtrace_schema.costs import Costs
+    from agtrace_schema.why import Why
+
+
+@click.command()
+@click.option("--by", type=Groups(get_args(CostBy)), default="day", show_default=True, help="The groups.")
+@click.option("--since", metavar="TIME", help="Only what was spent from this time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="Only what was spent up to this time, written as for --since.")
+@project
+@provider
+@click.option("--no-dollars", is_flag=True, help="Only tokens, for those who pay by subscription.")
+@plain_json
+def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> None:
+    """Show what was spent, in tokens and dollars: days, weeks and months in time order, all others by cost.
+
+    Tokens belong to the day on which they were spent, whenever the session began. Days are UTC days, weeks begin on
+    Monday. What a session copied from another counts once. Sub-agents are rolled up into the session that started them;
+    a session counts once in each row, and once in the total.
+
+    \b
+      agtrace cost --by week
+      agtrace cost --by project --since 30d
+      agtrace cost --by model --project . --no-dollars
+    """
+    from agtrace_schema.model import dump
+
+    found = cost_made(Filters(**filters), by, dollars=not no_dollars)
+    if found.behind:
+        tell(found.behind)
+
+    def for_person() -> None:
+        from agtrace.render.figures import costs
+
+        costs(found)
+
+    leave(dump(found), as_json, for_person)
+
+
+def cost_made(filters: Filters, by: CostBy, *, dollars: bool) -> Costs:
+    """Sum up what was spent, with secrets masked as in every answer."""
+    from agtrace.report.costs import costs
+    from agtrace.shaping.projection import printed
+
+    with selected(filters) as (connection, selection, _, prices, lacking):
+        return printed(costs(connection, selection, by, prices=prices, dollars=dollars, behind=lacking))
+
+
+@click.command()
+@project
+@provider
+@click.option("--since", metavar="TIME", help="Only sessions begun from this time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="Only sessions begun up to this time, written as for --since.")
+@plain_json
+def lessons(as_json: bool, **filters: str | None) -> None:
+    """Show what keeps failing across sessions and what worked in the end: sentences to put into CLAUDE.md or AGENTS.md.
+
+    A lesson failed with the same error in two sessions, or three times in one. Each has the commands that show the call
+    that failed and the one that worked.
+
+    \b
+      agtrace lessons --project .
+      agtrace lessons --since 30d
+    """
+    from agtrace_schema.model import dump
+
+    from agtrace.report.lessons import lessons as learned
+    from agtrace.report.lessons import text
+    from agtrace.shaping.projection import printed
+    from agtrace.text.next_call import showing
+
+    with selected(Filters(**filters)) as (connection, selection, now, prices, lacking):
+        found = printed(learned(connection, selection, now=now, prices=prices))
+    if lacking:
+        tell(lacking)
+    if as_json:
+        print_json(dump(found))
+    else:
+        sys.stdout.write(text(found, showing))
+
+
+_PLACE = later(r"(?P<file>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
+
+
+@click.command()
+@click.argument("place", metavar="FILE[:LINE]")
+@plain_json
+def why(place: str, as_json: bool) -> None:
+    """Show which session wrote a line of a file, for which request and with which edit.
+
+    It says how sure that is: `edit matches` if an edit put the line there, found by repeating all edits in the index;
+    `edit may match` if an edit replaced a text everywhere, and the line has the new one, but may have had it before;
+    `commit made by session` if git says that the line is from a commit that a session made; `only touched` if none of
+    these is known, but a session wrote or read the file. Without LINE: the sessions that wrote the file, newest first.
+    Exit code 1: no session is known.
+
+    \b
+      agtrace why src/store.py:42
+      agtrace why src/store.py:40-60
+      agtrace why src/store.py
+    """
+    from agtrace_schema.model import dump
+
+    from agtrace.report.authorship.why import text
+    from agtrace.report.authorship.why import why as asked
+    from agtrace.shaping.projection import printed
+
+    file, lines = parted(place)
+    with selected(Filters()) as (connection, _, _, _, lacking):
+        if lacking:
+            tell(lacking)
+        found = printed(asked(connection, file, lines))
+    if as_json:
+        print_json(dump(found))
+    else:
+        sys.stdout.write(text(found))
+        sys.stdout.flush()
+    if not _known(found):
+        sys.exit(TROUBLE)
+
+
+def parted(place: str) -> tuple[Path, tuple[int, int] | None]:
+    """Part FILE:LINE or FILE:FIRST-LAST; a file whose name looks like this is meant itself if it is there."""
+    if Path(place).exists():
+        return Path(place), None
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        file, colon, line = place.rpartition(":")
+        if colon and Path(file).is_file():
+            fail(f"expected FILE:10 or FILE:10-20, got {line!r} in place of the line", USAGE)
+        return Path(place), None
+    first, last = int(found["first"]), int(found["last"] or found["first"])
+    if first < 1 or last < first:
+        fail("lines are counted from 1, the lower number first: FILE:10 or FILE:10-20", USAGE)
+    return Path(found["file"]), (first, last)
+
+
+def _known(found: Why) -> bool:
+    return bool(found.sessions) or any(part.session for part in found.lines or ())
+
 
 _NAMED = 5
 """The most sessions below the limit that are named."""
@@ -95,7 +234,7 @@ def made(
     from agtrace.report.report import report as survey
     from agtrace.report.report import without_dollars
     from agtrace.report.survey import Asked
-    from agtrace.shaping.output import printed
+    from agtrace.shaping.projection import printed
 
     with selected(filters) as (connection, selection, now, prices, lacking):
         with sessions_bar("examining") as note:
@@ -142,7 +281,7 @@ def _below(sessions: list[ReportedSession], limit: int, *, by_mean: bool) -> boo
         tell("none of these sessions has a score, so none is below the limit")
         return False
     if by_mean:
-        average = mean(scores.values())
+        average = sum(scores.values()) / len(scores)
         if average < limit:
             tell(f"the mean score, {average:.2f}, is below {limit}")
         return average < limit

@@ -59,7 +59,7 @@ def search(
     texts = [text for text in looked_for if text]
 
     def for_person() -> None:
-        from agtrace.render.matches import matches
+        from agtrace.render.lists import matches
         from agtrace.render.terminal import fills
 
         about = described(_sessions_in(answer.value["data"]))

@@ -1,4 +1,4 @@
-"""`agtrace sessions`: list sessions."""
+"""Lists: `agtrace sessions` and `projects`, and `count` for figures by group."""
 
 from __future__ import annotations
 
@@ -6,20 +6,79 @@ from typing import Any
 
 import click
 
-from agtrace.commands.asking import described, listed
+from agtrace.commands.asking import ask, described, listed
 from agtrace.commands.options import (
     ACCESSES,
+    COUNTED,
+    GROUPS,
     KINDS,
     SORTS,
+    Groups,
     Tokens,
+    as_json,
     check_fields,
     check_whole,
+    count_options,
+    cursor,
     every,
+    failed,
     fields,
+    limit,
     list_options,
     path,
 )
 from agtrace.commands.printing import leave
+
+
+@click.command()
+@limit
+@every
+@cursor
+@as_json
+def projects(as_json: bool, everything: bool, **filters: Any) -> None:
+    """List projects, the most recently active first, each with its sessions, tokens and cost.
+
+    A project is a repository with all its worktrees and clones, or a folder that none is known of. Its name is what
+    --project takes elsewhere.
+    """
+    check_whole(everything, as_json=as_json)
+    answer = listed("get_project_info", filters, ("projects",), everything=everything, one_page=as_json)
+
+    def for_person() -> None:
+        from agtrace.render.lists import projects as shown
+
+        shown(answer.value, answer.next_calls)
+
+    leave(answer.value, as_json, for_person)
+
+
+@click.command()
+@click.option("--by", "group_by", type=Groups(GROUPS), required=True, help="The groups.")
+@click.option("--measure", type=click.Choice(COUNTED), help="What is counted; by default calls.")
+@click.option("--session", "session_id", metavar="SESSION", help="Only one session: its id or the beginning of it.")
+@click.option("--kind", type=click.Choice(KINDS), help="Leave out sub-agents, or all others.")
+@click.option("--tool", help="Only calls of this tool.")
+@path
+@failed
+@count_options
+def count(as_json: bool, **wanted: Any) -> None:
+    """Count calls, failed calls or tokens by group, the largest first.
+
+    \b
+      agtrace count --by tool --measure failed
+      agtrace count --by program --since 7d
+      agtrace count --by model --measure tokens
+    """
+    answer = ask("count_events", wanted)
+    by: Any = wanted["group_by"]
+    counted: Any = wanted["measure"] or "calls"
+
+    def for_person() -> None:
+        from agtrace.render.figures import counts
+
+        counts(answer.value, answer.next_calls, by, counted)
+
+    leave(answer.value, as_json, for_person)
 
 
 @click.command()

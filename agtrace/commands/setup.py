@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from agtrace_indexer.providers.setup import Setup
 
-from agtrace.commands.client_setup import Server
+from agtrace.commands.errors import UNREADABLE, fail, use_rules_at_hand
+from agtrace.serving.interruption import together
 from agtrace.settings import load
-from agtrace.upkeep.clients import CLIENTS, Machine
-from agtrace.upkeep.programs import NAMES, named
+from agtrace.upkeep.agents import (
+    AGENTS,
+    add_command,
+    config_path,
+    entry_in,
+    put_back_command,
+    remove_command,
+    snippet,
+    take_out_command,
+)
+from agtrace.upkeep.clients import CLIENTS, Machine, change
+from agtrace.upkeep.programs import NAMES, found, named
+
+if TYPE_CHECKING:
+    from agtrace.upkeep.clients import Client
+    from agtrace.upkeep.clients.change import Change
+
+
+class Server(NamedTuple):
+    """Our server as a client is to start it: the executable and its environment, on this machine."""
+
+    machine: Machine
+    executable: str
+    variables: Mapping[str, str]
+
 
 _DATA_DIR = "AGTRACE_DATA_DIR"
 
@@ -39,14 +66,16 @@ def setup(client: str | None, apply: bool, remove: bool) -> None:
     if client is None:
         if apply or remove:
             raise click.UsageError("--apply and --remove need a CLIENT; `agtrace setup` lists them")
-        from agtrace.render.programs import listed
+        from agtrace.render.doctor import listed
         from agtrace.upkeep.programs import programs
 
         listed(list(programs(server.machine)))
     elif client in CLIENTS:
-        _edit(client, server, apply=apply, remove=remove)
+        (_apply if apply else _show)(client, server, remove=remove)
+    elif not apply:
+        _show_command(client, server, remove=remove)
     else:
-        _let_the_agent(client, server, apply=apply, remove=remove)
+        (_remove if remove else _add)(client, server)
 
 
 def _server() -> Server:
@@ -56,21 +85,174 @@ def _server() -> Server:
     return Server(Machine(Path.home(), environment, sys.platform), executable, variables)
 
 
-def _edit(client: str, server: Server, *, apply: bool, remove: bool) -> None:
-    from agtrace.commands import client_setup
+# -- editors and other clients ---------------------------------------------------------------------
 
-    if apply:
-        client_setup.apply(client, server, remove=remove)
+
+def _show(name: str, server: Server, *, remove: bool) -> None:
+    """Print what would change in a client's settings."""
+    client = CLIENTS[name]
+    planned = _planned(client, server, remove=remove)
+    option = " --remove" if remove else ""
+    if planned.nothing:
+        _print(_nothing_to_do(client, planned, remove=remove))
+        return
+    what = f"take agtrace out of {client.title}" if remove else f"add agtrace to {client.title}"
+    _print(f"To {what}, change {planned.path} like this:", "", *planned.lines(), "")
+    _print(f"`agtrace setup {name}{option} --apply` makes this change, and no other.", *_doubts(client, server))
+
+
+def _apply(name: str, server: Server, *, remove: bool) -> None:
+    """Change a client's settings, if they aren't as they are to be already."""
+    client = CLIENTS[name]
+    planned = _planned(client, server, remove=remove)
+    if planned.nothing:
+        _print(_nothing_to_do(client, planned, remove=remove))
+        return
+    with together:
+        planned.make()
+    done = f"agtrace was taken out of {client.title}" if remove else f"agtrace was added to {client.title}"
+    _print(f"{done}: {planned.path}", f"Restart {client.title} if it is running.", *_doubts(client, server))
+
+
+def _planned(client: Client, server: Server, *, remove: bool) -> Change:
+    if remove:
+        return change.removing(client, server.machine)
+    return change.adding(client, server.machine, server.executable, server.variables)
+
+
+def _nothing_to_do(client: Client, planned: Change, *, remove: bool) -> str:
+    if remove:
+        return f"agtrace isn't in the settings of {client.title}, {planned.path}: nothing to do"
+    return f"agtrace is in the settings of {client.title} already, {planned.path}: nothing to do"
+
+
+def _doubts(client: Client, server: Server) -> Iterator[str]:
+    if not found(client, server.machine):
+        yield f"({client.title} wasn't found on this machine.)"
+
+
+def _print(*lines: str) -> None:
+    """Print lines, which may quote a user's settings: secrets in them are masked."""
+    from agtrace_indexer.redact import redact
+
+    use_rules_at_hand()
+    _say(redact("\n".join(lines)))
+
+
+# -- agents that have a command for it -------------------------------------------------------------
+
+_WRITTEN = frozenset({"type", "command", "args", "env"})
+"""The keys of an entry that the agents' own commands write."""
+
+
+def _show_command(name: str, server: Server, *, remove: bool) -> None:
+    """Print an agent's own command, and for adding also what to write into its settings instead."""
+    agent = AGENTS[name]
+    place = config_path(agent, server.machine.home, server.machine.environment)
+    if remove:
+        _say(f"To take agtrace out of {agent.title}, run:\n\n  {shlex.join(_take_out(agent, place))}\n")
+        _say(f"(`agtrace setup {name} --remove --apply` runs it.)")
+        return
+    command = shlex.join(add_command(agent, server.executable, server.variables))
+    _say(f"To add agtrace to {agent.title}, run:\n\n  {command}\n")
+    if shutil.which(agent.executable) is None:
+        _say(f"({agent.executable} isn't on the PATH of this machine.) ", end="")
     else:
-        client_setup.show(client, server, remove=remove)
+        _say(
+            f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an existing entry; "
+            f"`agtrace setup {name} --remove --apply` undoes it.) ",
+            end="",
+        )
+    _say(f"Or put this into {place}:\n\n{snippet(agent, server.executable, server.variables).rstrip()}")
 
 
-def _let_the_agent(agent: str, server: Server, *, apply: bool, remove: bool) -> None:
-    from agtrace.commands import agent_setup
+def _remove(name: str, server: Server) -> None:
+    """Let the agent take our server out of its settings, if they have it."""
+    agent = AGENTS[name]
+    place = config_path(agent, server.machine.home, server.machine.environment)
+    if _entry(agent, place) is None:
+        _say(f"agtrace isn't in the settings of {agent.title}, {place}: nothing to do")
+        return
+    command = _take_out(agent, place)
+    _require(agent)
+    _say(shlex.join(command))
+    with together:
+        code = _run(command)
+    if code:
+        fail(f"{agent.executable} ended with exit code {code}", UNREADABLE)
 
-    if not apply:
-        agent_setup.show(agent, server, remove=remove)
-    elif remove:
-        agent_setup.remove(agent, server)
-    else:
-        agent_setup.apply(agent, server)
+
+def _take_out(agent: Setup, place: Path) -> list[str]:
+    command = take_out_command(agent)
+    return command or fail(f"{agent.title} has no command for that: remove agtrace from {place}", UNREADABLE)
+
+
+def _add(name: str, server: Server) -> None:
+    """Let the agent add the server. An existing entry is replaced, but for its environment; if that fails, it stays."""
+    from agtrace_indexer.redact import redact
+
+    agent = AGENTS[name]
+    place = config_path(agent, server.machine.home, server.machine.environment)
+    _require(agent)
+    before = _entry(agent, place)
+    kept = {name: str(value) for name, value in ((before or {}).get("env") or {}).items()}
+    command = add_command(agent, server.executable, kept | dict(server.variables))
+    use_rules_at_hand()
+    _say(redact(shlex.join(command)))
+    with together:
+        code = _replaced(agent, before, command)
+    if code:
+        fail(f"{agent.executable} ended with exit code {code}; its settings are as they were", UNREADABLE)
+    for name in kept.keys() - server.variables.keys():
+        _say(f"{name} was kept from the entry before")
+    for name in sorted((before or {}).keys() - _WRITTEN):
+        _say(f"{name} was set in {place} and is now gone: add it there again")
+
+
+def _say(text: str, end: str = "\n") -> None:
+    from agtrace.render.terminal import plain
+
+    sys.stdout.write(plain(text) + end)
+    sys.stdout.flush()
+
+
+def _require(agent: Setup) -> None:
+    if shutil.which(agent.executable) is None:
+        fail(
+            f"{agent.executable!r} isn't on the PATH: install {agent.title}, or run setup without --apply",
+            UNREADABLE,
+        )
+
+
+def _entry(agent: Setup, place: Path) -> dict[str, Any] | None:
+    try:
+        return entry_in(agent, place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        fail(f"{place}: {error}; nothing was changed: run setup without --apply", UNREADABLE)
+
+
+def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -> int:
+    """Replace the entry, and return 0; if a command fails, put the old entry back and return its exit code."""
+    removal = remove_command(agent) if before is not None else None
+    if removal and (code := _run(removal, quietly=True)):
+        return code
+    code = _run(command)
+    if code and removal and before is not None and _run(put_back_command(agent, before), quietly=True):
+        from agtrace_indexer.redact import redact
+
+        fail(
+            f"{agent.executable} failed, and its old entry is gone from its settings: {redact(str(before))}", UNREADABLE
+        )
+    return code
+
+
+def _run(command: Sequence[str], *, quietly: bool = False) -> int:
+    """Run an agent's command and return its exit code; Ctrl-C doesn't reach it."""
+    import subprocess
+
+    try:
+        return subprocess.run(command, check=False, capture_output=quietly, start_new_session=True).returncode
+    except OSError as error:
+        fail(f"{command[0]} can't be run: {error.strerror or error}", UNREADABLE)

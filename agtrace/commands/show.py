@@ -1,4 +1,4 @@
-"""`agtrace show`: a session as a conversation, at a level of detail or by sections, or one event in full."""
+"""Commands about one session: `show`, `read` a reference, `analyze`, `reasoning`, and `compare` for two."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from agtrace_schema.requests import MOST_AROUND
 
-from agtrace.commands.asking import ask, pages
+from agtrace.commands.asking import Filters, ask, pages, print_text, selected, text_asked
 from agtrace.commands.errors import USAGE, fail, tell
 from agtrace.commands.options import (
     LEVELS,
@@ -17,15 +17,104 @@ from agtrace.commands.options import (
     check_fields,
     cursor,
     fields,
+    limit,
     session_ids,
     text_options,
 )
 from agtrace.commands.printing import leave, print_lines
-from agtrace.commands.selecting import Filters, selected
-from agtrace.commands.texts import print_text, text_asked
 
 if TYPE_CHECKING:
     from agtrace.shaping.shape import Answer
+
+
+@click.command()
+@click.argument("session", shell_complete=session_ids)
+@as_json
+def analyze(session: str, as_json: bool) -> None:
+    """Show what went wrong in a session: failed tools, repeated calls, token use, each with its events."""
+    answer = ask("analyze_session", {"session_id": session, "include_loops": True})
+
+    def for_person() -> None:
+        from agtrace.render.comparison import analysis
+
+        analysis(answer.value)
+
+    leave(answer.value, as_json, for_person)
+
+
+@click.command()
+@click.argument("id1", metavar="SESSION", shell_complete=session_ids)
+@click.argument("id2", metavar="SESSION", shell_complete=session_ids)
+@as_json
+def compare(id1: str, id2: str, as_json: bool) -> None:
+    """Compare two sessions, even of different agents: tools, files, failures, tokens, time and outcome."""
+    answer = ask("compare_sessions", {"id1": id1, "id2": id2})
+
+    def for_person() -> None:
+        from agtrace.render.comparison import comparison
+
+        comparison(answer.value)
+
+    leave(answer.value, as_json, for_person)
+
+
+@click.command()
+@click.argument("session", shell_complete=session_ids)
+@click.option("--turn", "turn_index", type=int, help="Only one turn.")
+@limit
+@cursor
+@as_json
+def reasoning(session: str, as_json: bool, **asked: Any) -> None:
+    """Show only the thinking of a session, each thought with what the model did next."""
+    answer = ask("get_reasoning_chain", {"session_id": session, **asked})
+
+    def for_person() -> None:
+        from agtrace.render.session import reasoning
+
+        reasoning(answer.value)
+
+    leave(answer.value, as_json, for_person)
+
+
+@click.command()
+@click.argument("ref")
+@text_options
+@cursor
+@as_json
+def read(ref: str, as_json: bool, **asked: Any) -> None:
+    """Print what REF points to, as text: a reference is an artifact_ref from an answer.
+
+    \b
+      agtrace read ax://event/fb3cff44/42
+      agtrace read ax://session/fb3cff44 --lines 1:200
+      agtrace read ax://session/fb3cff44 --focus "Which migration was rolled back?"
+      agtrace read ax://analysis/fb3cff44
+      agtrace read ax://health
+    """
+    if not as_json and not any(asked.values()) and _as_a_command(click.get_current_context(), ref):
+        return
+    print_text("read_artifact", {"ref": ref, **text_asked(asked)}, as_json=as_json)
+
+
+def _as_a_command(context: click.Context, ref: str) -> bool:
+    """Print what is JSON to an agent as the command for people does; return whether there is one."""
+    from agtrace.problems import InvalidArtifactRef
+    from agtrace.sessions.query import parse
+
+    try:
+        found = parse(ref)
+    except InvalidArtifactRef:
+        return False
+    if found.kind == "health":
+        from agtrace.commands.doctor import health
+
+        context.invoke(health, as_json=False)
+    elif found.kind == "analysis":
+        context.invoke(analyze, session=found.session, as_json=False)
+    else:
+        return False
+    return True
+
 
 _OF_CONVERSATION = {"tools": "--tools", "thinking": "--thinking", "everything": "--all"}
 _OF_SESSION = {
@@ -130,7 +219,7 @@ def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_
     found = ask("get_event_details", wanted | {"around": asked["around"]})
 
     def for_person() -> None:
-        from agtrace.render.matches import around
+        from agtrace.render.lists import around
 
         around(found.value, event_index, found.next_calls)
 
@@ -154,12 +243,11 @@ def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[s
 
 def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     """Print a session as a conversation, through a pager if stdout is a terminal."""
-    from agtrace.render.conversation import Unfolded, conversation
-    from agtrace.render.pager import paged
+    from agtrace.render.conversation import Unfolded, conversation, paged
     from agtrace.report.conversation.cleaning import Cleaner
     from agtrace.report.conversation.telling import head, part_of, told
+    from agtrace.sessions.describing import resuming
     from agtrace.sessions.query import find_session
-    from agtrace.sessions.resuming import resuming
     from agtrace.settings.environment import pager
 
     if asked["turns"] and asked["turn_index"] is not None:
@@ -181,7 +269,7 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
 def _place(place: str) -> tuple[str, int | None]:
     """Return the session, and the event or None, from SESSION, SESSION:EVENT or a reference."""
     if place.startswith("ax://"):
-        from agtrace.sessions.references import parse
+        from agtrace.sessions.query import parse
 
         kind, session_id, event_index, *_ = parse(place)
         if kind in ("session", "event"):
@@ -231,7 +319,7 @@ def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
     names = list(dict.fromkeys(filter(None, map(str.strip, wanted["sections"].split(",")))))
 
     def for_person() -> None:
-        from agtrace.render.sections import FACTS, section, sections_head
+        from agtrace.render.session import FACTS, section, sections_head
 
         sections_head(answer.value)
         for name in names:

@@ -71,7 +71,7 @@ def _print(lookout: Lookout, session: str | None, *, as_json: bool) -> None:
         found = replace(found, sessions=tuple(one for one in found.sessions if one.session_id == uid))
 
     def for_person() -> None:
-        from agtrace.render.running import running
+        from agtrace.render.watching.blocks import running
 
         running(found)
 

@@ -30,10 +30,9 @@ from agtrace.health.facts.corrections import corrections
 from agtrace.health.finding import SEVERITIES, Detector, Finding
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage, read_history
 from agtrace.health.score import Examined, Found, Score, score
-from agtrace.sessions.known_failures import failures_known, known_failures
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.query import short_id
-from agtrace.sessions.steps import telling_argument
+from agtrace.sessions.query import failures_known, known_failures, short_id
+from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import one_line, shown_path
 from agtrace.text.signatures import telling_text
 

@@ -30,9 +30,8 @@ from starlette.routing import Route
 
 from agtrace.answers.library_log import take_libraries
 from agtrace.answers.log import log_to_stderr
-from agtrace.serving.connections import listen
+from agtrace.serving.connections import listen, run
 from agtrace.serving.http_door import KnownNames, known_names
-from agtrace.serving.http_process import run
 from agtrace.settings.model import Pruner
 from agtrace.text.focus import Focused, Unfocused, focus
 

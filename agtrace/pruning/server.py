@@ -38,9 +38,8 @@ from agtrace.pruning.request import Passage, Workplace, answered, request_of
 from agtrace.pruning.states import Log
 from agtrace.pruning.tools import TOOLS, Tool
 from agtrace.pruning.tools.output import Workbench
-from agtrace.serving.connections import Connection, listen
+from agtrace.serving.connections import Connection, listen, run
 from agtrace.serving.http_door import Door, KnownNames, known_names
-from agtrace.serving.http_process import run
 from agtrace.serving.server import origin_of
 from agtrace.serving.stdio_transport import serve
 from agtrace.settings.environment import given

@@ -6,21 +6,119 @@ them: nothing in them is HTML, an image or a link of the terminal's.
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from typing import Any, ClassVar, NamedTuple
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
+from rich.markdown import Heading, Markdown
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import STYLES, plain, plain_line, when
-from agtrace.report.conversation.as_markdown import OF_THE_PROGRAM, left_out
+from agtrace.render.terminal import OUT, STYLES, plain, plain_line, when
+from agtrace.report.conversation.as_markdown import OF_THE_PROGRAM, harmless, left_out
 from agtrace.report.conversation.telling import Execution, Folded, Head, Item, Mark, Passed, Request, Said, Turn, took
-from agtrace.sessions.resuming import Resuming
+from agtrace.sessions.describing import Resuming
 from agtrace.text.numbers import counted
+
+
+class _Heading(Heading):
+    """A heading at the left margin, like everything else."""
+
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+
+
+class _Markdown(Markdown):
+    """Markdown with such headings."""
+
+    elements: ClassVar = {**Markdown.elements, "heading_open": _Heading}
+
+
+def as_markdown(text: str) -> Markdown:
+    """Return a text without control characters as Markdown to print; links are followed by their addresses."""
+    return _Markdown(harmless(text), code_theme="ansi_dark", hyperlinks=False)
+
+
+_NONE = ("", "cat")
+
+
+@contextmanager
+def paged(program: str, environment: Mapping[str, str]) -> Iterator[Console]:
+    """Yield a console that prints through a pager if stdout is a terminal, else the usual one.
+
+    `program` is a shell command, run in an environment; empty for no pager. The block ends early, and silently, when
+    the user leaves the pager.
+    """
+    if not (OUT.is_terminal and program not in _NONE and _found(program)):
+        yield OUT
+        return
+    before = signal.signal(signal.SIGINT, _left_to_the_pager)
+    process = subprocess.Popen(program, shell=True, stdin=subprocess.PIPE, env=environment)
+    entry: Any = process.stdin
+    try:
+        with suppress(_Left), _Pipe(entry, errors="replace", encoding=sys.stdout.encoding) as pipe:
+            yield _console(pipe)
+    finally:
+        process.wait()
+        signal.signal(signal.SIGINT, before)
+
+
+def _found(program: str) -> bool:
+    """Whether the first word of a command is a program; what only a shell understands is taken to be."""
+    try:
+        first = next(iter(shlex.split(program)), "")
+    except ValueError:
+        return True
+    return "=" in first or shutil.which(first) is not None
+
+
+def _left_to_the_pager(_signal: int, _frame: object) -> None:
+    """Do nothing at Ctrl-C: the pager gets it, too, and decides."""
+
+
+def _console(pipe: TextIOWrapper) -> Console:
+    colours: Any = OUT.color_system
+    return Console(
+        file=pipe, force_terminal=True, color_system=colours, width=OUT.width, no_color=OUT.no_color,
+        highlight=False, markup=False, emoji=False,
+    )  # fmt: skip
+
+
+class _Left(Exception):
+    """The user left the pager."""
+
+
+class _Pipe(TextIOWrapper):
+    """The pager's input, raising `_Left` when it reads no more."""
+
+    def write(self, text: str, /) -> int:
+        """Write a text. Raises `_Left`."""
+        try:
+            return super().write(text)
+        except BrokenPipeError as error:
+            raise _Left from error
+
+    def flush(self) -> None:
+        """Write what is buffered. Raises `_Left`."""
+        try:
+            super().flush()
+        except BrokenPipeError as error:
+            raise _Left from error
+
+    def close(self) -> None:
+        """Close the pipe, whose other end may be closed already."""
+        with suppress(BrokenPipeError, _Left):
+            super().close()
+
 
 _FACTS = ("User", "Project", "Agent", "Model", "Part of", "Began", "Lasted", "Cost", "Size")
 _MOST_MARKDOWN = 40_000
@@ -129,8 +227,6 @@ class _Page:
     def _said(self, text: str) -> None:
         shown = plain(text).strip("\n")
         if self._out.is_terminal and len(shown) <= _MOST_MARKDOWN:
-            from agtrace.render.markdown import as_markdown  # 60 ms with what it loads, for terminals only
-
             self._out.print(Padding(as_markdown(shown), (0, 0, 0, _OF_MODEL)))
         else:
             self._indented(shown, _OF_MODEL)

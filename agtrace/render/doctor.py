@@ -1,15 +1,142 @@
-"""What `agtrace doctor` found and didn't understand, for people."""
+"""What is here and in which state, for people: logs, index, a rebuild, clients and settings."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.providers.registry import AGENTS
+from agtrace_indexer.rebuild import Lost, Rebuilt
+from agtrace_schema.status import Configuration, Health
+from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, heading, plain_line
+from agtrace.render.terminal import OUT, figure, heading, left_out, plain, plain_line, when
 from agtrace.text.numbers import counted, size
+
+if TYPE_CHECKING:
+    from agtrace.upkeep.programs import Program
+
+
+def health(found: Health) -> None:
+    """Print the state of the index and its figures, then what is wrong."""
+    index = found.index
+    state = index.state.replace("_", " ")
+    if index.files_behind is not None:
+        state += f", {index.files_behind:,} files ({size(index.bytes_behind or 0)}) behind"
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for label, value in (
+        ("index", state),
+        ("logs", figure(index.logs)),
+        ("sessions", figure(index.sessions)),
+        ("events", figure(index.events)),
+        ("newest event", when(index.newest_event)),
+        ("size", "" if index.bytes is None else size(index.bytes)),
+        ("tables", str(index.tables_version)),
+        ("configuration", _configuration(found.configuration)),
+    ):
+        if value:
+            grid.add_row(Text(label, style="dim"), value)
+    OUT.print(grid)
+    for problem in filter(None, (index.problem, found.configuration.problem)):
+        OUT.print(Text(plain(problem), style="red"), soft_wrap=True)
+
+
+def _configuration(found: Configuration) -> str:
+    """Return where the settings come from; without a file they have a version only."""
+    if found.file is None:
+        return f"no file, version {found.version}"
+    read = f", read {when(found.loaded_at)}" if found.loaded_at else ""
+    return f"{plain(found.file)}{read}"
+
+
+_LOST_SHOWN = 20
+
+
+def repaired(done: Rebuilt) -> None:
+    """Print what was damaged, what the index holds now, what is lost, and where the old file is."""
+    if done.damage:
+        heading("what was damaged")
+        _print_all(done.damage)
+    else:
+        OUT.print("the index is sound: no damage was found")
+    heading("the index now")
+    OUT.print(f"  {counted(done.sessions, 'session')}, {counted(done.events, 'event')}; checked as a whole and sound")
+    if done.archived:
+        OUT.print(f"  archived, their files are gone: {counted(done.archived, 'log')}")
+    if done.lost:
+        heading(f"sessions that could not be saved completely: {len(done.lost)}")
+        _print_all(map(_sentence, done.lost[:_LOST_SHOWN]))
+        left_out("session", min(len(done.lost), _LOST_SHOWN), len(done.lost))
+    if done.unread:
+        _print_all(
+            [f"only partly readable: {', '.join(done.unread)}; more of sessions whose logs are gone may be lost"]
+        )
+    if "root" in done.unread:
+        OUT.print("  the list of indexed folders was unreadable: agents' homes are indexed; others: agtrace index PATH")
+    _print_all([f"the old file is {done.old}: delete it once you are sure that nothing is missing"], indent="")
+
+
+def _print_all(sentences: Iterable[str], indent: str = "  ") -> None:
+    for sentence in sentences:
+        OUT.print(f"{indent}{plain_line(sentence)}", soft_wrap=True, markup=False)
+
+
+def _sentence(one: Lost) -> str:
+    title = f" ({one.title})" if one.title else ""
+    return f"{one.session}{title}: {counted(one.events, 'event')} lost, {one.kept:,} kept"
+
+
+_WIDE = 100
+_ONLY_LOGS = "logs"
+_ADDED = {True: "yes", False: "no", None: "unknown"}
+
+
+def listed(programs: Sequence[Program]) -> None:
+    """Print every program: whether it is here, whether it has our server, and on a wide terminal, in which file."""
+    wide = OUT.width >= _WIDE
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("client", *(("program",) if wide else ()), "found", "agtrace", *(("settings",) if wide else ())):
+        table.add_column(column, overflow="fold" if column == "settings" else "ellipsis", no_wrap=column != "settings")
+    for program in programs:
+        table.add_row(*_cells(program, wide=wide))
+    OUT.print(table)
+    OUT.print()
+    if any(_here(program) == _ONLY_LOGS for program in programs):
+        OUT.print(f"{_ONLY_LOGS}: logs found, program not on PATH", style="dim")
+    for program in programs:
+        if program.trouble:
+            OUT.print(Text(f"{program.name}: {plain_line(program.trouble)}", style="yellow"), soft_wrap=True)
+    OUT.print("To see what would be added: agtrace setup CLIENT; to add it: agtrace setup CLIENT --apply", style="dim")
+
+
+def _here(program: Program) -> str:
+    return "yes" if program.found else _ONLY_LOGS if program.logs else "no"
+
+
+def _cells(program: Program, *, wide: bool) -> list[str | Text]:
+    state = _ADDED[program.added]
+    style = "green" if program.added else "yellow" if program.added is None else "dim"
+    here = Text(_here(program), style="" if program.found else "dim")
+    cells: list[str | Text] = [program.name, here, Text(state, style=style)]
+    return [program.name, program.title, *cells[1:], plain_line(str(program.file))] if wide else cells
+
+
+_ALIGNED = 20
+
+
+def settings(rows: Sequence[Mapping[str, str]], file: Path | None) -> None:
+    """Print each setting with its value and source, uncut; what isn't a default stands out."""
+    longest = max(len(row["key"]) for row in rows)
+    for row in rows:
+        value, source = plain_line(row["value"]), plain_line(row["source"])
+        line = Text(f"{row['key']:{longest}}  {value:{_ALIGNED}}  ")
+        OUT.print(line.append(source, "dim" if source == "default" else "bold"), soft_wrap=True)
+    where = f"The file is {file}." if file else "There is no configuration file: `agtrace config path` says where."
+    OUT.print(Text(where, style="dim"), soft_wrap=True)
+
 
 _FILES_SHOWN = 12
 _TABLES_SHOWN = 6

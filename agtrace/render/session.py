@@ -1,16 +1,34 @@
-"""A session at any level of detail, for people."""
+"""A session at any level of detail, by its sections, or only its thinking, for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from agtrace_schema.events import Outcome
+from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, entry, indented, plain, summary, when
+from agtrace.render.terminal import (
+    OUT,
+    STYLES,
+    Row,
+    entry,
+    figure,
+    fills,
+    footer,
+    heading,
+    indented,
+    nothing,
+    plain,
+    print_table,
+    summary,
+    when,
+)
 from agtrace.render.text import told_focus
 from agtrace.sessions.landmarks import said
-from agtrace.text.numbers import counted, dollars, how_made, seconds, short
+from agtrace.text.numbers import counted, dollars, how_made, seconds, short, spent
 
 _LINES_OF_TEXT = 8
 _TOKEN_KINDS = (
@@ -235,3 +253,144 @@ def _short(text: str, most: int = _LINES_OF_TEXT) -> str:
     lines = plain(text).strip("\n").splitlines()
     left_out = f"\n... {len(lines) - most} more lines" if len(lines) > most else ""
     return "\n".join(lines[:most]) + left_out
+
+
+FACTS = frozenset({"session", "stats"})
+"""Sections that aren't lists."""
+
+_WIDE = 70
+_TIMES = frozenset({"start_time", "end_time"})
+
+
+def sections_head(answer: dict[str, Any]) -> None:
+    """Print the line above all sections."""
+    summary(answer)
+
+
+def section(name: str, content: Any) -> None:
+    """Print a section under its name; `content` is all items of a list, or for facts the answer that has them."""
+    heading(name if name in FACTS else f"{name}: {_counted(name, content)}")
+    if name == "session":
+        _session(content["data"])
+    elif name == "stats":
+        print_stats(content["data"])
+    elif name == "turns":
+        SessionView().turns(content)
+    elif content:
+        rows, right, wide_only = _LISTS[name]
+        print_table([rows(item) for item in content], right, frozenset() if OUT.width >= _WIDE else wide_only)
+    else:
+        nothing("none")
+
+
+def _counted(name: str, items: list[Any]) -> str:
+    """Return the number of items; of failures by outcome if not all of them failed: `2 failed, 1 rejected`."""
+    outcomes = Counter(item["outcome"] for item in items) if name == "failures" else Counter()
+    if not outcomes.keys() - {Outcome.FAILED}:
+        return f"{len(items):,}"
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
+
+
+def _session(data: dict[str, Any]) -> None:
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=fills())
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(ratio=1, overflow="fold")
+    for name, value in data.items():
+        if not isinstance(value, list | dict) and not name.startswith("total_"):
+            shown = when(value) if name in _TIMES else plain(str(value))
+            grid.add_row(name.replace("_", " "), Text(shown))
+    OUT.print(grid)
+
+
+def _tool(item: dict[str, Any]) -> Row:
+    return {
+        "calls": figure(item["calls"]),
+        "failed": Text(figure(item["failed"] or None), style=STYLES["failed"]),
+        "tool": Text(plain(item["name"])),
+    }
+
+
+def _file(item: dict[str, Any]) -> Row:
+    return {
+        "writes": figure(item["writes"] or None),
+        "reads": figure(item["reads"] or None),
+        "file": Text(plain(item["path"])),
+    }
+
+
+def _failure(item: dict[str, Any]) -> Row:
+    turn = item.get("turn_index")
+    return {
+        "event": str(item.get("result_event", item["call_event"])),
+        "turn": "" if turn is None else str(turn),
+        "tool": Text(plain(item["tool"])[:20]),
+        "outcome": Text(item["outcome"], style=STYLES.get(item["outcome"], "")),
+        "what it said": Text(plain(item["quote"])),
+    }
+
+
+def _child(item: dict[str, Any]) -> Row:
+    return {"session": plain(item["id"]), "by event": str(item.get("started_by", "")), "kind": plain(item["kind"])}
+
+
+def _model(item: dict[str, Any]) -> Row:
+    return {
+        "responses": figure(item["responses"]),
+        "tokens": short(item.get("total_tokens")),
+        "cost": spent(item.get("cost_usd"), item.get("cost_made")),
+        "model": Text(plain(item["model"])),
+    }
+
+
+def _landmark(item: list[Any]) -> Row:
+    event_index, kind, name, verdict, detail = (*item, None, None, None)[:5]
+    return {
+        "event": str(event_index),
+        "what": kind.replace("_", " "),
+        "verdict": Text(verdict or "", style=STYLES.get(verdict or "", "")),
+        "which": Text(plain(f"{name or ''}  {detail or ''}".strip())),
+    }
+
+
+def _request(item: dict[str, Any]) -> Row:
+    return {
+        "event": str(item["event_index"]),
+        "turn": str(item.get("turn_index", "")),
+        "request": Text(plain(item["text"])),
+    }
+
+
+_LISTS: dict[str, tuple[Callable[[Any], Row], frozenset[str], frozenset[str]]] = {
+    "tools": (_tool, frozenset({"calls", "failed"}), frozenset()),
+    "files": (_file, frozenset({"writes", "reads"}), frozenset()),
+    "failures": (_failure, frozenset({"event", "turn"}), frozenset({"turn", "outcome"})),
+    "children": (_child, frozenset({"by event"}), frozenset()),
+    "requests": (_request, frozenset({"event", "turn"}), frozenset({"turn"})),
+    "landmarks": (_landmark, frozenset({"event"}), frozenset()),
+    "models": (_model, frozenset({"responses", "tokens", "cost"}), frozenset({"responses"})),
+}
+"""For each list: how an item becomes a row, its columns of numbers, and those left out on a narrow terminal."""
+
+
+def reasoning(answer: dict[str, Any]) -> None:
+    """Print thoughts under the headings of their turns, each with its event and what the model did next."""
+    summary(answer)
+    turn = object()
+    for thought in answer["data"].get("chain", []):
+        if thought.get("turn_index") != turn:
+            turn = thought.get("turn_index")
+            OUT.print(Text("before the first turn" if turn is None else f"turn {turn}", style="bold"))
+        OUT.print(indented(Text(_place_of(thought), style="dim")))
+        OUT.print(indented(Text(plain(thought["text"]))))
+        if "chars" in thought:
+            OUT.print(indented(Text(f"({thought['chars']:,} characters in total)", style="dim")))
+        if "next" in thought:
+            OUT.print(indented(Text(f"then {plain(thought['next'])}", style="cyan")))
+        OUT.print()
+    footer(answer)
+
+
+def _place_of(thought: dict[str, Any]) -> str:
+    step = f", step {thought['step_index']}" if "step_index" in thought else ""
+    copied = "  copied" if thought.get("copied") else ""
+    return f"event {thought['event_index']}{step}  {when(thought.get('timestamp'))}{copied}".rstrip()

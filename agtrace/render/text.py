@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.text import Text
 
-from agtrace.render.next_calls import offer
+from agtrace.render.lists import offer
 from agtrace.render.terminal import OUT, entry, left_out, plain, plain_line, summary
-from agtrace.sessions.references import parse
+from agtrace.sessions.query import parse
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted
 

@@ -24,13 +24,12 @@ from msgspec.structs import replace
 from agtrace.search.matching import Deadline, Matcher
 from agtrace.search.ranking import Ranked
 from agtrace.search.scan import Hit, SessionHits
-from agtrace.sessions.aftermath import aftermath
+from agtrace.sessions.events import aftermath, preview
 from agtrace.sessions.landmarks import telling_landmarks
-from agtrace.sessions.previews import preview
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import last_event_of, short_id
 from agtrace.sessions.said import TEXT, Line, human_words, last_message, open_call, opened, said
-from agtrace.sessions.steps import telling_argument
+from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.times import iso
 

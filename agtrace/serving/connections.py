@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 import sys
+import threading
+from types import FrameType
 from typing import Any, ClassVar
 
+import uvicorn
+from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agtrace.problems import SettingError
+from agtrace.serving.ending import end
 
 MOST_CONNECTIONS = 128
 """The most connections at a time; fewer if the process may open only a few files."""
@@ -142,3 +148,40 @@ def most_connections(most: int = MOST_CONNECTIONS) -> int:
 
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if files == resource.RLIM_INFINITY else min(most, files // 2)
+
+
+LAST_SECONDS = 0.7
+"""How long answers in progress may still take when the process is told to end."""
+
+
+def run(application: Starlette, listening: Listening, connection: type[Connection] = Connection) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code. Answers that are almost done are still sent."""
+    server = _Server(
+        uvicorn.Config(
+            application,
+            http=connection,
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+        )
+    )
+    server.run(sockets=[listening])
+    return server.exit_code
+
+
+class _Server(uvicorn.Server):
+    """The server, which ends within a second when it is told to."""
+
+    exit_code = 0
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Handle SIGTERM or SIGINT."""
+        self.exit_code = 130 if sig == signal.SIGINT else 0
+        self.should_exit = True
+        ending = threading.Timer(LAST_SECONDS, end, (self.exit_code,))
+        ending.daemon = True
+        ending.start()

@@ -32,9 +32,8 @@ from agtrace.answers.library_log import take_libraries
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
 from agtrace.problems import SettingError
-from agtrace.serving.connections import listen
+from agtrace.serving.connections import listen, run
 from agtrace.serving.http_door import Door, KnownNames, bracketed, is_loopback, known_names, shows, without_token
-from agtrace.serving.http_process import run
 from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, Desk, make_server
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings

@@ -150,7 +150,7 @@ class Desk:
 def _kind(name: str, arguments: dict[str, Any]) -> str:
     """Return the kind of a request: the name of the tool, or the kind of a reference."""
     from agtrace.problems import InvalidArtifactRef
-    from agtrace.sessions.references import parse
+    from agtrace.sessions.query import parse
 
     try:
         return parse(str(arguments["ref"])).kind

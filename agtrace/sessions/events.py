@@ -1,24 +1,135 @@
-"""A single event in full: its links, its origin and its text."""
+"""An event in full, as a preview in a search, and what followed it if it failed."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from math import ceil
 from typing import Any
 
-from agtrace_indexer.index.questions import events, sessions, turns, usage
+from agtrace_indexer.events.commands import shell_command
+from agtrace_indexer.events.shell import parts
+from agtrace_indexer.index.questions import events, files, sessions, turns, usage
 from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent
-from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace
-from agtrace_schema.events import EventType, Json
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.landmarks.attempts import attempts
+from agtrace_indexer.providers.registry import TOOLS
+from agtrace_indexer.redact import redact
+from agtrace_schema.answers import Aftermath, EventDetails, EventOrigin, EventPlace, EventPreview
+from agtrace_schema.events import EventType, Json, Outcome
+from agtrace_schema.landmarks import LandmarkKind
 
-from agtrace.sessions.aftermath import aftermath
-from agtrace.sessions.query import last_event_of, short_id
-from agtrace.sessions.said import gist_of
-from agtrace.shaping.json_values import flattened
-from agtrace.text.lines import one_line, shown_path
+from agtrace.sessions.query import find_event, last_event_of, short_id
+from agtrace.sessions.said import error_of, gist_of, result_of
+from agtrace.sessions.turns import telling_argument
+from agtrace.shaping.ladder import flattened
+from agtrace.text.lines import one_line, shown_path, without_controls
+from agtrace.text.shell_programs import lints, reads
 from agtrace.times import iso
+
+_LOOKED_AT = 400
+"""The most later calls of the same tool that are compared: in a long session the next ones matter most."""
+
+_READ_AT_ONCE = 16
+_CHANGES_SHOWN = 5
+_ALIKE = 0.6
+"""The part of the failed call's text that a similar call must begin with."""
+
+
+def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> Aftermath | None:
+    """Return what followed a failed call, given it or its result; None if no such call succeeded later.
+
+    Among the next calls of the same tool, an identical one is preferred to one that begins alike. Changes are calls
+    that wrote files and did not fail; a command may change something, too.
+    """
+    if event.outcome is not Outcome.FAILED:
+        return None
+    call = event if event.type == EventType.TOOL_CALL else _call_of(connection, session, event)
+    if call is None or call.row.name is None:
+        return None
+    failed, alike = 0, None
+    passed: list[StoredEvent] = []
+    for later in _later(connection, session, call, call.row.name):
+        same = later.rest.get("arguments") == call.rest.get("arguments")
+        if same and later.outcome is Outcome.OK:
+            return _told(connection, session, call, later, failed, passed, same=True)
+        failed += same and later.outcome is Outcome.FAILED
+        if alike is None and later.outcome is Outcome.OK and _begins_alike(call, later):
+            alike = later
+        passed.append(later)
+    return None if alike is None else _told(connection, session, call, alike, failed, passed, same=False)
+
+
+def _call_of(connection: sqlite3.Connection, session: Session, result: StoredEvent) -> StoredEvent | None:
+    link = result.row.link
+    return None if link is None else find_event(connection, session, link)
+
+
+def _later(connection: sqlite3.Connection, session: Session, call: StoredEvent, tool: str) -> Iterator[StoredEvent]:
+    found = events.later_calls(connection, session.id, tool, behind=call.event_index, most=_LOOKED_AT)
+    while some := list(islice(found, _READ_AT_ONCE)):
+        yield from with_texts(connection, some)
+
+
+def _begins_alike(call: StoredEvent, later: StoredEvent) -> bool:
+    said = telling_argument(call.rest.get("arguments"))
+    again = telling_argument(later.rest.get("arguments"))
+    return bool(said) and again.startswith(said[: ceil(len(said) * _ALIKE)])
+
+
+def _told(
+    connection: sqlite3.Connection,
+    session: Session,
+    call: StoredEvent,
+    later: StoredEvent,
+    failed: int,
+    passed: Sequence[StoredEvent],
+    *,
+    same: bool,
+) -> Aftermath:
+    changes = files.changes(connection, session.id, after=call.event_index, before=later.event_index)
+    return Aftermath(
+        same_call=same,
+        succeeded=later.event_index,
+        result_event=later.row.link,
+        failed_again=failed or None,
+        command=_changing_command(call, (one for one in reversed(passed) if one.event_index < later.event_index)),
+        changes=changes[-_CHANGES_SHOWN:] or None,
+        total_changes=len(changes) if len(changes) > _CHANGES_SHOWN else None,
+    )
+
+
+def _changing_command(failed: StoredEvent, between: Iterable[StoredEvent]) -> int | None:
+    """Return the last of these commands that succeeded and did something else than what failed, and than to look."""
+    tried = _command(failed)
+    for call in between:
+        command = _command(call) if call.outcome is Outcome.OK else None
+        if command is not None and not _does_the_same(tried, command) and not _only_looks(command):
+            return call.event_index
+    return None
+
+
+def _command(call: StoredEvent) -> str | None:
+    command = shell_command(call.row.name or "", call.rest.get("arguments"), TOOLS)
+    return None if command is None else command.text
+
+
+def _only_looks(command: str) -> bool:
+    """Whether a command reads, lints or tests, and mends nothing."""
+    if any(attempt.kind is LandmarkKind.TEST_RUN for attempt in attempts(command)):
+        return True
+    return all(reads(part) or lints(part) for part in parts(command))
+
+
+def _does_the_same(tried: str | None, command: str) -> bool:
+    """Whether a command runs the programs of another with the same words, whatever it prints of them."""
+    return tried is not None and {part.words for part in parts(tried)} >= {
+        part.words for part in parts(command) if not reads(part)
+    }
+
 
 _LONGEST_NAME = 100
 _ARGUMENT_LEVELS = 5  # of nested objects, within the 8 that an answer may have
@@ -134,3 +245,93 @@ def token_usage(connection: sqlite3.Connection, session_row: int, event_index: i
 def reference(connection: sqlite3.Connection, session: Session, event_index: int) -> str:
     """Return the `ax://` reference to an event."""
     return f"ax://event/{short_id(connection, session.uid)}/{event_index}"
+
+
+PREVIEW = 300
+"""The most characters of text in a preview."""
+
+_ARGUMENTS = 100
+_ARGUMENTS_WITH_MATCH = 200
+_PREVIEW_BYTES = 600
+_BEFORE_MATCH = 80
+_MARGIN = 4096  # characters around a match to redact before it is cut; no secret is longer
+_ARGUMENTS_SHOWN = 6
+
+
+def preview(connection: sqlite3.Connection, session: Session, event: StoredEvent, query: str) -> EventPreview:
+    """Return a preview of an event around the first match of the query."""
+    turn, is_call = shown_turn(connection, event.row), event.type == EventType.TOOL_CALL
+    return EventPreview(
+        session_id=short_id(connection, session.uid),
+        event_index=event.event_index,
+        timestamp=iso(event.row.ts),
+        event_type=event.type,
+        turn_index=turn,
+        step_index=None if turn is None else event.row.step_index,
+        call_event=None if is_call else event.row.link,
+        result_event=event.row.link if is_call else None,
+        outcome=event.outcome,
+        copied=True if event.row.copy_of is not None else None,
+        error=error_of(connection, session.provider, event) if is_call else None,
+        result=result_of(connection, session.provider, event) if is_call else None,
+        preview=_preview(connection, event, query),
+    )
+
+
+def excerpt(text: str, query: str, most: int) -> str:
+    """Cut a text to about `most` characters around the first match, with `...` where it was cut.
+
+    The match ignores the case of A to Z, as search does; without a match, the beginning is shown.
+    """
+    found = max(_fold(text).find(_fold(query)), 0) if query else 0
+    low, high = max(found - _MARGIN, 0), found + len(query) + most + _MARGIN
+    seen = redact(text[low:high])  # before it is cut further: half a secret wouldn't be recognized
+    position = max(_fold(seen).find(_fold(query)), 0) if query else 0
+    start = max(0, position - _BEFORE_MATCH) if low or position + len(query) > most - 3 else 0
+    end = min(start + most, len(seen))
+    while len(seen[start:end].encode("utf-8", "replace")) > _PREVIEW_BYTES:
+        end = start + (end - start) * 9 // 10
+    left, right = low or start, end < len(seen) or high < len(text)
+    return f"{'...' if left else ''}{without_controls(seen[start:end])}{'...' if right else ''}"
+
+
+def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> dict[str, Any]:
+    match event.type:
+        case EventType.TOOL_CALL:
+            return {"tool": name_of(event), "arguments": _arguments(event.rest.get("arguments"), query)}
+        case EventType.TOOL_RESULT:
+            return {"tool": name_of(event), "preview": excerpt(event.text, query, PREVIEW)}
+        case EventType.TOKEN_USAGE:
+            told = token_usage(connection, event.row.session_row, event.event_index)
+            return {"input": told.get("input_tokens"), "output": told.get("output_tokens")}
+        case EventType.USER | EventType.NOTIFICATION:
+            return {"kind": name_of(event), "text": excerpt(event.text, query, PREVIEW)}
+        case _:
+            return {"text": excerpt(event.text, query, PREVIEW)}
+
+
+def _arguments(arguments: Any, query: str) -> Any:
+    """Return the arguments, each shortened; matching ones come first, and are shown around the match."""
+    if not isinstance(arguments, dict):
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        return excerpt(text, query, _ARGUMENTS_WITH_MATCH)
+    shown: dict[str, str] = {}
+    for key, value in sorted(arguments.items(), key=lambda item: not _holds(item[1], query)):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        room = _ARGUMENTS_WITH_MATCH if query and _holds(value, query) and not shown else _ARGUMENTS
+        shown[one_line(key, 50)] = excerpt(text, query, room)
+        if len(shown) == _ARGUMENTS_SHOWN or sum(map(len, shown.values())) > PREVIEW:
+            break
+    return shown
+
+
+def _holds(value: Any, query: str) -> bool:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _fold(query) in _fold(text)
+
+
+def _fold(text: str) -> str:
+    """Return a text with A to Z in lower case; `bytes.lower` takes a twentieth of the time of `str.translate`."""
+    if text.isascii():
+        return text.lower()
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")

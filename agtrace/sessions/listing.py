@@ -13,13 +13,11 @@ from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.sessions.known_failures import failures_known, known_failures
 from agtrace.sessions.landmarks import done_by, titled_landmarks
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import SHORT_HASH, labels
-from agtrace.sessions.query import short_id
-from agtrace.sessions.sorting import FIELDS, Order, Place, Snapshot, sorted_page
-from agtrace.sessions.usage import KINDS, Usage, usage_by, usage_of
+from agtrace.sessions.query import failures_known, known_failures, short_id
+from agtrace.sessions.usage import FIELDS, KINDS, Order, Place, Snapshot, Usage, sorted_page, usage_by, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.times import iso
 

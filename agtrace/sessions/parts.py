@@ -1,27 +1,229 @@
-"""A session part by part, in file order: the beginnings of thoughts, messages, tool calls and tool results."""
+"""A session part by part, in file order, and by its sections: lists that can be paged to their end, and facts.
+
+All pages of a section show it as it was at the first page, without copies from another session: later items are not in
+it, and items retracted later still are. Only counters of the same items may have grown.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from agtrace_indexer.events.searchable_text import without_preface
-from agtrace_indexer.index.questions import events, sessions, usage
-from agtrace_indexer.index.questions.events import Event, Placed
+from agtrace_indexer.index.questions import calls, events, landmarks, sessions, usage
+from agtrace_indexer.index.questions.events import Event, Placed, Snapshot
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_reader
+from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_reader, with_texts
 from agtrace_indexer.index.questions.usage import Figures
-from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, StepDetail, ToolExecution, TurnSteps
+from agtrace_indexer.redact import redact
+from agtrace_schema.answers import (
+    CallQuote,
+    EventQuote,
+    FailedExecution,
+    HumanRequest,
+    Pruning,
+    Quote,
+    ResultQuote,
+    StepDetail,
+    ToolExecution,
+    ToolUse,
+    TurnSteps,
+)
 from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.model import Model, dump
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agtrace.sessions import listing, turns
+from agtrace.sessions.files import files_by_use, touched_files
+from agtrace.sessions.landmarks import landmark_items
+from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
-from agtrace.sessions.quotes import Quotes, arguments_quote, beginning
-from agtrace.sessions.steps import StepUsage
-from agtrace.text.lines import LABEL, one_line
+from agtrace.sessions.said import Quotes, arguments_quote, beginning, seen, telling
+from agtrace.sessions.turns import StepUsage, telling_argument
+from agtrace.sessions.usage import Usage, model_totals, usage_of
+from agtrace.settings.limits import limits
+from agtrace.shaping.focusing import MOST_CHARS, applied, focused, gaps, refused
+from agtrace.text.focus import Focused
+from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, one_line, without_controls
+
+_QUOTE, _ARGUMENT = 120, 100
+
+
+class Source(NamedTuple):
+    """A session as of a snapshot."""
+
+    connection: sqlite3.Connection
+    session: Session
+    prices: PriceTable
+    then: Snapshot
+    newest_session: int
+    """The newest session of the index."""
+
+
+class Section(NamedTuple):
+    """A list from some position on."""
+
+    items: Sequence[Model]
+    places: Sequence[tuple[int, ...]]
+    """The position after each item."""
+    total: int
+    """The length of the whole list."""
+
+
+def _tools(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return the tools, most used first."""
+    place = (behind[0], behind[1]) if behind else None
+    found = calls.tools_then(source.connection, source.session.id, source.then, behind=place, most=most)
+    items = [
+        ToolUse(name=one_line(tool.name or NO_TOOL, LABEL), calls=-tool.rank, failed=tool.failed) for tool in found
+    ]
+    return Section(items, [(tool.rank, tool.first) for tool in found], found[0].total if found else 0)
+
+
+def _files(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return the files, most written first; every page makes the whole list again, in the same order."""
+    (start,) = behind or (0,)
+    found = files_by_use(touched_files(source.connection, source.session, same_project=True, then=source.then))
+    items = found[start : start + most]
+    return Section(items, [(start + number,) for number in range(1, len(items) + 1)], len(found))
+
+
+def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return the executions that failed or were rejected or interrupted, in file order."""
+    connection, session_row, then = source.connection, source.session.id, source.then
+    found = calls.failures_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
+    opened = with_texts(connection, events.several(connection, session_row, (call.shown for call in found)))
+    provider = source.session.provider
+    asked = with_texts(connection, events.several(connection, session_row, (call.call_event for call in found)))
+    arguments = {call.event_index: telling_argument(call.rest.get("arguments")) for call in asked}
+    quotes = {event.event_index: one_line(seen(telling(provider, event)), _QUOTE) for event in opened}
+    items = [
+        FailedExecution(
+            turn_index=call.turn_index,
+            call_event=call.call_event,
+            result_event=call.result_event,
+            tool=one_line(call.tool or NO_TOOL, LABEL),
+            outcome=call.outcome,
+            argument=one_line(seen(arguments.get(call.call_event, "")), _ARGUMENT) or None,
+            quote=quotes[call.shown],
+        )
+        for call in found
+    ]
+    total = calls.count_failures_then(connection, session_row, then)
+    return Section(items, [(call.call_event,) for call in found], total)
+
+
+def _landmarks(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return what the session did, in file order."""
+    connection, session_row, then = source.connection, source.session.id, source.then
+    place = (behind[0], behind[1]) if behind else None
+    found = landmarks.landmarks_then(connection, session_row, then, behind=place, most=most)
+    total = landmarks.count_landmarks_then(connection, session_row, then)
+    items = landmark_items(connection, session_row, found)
+    return Section(items, [(one.event_index, one.number) for one in found], total)
+
+
+def _requests(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return the human requests, in file order."""
+    connection, session_row, then = source.connection, source.session.id, source.then
+    found = events.requests_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
+    items = [
+        HumanRequest(event_index=one.event_index, turn_index=one.turn_index, text=one_line(one.text, USER_MESSAGE))
+        for one in found
+    ]
+    total = events.count_requests_then(connection, session_row, then)
+    return Section(items, [(one.event_index,) for one in found], total)
+
+
+def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return the models in order of first use."""
+    connection, session_row = source.connection, source.session.id
+    used = usage_of(connection, source.prices, [session_row]).get(session_row, Usage())
+    models = usage.models_then(connection, session_row, source.then)
+    first = {name or "unknown": event for name, event in models.items()}
+    left = [name for name in first if name in used.models and first[name] > (behind[0] if behind else -1)][:most]
+    items = [model_totals(name, used.models[name]) for name in left]
+    return Section(items, [(first[name],) for name in left], len(first))
+
+
+def _children(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return the sessions that derive from this one, oldest first."""
+    all_of_it = sessions.children(source.connection, source.session)
+    children = [child for child in all_of_it if child.id <= source.newest_session]
+    places = [(child.started_at or 0, child.id) for child in children]
+    left = [number for number, place in enumerate(places) if place > behind][:most]
+    items = [listing.child_item(source.connection, children[number]) for number in left]
+    return Section(items, [places[number] for number in left], len(children))
+
+
+def _turns(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    start = behind[0] + 1 if behind else 0
+    items = turns.turn_overviews(source.connection, source.session, start, source.then.last_event, most)
+    total = turns.count_turns(source.connection, source.session, source.then.last_event)
+    return Section(items, [(item.turn_index,) for item in items], total)
+
+
+LISTS: dict[str, Callable[[Source, tuple[int, ...], int], Section]] = {
+    "children": _children,
+    "turns": _turns,
+    "tools": _tools,
+    "files": _files,
+    "failures": _failures,
+    "models": _models,
+    "landmarks": _landmarks,
+    "requests": _requests,
+}
+"""Section -> function that returns the list from a position on, with at most this many items."""
+
+
+_SEPARATORS = {0x2028: " ", 0x2029: " "}  # which would become newlines, and change the numbers of lines
+
+
+class FocusedQuotes(Quotes):
+    """Quotes of what a question is about, for one page. A text that it tells nothing about has its beginning quoted."""
+
+    def __init__(self, question: str) -> None:
+        self._question = question
+        self._left = MOST_CHARS
+        self._found: dict[int, Focused | Pruning] = {}
+
+    def quote(self, event_index: int, text: str, key: str = "text") -> dict[str, Any]:
+        """Return what is shown of the text of an event; lines left out have the numbers of get_event_details."""
+        longest = limits().settings.limits.max_string_length
+        if len(text) <= longest:
+            return beginning(text, key)
+        found = self._found[event_index] = self._focused(text, longest)
+        if isinstance(found, Pruning):
+            return beginning(text, key)
+        return {key: without_controls(found.text.translate(_SEPARATORS)), "chars": len(text)}
+
+    def told(self, event_indices: Iterable[int | None]) -> dict[str, Any]:
+        """Return what became of the question for the texts of these events."""
+        found = [self._found[index] for index in event_indices if index in self._found]
+        kept = [one for one in found if isinstance(one, Focused)]
+        if kept:
+            return applied(sum(one.kept_lines for one in kept), sum(one.total_lines for one in kept))
+        why = next((one for one in found if isinstance(one, Pruning)), refused(0))
+        return dump(why or Pruning(reason="not_prunable", summary="no long text"))
+
+    def first_gap(self, event_index: int | None) -> tuple[int, int, int] | None:
+        """Return an event and the numbers of the first lines left out of its text, of this one if possible."""
+        kept = {index: found for index, found in self._found.items() if isinstance(found, Focused)}
+        if not kept:
+            return None
+        chosen = event_index if event_index in kept else next(iter(kept))
+        return (chosen, *gaps(kept[chosen])[0])
+
+    def _focused(self, text: str, most: int) -> Focused | Pruning:
+        why = refused(len(text) + MOST_CHARS - self._left)
+        if why is not None:
+            return why
+        self._left -= len(text)
+        return focused(redact(text), self._question, most, size=len)
+
 
 _READ_AT_ONCE = 4  # events: each can be as large as the longest line
 

@@ -1,15 +1,90 @@
-"""Finds what a request names: sessions by id or prefix, events by index."""
+"""What requests name: sessions by id or prefix, events by index, and both by `ax://` references."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from agtrace_indexer.index.questions import events, sessions
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.events import Provider
+from agtrace_schema.patterns import later
 
-from agtrace.problems import AmbiguousSessionPrefix, InvalidEventIndex, SessionNotFound
-from agtrace.sessions.references import session_in
+from agtrace.problems import AmbiguousSessionPrefix, InvalidArtifactRef, InvalidEventIndex, SessionNotFound
+from agtrace.text.kept_texts import REFERENCE
+
+_FORMS = {
+    "session": later(r"ax://session/(?P<session>.+)"),
+    "event": later(r"ax://event/(?P<session>.+)/(?P<event>[0-9]{1,15})"),
+    "analysis": later(r"ax://analysis/(?P<session>.+)"),
+    "report": later(r"ax://report(?:/(?P<since>[\w:.+-]{1,40}))?"),
+    "lessons": later(r"ax://lessons(?:/(?P<project>[^?]{1,200}))?(?:\?since=(?P<since>[\w:.+-]{1,40}))?"),
+    "why": later(r"ax://why/(?P<file>.+?)(?::(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?)?"),
+    "metrics": later(r"ax://metrics(?:/(?P<since>[\w:.+-]{1,40}))?"),
+    "health": later(r"ax://health"),
+    "exec": later(rf"{REFERENCE}(?P<output>[0-9a-f]{{16}})"),
+}
+
+
+class Reference(NamedTuple):
+    """The target of a reference."""
+
+    kind: Literal["session", "event", "analysis", "report", "lessons", "why", "metrics", "health", "exec"]
+    session: str = ""
+    event_index: int = 0
+    since: str | None = None
+    """The start of a report, of lessons or of metrics, as in the arguments of list_sessions; None for all time."""
+    project: str | None = None
+    """The project that lessons are about, as in the arguments of list_sessions; None for all."""
+    output: str = ""
+    """The id of an output that `agtrace prune` keeps for a day."""
+    file: str = ""
+    lines: tuple[int, int] | None = None
+    """The lines of the file that are meant; None for the whole file."""
+
+
+def parse(text: str) -> Reference:
+    """Parse a reference. Raises `InvalidArtifactRef` if it has none of the known forms."""
+    for kind, form in _FORMS.items():
+        if found := form.fullmatch(text.strip()):
+            parts = found.groupdict()
+            place = parts.get("session", ""), int(parts.get("event", 0)), parts.get("since"), parts.get("project")
+            of_file = parts.get("file", ""), _lines(parts.get("first"), parts.get("last"))
+            return Reference(kind, *place, parts.get("output", ""), *of_file)  # type: ignore[arg-type]
+    raise InvalidArtifactRef(text)
+
+
+def _lines(first: str | None, last: str | None) -> tuple[int, int] | None:
+    return None if first is None else (int(first), int(last or first))
+
+
+def session_in(text: str) -> str:
+    """Return the session that a reference names; any other text unchanged."""
+    if not text.startswith("ax://"):
+        return text
+    try:
+        return parse(text).session or text
+    except InvalidArtifactRef:
+        return text
+
+
+def failures_known(provider: Provider, calls: int) -> bool:
+    """Whether a log of this agent with so many tool calls says how many of them failed."""
+    return not calls or AGENTS[provider].logs_results
+
+
+def known_failures(provider: Provider, calls: int, failed: int) -> int | None:
+    """Return the number of failed calls; None if it is unknown, which isn't none."""
+    return failed if failures_known(provider, calls) else None
+
+
+def known_failures_of_all(providers: Iterable[Provider], failed: int) -> int | None:
+    """Return the number of failed calls in sessions of these agents; None if no log of theirs tells it."""
+    return failed if any(AGENTS[provider].logs_results for provider in providers) else None
+
 
 SHORTEST_ID = 8
 """The fewest characters of an id that answers show."""

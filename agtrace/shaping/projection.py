@@ -6,12 +6,39 @@ Identifying fields always stay, so that every answer can be followed up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
+from agtrace_indexer.redact import redact
 from agtrace_schema.model import Model
+from msgspec.structs import replace
 
 from agtrace.problems import InvalidParameter
-from agtrace.text.lines import repeated
+from agtrace.text.lines import repeated, without_controls
+
+Whole = TypeVar("Whole", bound=Model)
+
+
+def printed(model: Whole) -> Whole:
+    """Return a copy with every text redacted, without control characters and changes of the writing direction."""
+    values = {name: getattr(model, name) for name in model.__struct_fields__}
+    changed = {name: clean for name, value in values.items() if (clean := _clean(value)) is not value}
+    return replace(model, **changed) if changed else model
+
+
+def _clean(value: Any) -> Any:
+    """Return a cleaned value; the same object if there is nothing to remove."""
+    if isinstance(value, str):
+        text = redact(without_controls(value))
+        return value if text == value else text
+    if isinstance(value, Model):
+        return printed(value)
+    if isinstance(value, (list, tuple)):
+        items = [_clean(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    return value
+
 
 IDENTIFYING = frozenset({"id", "session_id"})
 """Fields that stay in every answer and in every item of a list."""

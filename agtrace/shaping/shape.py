@@ -31,8 +31,7 @@ from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem
 from agtrace.settings import ABSOLUTE_MAX_BYTES, UNPROTECTED_BYTES
 from agtrace.shaping import ladder
-from agtrace.shaping.chunks import SHORT, WIDEST, BodyChunks, StreamChunks
-from agtrace.shaping.replies import Body, Digest, Pages, Reply, Stream
+from agtrace.shaping.replies import SHORT, WIDEST, Body, BodyChunks, Digest, Pages, Reply, Stream, StreamChunks
 from agtrace.text.lines import SUMMARY, cut, one_line
 from agtrace.text.next_call import Hint, NextCall, calls_in, complete, text_of
 

@@ -23,8 +23,7 @@ from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import LARGEST, SessionId
-from agtrace.tools.focusing import asked_part
-from agtrace.tools.long_text import LongText, TextArguments, budget_of, check_asked, part_asked
+from agtrace.tools.long_text import LongText, TextArguments, asked_part, budget_of, check_asked, part_asked
 from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, overview_kilobytes, query_of, turn_kilobytes
 
 _AROUND = 6

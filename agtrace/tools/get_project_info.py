@@ -6,7 +6,7 @@ from agtrace_schema.answers import ProjectItem, ProjectList
 from agtrace_schema.model import dump_all
 
 from agtrace.sessions import projects
-from agtrace.sessions.sorting import Snapshot, snapshot_now
+from agtrace.sessions.usage import Snapshot, snapshot_now
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted

@@ -19,7 +19,7 @@ from agtrace.problems import UnknownProject
 from agtrace.sessions import listing
 from agtrace.sessions.projects import folder_names, remote_of, resolved
 from agtrace.sessions.query import find_session
-from agtrace.sessions.sorting import FIELDS, Place, Snapshot, snapshot_now
+from agtrace.sessions.usage import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call

@@ -15,11 +15,10 @@ from msgspec import Meta, Struct
 
 from agtrace.problems import InvalidArtifactRef
 from agtrace.sessions import events, transcript
-from agtrace.sessions.long_texts import place_of, session_lines, session_stream
-from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
-from agtrace.sessions.references import Reference, parse
+from agtrace.sessions.query import Reference, find_event, find_session, last_event_of, parse, short_id
+from agtrace.sessions.transcript import place_of, session_lines, session_stream
 from agtrace.settings.limits import limits
-from agtrace.shaping.output import printed
+from agtrace.shaping.projection import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.text.chunking import line_count
 from agtrace.text.kept_texts import REFERENCE, KeptTexts
@@ -27,14 +26,15 @@ from agtrace.text.lines import named, named_path
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
-from agtrace.tools.focusing import asked_part, lines_asked
 from agtrace.tools.long_text import (
     LongText,
     TextArguments,
+    asked_part,
     budget_of,
     check_asked,
     check_range,
     digest,
+    lines_asked,
     part_asked,
     ranged_lines,
 )

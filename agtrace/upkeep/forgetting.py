@@ -19,8 +19,7 @@ from agtrace_indexer.redact import redact, redact_json
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions.projects import folders_meant
-from agtrace.sessions.query import find_session
-from agtrace.sessions.references import session_in
+from agtrace.sessions.query import find_session, session_in
 from agtrace.settings.model import Settings
 from agtrace.text.lines import USER_MESSAGE, one_line
 from agtrace.times import iso, moment

@@ -22,9 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.answers.running import running
-from agtrace.sessions.activity import Activity, OpenCall, Seen, activity
+from agtrace.sessions.activity import Activity, OpenCall, Running, RunningSession, Seen, activity
 from agtrace.sessions.prices import load
-from agtrace.sessions.running import Running, RunningSession
 from tests.agtrace.live_logs import Claude, Codex, Copilot, Gemini
 from tests.conftest import SAMPLES
 from tests.depth import examples

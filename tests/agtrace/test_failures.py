@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from agtrace.shaping.failures import Failures
+from agtrace.shaping.digest import Failures
 from agtrace.text.failing_lines import LOOKED_AT, Failing, read
 
 PY = "tests/test_tide.py::test_ebb"

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
-from agtrace.answers.metrics import Metrics
+from agtrace.answers.status import Metrics
 from agtrace.settings import load
 from agtrace.settings.model import Http
 from agtrace.shaping.shape import Answer

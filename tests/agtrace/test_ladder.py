@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.index.freshness import Freshness
-from agtrace.shaping.json_values import shortened
-from agtrace.shaping.ladder import OPTIONAL, RUNGS, down
+from agtrace.shaping.ladder import OPTIONAL, RUNGS, down, shortened
 from agtrace.shaping.replies import Reply
 from agtrace.shaping.shape import answer
 from tests.agtrace.asking import check

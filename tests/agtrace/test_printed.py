@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from agtrace.render.next_calls import offers
+from agtrace.render.lists import offers
 from agtrace.text.next_call import call
 from tests.agtrace.asking import claude_log
 from tests.agtrace.terminal import agtrace_here, index_here

@@ -184,7 +184,7 @@ def test_a_client_that_asks_everything_at_once_gets_every_answer(tmp_path: Path)
     assert answers[3]["result"]["structuredContent"]["success"]
     assert "no_such_tool" in answers[4]["error"]["message"]
     loaded = loaded_by((tmp_path / "stderr").read_text())
-    assert "agtrace.tools.search_hints" in loaded  # Python tells only what import statements load
+    assert "agtrace.search.answers" in loaded  # Python tells only what import statements load
     assert families(loaded) & {"rich", "jinja2"} == set()
     assert {name for name in loaded if name.startswith(("agtrace.commands.", "agtrace.render"))} == set()
 

@@ -12,8 +12,8 @@ import pytest
 from agtrace_schema.model import dump
 from agtrace_schema.requests import RequestOutcome, RequestsBy
 
+from agtrace.answers.status import OversizedAlert
 from agtrace.answers.telemetry import store
-from agtrace.answers.telemetry.alert import OversizedAlert
 from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder, _Writer
 from agtrace.answers.telemetry.request import Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from agtrace.commands.run import carry_out
+from agtrace.commands.prune import carry_out
 from agtrace.pruning.agents import AGENTS
 from agtrace.pruning.runner import Health, Plan
 from agtrace.pruning.states import RunLog

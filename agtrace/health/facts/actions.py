@@ -17,9 +17,8 @@ from agtrace_schema.events import Outcome, Provider, UserKind
 from agtrace_schema.patterns import later
 
 from agtrace.health.history import Call, Entry, History, Notice, Said, derived
-from agtrace.sessions.quotes import seen
-from agtrace.sessions.said import human_words
-from agtrace.sessions.steps import telling_argument
+from agtrace.sessions.said import human_words, seen
+from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import end_of_path, one_line
 from agtrace.text.lines import named as in_words
 from agtrace.text.shell_programs import asks_for_state, reads, tests, waits

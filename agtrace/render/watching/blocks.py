@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from agtrace.render.terminal import plain, plain_line, when
+from agtrace.render.terminal import OUT, plain, plain_line, when
 from agtrace.report.conversation.telling import Execution, Item, Mark, Request, Said, Turn
-from agtrace.sessions.running import Recent, Running, RunningSession
+from agtrace.sessions.activity import Recent, Running, RunningSession
 from agtrace.text.numbers import counted, duration, short, spent
 
 _STATES = {
@@ -199,3 +199,13 @@ _OUTCOMES = {
 def _long(text: str) -> str:
     shown = plain(text).replace("\t", "    ").strip("\n")
     return shown if len(shown) <= _TEXT else f"{shown[:_TEXT]} ... ({len(shown) - _TEXT:,} more characters)"
+
+
+def running(found: Running) -> None:
+    """Print each running session on three lines; if none is running, the latest ones."""
+    OUT.print(heading(found))
+    for session in found.sessions:
+        OUT.print()
+        OUT.print(block(session, OUT.width))
+    if all(session.is_closed for session in found.sessions):
+        OUT.print(Text("\n").join(recent(found.recent, OUT.width)))

@@ -31,8 +31,7 @@ from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import last_event_of, short_id
 from agtrace.sessions.said import human_words
-from agtrace.sessions.steps import telling_argument
-from agtrace.sessions.turns import check_turn, last_outcome, why_unknown
+from agtrace.sessions.turns import check_turn, last_outcome, telling_argument, why_unknown
 from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.lines import LABEL, NO_TOOL, PATH
 from agtrace.text.numbers import counted, dollars, how_made, seconds

@@ -29,7 +29,7 @@ from agtrace.health.facts.changes import patch_in
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.report.conversation.telling import Telling, error_in, took, written
 from agtrace.sessions.said import human_words
-from agtrace.sessions.steps import telling_argument
+from agtrace.sessions.turns import telling_argument
 from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.lines import LABEL, NO_TOOL
 

@@ -21,8 +21,7 @@ from agtrace.report.web.calls import Calls, result_shown
 from agtrace.report.web.conversation import WINDOW, window, window_of, windows
 from agtrace.report.web.pages import about, cleaner_for, examined, is_active, outline
 from agtrace.report.wording import AGENTS
-from agtrace.serving.web.answering import Answering
-from agtrace.serving.web.asked import number
+from agtrace.serving.web.answering import Answering, number
 from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.text.lines import LABEL
 from agtrace.tools.tool import Context

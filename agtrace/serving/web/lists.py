@@ -14,8 +14,7 @@ from agtrace.problems import SessionNotFound
 from agtrace.report.web import pages
 from agtrace.report.web.pages import title
 from agtrace.report.wording import AGENTS
-from agtrace.serving.web.answering import Answering
-from agtrace.serving.web.asked import PERIODS, Asked, behind
+from agtrace.serving.web.answering import PERIODS, Answering, Asked, behind
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import find_session
 from agtrace.settings.limits import limits
