@@ -1,4 +1,4 @@
-"""Asking the index as the MCP server does: settings, rules for secrets, answers of tools, sessions that filters leave."""
+"""Asking the index as the MCP server does: settings, rules for secrets, answers of tools, sessions by filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands over many sessions: `report` their health, `cost`, `lessons` on what keeps failing, `why` a line is there."""
+"""Commands over many sessions: `report` their health, `cost`, `lessons` on what keeps failing, `why` a line exists."""
 
 from __future__ import annotations
 
