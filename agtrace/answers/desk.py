@@ -61,7 +61,6 @@ _SOUND_AFTER_AN_ERROR_SECONDS = 60
 
 
 def _id() -> str:
-    """Return an id for a request, or for a defect."""
     return os.urandom(6).hex()
 
 
@@ -137,7 +136,6 @@ class Answers:
         return given
 
     def _note(self, name: str, arguments: Mapping[str, Any], given: Answer, ms: float, origin: Origin) -> None:
-        """Count, record and log an answer."""
         size, id, held = len(given.text.encode()), _id(), limits()
         alert = self._metrics.record(name, arguments, given, size)
         request = request_of(name, arguments, given, origin, held, at=self._now(), ms=ms, id=id)
@@ -151,7 +149,6 @@ class Answers:
             self._log(alert)
 
     def _observe(self, request: Request, held: Limits) -> None:
-        """Give the figures of a request to whoever wants them."""
         for observer in self._observers:
             if observer is self._recorder:
                 if not held.settings.telemetry.enabled:

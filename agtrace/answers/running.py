@@ -164,7 +164,6 @@ def _request(connection: sqlite3.Connection, session: Session) -> str | None:
 
 
 def _now(connection: sqlite3.Connection, session: Session, does: Activity) -> str:
-    """Return what a session does, as a person reads it."""
     if does.call is not None:
         return _call(_event(connection, session, does.call.event_index))
     if does.state in ("waiting", "idle", "unknown", "answering"):

@@ -26,8 +26,6 @@ NOTHING = "agtrace: no session was given (Claude Code runs this as its statusLin
 
 
 class _Known(NamedTuple):
-    """What the index knows."""
-
     failed_calls: int | None = None
     """Of the session and its sub-agents; None for a session that isn't indexed."""
     context_tokens: int | None = None
@@ -134,7 +132,6 @@ def _read(connection: sqlite3.Connection, uid: Any) -> _Known:
 
 
 def _waiting(connection: sqlite3.Connection, here: int | None) -> Iterator[bool]:
-    """Yield whether each of the other sessions waits for the human."""
     from agtrace_indexer.index.questions import live, sessions
 
     from agtrace.answers.at_work import doing

@@ -125,7 +125,6 @@ def path() -> None:
 
 
 def _written(value: Any) -> str:
-    """Return a value as a person reads it."""
     if value is None:
         return "-"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

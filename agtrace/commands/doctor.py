@@ -106,7 +106,6 @@ def rebuilt() -> Rebuilt:
 
 
 def _described(done: Rebuilt) -> Any:
-    """Return the result of a repair as JSON values."""
     from agtrace_indexer.redact import redact_json
 
     return redact_json(

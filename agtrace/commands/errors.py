@@ -146,7 +146,6 @@ def _explanation(error: Exception) -> Explanation | None:
 
 
 def _explanation_of_indexing(error: Exception) -> Explanation | None:
-    """Explain an error of the indexer, of SQLite or of the file system."""
     import sqlite3
 
     from agtrace_indexer.index.catalog import NotRebuilt
@@ -173,7 +172,6 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
 
 
 def _explanation_of_index(error: Any) -> Explanation:
-    """Explain why the index can't be opened, read or written."""
     from agtrace.index.trouble import explained
     from agtrace.settings.environment import data_dir
 

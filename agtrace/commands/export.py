@@ -70,7 +70,6 @@ def export(
 
 
 def _exported(session: str, wanted: Wanted) -> Exported:
-    """Export a session of the index, which is brought up to date before."""
     from agtrace.report.conversation.export import export
     from agtrace.sessions.query import find_session
 
@@ -84,7 +83,6 @@ def _exported(session: str, wanted: Wanted) -> Exported:
 
 
 def _leave(found: Exported, path: Path | None, *, force: bool) -> None:
-    """Print the export, or write a file and say what was masked."""
     from agtrace.report.conversation.cleaning import said
 
     if path is None:

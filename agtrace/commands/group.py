@@ -79,8 +79,6 @@ _MEANT = {
 
 
 class _Modules(Mapping[str, click.Command]):
-    """The commands by name, each loaded when it is looked up."""
-
     def __getitem__(self, name: str) -> click.Command:
         module, function = _COMMANDS[name][1].split(".")
         found: click.Command = getattr(import_module(f"agtrace.commands.{module}"), function)

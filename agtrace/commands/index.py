@@ -85,7 +85,6 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
 
 
 def _optimize(*, as_json: bool) -> None:
-    """Merge the index's parts and give free space back, and print the sizes before and after."""
     from agtrace_indexer.index.maintenance import optimize
 
     database = with_index().database
@@ -108,7 +107,6 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
 
 
 def _removed(chosen: Settings) -> set[str]:
-    """Return the homes that `agtrace roots remove` took away."""
     from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.roots import removed
 
@@ -148,7 +146,6 @@ def _make_anew_if_older(chosen: Settings) -> None:
 
 
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
-    """Yield the lines that a person reads after a run."""
     if not summary.files_seen:
         from agtrace_indexer.providers.registry import AGENTS
 
@@ -181,7 +178,6 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
 
 
 def _by_agent(database: Path) -> Iterator[str]:
-    """Yield what the index has of each agent, and what wasn't read."""
     from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.questions import upkeep
     from agtrace_indexer.providers.registry import AGENTS
@@ -235,7 +231,6 @@ def watch_index(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None
 
 
 def _words(change: Change) -> Iterator[str]:
-    """Yield what a person reads after a run."""
     if change.summary.files_changed:
         yield f"{counted(change.summary.files_changed, 'file')} read"
     if change.files < 0:

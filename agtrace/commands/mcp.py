@@ -56,7 +56,6 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
 
 
 def _serve_http(host: str, port: int, *, with_token: bool) -> None:
-    """Run the MCP server on this address until it is asked to stop."""
     from agtrace.serving.http_token import load_token
     from agtrace.settings.live import Live
 

@@ -248,7 +248,6 @@ def made(
 
 
 def _leave(found: Report, ways: Ways, conversations: dict[str, str]) -> None:
-    """Write and print the forms that were asked for; by default, the report for a terminal."""
     if ways.html is not None:
         from agtrace.report.page.page import html
 

@@ -79,7 +79,6 @@ def _has_found(data: dict[str, Any], query: str) -> bool:
 
 
 def _sessions_in(data: dict[str, Any]) -> list[str]:
-    """Return the sessions that an answer names."""
     best = data.get("best", {})
     several = [*data.get("matches", []), *data.get("sessions", []), *best.get("sessions", [])]
     return [*(each["session_id"] for each in several), *(other[0] for other in best.get("others", []))]

@@ -89,7 +89,6 @@ def _server() -> Server:
 
 
 def _show(name: str, server: Server, *, remove: bool) -> None:
-    """Print what would change in a client's settings."""
     client = CLIENTS[name]
     planned = _planned(client, server, remove=remove)
     option = " --remove" if remove else ""

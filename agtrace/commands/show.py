@@ -133,8 +133,6 @@ _EVERY_TURN = "every"
 
 
 class _Turns(Span):
-    """A range of turns, or none."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the first and the last turn, or `_EVERY_TURN`."""
         return value if value == _EVERY_TURN else super().convert(value, param, ctx)
@@ -207,7 +205,6 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
 
 
 def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_json: bool) -> None:
-    """Print one event, a call with its result, or the events around it."""
     wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
     if asked["around"] is None:
         shown = print_text("get_event_details", wanted, as_json=as_json)
@@ -227,7 +224,6 @@ def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_
 
 
 def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of get_session_details for an outline of a session, or of one turn."""
     every = asked["turns"] == _EVERY_TURN
     first, last = (None, None) if every else asked["turns"] or (None, None)
     if first != last:
@@ -314,7 +310,6 @@ def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
-    """Print sections one after the other, each to its end."""
     answer = ask("get_session_details", wanted)
     names = list(dict.fromkeys(filter(None, map(str.strip, wanted["sections"].split(",")))))
 

@@ -339,7 +339,6 @@ def _audiences(done: Pushed, uids: Set[str], sentence: str) -> Iterator[str]:
 
 
 def _lines(done: Pushed, unknown: list[str], *, dry: bool) -> Iterator[str]:
-    """Yield what a person reads of a push."""
     from agtrace.text.numbers import counted, size
 
     would, would_be = ("would go", "would be") if dry else ("went", "were")

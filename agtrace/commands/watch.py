@@ -64,7 +64,6 @@ def _at_terminal() -> bool:
 
 
 def _print(lookout: Lookout, session: str | None, *, as_json: bool) -> None:
-    """Print the running sessions, or one of them."""
     found = lookout.look(_ONCE_SECONDS)
     if session is not None:
         uid = _uid(lookout, session)
@@ -79,7 +78,6 @@ def _print(lookout: Lookout, session: str | None, *, as_json: bool) -> None:
 
 
 def _run(lookout: Lookout, session: str | None) -> int:
-    """Run the application and return its exit code."""
     from agtrace.render.watching.application import WatchApp
 
     if session is not None:
@@ -98,8 +96,6 @@ def _uid(lookout: Lookout, given: str) -> str:
 
 
 class _Source:
-    """Gives the application what the lookout finds."""
-
     def __init__(self, lookout: Lookout) -> None:
         self._lookout = lookout
         self.look, self.wait, self.end = lookout.look, lookout.wait, lookout.end

@@ -63,7 +63,6 @@ def analysis(answer: dict[str, Any]) -> None:
 
 
 def _score(data: dict[str, Any]) -> None:
-    """Print how the session ended, and what each part of the score lost."""
     OUT.print(Text(plain(data["ending"]["reason"]), style="italic"))
     if "done" in data:
         OUT.print(Text(f"Done: {plain(said(data['done']))}", style="dim"))
@@ -80,7 +79,6 @@ def _score(data: dict[str, Any]) -> None:
 
 
 def _finding(session_id: str, insight: dict[str, Any]) -> None:
-    """Print a finding, and below it the events that show it."""
     turn = f" (turn {insight['turn_index']})" if "turn_index" in insight else ""
     where = insight.get("session_id", session_id)
     grid = Table.grid(padding=(0, 1, 0, 0), expand=fills())
@@ -95,7 +93,6 @@ def _finding(session_id: str, insight: dict[str, Any]) -> None:
 
 
 def _spent(time: dict[str, int]) -> None:
-    """Print the time spent in tools, in the model and waiting for the human."""
     spent = [f"{label} {seconds(time[name])}" for label, name in _SPENT if time.get(name)]
     if spent:
         heading("Time")
@@ -103,7 +100,6 @@ def _spent(time: dict[str, int]) -> None:
 
 
 def _token_shares(shares: dict[str, list[dict[str, Any]]]) -> None:
-    """Print where the tokens went."""
     found = [(label, shares[name]) for label, name in _SHARES if shares.get(name)]
     if not found:
         return

@@ -40,7 +40,6 @@ def counts(answer: dict[str, Any], next_calls: Sequence[NextCall], by: GroupBy, 
 
 
 def _row(names: Sequence[str], values: Sequence[str | int | None]) -> Row:
-    """Return a row with its figures first, then the name of the group and its title."""
     cells = {name: _cell(name, value) for name, value in zip(names, values, strict=True)}
     texts = [names[0], *(name for name in names if name == "title")]
     return {name: cells[name] for name in (*(name for name in names if name not in texts), *texts)}

@@ -205,7 +205,6 @@ def _summary(answer: dict[str, Any]) -> str:
 
 
 def _print_best(best: dict[str, Any], words: Sequence[str], about: _Sessions) -> None:
-    """Print sessions with their best events, then those that come after them, a line each."""
     if worked := best.get("worked"):
         place = f"{plain(worked['session_id'])}:{worked['succeeded']}"
         told = Text("what worked after a failure: ", style="green").append(f"{place}  ", style="bold")
@@ -245,7 +244,6 @@ def around(answer: dict[str, Any], event_index: int, next_calls: Sequence[NextCa
 def _print_events(
     lines: Sequence[tuple[int, str, str]], words: Sequence[str], *, deep: int = 0, marked: int | None = None
 ) -> None:
-    """Print events, a line each: index, who speaks, text; that of the marked one is bold."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", style="bold", min_width=_EVENT)
     table.add_column()

@@ -69,7 +69,6 @@ def _nothing(found: Report) -> None:
 
 
 def _lessons(found: Report) -> None:
-    """Print what keeps failing and what works, as sentences for the agents' instructions."""
     if not found.lessons:
         return
     heading("what keeps failing, and what works")
@@ -79,7 +78,6 @@ def _lessons(found: Report) -> None:
 
 
 def _endings(figures: Figures) -> None:
-    """Print a bar of the endings, and the number of each."""
     heading("how they ended")
     there = [(ending, figures.endings[ending]) for ending in wording.ENDINGS if figures.endings.get(ending)]
     bar, legend = Text(no_wrap=True), [Text()]
@@ -105,7 +103,6 @@ def _cells(counts: Sequence[int], width: int) -> list[int]:
 
 
 def _changes(found: Report) -> None:
-    """Print what got better or worse."""
     if found.compared is None:
         return
     heading("compared")
@@ -178,7 +175,6 @@ def _spent(found: Report) -> None:
 
 
 def _worst(sessions: Sequence[ReportedSession]) -> None:
-    """Print the worst sessions, and the command to look into the first."""
     if not sessions:
         return
     heading("worst sessions")
@@ -198,7 +194,6 @@ def _worst(sessions: Sequence[ReportedSession]) -> None:
 
 
 def _grade(score: int | None) -> str:
-    """Return the colour of a score."""
     return "green" if score is None or score >= GOOD else "yellow" if score >= LOW else "red"
 
 

@@ -86,7 +86,6 @@ class SessionView:
                 self._print_step(step)
 
     def _print_step(self, step: dict[str, Any]) -> None:
-        """Print a step part by part, as level `steps` has it."""
         index = step.get("step_index")
         if index is not None and index != self._step:
             self._step = index
@@ -130,7 +129,6 @@ def print_stats(data: dict[str, Any]) -> None:
 
 
 def _print_failing_turns(failing: dict[str, Any]) -> None:
-    """Print the turns in which tools failed, as numbers for --turn."""
     more = failing["total"] - len(failing["turns"])
     named = ", ".join(map(str, failing["turns"])) + (f" and {more} more" if more else "")
     OUT.print(Text(f"tools failed in {'turn' if failing['total'] == 1 else 'turns'} {named}", style="red"))
@@ -142,7 +140,6 @@ def _dim(line: str) -> None:
 
 
 def _tokens(stats: dict[str, Any]) -> str:
-    """Return the tokens used, by kind, and the largest context."""
     if stats.get("total_tokens") is None:
         return ""
     kinds = ", ".join(f"{short(stats['tokens'][kind])} {name}" for kind, name in _TOKEN_KINDS
@@ -208,7 +205,6 @@ def _step_figures(step: dict[str, Any]) -> str:
 
 
 def _print_summary(step: dict[str, Any]) -> None:
-    """Print a step on one line, as level `turns` has it."""
     style = "red" if step.get("failed_tools") else ""
     entry(str(step["step_index"]), Text(plain(step["summary"]), style=style))
     if step.get("error"):
@@ -222,7 +218,6 @@ def _print_quote(quote: dict[str, Any], style: str) -> None:
 
 
 def _print_execution(tool: dict[str, Any]) -> None:
-    """Print a tool call, its outcome, and the beginning of its result."""
     call, outcome = tool.get("call") or {}, tool.get("outcome", "")
     head = Text(plain(call.get("name", "result")), style="cyan")
     head.append(f"  {outcome}", style=STYLES.get(outcome, ""))

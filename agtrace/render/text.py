@@ -87,12 +87,10 @@ def _write(text: str, *, last: bool) -> None:
 
 
 def _session_of(answer: dict[str, Any]) -> str:
-    """Return the session's id in its short form."""
     return plain(parse(answer["artifact_ref"]).session if "artifact_ref" in answer else answer["data"]["session_id"])
 
 
 def _later(later: dict[str, Any], session_id: str) -> str:
-    """Describe the later success of a call that failed."""
     again = later.get("failed_again", 0)
     failed = f" failed {counted(again, 'more time')}, then" if again else ""
     changes, total = later.get("changes", []), later.get("total_changes")
@@ -105,7 +103,6 @@ def _later(later: dict[str, Any], session_id: str) -> str:
 
 
 def _print_failures(failures: dict[str, Any]) -> None:
-    """Print the failures in an output: the counts, and the names and lines that the answer has."""
     OUT.print(Text(", ".join(_counts(failures)), style="red"))
     more = failures.get("more", {})
     for name in failures.get("names", []):

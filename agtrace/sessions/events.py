@@ -221,7 +221,6 @@ def whole(event: StoredEvent) -> dict[str, Json]:
 
 
 def _payload(event: StoredEvent) -> dict[str, Json]:
-    """Return the payload without its text."""
     rest = {key: value for key, value in event.rest.items() if key != "arguments"}
     match event.type:
         case EventType.TOOL_CALL:

@@ -367,7 +367,6 @@ def _result(result: StoredEvent, quotes: Quotes) -> ResultQuote:
 
 
 def _without_texts(shown: Quote | ToolExecution | EventQuote | StepUsage) -> Any:
-    """Return a part as shown, with only its coordinates."""
     if isinstance(shown, (Quote, EventQuote)):
         return replace(shown, text="...")
     if isinstance(shown, StepUsage):

@@ -128,8 +128,6 @@ class _Vendor(_Part):
 
 
 class _File(_Part):
-    """A price table as written in a file."""
-
     vendors: Mapping[Text, _Vendor]
 
     def models(self) -> Iterator[tuple[str, Model]]:

@@ -249,7 +249,6 @@ def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
 
 
 def _by_part(connection: sqlite3.Connection, given: str) -> set[int]:
-    """The repositories with a text in one of their names."""
     part = given.strip().lower()
     return {id for id, name in projects.names(connection) if len(part) >= _SHORTEST_PART and part in name}
 

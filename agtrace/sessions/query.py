@@ -141,7 +141,6 @@ def last_event_of(connection: sqlite3.Connection, session: Session) -> int:
 
 
 def _shared_beginning(one: str, other: str) -> int:
-    """Return the length of the common prefix of two ids."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

@@ -81,7 +81,6 @@ def stems_in(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
 
 
 def _stem(word: str) -> str:
-    """Return what the forms of a word have in common, more or less."""
     return word[: max(len(word) - (2 if len(word) > _SHORT else 1), _EXCERPTS_SHORTEST)]
 
 

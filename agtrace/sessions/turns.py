@@ -149,7 +149,6 @@ def telling_argument(arguments: Any) -> str:
 
 
 def _call_label(call: StoredEvent) -> str:
-    """Return the name of the tool and its most telling argument."""
     what = telling_argument(call.rest.get("arguments"))
     return f"{one_line(call.row.name or '', LABEL)} {one_line(seen(what), 80)}".strip()
 
@@ -270,7 +269,6 @@ def check_turn(connection: sqlite3.Connection, session: Session, turn_index: int
 
 
 def _outcomes(connection: sqlite3.Connection, session: Session, found: Sequence[Turn]) -> dict[int, TurnOutcome]:
-    """Return how these turns of a session ended, by turn."""
     notices = AGENTS[session.provider].notices
     endings = turns.endings(connection, session.id, found, api_errors=notices.api_errors)
     outcomes = {turn: _outcome(ending, notices) for turn, ending in endings.items() if turn is not None}
@@ -330,7 +328,6 @@ def _token_sums(turn: Turn) -> dict[str, int]:
 
 
 def _key_actions(tools: Iterable[ToolUse]) -> dict[int | None, list[str]]:
-    """Return by turn the tools used most and those that failed."""
     actions: dict[int | None, list[str]] = {}
     for turn, group in groupby(tools, key=lambda tool: tool.turn_index):
         of_turn = list(group)

@@ -216,8 +216,6 @@ class SortedPage(Struct, frozen=True):
 
 
 class _Measured(Struct, frozen=True):
-    """A session with a measure, in the order of a list."""
-
     key: int
     started: int
     row: int

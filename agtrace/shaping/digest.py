@@ -150,7 +150,6 @@ class Failures:
 
 
 def _taken(items: list[Any], room: int, size: Any) -> list[Any]:
-    """Return the first items, as many as fit."""
     taken = []
     for item in items:
         room -= size(item)
@@ -267,7 +266,6 @@ class Gathered(Struct):
         return self._composed(chosen, lost, room.reached(limits, most_bytes), opened)
 
     def _whole(self, most_bytes: int) -> str | None:
-        """Return the text unchanged if all of it is within the limits."""
         if len(self.head) < self.lines or self.cut_lines:
             return None
         whole = "\n".join(line.text for line in self.head)

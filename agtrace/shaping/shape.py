@@ -220,7 +220,6 @@ class _Envelope(Struct):
             yield {**parts, "data": data, "truncation": truncation}
 
     def _chosen(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return a payload without secrets and with the requested fields only."""
         redacted: Any = redact_json(data)
         return self.reply.only(redacted) if self.reply.only else redacted
 
@@ -278,7 +277,6 @@ class _Envelope(Struct):
 
 
 def _placed(data: Any, text: Body | Digest, part: dict[str, Any]) -> dict[str, Any]:
-    """Return the data around a text, with the text in it."""
     return {**data, **part} if text.within is None else {**data, text.within: {**data[text.within], **part}}
 
 

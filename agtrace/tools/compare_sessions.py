@@ -270,7 +270,6 @@ def _fitting(compared: Compared, differences: list[str], budget: int) -> dict[st
 
 
 def _is_cut(data: dict[str, Any]) -> bool:
-    """Whether some tools or files are not listed."""
     files = data["files"]
     lists = [("only_in_1", files), ("only_in_2", files), ("in_both", files), ("tools", data)]
     return any(len(part[name]) < part[f"total_{name}"] for name, part in lists)

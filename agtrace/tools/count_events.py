@@ -33,7 +33,6 @@ _LONGEST_PATH = 200
 
 
 def _size() -> str:
-    """Return the size of a list, for a hint."""
     return kilobytes(0, limits().usual)
 
 

@@ -292,7 +292,6 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
 
 
 def _asks_for(fields: list[str], key: str) -> bool:
-    """Whether some of the requested fields belong to the items of this list."""
     return any(field.partition(".")[0] == key for field in fields)
 
 
@@ -447,7 +446,6 @@ def _size(model: Any) -> int:
 
 
 def _grouped(heads: list[dict[str, Any]], listed: list[turns.Step]) -> list[dict[str, Any]]:
-    """Return the turns of these steps, each with only these steps."""
     kept: dict[int, list[Any]] = {}
     for step in listed:
         kept.setdefault(step.turn_index, []).extend([] if step.summary is None else [dump(step.summary)])
@@ -465,7 +463,6 @@ _ELSEWHERE = frozenset({"stats", "children", "total_children"})
 
 
 def _answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str, Any], NextCall]:
-    """Return the sections with these names, and the next call."""
     lists = [name for name in names if name in LISTS]
     if len(names) == 1 and lists:
         return _section_pages(view, names[0])
@@ -489,7 +486,6 @@ def _most_items(name: str) -> int:
 
 
 def _section_pages(view: View, name: str) -> tuple[Pages, NextCall]:
-    """Return a single list, in pages."""
     newest, *behind = view.position or (sessions.newest_row(view.context.connection),)
     read = view.most_read // _SMALLEST_ITEM
     items, places, total = LISTS[name](_source(view, newest), tuple(behind), read + 1)
@@ -511,7 +507,6 @@ def _source(view: View, newest_session: int) -> Source:
 
 
 def _rest_hint(view: View, name: str, total: int) -> NextCall:
-    """Return the call that lists a whole section."""
     size = kilobytes(min(_SMALLEST_ITEM * total, limits().usual - 1_500), min(1_000 + 700 * total, limits().usual))
     return call(NAME, session_id=view.shown_id, sections=[name]).saying(f"lists all {total} {name}", size)
 

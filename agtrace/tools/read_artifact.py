@@ -67,8 +67,6 @@ def answer(context: Context, wanted: ReadArtifact) -> Reply:
 
 
 class _Opening(Struct, frozen=True):
-    """A reference being read."""
-
     context: Context
     wanted: ReadArtifact
     reference: Reference
@@ -116,7 +114,6 @@ class _Opening(Struct, frozen=True):
 
 
 def _event(opening: _Opening) -> Reply:
-    """Answer with the text of an event."""
     connection, session = opening.context.connection, opening.session
     event = find_event(connection, session, opening.reference.event_index)
     opened = call("get_event_details", session_id=opening.shown_id, event_index=event.event_index)
@@ -254,7 +251,6 @@ def _why(opening: _Opening) -> Reply:
 
 
 def _metrics(opening: _Opening) -> Reply:
-    """Answer with the figures of the requests since a time, by tool."""
     context, since = opening.context, opening.reference.since
     found = context.metrics(context.moment("since", since))
     hint = call(TOOL.name, ref="ax://health").saying("shows the status of index and server", kilobytes(0, 2_048))
@@ -264,7 +260,6 @@ def _metrics(opening: _Opening) -> Reply:
 
 
 def _health(opening: _Opening) -> Reply:
-    """Answer with the status of the index and the server."""
     health = opening.context.health()
     total = health.index.sessions
     hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(total))

@@ -189,7 +189,6 @@ def session_named(context: Context, query: str) -> NextCall | None:
 
 
 def _without_filters(wanted: SearchEventPreviews, asked: Question, deadline: Deadline) -> NextCall | None:
-    """Return the search without its filters if that finds something."""
     given = [name for name in _FILTERS if getattr(wanted, name) is not None]
     if not given:
         return None
@@ -230,7 +229,6 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked) 
 
 
 def _how(ranked: Ranked) -> str:
-    """Say how well the best session holds the query."""
     if ranked.sure:
         return "partial matches by words" if ranked.nowhere else "best matches by words"
     weak = ranked.nowhere or ranked.share < PARTLY

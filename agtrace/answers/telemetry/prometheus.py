@@ -136,7 +136,6 @@ class RequestCounts:
 
 
 def _shaped(request: Request) -> Iterator[str]:
-    """Yield each way in which an answer was made to fit."""
     for how in ("paginated", "chunked", "summarized", "pruned", "cut"):
         if getattr(request, how):
             yield how

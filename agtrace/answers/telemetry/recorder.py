@@ -118,8 +118,6 @@ def _masked(request: Request) -> Request:
 
 
 class _Writer(threading.Thread):
-    """The thread of a recorder."""
-
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(name="telemetry", daemon=True)
         self.recorder = recorder

@@ -393,7 +393,6 @@ class WatchApp(App[None]):
         self._source.end()
 
     def _watch(self) -> None:
-        """Look, and wait for changes, until the end."""
         while not self._ending:
             self.post_message(Looked(self._source.look()))
             if not self._ending:

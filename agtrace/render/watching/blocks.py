@@ -121,7 +121,6 @@ def told(item: Item) -> Text | None:
 
 
 def _who(session: RunningSession) -> Text:
-    """Return what a session does, its id, by which other commands open it, and whose it is."""
     dot = "yellow" if session.waits_for_you else "dim" if session.is_closed or session.is_idle else "cyan"
     text = Text().append("● ", style=dot).append_text(state(session))
     text.append(f"  {plain_line(session.id)}")
@@ -130,7 +129,6 @@ def _who(session: RunningSession) -> Text:
 
 
 def _figures(session: RunningSession, idle: int) -> Text:
-    """Return the context, the cost, the failed calls and the time since the last activity."""
     text = Text()
     if session.context_tokens is not None:
         window = f" of {_round(session.context_window)}" if session.context_window else ""

@@ -172,7 +172,6 @@ def _named(context: Context, request: Request) -> Session:
 
 
 def _running(context: Context, session: Session) -> set[int]:
-    """Return the calls that a session may be waiting for."""
     if not is_active(session, context.now):
         return set()
     latest = events.latest(context.connection, session.id, WINDOW)

@@ -91,7 +91,6 @@ class Lists:
 
 
 def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:
-    """Return the titles of the sessions of exact hits, by id."""
     hits = answer.get("data", {}).get("matches") or []
     with suppress(SessionNotFound):  # one was forgotten since
         return {id: title(find_session(context.connection, id), _TITLE) for id in {hit["session_id"] for hit in hits}}
@@ -122,7 +121,6 @@ def _asking(context: Context, page: pages.Listed) -> set[str]:
 
 
 def _choices(context: Context, asked: Asked) -> dict[str, Any]:
-    """Return what filters offer, and what is chosen of it."""
     names = sorted(set(labels(context.connection).values()), key=str.lower)
     projects = [("", "All projects"), *((name, name) for name in names)]
     known = {one.provider for one in upkeep.providers(context.connection) if one.sessions} | {asked.agent}

@@ -110,7 +110,6 @@ class Guard:
         await answer(scope, receive, _with_headers(send))
 
     def _answer(self, request: Request) -> Response | None:
-        """Return what a request gets at the door; None if it may come in."""
         refused = self._refusal(request.headers)
         if refused is not None:
             return refused
