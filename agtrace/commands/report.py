@@ -20,7 +20,6 @@ from agtrace.commands.printing import leave, print_json, sessions_bar, write
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Report, ReportedSession
     from agtrace_schema.costs import Costs
-    from agtrace_schema.why import Why
 
 
 @click.command()
@@ -135,7 +134,7 @@ def why(place: str, as_json: bool) -> None:
     else:
         sys.stdout.write(text(found))
         sys.stdout.flush()
-    if not _known(found):
+    if not found.sessions and not any(part.session for part in found.lines or ()):
         sys.exit(TROUBLE)
 
 
@@ -153,10 +152,6 @@ def parted(place: str) -> tuple[Path, tuple[int, int] | None]:
     if first < 1 or last < first:
         fail("lines are counted from 1, the lower number first: FILE:10 or FILE:10-20", USAGE)
     return Path(found["file"]), (first, last)
-
-
-def _known(found: Why) -> bool:
-    return bool(found.sessions) or any(part.session for part in found.lines or ())
 
 
 _NAMED = 5

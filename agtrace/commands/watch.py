@@ -44,7 +44,8 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
     settings = usable()
     lookout = Lookout(settings, load_prices(settings.prices), within=_seconds(within))
     with closing(lookout):
-        if once or as_json or not _at_terminal():
+        at_terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))  # it is drawn on stderr
+        if once or as_json or not at_terminal:
             _print(lookout, session, as_json=as_json)
         else:
             sys.exit(_run(lookout, session))
@@ -56,11 +57,6 @@ def _seconds(within: str) -> float:
 
     now = datetime.now(UTC)
     return max(now.timestamp() - moment("within", within, now) / 1000, 1)
-
-
-def _at_terminal() -> bool:
-    """Whether an application can be shown; it is drawn on stderr."""
-    return all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def _print(lookout: Lookout, session: str | None, *, as_json: bool) -> None:

@@ -51,21 +51,19 @@ def report(found: Report) -> None:
     if found.behind:
         OUT.print(Text(plain(found.behind), style="yellow"))
     if not found.figures.sessions:
-        _nothing(found)
+        if found.behind is None:
+            OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")
         return
     _lessons(found)
     _endings(found.figures)
     _changes(found)
     _failing_tools(found)
     _findings(found)
-    _deeds(found)
+    if found.deeds:
+        heading("what was done")
+        OUT.print(indented(Text(wording.deeds(found))))
     _spent(found)
     _worst(wording.worst(found))
-
-
-def _nothing(found: Report) -> None:
-    if found.behind is None:
-        OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")
 
 
 def _lessons(found: Report) -> None:
@@ -153,12 +151,6 @@ def _findings(found: Report) -> None:
         table.add_row(wording.named(row.detector), figure(row.sessions), *findings, critical, *worst)
     OUT.print(indented(compact(table)))
     left_out("detector", _ROWS, len(found.detectors))
-
-
-def _deeds(found: Report) -> None:
-    if found.deeds:
-        heading("what was done")
-        OUT.print(indented(Text(wording.deeds(found))))
 
 
 def _spent(found: Report) -> None:

@@ -93,7 +93,7 @@ class SessionView:
             OUT.print(indented(head.append(_step_figures(step), style="not bold dim")))
         for part, style in (("reasoning", "dim italic"), ("message", "")):
             if part in step:
-                _print_quote(step[part], style)
+                entry(str(step[part]["event_index"]), Text(_short(step[part]["text"]), style=style))
         for tool in step.get("tools", []):
             _print_execution(tool)
 
@@ -211,10 +211,6 @@ def _print_summary(step: dict[str, Any]) -> None:
         entry("", Text(plain(step["error"]), style="red"))
     if step.get("reasoning"):
         entry("", Text(plain(step["reasoning"]), style="dim italic"))
-
-
-def _print_quote(quote: dict[str, Any], style: str) -> None:
-    entry(str(quote["event_index"]), Text(_short(quote["text"]), style=style))
 
 
 def _print_execution(tool: dict[str, Any]) -> None:

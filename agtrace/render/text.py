@@ -28,7 +28,8 @@ def text_head(answer: dict[str, Any]) -> None:
     if links:
         OUT.print(Text(links, style="dim"))
     if "later" in data:
-        OUT.print(Text(_later(data["later"], _session_of(answer)), style="green"))
+        id = parse(answer["artifact_ref"]).session if "artifact_ref" in answer else data["session_id"]
+        OUT.print(Text(_later(data["later"], plain(id)), style="green"))
     if "origin" in data:
         OUT.print(Text(f"{plain_line(data['origin']['file'])}:{data['origin']['line']}", style="dim"), soft_wrap=True)
     if "failures" in data:
@@ -84,10 +85,6 @@ def text_rest(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
 
 def _write(text: str, *, last: bool) -> None:
     OUT.file.write(plain(text) + ("\n" if last and not text.endswith("\n") else ""))
-
-
-def _session_of(answer: dict[str, Any]) -> str:
-    return plain(parse(answer["artifact_ref"]).session if "artifact_ref" in answer else answer["data"]["session_id"])
 
 
 def _later(later: dict[str, Any], session_id: str) -> str:

@@ -32,7 +32,7 @@ def end_at_interrupt() -> None:
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
-    signal.signal(signal.SIGINT, _leave)
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     told, telling = os.pipe()
     os.set_blocking(telling, False)
     signal.set_wakeup_fd(telling, warn_on_full_buffer=False)
@@ -43,10 +43,6 @@ def end_at_interrupt() -> None:
 
     _thread.start_new_thread(_wait, (told, handle))
     signal.signal(signal.SIGINT, handle)
-
-
-def _leave(_signal: int, _frame: object) -> None:
-    os._exit(INTERRUPTED)
 
 
 def _wait(told: int, handle: object) -> None:

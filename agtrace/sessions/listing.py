@@ -157,6 +157,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
     usage = usage_of(connection, prices, [session.id]).get(session.id, Usage())
     peak, window = largest_request(connection, session.id)
     known = failures_known(session.provider, session.tool_calls)
+    counted = (usage.total or 0) + session.copied_tokens
     return SessionStats(
         total_turns=session.turn_count,
         total_events=session.event_count,
@@ -167,7 +168,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         total_tokens=usage.total,
         tokens={kind: usage.tokens[kind] for kind in KINDS if kind in usage.tokens} or None,
         tokens_made=usage.tokens_made,
-        tokens_outside_turns=_outside_turns(connection, session, usage) or None,
+        tokens_outside_turns=max(counted - turns.tokens(connection, session.id), 0) or None,
         incomplete_responses=usage.incomplete or None,
         cost_usd=usage.cost,
         cost_made=usage.cost_made,
@@ -185,10 +186,6 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
 def _measure(connection: sqlite3.Connection, session: Session, measure: str) -> int:
     found = measures.of_sessions(connection, [session.id], measure, newest_event=NOW.newest_row)
     return found[session.id] or 0
-
-
-def _outside_turns(connection: sqlite3.Connection, session: Session, usage: Usage) -> int:
-    return max((usage.total or 0) + session.copied_tokens - turns.tokens(connection, session.id), 0)
 
 
 def _copied(session: Session) -> Copied | None:

@@ -136,7 +136,7 @@ def resolved(connection: sqlite3.Connection, given: str, *, roughly: bool = True
     """
     folders = projects.folders(connection)
     found = _by_path(folders, given) or {one.id for one in projects.called(connection, _plain(given))}
-    found = found or _by_end(folders, given) or _by_hash(folders, given)
+    found = found or _by_end(folders, given) or {folder.repository for folder in _with_hash(folders, given)}
     called = "are called" if found else "have in a name"
     found = found or (_by_part(connection, given) if roughly else set())
     if len(found) == 1:
@@ -270,10 +270,6 @@ def _by_end(folders: Iterable[Folder], given: str) -> set[int]:
         for folder in folders
         if end and folder.root_path and _slashes(folder.root_path).endswith(f"/{end}")
     }
-
-
-def _by_hash(folders: Iterable[Folder], given: str) -> set[int]:
-    return {folder.repository for folder in _with_hash(folders, given)}
 
 
 def _with_hash(folders: Iterable[Folder], given: str) -> list[Folder]:

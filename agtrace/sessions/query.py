@@ -52,13 +52,11 @@ def parse(text: str) -> Reference:
         if found := form.fullmatch(text.strip()):
             parts = found.groupdict()
             place = parts.get("session", ""), int(parts.get("event", 0)), parts.get("since"), parts.get("project")
-            of_file = parts.get("file", ""), _lines(parts.get("first"), parts.get("last"))
-            return Reference(kind, *place, parts.get("output", ""), *of_file)  # type: ignore[arg-type]
+            first, last = parts.get("first"), parts.get("last")
+            lines = None if first is None else (int(first), int(last or first))
+            output, file = parts.get("output", ""), parts.get("file", "")
+            return Reference(kind, *place, output, file, lines)  # type: ignore[arg-type]
     raise InvalidArtifactRef(text)
-
-
-def _lines(first: str | None, last: str | None) -> tuple[int, int] | None:
-    return None if first is None else (int(first), int(last or first))
 
 
 def session_in(text: str) -> str:

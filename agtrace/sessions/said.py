@@ -75,13 +75,10 @@ def excerpt(text: str, words: Sequence[str], most: int) -> str:
 
 def stems_in(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
     """Yield where words of a text, or parts of a name such as `readFile`, begin with the stems of these."""
-    stems = "|".join(re.escape(_stem(word)) for word in words if word)
+    lengths = ((word, max(len(word) - (2 if len(word) > _SHORT else 1), _EXCERPTS_SHORTEST)) for word in words if word)
+    stems = "|".join(re.escape(word[:length]) for word, length in lengths)
     found = re.finditer(stems, text, re.IGNORECASE) if stems else iter(())
     return (match for match in found if _begins(text, match.start()))
-
-
-def _stem(word: str) -> str:
-    return word[: max(len(word) - (2 if len(word) > _SHORT else 1), _EXCERPTS_SHORTEST)]
 
 
 def _begins(text: str, at: int) -> bool:

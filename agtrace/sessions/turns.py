@@ -306,6 +306,7 @@ def _failed_at_api(ending: Ending, said: int, notices: Notices) -> bool:
 
 
 def _overview(turn: Turn, outcome: TurnOutcome, provider: Provider) -> TurnOverview:
+    tokens = turn.tokens._asdict()
     return TurnOverview(
         id=f"turn-{turn.turn_index}",
         turn_index=turn.turn_index,
@@ -317,14 +318,9 @@ def _overview(turn: Turn, outcome: TurnOutcome, provider: Provider) -> TurnOverv
         tool_calls=turn.tool_calls,
         failed_tools=known_failures(provider, turn.tool_calls, turn.failed_calls),
         outcome=outcome,
-        stats=_token_sums(turn) or None,
+        stats={name: sum for name, sum in tokens.items() if sum or (sum == 0 and name in ALWAYS_SHOWN)} or None,
         tokens_incomplete=True if turn.incomplete_usage else None,
     )
-
-
-def _token_sums(turn: Turn) -> dict[str, int]:
-    """Return the known token sums of a turn; those of caches and reasoning only if they aren't zero."""
-    return {kind: sum for kind, sum in turn.tokens._asdict().items() if sum or (sum == 0 and kind in ALWAYS_SHOWN)}
 
 
 def _key_actions(tools: Iterable[ToolUse]) -> dict[int | None, list[str]]:

@@ -261,7 +261,8 @@ def _by_measure(
     prices: PriceTable,
 ) -> SortedPage:
     starts = sessions.starts(connection, filters, newest=snapshot.session)
-    used = _used(connection, starts, snapshot, prices) if sort == "cost" else {}
+    among = Among("session", sessions=tuple(starts), newest_event=snapshot.event)
+    used = usage_by(connection, prices, among) if sort == "cost" else {}
     measured = _costs(used) if sort == "cost" else _measured(connection, starts, sort, snapshot)
     keys = ((row, measured.get(row)) for row in starts)
     ranked = [_Measured(-1 if key is None else key, starts[row], row) for row, key in keys]
@@ -275,12 +276,6 @@ def _by_measure(
     more = len(ranked) > limit
     at_least = any(usage.cost_made in ("partial", "unknown") for usage in used.values())
     return SortedPage([found[one.row] for one in page], places, more, measured, _total(measured, sort), at_least)
-
-
-def _used(
-    connection: sqlite3.Connection, rows: Collection[int], snapshot: Snapshot, prices: PriceTable
-) -> dict[int, Usage]:
-    return usage_by(connection, prices, Among("session", sessions=tuple(rows), newest_event=snapshot.event))
 
 
 def _costs(used: Mapping[int, Usage]) -> dict[int, int | None]:

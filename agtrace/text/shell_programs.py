@@ -6,7 +6,6 @@ A program that isn't listed here is taken for one that changes something.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
 from agtrace_indexer.events.shell import Part
 from agtrace_schema.patterns import later
@@ -218,11 +217,7 @@ def _subcommand_reads(name: str, words: tuple[str, ...]) -> bool:
     if words[0].startswith("diff") and any(word.startswith("--output") for word in words):
         return False
     pattern = known[words[0]]
-    return pattern is None or (len(words) == 1 and words[0] != "stash") or _any_fits(pattern, words[1:2])
-
-
-def _any_fits(pattern: re.Pattern[str], words: Collection[str]) -> bool:
-    return any(map(pattern.fullmatch, words))
+    return pattern is None or (len(words) == 1 and words[0] != "stash") or any(map(pattern.fullmatch, words[1:2]))
 
 
 def _git_tests(subcommand: str, words: tuple[str, ...]) -> bool:

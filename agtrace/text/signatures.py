@@ -206,7 +206,7 @@ def _signature(line: str) -> Signature | None:
     said = _bare(line)
     if not said or _GENERIC.match(said):
         return None
-    key = " ".join(_VARIES.sub(_stands_for, said).split())
+    key = " ".join(_VARIES.sub(lambda found: _STANDS_FOR[found.lastgroup or "id"], said).split())
     return Signature(key, said) if _says_enough(_WORD.findall(_PLACEHOLDER.sub(" ", key))) else None
 
 
@@ -221,7 +221,3 @@ def _bare(line: str) -> str:
 def _says_enough(words: Iterable[str]) -> bool:
     known = [word.lower() for word in words]
     return len(known) >= _FEWEST_WORDS and any(word not in _SAYS_NOTHING for word in known)
-
-
-def _stands_for(found: re.Match[str]) -> str:
-    return _STANDS_FOR[found.lastgroup or "id"]

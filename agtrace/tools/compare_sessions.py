@@ -289,7 +289,8 @@ def _summary(compared: Compared, differences: list[str]) -> str:
 
 def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> NextCall:
     """Return the call that opens the first failure of the session with more; without any, the turns of the second."""
-    worst = max((compared.two, compared.one), key=_troubles)
+    sides = ((side.facts.failures, side) for side in (compared.two, compared.one))
+    _, worst = max(sides, key=lambda found: (found[0].failed, len(found[0].examples)))
     if worst.facts.failures.examples:
         example = worst.facts.failures.examples[0]
         opening = call("get_event_details", session_id=worst.shown_id, event_index=example.event_index)
@@ -299,10 +300,6 @@ def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> 
     size = overview_kilobytes(compared.two.row.turn_count + compared.two.row.copied_turns)
     opening = call("get_session_details", session_id=compared.two.shown_id)
     return opening.saying("shows the turns of 2", size, after=after)
-
-
-def _troubles(side: Side) -> tuple[int, int]:
-    return side.facts.failures.failed, len(side.facts.failures.examples)
 
 
 def _differences(one: Side, two: Side) -> Iterator[str]:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from agtrace.problems import InvalidParameter, Problem
 from agtrace.search.answers import best_matches, previews, session_matches
-from agtrace.search.matching import Contains, Deadline, Matcher, Matches
+from agtrace.search.matching import Contains, Deadline, Matches
 from agtrace.search.ranking import PARTLY, Ranked, ranked
 from agtrace.search.scan import Hit, Hits, Order, Place, Question, SessionHits, snapshot_of
 from agtrace.sessions.query import find_session, short_id
@@ -113,12 +113,8 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
         without_own=True,
     )
     order = Order.OLDEST if wanted.order == "oldest" else Order.NEWEST
-    return Question(context.connection, matcher_of(wanted), filters, snapshot, order)
-
-
-def matcher_of(wanted: SearchEventPreviews) -> Matcher:
-    """Return the condition that texts must meet. Raises `InvalidParameter` for an invalid regular expression."""
-    return Matches(wanted.query) if wanted.regex else Contains(wanted.query)
+    matcher = Matches(wanted.query) if wanted.regex else Contains(wanted.query)
+    return Question(context.connection, matcher, filters, snapshot, order)
 
 
 def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
@@ -242,7 +238,7 @@ def _opening(context: Context, session_row: int, shown: BestSession) -> NextCall
     """
     parts = [hit for hit in shown.hits if _CUT in hit[2]]
     turn = events.one(context.connection, session_row, shown.hits[0][0]).turn_index
-    if not parts and turn is not None and _is_short(context, session_row, turn):
+    if not parts and turn is not None and turns.size(context.connection, session_row, turn).steps <= _FEW_STEPS:
         done = call("get_session_details", session_id=shown.session_id, detail_level="turns", turn_index=turn)
         return done.saying(
             "shows what was done in its turn", turn_kilobytes(context.connection, session_row, turn, "turns")
@@ -250,10 +246,6 @@ def _opening(context: Context, session_row: int, shown: BestSession) -> NextCall
     event_index = min(parts or shown.hits, key=lambda hit: _OPENED_LAST.get(hit[1], 0))[0]
     opened = call("get_event_details", session_id=shown.session_id, event_index=event_index)
     return opened.saying("opens the best event", event_kilobytes(context.connection, session_row, event_index))
-
-
-def _is_short(context: Context, session_row: int, turn: int) -> bool:
-    return turns.size(context.connection, session_row, turn).steps <= _FEW_STEPS
 
 
 __all__ = ["TOOL", "SearchEventPreviews", "answer"]

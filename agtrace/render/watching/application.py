@@ -106,7 +106,10 @@ class Conversation(Screen[None]):
                 widget.set_class(isinstance(item, Execution), "call")
         for widget in self._widgets[len(items) :]:
             widget.remove()
-        new = [_widget(item) for item in items[len(self._widgets) :]]
+        new = [
+            Static(told(item) or "", markup=False, classes="call" if isinstance(item, Execution) else "")
+            for item in items[len(self._widgets) :]
+        ]
         self._items, self._widgets = items, [*self._widgets[: len(items)], *new]
         if new:
             place.mount_all(new)
@@ -128,10 +131,6 @@ class Conversation(Screen[None]):
         """Scroll the conversation."""
         place = self.query_one("#items", VerticalScroll)
         getattr(place, f"scroll_{way}")(animate=False)
-
-
-def _widget(item: Item) -> Static:
-    return Static(told(item) or "", markup=False, classes="call" if isinstance(item, Execution) else "")
 
 
 INTERRUPTED = 130

@@ -60,7 +60,11 @@ def scores(
         for number, count in own.items()
         if count <= COMMON * len(blocks)
     }
-    above = {block.about: _above(block.about, found) for block in blocks if block.about}
+    above = {
+        block.about: {number for line in block.about for number in found.get(line, ())}
+        for block in blocks
+        if block.about
+    }
     average = sum(lengths) / max(len(lengths), 1) or 1
     plain = [0.0] * len(blocks)
     for index, block in enumerate(blocks):
@@ -82,10 +86,6 @@ def _counts(blocks: Sequence[Block], found: Mapping[int, Sequence[int]]) -> dict
         for number in numbers:
             count[number] = count.get(number, 0) + each
     return counts
-
-
-def _above(lines: Sequence[int], found: Mapping[int, Sequence[int]]) -> set[int]:
-    return {number for line in lines for number in found.get(line, ())}
 
 
 def _score(counts: Mapping[int, float], above: Collection[int], length: float, weights: Mapping[int, float]) -> float:
