@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.commands.errors import NoIndex, explanation_of, fail, tell
-from agtrace.commands.printing import leave
+from agtrace.commands.printing import print_json
 
 if TYPE_CHECKING:
     import sqlite3
@@ -251,8 +251,9 @@ def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> Answer:
     """Print a text from this chunk to its end; return the first chunk's answer."""
     following = pages(tool, wanted)
     answer = next(following)
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.text import text_body, text_head, text_rest
 
         text_head(answer.value)
@@ -260,6 +261,4 @@ def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> Answer:
         for chunk in following:
             text_body(chunk.value)
         text_rest(answer.value, answer.next_calls)
-
-    leave(answer.value, as_json, for_person)
     return answer

@@ -11,7 +11,7 @@ import click
 
 from agtrace.commands.errors import USAGE, tell
 from agtrace.commands.options import plain_json, settings_options
-from agtrace.commands.printing import leave, print_json, print_lines
+from agtrace.commands.printing import leave_lines, print_json, print_lines
 
 
 class _WithSettings(click.Group):
@@ -59,14 +59,13 @@ def config(context: click.Context, as_json: bool) -> None:
         {"key": key, "value": veiled(key, value), "source": found.origin(key)}
         for key, value in flat(found.settings).items()
     ]
-
-    def for_person() -> None:
+    file = found.file and str(found.file)
+    if as_json:
+        print_json({"file": file, "version": found.settings.version, "settings": rows})
+    else:
         from agtrace.render.doctor import settings
 
         settings([{**row, "value": _written(row["value"])} for row in rows], found.file)
-
-    file = found.file and str(found.file)
-    leave({"file": file, "version": found.settings.version, "settings": rows}, as_json, for_person)
 
 
 @config.command(short_help="Check a file: its faults, or what it would change.")
@@ -85,27 +84,29 @@ def check(file: Path | None, as_json: bool) -> None:
 
     in_force, named = config_file()
     if file is None and not named and not in_force.exists():
-        nothing = {"valid": True, "changes": []}
-        leave(nothing, as_json, lambda: print_lines([f"There is no configuration file, which would be {in_force}."]))
+        sentence = f"There is no configuration file, which would be {in_force}."
+        leave_lines({"valid": True, "changes": []}, as_json, [sentence])
         return
     chosen = (file or in_force).absolute()
     found = read(file=chosen)
     if found.faults:
         faults = [fault._asdict() for fault in found.faults]
-        leave({"valid": False, "faults": faults}, as_json, lambda: tell(*told(found.faults)))
+        if as_json:
+            print_json({"valid": False, "faults": faults})
+        else:
+            tell(*told(found.faults))
         sys.exit(USAGE)
     differences = list(changes(Live.start().current.settings, found.settings))
-
-    def for_person() -> None:
+    unknown = [one._asdict() for one in found.unknown]
+    if as_json:
+        print_json({"valid": True, "changes": [one._asdict() for one in differences], "unknown": unknown})
+    else:
         compared = "It is what is in force." if chosen == in_force else "Compared with what is in force now, it changes"
         nothing = "" if chosen == in_force else " nothing." if not differences else ":"
         print_lines([f"{file or in_force} can be used. {compared}{nothing}"])
         print_lines(f"  {one.key}: {_written(one.old)} -> {_written(one.new)}" for one in differences)
         for sentence in told(found.unknown):
             tell(sentence)
-
-    unknown = [one._asdict() for one in found.unknown]
-    leave({"valid": True, "changes": [one._asdict() for one in differences], "unknown": unknown}, as_json, for_person)
 
 
 @config.command(short_help="Print the JSON Schema of a file, for editors.")

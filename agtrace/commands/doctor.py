@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from agtrace.commands.asking import usable
 from agtrace.commands.errors import TROUBLE, NoIndex, patiently
 from agtrace.commands.options import as_json, plain_json
-from agtrace.commands.printing import leave
+from agtrace.commands.printing import print_json
 
 if TYPE_CHECKING:
     from agtrace_indexer.rebuild import Rebuilt
@@ -34,13 +34,12 @@ def health(as_json: bool) -> None:
     loaded = Live.start().current  # a file that can't be used is told here, and costs nothing else
     use(loaded.settings.data_dir)
     found = look(loaded)
-
-    def for_person() -> None:
+    if as_json:
+        print_json(dump(found))
+    else:
         from agtrace.render.doctor import health
 
         health(found)
-
-    leave(dump(found), as_json, for_person)
     sys.exit(TROUBLE if found.index.problem or found.configuration.problem else 0)
 
 
@@ -70,25 +69,23 @@ def _examine(*, as_json: bool) -> None:
     loaded = Live.start().current  # a configuration file that can't be used is part of the diagnosis
     use(loaded.settings.data_dir)
     found = examine(loaded)
-
-    def for_person() -> None:
+    if as_json:
+        print_json(found)
+    else:
         from agtrace.render.doctor import doctor
 
         doctor(found)
-
-    leave(found, as_json, for_person)
     sys.exit(TROUBLE if found["trouble"] else 0)
 
 
 def _repair(*, as_json: bool) -> None:
     done = rebuilt()
-
-    def for_person() -> None:
+    if as_json:
+        print_json(_described(done))
+    else:
         from agtrace.render.doctor import repaired
 
         repaired(done)
-
-    leave(_described(done), as_json, for_person)
     sys.exit(TROUBLE if done.lost or done.unread else 0)
 
 

@@ -25,17 +25,10 @@ USAGE = 2
 UNREADABLE = 3
 """Data can't be read."""
 
-_USAGE_CODES = frozenset(
-    {
-        "invalid_parameter",
-        "invalid_cursor",
-        "invalid_range",
-        "invalid_event_index",
-        "invalid_artifact_ref",
-        "session_not_found",
-        "ambiguous_session_prefix",
-    }
-)
+_USAGE_CODES = {
+    *("invalid_parameter", "invalid_cursor", "invalid_range", "invalid_event_index", "invalid_artifact_ref"),
+    *("session_not_found", "ambiguous_session_prefix"),
+}
 """Error codes that mean a wrong call; any other means that data can't be read."""
 
 _NEXT_STEPS = {
@@ -158,22 +151,15 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
 
     if isinstance(error, Refused):
         return Explanation(UNREADABLE, f"{error}; nothing was changed", error.more)
-    if isinstance(error, UnusableRules):
-        return Explanation(USAGE, str(error))
     if isinstance(error, UnknownRoot):
         return Explanation(USAGE, f"{error} is not kept fresh: `agtrace roots` lists what is")
-    if isinstance(error, TeamProblem):
-        return Explanation(TROUBLE, str(error))
-    if isinstance(error, (Busy, NotRebuilt)):
-        return Explanation(UNREADABLE, str(error))
-    if isinstance(error, (sqlite3.Error, OSError)):
-        return _explanation_of_index(error)
-    return None
-
-
-def _explanation_of_index(error: Any) -> Explanation:
+    for kinds, code in ((UnusableRules, USAGE), (TeamProblem, TROUBLE), ((Busy, NotRebuilt), UNREADABLE)):
+        if isinstance(error, kinds):
+            return Explanation(code, str(error))
+    if not isinstance(error, (sqlite3.Error, OSError)):
+        return None
     from agtrace.index.trouble import explained
     from agtrace.settings.environment import data_dir
 
-    problem = explained(error, data_dir() / "index.sqlite3")
+    problem = explained(error, data_dir() / "index.sqlite3")  # why it can't be opened, read or written
     return Explanation(UNREADABLE, problem.message, (problem.hint or "",))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from types import ModuleType
 from typing import Any, get_args
 
 import click
@@ -12,7 +11,7 @@ from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.commands.errors import tell
 from agtrace.commands.options import plain_json
-from agtrace.commands.printing import leave
+from agtrace.commands.printing import print_json
 
 
 @click.command()
@@ -59,13 +58,17 @@ def metrics(
 
     if ab:
         sides = figures.comparison(settings.telemetry_file, asked)
-        leave(dump(sides), as_json, lambda: _render().comparison(sides))
+        if as_json:
+            print_json(dump(sides))
+        else:
+            from agtrace.render.figures import comparison
+
+            comparison(sides)
+        return
+    found = figures.metrics(settings.telemetry_file, asked)
+    if as_json:
+        print_json(dump(found))
     else:
-        found = figures.metrics(settings.telemetry_file, asked)
-        leave(dump(found), as_json, lambda: _render().metrics(found, asked.by))
+        from agtrace.render.figures import metrics as shown
 
-
-def _render() -> ModuleType:
-    from agtrace.render import figures as costs
-
-    return costs
+        shown(found, by or "tool")

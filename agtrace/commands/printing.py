@@ -85,14 +85,6 @@ def _put(target: Path, pieces: Iterable[str], *, replace: bool) -> None:
         Path(written).unlink(missing_ok=True)
 
 
-def leave(value: Any, as_json: bool, for_person: Callable[[], object]) -> None:
-    """Print a value as JSON, or let `for_person` print it, which imports what it needs of `agtrace.render`."""
-    if as_json:
-        print_json(value)
-    else:
-        for_person()
-
-
 def leave_lines(value: Any, as_json: bool, lines: Iterable[str]) -> None:
     """Print a value as JSON, or these lines for a person."""
     if as_json:

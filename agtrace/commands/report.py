@@ -15,7 +15,7 @@ from msgspec import Struct
 from agtrace.commands.asking import Filters, selected
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import Groups, plain_json, project, provider
-from agtrace.commands.printing import leave, print_json, sessions_bar, write
+from agtrace.commands.printing import print_json, sessions_bar, write
 
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Report, ReportedSession
@@ -47,13 +47,12 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
     found = cost_made(Filters(**filters), by, dollars=not no_dollars)
     if found.behind:
         tell(found.behind)
-
-    def for_person() -> None:
+    if as_json:
+        print_json(dump(found))
+    else:
         from agtrace.render.figures import costs
 
         costs(found)
-
-    leave(dump(found), as_json, for_person)
 
 
 def cost_made(filters: Filters, by: CostBy, *, dollars: bool) -> Costs:

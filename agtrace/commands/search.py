@@ -18,7 +18,7 @@ from agtrace.commands.options import (
     list_options,
     path,
 )
-from agtrace.commands.printing import leave
+from agtrace.commands.printing import print_json
 
 
 @click.command()
@@ -57,15 +57,14 @@ def search(
     by_words = "best" in answer.value.get("data", {})
     looked_for = query.split() if by_words else [] if filters["regex"] else [query]
     texts = [text for text in looked_for if text]
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.lists import matches
         from agtrace.render.terminal import fills
 
         about = described(_sessions_in(answer.value["data"]))
         matches(answer.value, answer.next_calls, texts, about, whole_ids=whole_ids or not fills())
-
-    leave(answer.value, as_json, for_person)
     if not _has_found(answer.value["data"], query) and filters["cursor"] is None:
         sys.exit(TROUBLE)
 

@@ -27,7 +27,7 @@ from agtrace.commands.options import (
     list_options,
     path,
 )
-from agtrace.commands.printing import leave
+from agtrace.commands.printing import print_json
 
 
 @click.command()
@@ -43,13 +43,12 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     """
     check_whole(everything, as_json=as_json)
     answer = listed("get_project_info", filters, ("projects",), everything=everything, one_page=as_json)
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.lists import projects as shown
 
         shown(answer.value, answer.next_calls)
-
-    leave(answer.value, as_json, for_person)
 
 
 @click.command()
@@ -72,13 +71,12 @@ def count(as_json: bool, **wanted: Any) -> None:
     answer = ask("count_events", wanted)
     by: Any = wanted["group_by"]
     counted: Any = wanted["measure"] or "calls"
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.figures import counts
 
         counts(answer.value, answer.next_calls, by, counted)
-
-    leave(answer.value, as_json, for_person)
 
 
 @click.command()
@@ -115,8 +113,9 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
     check_fields(filters["fields"], as_json=as_json)
     check_whole(everything, as_json=as_json)
     answer = listed("list_sessions", filters, ("sessions",), everything=everything, one_page=as_json)
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.lists import WHOLE_IDS
         from agtrace.render.lists import sessions as shown
         from agtrace.render.terminal import OUT, fills
@@ -124,5 +123,3 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
         whole = whole_ids or not fills() or OUT.width >= WHOLE_IDS
         about = described(item["id"] for item in answer.value["data"].get("sessions", [])) if whole else {}
         shown(answer.value, answer.next_calls, filters["sort"], about, whole_ids=whole)
-
-    leave(answer.value, as_json, for_person)

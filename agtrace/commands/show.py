@@ -21,7 +21,7 @@ from agtrace.commands.options import (
     session_ids,
     text_options,
 )
-from agtrace.commands.printing import leave, print_lines
+from agtrace.commands.printing import print_json, print_lines
 
 if TYPE_CHECKING:
     from agtrace.shaping.shape import Answer
@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 def analyze(session: str, as_json: bool) -> None:
     """Show what went wrong in a session: failed tools, repeated calls, token use, each with its events."""
     answer = ask("analyze_session", {"session_id": session, "include_loops": True})
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.comparison import analysis
 
         analysis(answer.value)
-
-    leave(answer.value, as_json, for_person)
 
 
 @click.command()
@@ -49,13 +48,12 @@ def analyze(session: str, as_json: bool) -> None:
 def compare(id1: str, id2: str, as_json: bool) -> None:
     """Compare two sessions, even of different agents: tools, files, failures, tokens, time and outcome."""
     answer = ask("compare_sessions", {"id1": id1, "id2": id2})
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.comparison import comparison
 
         comparison(answer.value)
-
-    leave(answer.value, as_json, for_person)
 
 
 @click.command()
@@ -67,13 +65,12 @@ def compare(id1: str, id2: str, as_json: bool) -> None:
 def reasoning(session: str, as_json: bool, **asked: Any) -> None:
     """Show only the thinking of a session, each thought with what the model did next."""
     answer = ask("get_reasoning_chain", {"session_id": session, **asked})
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.session import reasoning
 
         reasoning(answer.value)
-
-    leave(answer.value, as_json, for_person)
 
 
 @click.command()
@@ -214,13 +211,12 @@ def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_
             print_text("get_event_details", {"session_id": session_id, "event_index": result}, as_json=False)
         return
     found = ask("get_event_details", wanted | {"around": asked["around"]})
-
-    def for_person() -> None:
+    if as_json:
+        print_json(found.value)
+    else:
         from agtrace.render.lists import around
 
         around(found.value, event_index, found.next_calls)
-
-    leave(found.value, as_json, for_person)
 
 
 def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[str, Any]:
@@ -295,8 +291,9 @@ def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
     """Print a session from this page to its end: a terminal's pager is handier than cursors."""
     following = pages("get_session_details", wanted)
     answer = next(following)
-
-    def for_person() -> None:
+    if as_json:
+        print_json(answer.value)
+    else:
         from agtrace.render.session import SessionView
         from agtrace.render.text import text_rest
 
@@ -306,21 +303,19 @@ def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
             view.page(page.value, first=False)
         text_rest(answer.value, answer.next_calls)
 
-    leave(answer.value, as_json, for_person)
-
 
 def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
     answer = ask("get_session_details", wanted)
     names = list(dict.fromkeys(filter(None, map(str.strip, wanted["sections"].split(",")))))
+    if as_json:
+        print_json(answer.value)
+    else:
+        from agtrace.render.session import FACTS, section
+        from agtrace.render.terminal import summary
 
-    def for_person() -> None:
-        from agtrace.render.session import FACTS, section, sections_head
-
-        sections_head(answer.value)
+        summary(answer.value)
         for name in names:
             section(name, answer.value if name in FACTS else _items(name, names, answer, wanted))
-
-    leave(answer.value, as_json, for_person)
 
 
 def _items(name: str, names: list[str], answer: Answer, wanted: dict[str, Any]) -> Any:

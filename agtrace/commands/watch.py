@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agtrace.commands.asking import usable
 from agtrace.commands.options import plain_json, session_ids
-from agtrace.commands.printing import leave
+from agtrace.commands.printing import print_json
 
 if TYPE_CHECKING:
     from agtrace.answers.lookout import Lookout
@@ -64,13 +64,12 @@ def _print(lookout: Lookout, session: str | None, *, as_json: bool) -> None:
     if session is not None:
         uid = _uid(lookout, session)
         found = replace(found, sessions=tuple(one for one in found.sessions if one.session_id == uid))
-
-    def for_person() -> None:
+    if as_json:
+        print_json(to_builtins(found))
+    else:
         from agtrace.render.watching.blocks import running
 
         running(found)
-
-    leave(to_builtins(found), as_json, for_person)
 
 
 def _run(lookout: Lookout, session: str | None) -> int:

@@ -253,11 +253,6 @@ _WIDE = 70
 _TIMES = frozenset({"start_time", "end_time"})
 
 
-def sections_head(answer: dict[str, Any]) -> None:
-    """Print the line above all sections."""
-    summary(answer)
-
-
 def section(name: str, content: Any) -> None:
     """Print a section under its name; `content` is all items of a list, or for facts the answer that has them."""
     heading(name if name in FACTS else f"{name}: {_counted(name, content)}")

@@ -86,7 +86,10 @@ def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) ->
         total_in_both=len(both),
         only_in_1=[TouchedFile(path=_shown_path(path), **one[path]._asdict()) for path in only_1[:most]],
         only_in_2=[TouchedFile(path=_shown_path(path), **two[path]._asdict()) for path in only_2[:most]],
-        in_both=[_shared_file(path, one[path], two[path]) for path in both[:most]],
+        in_both=[
+            SharedFile(path=_shown_path(path), reads_1=a.reads, writes_1=a.writes, reads_2=b.reads, writes_2=b.writes)
+            for path, a, b in ((path, one[path], two[path]) for path in both[:most])
+        ],
     )
 
 
@@ -97,12 +100,6 @@ def files_by_use(touched: dict[str, Access]) -> list[TouchedFile]:
 
 def _most_written(touched: dict[str, Access], paths: Iterable[str]) -> list[str]:
     return sorted(paths, key=lambda path: (-touched[path].writes, -touched[path].reads, path))
-
-
-def _shared_file(path: str, one: Access, two: Access) -> SharedFile:
-    return SharedFile(
-        path=_shown_path(path), reads_1=one.reads, writes_1=one.writes, reads_2=two.reads, writes_2=two.writes
-    )
 
 
 def _shown_path(path: str) -> str:

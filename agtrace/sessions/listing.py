@@ -104,10 +104,7 @@ def session_item(connection: sqlite3.Connection, session: Session, usage: Usage,
         turn_count=session.turn_count,
         tool_calls=session.tool_calls,
         failed_calls=known_failures(session.provider, session.tool_calls, session.failed_calls),
-        total_tokens=usage.total,
-        tokens_made=usage.tokens_made,
-        cost_usd=usage.cost,
-        cost_made=usage.cost_made,
+        **usage.totals,
         copied_turns=session.copied_turns or None,
     )
 
@@ -210,10 +207,7 @@ def _with_children(connection: sqlite3.Connection, session: Session, prices: Pri
         sessions=family.sessions,
         tool_calls=family.tool_calls,
         failed_calls=known_failures(session.provider, family.tool_calls, family.failed_calls),
-        total_tokens=usage.total,
-        tokens_made=usage.tokens_made,
-        cost_usd=usage.cost,
-        cost_made=usage.cost_made,
+        **usage.totals,
         output_tokens=usage.tokens.get("output_tokens"),
     )
 

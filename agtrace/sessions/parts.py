@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.index.questions import calls, events, landmarks, sessions, usage
+from agtrace_indexer.index.questions import turns as stored_turns
 from agtrace_indexer.index.questions.events import Event, Placed, Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_reader, with_texts
@@ -162,7 +163,7 @@ def _children(source: Source, behind: tuple[int, ...], most: int) -> Section:
 def _turns(source: Source, behind: tuple[int, ...], most: int) -> Section:
     start = behind[0] + 1 if behind else 0
     items = turns.turn_overviews(source.connection, source.session, start, source.then.last_event, most)
-    total = turns.count_turns(source.connection, source.session, source.then.last_event)
+    total = stored_turns.count(source.connection, source.session.id, source.then.last_event)
     return Section(items, [(item.turn_index,) for item in items], total)
 
 

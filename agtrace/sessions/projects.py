@@ -93,10 +93,7 @@ def _project_item(
         providers=sorted(project.providers),
         failed_calls=known_failures_of_all(project.providers, project.failed_calls),
         responses=usage.responses,
-        total_tokens=usage.total,
-        tokens_made=usage.tokens_made,
-        cost_usd=usage.cost,
-        cost_made=usage.cost_made,
+        **usage.totals,
         last_activity=iso(project.last),
     )
 

@@ -241,18 +241,6 @@ def why_unknown(connection: sqlite3.Connection, session: Session) -> str:
     return "open call" if ending.responses else "no answer"
 
 
-def count_turns(connection: sqlite3.Connection, session: Session, last_event: int) -> int:
-    """Count the turns of a session up to the snapshot's last event."""
-    return turns.count(connection, session.id, last_event)
-
-
-def turn_behind(
-    connection: sqlite3.Connection, session: Session, turn_index: int | None, last_event: int
-) -> int | None:
-    """Return the turn after this one, up to the snapshot's last event; None after the last one."""
-    return turns.behind(connection, session.id, turn_index, last_event)
-
-
 def check_turn(connection: sqlite3.Connection, session: Session, turn_index: int) -> None:
     """Raise `InvalidRange` for a turn that the session doesn't have, or no longer has."""
     if turns.exists(connection, session.id, turn_index):

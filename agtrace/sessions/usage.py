@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agtrace_indexer.index.questions import matches, measures, sessions, usage
 from agtrace_indexer.index.questions.measures import MEASURES
@@ -87,6 +87,14 @@ class Usage(Struct):
         if self.priced < self.responses or self.incomplete or self.untold:
             return "partial"
         return "exact" if self.told == self.responses and not self.shared else "estimated"
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The total of tokens and the cost, by the names that answers have for them."""
+        return {
+            "total_tokens": self.total, "tokens_made": self.tokens_made,
+            "cost_usd": self.cost, "cost_made": self.cost_made,
+        }  # fmt: skip
 
     def by_model(self, most: int) -> list[ModelTotals]:
         """Return the models with the most tokens, largest first."""
@@ -215,16 +223,6 @@ class SortedPage(Struct, frozen=True):
     """Whether the sum is a lower bound, as some sessions have no price for some of their tokens."""
 
 
-class _Measured(Struct, frozen=True):
-    key: int
-    started: int
-    row: int
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        return -self.key, -self.started, -self.row
-
-
 def snapshot_now(connection: sqlite3.Connection) -> Snapshot:
     """Return the present state of the index."""
     return Snapshot(sessions.newest_row(connection), matches.newest_event(connection))
@@ -241,41 +239,28 @@ def sorted_page(
     prices: PriceTable,
 ) -> SortedPage:
     """Return the sessions of a list after a place, at most `limit`; of equal ones the newest comes first."""
-    if sort in FIELDS or sort in _WITHOUT_SUM:
-        return _by_measure(connection, filters, sort, limit, snapshot, behind, prices)
-    oldest_first = sort == "oldest"
-    found = sessions.page(
-        connection, filters, newest=snapshot.session, behind=behind, most=limit + 1, oldest_first=oldest_first
-    )
-    page = found[:limit]
-    return SortedPage(page, [Place(one.started_at or 0, one.id) for one in page], len(found) > limit, {})
-
-
-def _by_measure(
-    connection: sqlite3.Connection,
-    filters: SessionFilters,
-    sort: Order,
-    limit: int,
-    snapshot: Snapshot,
-    behind: Place | None,
-    prices: PriceTable,
-) -> SortedPage:
+    if sort in ("newest", "oldest"):
+        oldest, most = sort == "oldest", limit + 1
+        found = sessions.page(
+            connection, filters, newest=snapshot.session, behind=behind, most=most, oldest_first=oldest
+        )
+        page = found[:limit]
+        return SortedPage(page, [Place(one.started_at or 0, one.id) for one in page], len(found) > limit, {})
     starts = sessions.starts(connection, filters, newest=snapshot.session)
     among = Among("session", sessions=tuple(starts), newest_event=snapshot.event)
     used = usage_by(connection, prices, among) if sort == "cost" else {}
     measured = _costs(used) if sort == "cost" else _measured(connection, starts, sort, snapshot)
     keys = ((row, measured.get(row)) for row in starts)
-    ranked = [_Measured(-1 if key is None else key, starts[row], row) for row, key in keys]
+    ranked = sorted(((-1 if key is None else key, starts[row], row) for row, key in keys), reverse=True)
     if behind is not None:
-        last = _Measured(behind.key, starts.get(behind.row, _NEWEST), behind.row)
-        ranked = [one for one in ranked if one.rank > last.rank]
-    ranked.sort(key=lambda one: one.rank)
-    page = ranked[:limit]
-    found = {session.id: session for session in sessions.in_rows(connection, (one.row for one in page))}
-    places = [Place(one.key, one.row) for one in page]
+        last = (behind.key, starts.get(behind.row, _NEWEST), behind.row)
+        ranked = [one for one in ranked if one < last]
+    places = [Place(key, row) for key, _, row in ranked[:limit]]
+    by_row = {session.id: session for session in sessions.in_rows(connection, (place.row for place in places))}
     more = len(ranked) > limit
     at_least = any(usage.cost_made in ("partial", "unknown") for usage in used.values())
-    return SortedPage([found[one.row] for one in page], places, more, measured, _total(measured, sort), at_least)
+    shown = [by_row[place.row] for place in places]
+    return SortedPage(shown, places, more, measured, _total(measured, sort), at_least)
 
 
 def _costs(used: Mapping[int, Usage]) -> dict[int, int | None]:

@@ -20,7 +20,7 @@ from agtrace.text.lines import SUMMARY
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, SessionId
-from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, overview_kilobytes
+from agtrace.tools.tool import Context, Tool, kilobytes, opens_event, overview_kilobytes
 
 _BYTES = 5_120
 _AROUND = 900
@@ -97,9 +97,8 @@ def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, i
 def opens_evidence(connection: sqlite3.Connection, place: tuple[str, int]) -> NextCall:
     """Return the call that opens a piece of evidence."""
     session_id, event = place
-    opened = call("get_event_details", session_id=session_id, event_index=event)
-    size = event_kilobytes(connection, find_session(connection, session_id).id, event)
-    return opened.saying("opens the first piece of evidence", size)
+    row = find_session(connection, session_id).id
+    return opens_event(connection, row, session_id, event, "opens the first piece of evidence")
 
 
 def _hint(context: Context, session: Session, session_id: str, insights: list[Insight], left_out: int) -> NextCall:

@@ -31,7 +31,7 @@ from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, NO_TOOL, SUMMARY, USER_MESSAGE, named, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import AnotherId, Arguments, SessionId
-from agtrace.tools.tool import Context, Tool, event_kilobytes, overview_kilobytes
+from agtrace.tools.tool import Context, Tool, opens_event, overview_kilobytes
 
 _QUOTE = 80
 _MODELS = 3
@@ -293,10 +293,8 @@ def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> 
     _, worst = max(sides, key=lambda found: (found[0].failed, len(found[0].examples)))
     if worst.facts.failures.examples:
         example = worst.facts.failures.examples[0]
-        opening = call("get_event_details", session_id=worst.shown_id, event_index=example.event_index)
-        size = event_kilobytes(connection, worst.row.id, example.event_index)
         opens = f"opens the first unsuccessful call of {1 if worst is compared.one else 2}"
-        return opening.saying(opens, size, after=after)
+        return opens_event(connection, worst.row.id, worst.shown_id, example.event_index, opens, after)
     size = overview_kilobytes(compared.two.row.turn_count + compared.two.row.copied_turns)
     opening = call("get_session_details", session_id=compared.two.shown_id)
     return opening.saying("shows the turns of 2", size, after=after)

@@ -18,7 +18,7 @@ from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, AnyProject, Arguments, Limit, Text, Until, arguments_of
-from agtrace.tools.tool import Context, Tool, kilobytes, list_budget, unless_behind
+from agtrace.tools.tool import Context, Tool, kilobytes, unless_behind
 
 _OF_CALLS = frozenset({"tool", "program", "file"})
 """The groups that only calls belong to."""
@@ -62,7 +62,7 @@ def answer(context: Context, wanted: CountEvents) -> Reply:
     return Reply(
         summary=unless_behind(_summary(wanted, counting.totals(found)), len(found), context.freshness),
         data=dump(shown),
-        budget=list_budget(wanted.limit),
+        budget=limits().list_bytes(wanted.limit),
         hint=_opening(wanted, str(shown.rows[0][0])) if shown.rows else _widening(wanted),
         untrusted=bool(shown.rows),
         counts={"total_groups": len(found)},

@@ -24,7 +24,7 @@ from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import LARGEST, SessionId
 from agtrace.tools.long_text import LongText, TextArguments, asked_part, budget_of, check_asked, part_asked
-from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, overview_kilobytes, query_of, turn_kilobytes
+from agtrace.tools.tool import Context, Tool, kilobytes, opens_event, opens_turn, overview_kilobytes, query_of
 
 _AROUND = 6
 """Events before and after one that a hint offers."""
@@ -109,8 +109,7 @@ def _after_event(connection: sqlite3.Connection, session: Session, shown_id: str
     """Return the next call, with its size, for an event as get_event_details describes it."""
 
     def opens(event_index: int, what: str) -> NextCall:
-        opened = call("get_event_details", session_id=shown_id, event_index=event_index)
-        return opened.saying(f"opens {what}", event_kilobytes(connection, session.id, event_index))
+        return opens_event(connection, session.id, shown_id, event_index, f"opens {what}")
 
     later, result = event.get("later"), event.get("result_event")
     if later:
@@ -136,10 +135,8 @@ def _after_lines(connection: sqlite3.Connection, session: Session, shown_id: str
     """Return the next call after the events around one: its whole turn, or else the event itself."""
     turn = event.row.turn_index
     if turn is None or not turns.exists(connection, session.id, turn):
-        opened = call("get_event_details", session_id=shown_id, event_index=event.event_index)
-        return opened.saying("opens it", event_kilobytes(connection, session.id, event.event_index))
-    opened = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn)
-    return opened.saying("shows the whole turn", turn_kilobytes(connection, session.id, turn, "turns"))
+        return opens_event(connection, session.id, shown_id, event.event_index, "opens it")
+    return opens_turn(connection, session.id, shown_id, turn, "shows the whole turn")
 
 
 TOOL = Tool(

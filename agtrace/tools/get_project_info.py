@@ -7,11 +7,12 @@ from agtrace_schema.model import dump_all
 
 from agtrace.sessions import projects
 from agtrace.sessions.usage import Snapshot, snapshot_now
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
-from agtrace.tools.tool import Context, Tool, list_budget, query_of, sessions_kilobytes, unless_behind
+from agtrace.tools.tool import Context, Tool, query_of, sessions_kilobytes, unless_behind
 
 
 class GetProjectInfo(Arguments):
@@ -42,7 +43,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
             first=behind is None,
             total=total,
         ),
-        budget=list_budget(wanted.limit),
+        budget=limits().list_bytes(wanted.limit),
         hint=hint,
         untrusted=bool(items),
         counts={"total_projects": total},

@@ -26,7 +26,7 @@ from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.times import iso
 from agtrace.tools.arguments import DEFAULT_LIMIT, AnotherId, Arguments, Cursor, Limit, TurnIndex
-from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, query_of
+from agtrace.tools.tool import Context, Tool, kilobytes, opens_event, query_of
 
 TEXT = 1_000
 """The most characters of a thought that the chain shows."""
@@ -204,8 +204,7 @@ def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | No
         opening = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn_index)
         return opening.saying("shows what was done", kilobytes(0, 30_720))
     what = f"a thought of {cut.chars:,} characters" if cut.chars else "a thought with its links"
-    opening = call("get_event_details", session_id=shown_id, event_index=cut.event_index)
-    return opening.saying(f"opens {what}", event_kilobytes(connection, session.id, cut.event_index))
+    return opens_event(connection, session.id, shown_id, cut.event_index, f"opens {what}")
 
 
 TOOL = Tool(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import orjson
 from agtrace_indexer.index.questions import events, sessions
+from agtrace_indexer.index.questions import turns as stored_turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import (
     ChildItem,
@@ -42,7 +43,7 @@ from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, Cursor, Fields, FocusQuestion, SessionId, TurnIndex
 from agtrace.tools.long_text import QUESTION, LongText, check_question, lines_asked
-from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, query_of, turn_kilobytes
+from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, opens_event, opens_turn, query_of
 
 NAME = "get_session_details"
 
@@ -149,27 +150,23 @@ class View(Struct, frozen=True):
 
     def hint(self, level: str, turn_index: int, what: str, *, after: str = ".") -> NextCall:
         """Return the call that opens a turn at a level."""
-        opening = call(NAME, session_id=self.shown_id, detail_level=level, turn_index=turn_index)
-        size = turn_kilobytes(self.context.connection, self.session.id, turn_index, level)
-        return opening.saying(what, size, after=after)
+        opened = opens_turn(self.context.connection, self.session.id, self.shown_id, turn_index, what, level)
+        return replace(opened, after=after)
 
     def event_hint(self, event_index: int, what: str) -> NextCall:
         """Return the call that opens an event."""
-        opening = call("get_event_details", session_id=self.shown_id, event_index=event_index)
-        size = event_kilobytes(self.context.connection, self.session.id, event_index)
-        return opening.saying(f"opens {what}", size)
+        return opens_event(self.context.connection, self.session.id, self.shown_id, event_index, f"opens {what}")
 
     def lines_hint(self, event_index: int, first: int, last: int) -> NextCall:
         """Return the call that opens lines of an event that a question is not about."""
-        opened = call(
-            "get_event_details", session_id=self.shown_id, event_index=event_index, start_line=first, end_line=last
-        )
+        lines = {"event_index": event_index, "start_line": first, "end_line": last}
         size = event_kilobytes(self.context.connection, self.session.id, event_index)
+        opened = call("get_event_details", session_id=self.shown_id, **lines)
         return opened.saying("opens lines left out of it", size, after="; likewise any others.")
 
     def onward_hint(self, turn_index: int | None) -> NextCall:
         """Return the call to make after a turn without failures: the next turn, or else the thinking."""
-        following = turns.turn_behind(self.context.connection, self.session, turn_index, self.last_event)
+        following = stored_turns.behind(self.context.connection, self.session.id, turn_index, self.last_event)
         if following is not None:
             return self.hint("turns", following, "shows the next turn")
         opening = call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index)
@@ -324,7 +321,7 @@ def _level_summary(view: View) -> tuple[Pages, NextCall]:
         lambda count: dump_all(listed[:count]),
         lambda count: view.cursor(listed[count - 1].turn_index),
         more=more,
-        total=turns.count_turns(connection, session, view.last_event) if only is None else len(listed),
+        total=stored_turns.count(connection, session.id, view.last_event) if only is None else len(listed),
     )
     return pages, view.failing_turn_hint(listed)
 

@@ -20,6 +20,7 @@ from agtrace.sessions import listing
 from agtrace.sessions.projects import folder_names, remote_of, resolved
 from agtrace.sessions.query import find_session
 from agtrace.sessions.usage import FIELDS, Place, Snapshot, snapshot_now
+from agtrace.settings.limits import limits
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call
@@ -43,9 +44,8 @@ from agtrace.tools.arguments import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    event_kilobytes,
-    list_budget,
     moment_of,
+    opens_event,
     overview_kilobytes,
     query_of,
     sessions_kilobytes,
@@ -130,7 +130,7 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
             first=behind is None,
             total=page.total,
         ),
-        budget=list_budget(wanted.limit),
+        budget=limits().list_bytes(wanted.limit),
         hint=_opening(context, page.items[0]) if page.items else _widening(context, wanted, filters, snapshot.session),
         untrusted=bool(page.items),
         counts={"total_sessions": page.total, "sessions_with_failures": page.failures},
@@ -183,9 +183,8 @@ def _measured(sort: Sort | None, total: float | None, *, at_least: bool) -> str:
 def _opening(context: Context, item: SessionItem) -> NextCall:
     if item.landmarks:
         session, made = find_session(context.connection, item.id), item.landmarks[0]
-        opened = call("get_event_details", session_id=item.id, event_index=made.event_index)
-        size = event_kilobytes(context.connection, session.id, made.event_index)
-        return opened.saying(_SHOWS.get(made.kind, f"shows this {made.kind.replace('_', ' ')}"), size)
+        says = _SHOWS.get(made.kind, f"shows this {made.kind.replace('_', ' ')}")
+        return opens_event(context.connection, session.id, item.id, made.event_index, says)
     size = overview_kilobytes(item.turn_count + (item.copied_turns or 0))
     return call("get_session_details", session_id=item.id).saying("shows a session's turns", size)
 

@@ -43,12 +43,11 @@ from agtrace.tools.arguments import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    event_kilobytes,
     kilobytes,
-    list_budget,
     moment_of,
+    opens_event,
+    opens_turn,
     query_of,
-    turn_kilobytes,
     unless_behind,
 )
 
@@ -155,10 +154,9 @@ def opening(context: Context, wanted: SearchEventPreviews, hits: Sequence[Hit]) 
         return None
     connection, first = context.connection, hits[0]
     session_id = short_id(connection, sessions.id_of(connection, first.session_row))
-    opened = call("get_event_details", session_id=session_id, event_index=first.event_index)
     newest = wanted.order != "oldest" and wanted.cursor is None
-    what = "the newest match" if newest else "the first of these"
-    return opened.saying(f"opens {what}", event_kilobytes(connection, first.session_row, first.event_index))
+    says = "opens the newest match" if newest else "opens the first of these"
+    return opens_event(connection, first.session_row, session_id, first.event_index, says)
 
 
 def after_nothing(context: Context, wanted: SearchEventPreviews, asked: Question, deadline: Deadline) -> NextCall:
@@ -218,7 +216,7 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked) 
     return Reply(
         summary=summary[0].upper() + summary[1:],
         data=data | {"best": dump(found)},
-        budget=list_budget(wanted.limit),
+        budget=limits().list_bytes(wanted.limit),
         hint=session_named(context, wanted.query) or _opening(context, best.session_row, found.sessions[0]),
         untrusted=True,
     )
@@ -239,13 +237,10 @@ def _opening(context: Context, session_row: int, shown: BestSession) -> NextCall
     parts = [hit for hit in shown.hits if _CUT in hit[2]]
     turn = events.one(context.connection, session_row, shown.hits[0][0]).turn_index
     if not parts and turn is not None and turns.size(context.connection, session_row, turn).steps <= _FEW_STEPS:
-        done = call("get_session_details", session_id=shown.session_id, detail_level="turns", turn_index=turn)
-        return done.saying(
-            "shows what was done in its turn", turn_kilobytes(context.connection, session_row, turn, "turns")
-        )
+        says = "shows what was done in its turn"
+        return opens_turn(context.connection, session_row, shown.session_id, turn, says)
     event_index = min(parts or shown.hits, key=lambda hit: _OPENED_LAST.get(hit[1], 0))[0]
-    opened = call("get_event_details", session_id=shown.session_id, event_index=event_index)
-    return opened.saying("opens the best event", event_kilobytes(context.connection, session_row, event_index))
+    return opens_event(context.connection, session_row, shown.session_id, event_index, "opens the best event")
 
 
 __all__ = ["TOOL", "SearchEventPreviews", "answer"]
@@ -316,7 +311,7 @@ def _listed(
             total=total,
             total_exact=found.complete,
         ),
-        budget=list_budget(wanted.limit),
+        budget=limits().list_bytes(wanted.limit),
         hint=hint,
         untrusted=bool(items),
         counts={"total_count": total},

@@ -23,6 +23,7 @@ from agtrace.sessions.projects import resolved
 from agtrace.settings.limits import limits
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
+from agtrace.text.next_call import NextCall, call
 from agtrace.times import Period, moment, period
 from agtrace.tools.arguments import Arguments, arguments_of
 
@@ -100,11 +101,6 @@ def unless_behind(summary: str, total: int, freshness: Freshness) -> str:
     return f"Nothing found yet: the index is {freshness.state.replace('_', ' ')}{behind}; try again"
 
 
-def list_budget(limit: int) -> int:
-    """Return the bytes that a list may take: more for a limit above the default."""
-    return limits().list_bytes(limit)
-
-
 def query_of(wanted: Arguments) -> dict[str, Any]:
     """Return the arguments that identify a query; what to look for in its texts changes no position in it."""
     given = arguments_of(wanted)
@@ -142,6 +138,22 @@ def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_inde
     """Return the size of the answer of get_event_details for an event, bounded by the length of its line."""
     line = events.line_length(connection, session_row, event_index)
     return kilobytes(0, min(EVENT_AROUND + line, limits().usual))
+
+
+def opens_event(
+    connection: sqlite3.Connection, session_row: int, shown_id: str, event_index: int, says: str, after: str = "."
+) -> NextCall:
+    """Return the call of get_event_details for an event, with its size."""
+    opened = call("get_event_details", session_id=shown_id, event_index=event_index)
+    return opened.saying(says, event_kilobytes(connection, session_row, event_index), after=after)
+
+
+def opens_turn(
+    connection: sqlite3.Connection, session_row: int, shown_id: str, turn: int, says: str, level: str = "turns"
+) -> NextCall:
+    """Return the call of get_session_details for a turn at a level, with its size."""
+    opened = call("get_session_details", session_id=shown_id, detail_level=level, turn_index=turn)
+    return opened.saying(says, turn_kilobytes(connection, session_row, turn, level))
 
 
 def moment_of(context: Context, since: str | None, until: str | None) -> int:
