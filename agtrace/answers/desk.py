@@ -56,9 +56,6 @@ _LARGE = 10_240
 _SIZING = frozenset({"limit", "max_bytes"})
 _NOBODY = Origin()
 
-_SOUND_AFTER_AN_ERROR_SECONDS = 60
-"""How long an examined index is considered sound, even though an answer from it failed."""
-
 
 def _id() -> str:
     return os.urandom(6).hex()

@@ -24,9 +24,6 @@ Read = TypeVar("Read")
 
 # All in seconds.
 
-_GLANCE = 0.3
-"""How long to wait to learn whether an index that can't be read is damaged."""
-
 _AGAIN = 0.25
 """Time until the next look if the index was behind, or if a change led to the last: others may yet be reported."""
 

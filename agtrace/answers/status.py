@@ -138,9 +138,10 @@ def _share(part: int, whole: int) -> float:
 
 _LONGEST_PROBLEM = 400
 _HOUR = 3600
+_REFRESH_SECONDS = 10
 
 
-def look(loaded: Loaded, *, refresh_seconds: float = 10) -> Health:
+def look(loaded: Loaded) -> Health:
     """Return the figures without a running server. Raises `IndexUnavailable` if the index can't be opened."""
     settings = loaded.settings
     try:
@@ -149,7 +150,7 @@ def look(loaded: Loaded, *, refresh_seconds: float = 10) -> Health:
     except SettingError as error:
         problem = str(error)
     index = index_of(settings)
-    freshness = index.refresh(refresh_seconds)
+    freshness = index.refresh(_REFRESH_SECONDS)
     with index.reader() as reader:
         return health(reader.connection, loaded, freshness, problem=problem)
 

@@ -24,11 +24,7 @@ _SHOWN = 10
 
 @click.command()
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=session_ids)
-@click.option(
-    "--project",
-    metavar="P",
-    help="Only one project, by its name; or one folder, by its path or hash.",
-)
+@click.option("--project", metavar="P", help="Only one project, by its name; or one folder, by its path or hash.")
 @click.option("--before", metavar="TIME", help="Only sessions that ended before: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
@@ -119,7 +115,6 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _counted(told: dict[str, Any]) -> str:
-
     parts = [counted(told[key], what) for key, what in (("sessions", "session"), ("sub_agents", "sub-agent"))]
     return " and ".join(part for part in parts if not part.startswith("0 "))
 

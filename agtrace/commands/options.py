@@ -11,35 +11,13 @@ from typing import Any, TypeVar, cast, get_args
 
 import click
 from agtrace_indexer.providers.registry import AGENTS, named
-from agtrace_schema.events import EventType
 from agtrace_schema.patterns import later
-from agtrace_schema.requests import (
-    Access,
-    CountOf,
-    EventKind,
-    GroupBy,
-    Level,
-    Mode,
-    Section,
-    SessionKind,
-    Sort,
-)
+from agtrace_schema.requests import Mode
 from click.shell_completion import CompletionItem
 
 from agtrace.commands.errors import USAGE, fail
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-EVENT_TYPES = [str(kind) for kind in EventType]
-EVENT_KINDS = list(get_args(EventKind))
-LEVELS = list(get_args(Level))
-SECTIONS = list(get_args(Section))
-MODES = list(get_args(Mode))
-SORTS = list(get_args(Sort))
-ACCESSES = list(get_args(Access))
-KINDS = list(get_args(SessionKind))
-GROUPS = list(get_args(GroupBy))
-COUNTED = list(get_args(CountOf))
 
 _TOKENS = later(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s?(?P<unit>[kKmMgGbB]?)")
 _SIZES = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "b": 1_000_000_000}
@@ -49,6 +27,11 @@ _MOST, _TITLE = 30, 60
 
 _PORT = later("[0-9]{1,5}")
 _LINES = later(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
+
+
+def one_of(literal: Any) -> click.Choice[str]:
+    """Return the type of an option that takes one of the words of a `Literal`."""
+    return click.Choice(get_args(literal))
 
 
 class AgentName(click.ParamType[str]):
@@ -264,13 +247,12 @@ def _with(options: Iterable[Callable[[Command], Command]], command: Command) -> 
 
 def text_options(command: Command) -> Command:
     """Add the options that long texts have."""
-    for option in (
+    options = (
         click.option("--focus", metavar="QUESTION", help="Only the lines that a question is about, and failing ones."),
-        click.option("--mode", type=click.Choice(MODES), help="Show a digest instead, failing lines first."),
+        click.option("--mode", type=one_of(Mode), help="Show a digest instead, failing lines first."),
         click.option("--lines", type=Span("lines", 1), help="Only these lines of the text: 10:20, 10:, :20 or 10."),
-    ):
-        command = option(command)
-    return command
+    )
+    return _with(options, command)
 
 
 def check_whole(everything: bool, *, as_json: bool) -> None:

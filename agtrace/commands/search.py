@@ -6,16 +6,17 @@ import sys
 from typing import Any
 
 import click
+from agtrace_schema.events import EventType
+from agtrace_schema.requests import EventKind
 
 from agtrace.commands.asking import described, listed
 from agtrace.commands.errors import TROUBLE
 from agtrace.commands.options import (
-    EVENT_KINDS,
-    EVENT_TYPES,
     check_whole,
     every,
     failed,
     list_options,
+    one_of,
     path,
 )
 from agtrace.commands.printing import print_json
@@ -28,8 +29,8 @@ from agtrace.commands.printing import print_json
 @click.option("--oldest", "order", flag_value="oldest", help="The same, oldest first.")
 @click.option("--by-session", is_flag=True, help="List each session once, with its number of matches.")
 @click.option("--session", "session_id", metavar="SESSION", help="Only one session: its id or the beginning of it.")
-@click.option("--kind", type=click.Choice(EVENT_KINDS), help="Only events of this kind.")
-@click.option("--type", "event_type", type=click.Choice(EVENT_TYPES), hidden=True)
+@click.option("--kind", type=one_of(EventKind), help="Only events of this kind.")
+@click.option("--type", "event_type", type=click.Choice([*map(str, EventType)]), hidden=True)
 @click.option("--tool", help="Only calls and results of this tool.")
 @path
 @failed

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
+from agtrace_schema.requests import Access, CountOf, GroupBy, SessionKind, Sort
 
 from agtrace.commands.asking import ask, described, listed
 from agtrace.commands.options import (
-    ACCESSES,
-    COUNTED,
-    GROUPS,
-    KINDS,
-    SORTS,
     Groups,
     Tokens,
     as_json,
@@ -25,6 +21,7 @@ from agtrace.commands.options import (
     fields,
     limit,
     list_options,
+    one_of,
     path,
 )
 from agtrace.commands.printing import print_json
@@ -52,10 +49,10 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
 
 
 @click.command()
-@click.option("--by", "group_by", type=Groups(GROUPS), required=True, help="The groups.")
-@click.option("--measure", type=click.Choice(COUNTED), help="What is counted; by default calls.")
+@click.option("--by", "group_by", type=Groups(get_args(GroupBy)), required=True, help="The groups.")
+@click.option("--measure", type=one_of(CountOf), help="What is counted; by default calls.")
 @click.option("--session", "session_id", metavar="SESSION", help="Only one session: its id or the beginning of it.")
-@click.option("--kind", type=click.Choice(KINDS), help="Leave out sub-agents, or all others.")
+@click.option("--kind", type=one_of(SessionKind), help="Leave out sub-agents, or all others.")
 @click.option("--tool", help="Only calls of this tool.")
 @path
 @failed
@@ -82,11 +79,9 @@ def count(as_json: bool, **wanted: Any) -> None:
 @click.command()
 @click.option("--query", metavar="TEXT", help="Only with this text in the title or a request.")
 @path
-@click.option("--access", type=click.Choice(ACCESSES), help="Only where a tool did this to the file.")
-@click.option("--kind", type=click.Choice(KINDS), help="Leave out sub-agents, or all others.")
-@click.option(
-    "--sort", type=click.Choice(SORTS), help="By start, by a measure, the largest first, or by who pushed them."
-)
+@click.option("--access", type=one_of(Access), help="Only where a tool did this to the file.")
+@click.option("--kind", type=one_of(SessionKind), help="Leave out sub-agents, or all others.")
+@click.option("--sort", type=one_of(Sort), help="By start, by a measure, the largest first, or by who pushed them.")
 @click.option("--min-tokens", type=Tokens(), metavar="N", help="Only with at least N tokens: 50000, 50k, 1.5M.")
 @click.option(
     "--failures/--no-failures", "--failed/--not-failed", "has_failures", default=None,

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
-from agtrace_schema.requests import MOST_AROUND
+from agtrace_schema.requests import MOST_AROUND, Level, Section
 
 from agtrace.commands.asking import Filters, ask, pages, print_text, selected, text_asked
 from agtrace.commands.errors import USAGE, fail, tell
 from agtrace.commands.options import (
-    LEVELS,
-    SECTIONS,
     Span,
     as_json,
     check_fields,
     cursor,
     fields,
     limit,
+    one_of,
     session_ids,
     text_options,
 )
@@ -146,11 +145,11 @@ class _Turns(Span):
 )  # fmt: skip
 @click.option("--turn", "turn_index", type=click.IntRange(0), metavar="N", help="Only one turn.")
 @click.option("--no-pager", is_flag=True, help="Print to the terminal directly, not through $PAGER or less.")
-@click.option("--level", type=click.Choice(LEVELS), help="Not the conversation, but an outline at this level.")
+@click.option("--level", type=one_of(Level), help="Not the conversation, but an outline at this level.")
 @click.option("--reasoning", is_flag=True, help="The same as --level turns, with the thinking of each step.")
 @click.option(
     "--sections", metavar="NAME,NAME",
-    help=f"Only these parts, in full: {', '.join(SECTIONS)}.",
+    help=f"Only these parts, in full: {', '.join(get_args(Section))}.",
 )  # fmt: skip
 @click.option("--failed", "--failures", is_flag=True, help="The same as --sections failures.")
 @click.option(

@@ -316,11 +316,9 @@ class Gathered(Struct):
         return cut_line(f"{number}: {text}", self.limits.width)
 
 
-def gather(
-    lines: Iterable[tuple[str, Failing | None]], limits: Limits, *, first: int = 1, failures: Failures | None = None
-) -> Gathered:
+def gather(lines: Iterable[tuple[str, Failing | None]], limits: Limits, *, first: int = 1) -> Gathered:
     """Read lines, each with the failure it reports; `first` is the number of the first line."""
-    gathered = Gathered(limits, failures or Failures(limits.lines, 4 * limits.chars), first)
+    gathered = Gathered(limits, Failures(limits.lines, 4 * limits.chars), first)
     for text, failing in lines:
         gathered.take(text, failing)
     return gathered

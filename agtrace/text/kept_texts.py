@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -38,8 +37,8 @@ class KeptText(Struct, frozen=True):
 class KeptTexts:
     """The texts in a folder. Safe to use from several threads and processes: each text is written once, atomically."""
 
-    def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
-        self._folder, self._now = folder, now
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def keep(self, text: str, first_line: int = 1) -> str | None:
         """Keep a text, already without secrets; return its id, or None if it can't be written.
@@ -64,7 +63,7 @@ class KeptTexts:
             return None
         path = self._path(id)
         try:
-            if path.stat().st_mtime < self._now() - KEPT_SECONDS:
+            if path.stat().st_mtime < time.time() - KEPT_SECONDS:
                 return None
             number, _, text = zstandard.ZstdDecompressor().decompress(path.read_bytes()).decode().partition("\n")
             return KeptText(text, int(number))
@@ -81,7 +80,7 @@ class KeptTexts:
             with suppress(OSError):
                 found = path.stat()
                 kept.append((found.st_mtime, found.st_size, path))
-        left, oldest = MOST_BYTES, self._now() - KEPT_SECONDS
+        left, oldest = MOST_BYTES, time.time() - KEPT_SECONDS
         for at, size, path in sorted(kept, reverse=True):
             left -= size
             if at < oldest or left < 0:

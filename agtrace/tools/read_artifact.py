@@ -41,8 +41,8 @@ from agtrace.tools.long_text import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    event_kilobytes,
     kilobytes,
+    opens_event,
     overview_kilobytes,
     query_of,
     sessions_kilobytes,
@@ -116,11 +116,10 @@ class _Opening(Struct, frozen=True):
 def _event(opening: _Opening) -> Reply:
     connection, session = opening.context.connection, opening.session
     event = find_event(connection, session, opening.reference.event_index)
-    opened = call("get_event_details", session_id=opening.shown_id, event_index=event.event_index)
-    size = event_kilobytes(connection, session.id, event.event_index)
+    says = "shows its call or result and its place in the log"
     given = opening.text(
         events.reference(connection, session, event.event_index),
-        opened.saying("shows its call or result and its place in the log", size),
+        opens_event(connection, session.id, opening.shown_id, event.event_index, says),
         transcript.body(connection, event),
         output=event.type == "ToolResult",
     )
@@ -132,7 +131,9 @@ def _session(opening: _Opening) -> Reply:
     """Answer with the text of a session as at level full; events logged after the first chunk are not in it."""
     connection, session, wanted = opening.context.connection, opening.session, opening.wanted
     shown_id = opening.shown_id
-    opened = call("get_session_details", session_id=shown_id).saying("shows its turns", _overview(session))
+    opened = call("get_session_details", session_id=shown_id).saying(
+        "shows its turns", overview_kilobytes(session.turn_count)
+    )
     given = opening.text(f"ax://session/{shown_id}", opened)
     what = f"The text of session {shown_id}"
     unfocused = None
@@ -186,7 +187,9 @@ def _analysis(opening: _Opening) -> Reply:
     context, session = opening.context, opening.session
     found = context.analysis(session)
     place = first_evidence(found.session_id, found.insights)
-    hint = call("get_session_details", session_id=found.session_id).saying("shows its turns", _overview(session))
+    hint = call("get_session_details", session_id=found.session_id).saying(
+        "shows its turns", overview_kilobytes(session.turn_count)
+    )
     if place is not None:
         hint = opens_evidence(context.connection, place)
     given = opening.text(f"ax://analysis/{found.session_id}", hint, _json(dump(found)))
@@ -281,10 +284,6 @@ def _exec(opening: _Opening) -> Reply:
     given = opening.text(ref, "Outputs are kept for a day; repeat the command for a later one.", kept.text, output=True)
     origin = f", of which line 1 is line {kept.first_line:,} of the file" if kept.first_line > 1 else ""
     return opening.reply(f"Output {id}: {counted(line_count(kept.text), 'line')}{origin}", given)
-
-
-def _overview(session: Session) -> str:
-    return overview_kilobytes(session.turn_count)
 
 
 def _json(value: dict[str, Any]) -> str:

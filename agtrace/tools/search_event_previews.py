@@ -243,9 +243,6 @@ def _opening(context: Context, session_row: int, shown: BestSession) -> NextCall
     return opens_event(context.connection, session_row, shown.session_id, event_index, "opens the best event")
 
 
-__all__ = ["TOOL", "SearchEventPreviews", "answer"]
-
-
 class _Walk(Struct, frozen=True):
     """A page of a search on one snapshot of the index."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import quote
 
 import anyio
@@ -42,8 +42,6 @@ PERIODS = {
 """The periods that filters offer, as a time understood by `--since`."""
 
 _LONGEST = 200
-
-Which = Literal["main", "subagent", "all"]
 
 
 class Asked(Struct, frozen=True):
