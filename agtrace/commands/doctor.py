@@ -81,7 +81,10 @@ def _examine(*, as_json: bool) -> None:
 def _repair(*, as_json: bool) -> None:
     done = rebuilt()
     if as_json:
-        print_json(_described(done))
+        from agtrace_indexer.redact import redact_json
+
+        lost: Any = [one._asdict() for one in done.lost]
+        print_json(redact_json({**asdict(done), "lost": lost, "old": str(done.old)}))
     else:
         from agtrace.render.doctor import repaired
 
@@ -100,15 +103,3 @@ def rebuilt() -> Rebuilt:
         return patiently(lambda seconds: rebuild(chosen.database, home_roots(chosen), patience=seconds), _PATIENCE)
     except FileNotFoundError:
         raise NoIndex from None
-
-
-def _described(done: Rebuilt) -> Any:
-    from agtrace_indexer.redact import redact_json
-
-    return redact_json(
-        {
-            **asdict(done),
-            "lost": [one._asdict() for one in done.lost],
-            "old": str(done.old),
-        }
-    )

@@ -19,7 +19,6 @@ from agtrace.commands.printing import print_json, sessions_bar, write
 
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Report, ReportedSession
-    from agtrace_schema.costs import Costs
 
 
 @click.command()
@@ -44,24 +43,19 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
     """
     from agtrace_schema.model import dump
 
-    found = cost_made(Filters(**filters), by, dollars=not no_dollars)
+    from agtrace.report.costs import costs
+    from agtrace.shaping.projection import printed
+
+    with selected(Filters(**filters)) as (connection, selection, _, prices, lacking):
+        found = printed(costs(connection, selection, by, prices=prices, dollars=not no_dollars, behind=lacking))
     if found.behind:
         tell(found.behind)
     if as_json:
         print_json(dump(found))
     else:
-        from agtrace.render.figures import costs
+        from agtrace.render.figures import costs as shown
 
-        costs(found)
-
-
-def cost_made(filters: Filters, by: CostBy, *, dollars: bool) -> Costs:
-    """Sum up what was spent, with secrets masked as in every answer."""
-    from agtrace.report.costs import costs
-    from agtrace.shaping.projection import printed
-
-    with selected(filters) as (connection, selection, _, prices, lacking):
-        return printed(costs(connection, selection, by, prices=prices, dollars=dollars, behind=lacking))
+        shown(found)
 
 
 @click.command()

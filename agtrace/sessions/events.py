@@ -47,7 +47,9 @@ def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEve
     """
     if event.outcome is not Outcome.FAILED:
         return None
-    call = event if event.type == EventType.TOOL_CALL else _call_of(connection, session, event)
+    call = event if event.type == EventType.TOOL_CALL else None
+    if call is None and event.row.link is not None:
+        call = find_event(connection, session, event.row.link)
     if call is None or call.row.name is None:
         return None
     failed, alike = 0, None
@@ -61,11 +63,6 @@ def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEve
             alike = later
         passed.append(later)
     return None if alike is None else _told(connection, session, call, alike, failed, passed, same=False)
-
-
-def _call_of(connection: sqlite3.Connection, session: Session, result: StoredEvent) -> StoredEvent | None:
-    link = result.row.link
-    return None if link is None else find_event(connection, session, link)
 
 
 def _later(connection: sqlite3.Connection, session: Session, call: StoredEvent, tool: str) -> Iterator[StoredEvent]:

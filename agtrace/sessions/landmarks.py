@@ -12,7 +12,7 @@ from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, landmarks
-from agtrace_indexer.index.questions.landmarks import Deeds, Landmark
+from agtrace_indexer.index.questions.landmarks import Landmark
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.answers import Done, LandmarkItem
@@ -166,17 +166,16 @@ def telling_landmarks(
 
 def done_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int, Done]:
     """Return what sessions, given their row ids, did; without those that did nothing of the kind."""
-    found = {row: _done(deeds) for row, deeds in landmarks.deeds(connection, sessions).items()}
+    found = {
+        row: Done(
+            commits=deeds.commits or None,
+            pull_requests=list(deeds.pull_requests[-_REQUESTS:]) or None,
+            releases=deeds.releases or None,
+            last_tests=Verdict(deeds.tests) if deeds.tests else None,
+        )
+        for row, deeds in landmarks.deeds(connection, sessions).items()
+    }
     return {row: done for row, done in found.items() if dump(done)}
-
-
-def _done(deeds: Deeds) -> Done:
-    return Done(
-        commits=deeds.commits or None,
-        pull_requests=list(deeds.pull_requests[-_REQUESTS:]) or None,
-        releases=deeds.releases or None,
-        last_tests=Verdict(deeds.tests) if deeds.tests else None,
-    )
 
 
 def said(done: dict[str, Any]) -> str:

@@ -155,6 +155,13 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
     peak, window = largest_request(connection, session.id)
     known = failures_known(session.provider, session.tool_calls)
     counted = (usage.total or 0) + session.copied_tokens
+    copied = Copied(
+        turns=session.copied_turns,
+        events=session.copied_events,
+        tool_calls=session.copied_tool_calls,
+        failed_calls=session.copied_failed_calls,
+        total_tokens=session.copied_tokens,
+    )
     return SessionStats(
         total_turns=session.turn_count,
         total_events=session.event_count,
@@ -175,7 +182,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         duration_seconds=_duration(session.started_at, session.ended_at),
         active_seconds=session.active_ms // 1000 if session.started_at is not None else None,
         done=done_by(connection, [session.id]).get(session.id),
-        copied=_copied(session),
+        copied=copied if session.copied_events else None,
         with_children=_with_children(connection, session, prices),
     )
 
@@ -183,18 +190,6 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
 def _measure(connection: sqlite3.Connection, session: Session, measure: str) -> int:
     found = measures.of_sessions(connection, [session.id], measure, newest_event=NOW.newest_row)
     return found[session.id] or 0
-
-
-def _copied(session: Session) -> Copied | None:
-    if not session.copied_events:
-        return None
-    return Copied(
-        turns=session.copied_turns,
-        events=session.copied_events,
-        tool_calls=session.copied_tool_calls,
-        failed_calls=session.copied_failed_calls,
-        total_tokens=session.copied_tokens,
-    )
 
 
 def _with_children(connection: sqlite3.Connection, session: Session, prices: PriceTable) -> WithChildren | None:

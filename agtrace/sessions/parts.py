@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.index.questions import calls, events, landmarks, sessions, usage
 from agtrace_indexer.index.questions import turns as stored_turns
-from agtrace_indexer.index.questions.events import Event, Placed, Snapshot
+from agtrace_indexer.index.questions.events import Event, Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_reader, with_texts
 from agtrace_indexer.index.questions.usage import Figures
@@ -259,7 +259,13 @@ class Part(NamedTuple):
     @property
     def without_texts(self) -> Part:
         """The same part without its texts, for a page that has no room for them."""
-        return self._replace(shown=_without_texts(self.shown))
+        shown = self.shown
+        if isinstance(shown, (Quote, EventQuote)):
+            return self._replace(shown=replace(shown, text="..."))
+        if isinstance(shown, StepUsage):
+            return self
+        call = shown.call and replace(shown.call, arguments="...")
+        return self._replace(shown=replace(shown, call=call, result=shown.result and ResultQuote(content="...")))
 
 
 def parts_of(
@@ -277,7 +283,17 @@ def parts_of(
     found = events.without_answers(connection, session.id, then, from_event=behind + 1, turn_index=turn_index)
     while some := list(islice(found, _READ_AT_ONCE)):
         beside = _Beside.of(connection, session, [placed.event for placed in some], read)
-        yield from (_part(placed, read(placed.event), beside, quotes) for placed in some)
+        for placed in some:
+            event = read(placed.event)
+            yield Part(
+                event_index=event.event_index,
+                turn_index=placed.turn_index,
+                step_index=None if placed.turn_index is None else placed.event.step_index,
+                opens_turn=placed.opens_turn,
+                shown=_shown(event, beside, quotes, opens=placed.opens_turn),
+                copied_turn=placed.copied_turn,
+                is_reasoning=event.type == EventType.REASONING,
+            )
 
 
 def by_turns(parts: Iterable[Part]) -> list[TurnSteps]:
@@ -306,18 +322,6 @@ class _Beside(Struct, frozen=True):
             {told.event_index: told for told in figures},
             {call: short_id(connection, uid) for call, uid in agents.items()},
         )
-
-
-def _part(placed: Placed, event: StoredEvent, beside: _Beside, quotes: Quotes) -> Part:
-    return Part(
-        event_index=event.event_index,
-        turn_index=placed.turn_index,
-        step_index=None if placed.turn_index is None else placed.event.step_index,
-        opens_turn=placed.opens_turn,
-        shown=_shown(event, beside, quotes, opens=placed.opens_turn),
-        copied_turn=placed.copied_turn,
-        is_reasoning=event.type == EventType.REASONING,
-    )
 
 
 def _shown(
@@ -365,15 +369,6 @@ def _execution(call: StoredEvent, beside: _Beside, quotes: Quotes) -> ToolExecut
 
 def _result(result: StoredEvent, quotes: Quotes) -> ResultQuote:
     return ResultQuote(**quotes.quote(result.event_index, result.text, "content"))
-
-
-def _without_texts(shown: Quote | ToolExecution | EventQuote | StepUsage) -> Any:
-    if isinstance(shown, (Quote, EventQuote)):
-        return replace(shown, text="...")
-    if isinstance(shown, StepUsage):
-        return shown
-    call = shown.call and replace(shown.call, arguments="...")
-    return replace(shown, call=call, result=shown.result and ResultQuote(content="..."))
 
 
 def _turn(index: int | None, parts: list[Part]) -> TurnSteps:

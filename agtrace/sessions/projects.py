@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
 import sqlite3
@@ -287,6 +286,8 @@ def remote_at(path: str) -> str | None:
 
     Of several remotes that is `origin`, or the first one. No program is run for it.
     """
+    import configparser  # only if needed
+
     root = project_root(os.path.abspath(os.path.expanduser(path)))
     if not is_of_this_machine(root):
         return None

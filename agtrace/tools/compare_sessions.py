@@ -183,7 +183,8 @@ def compared_tools(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, in
 
 def relation_of(connection: sqlite3.Connection, one: Session, two: Session) -> Relation | None:
     """Return how two sessions are related, or None."""
-    shared = _shared_events(connection, one, two)
+    copied = one.copied_events or two.copied_events
+    shared = sessions.shared_events(connection, one.id, two.id) if copied else 0
     started_by = None
     if two.parent_session == one.id:
         summary, started_by = f"2 {_descent(two)} 1", two.started_by
@@ -201,12 +202,6 @@ def relation_of(connection: sqlite3.Connection, one: Session, two: Session) -> R
 
 def _descent(child: Session) -> str:
     return {"subagent": "is a sub-agent of", "fork": "is a fork of"}.get(shown_kind(child), "continues")
-
-
-def _shared_events(connection: sqlite3.Connection, one: Session, two: Session) -> int:
-    if not one.copied_events and not two.copied_events:
-        return 0
-    return sessions.shared_events(connection, one.id, two.id)
 
 
 _MOST_BYTES = 30_720
@@ -305,7 +300,8 @@ def _differences(one: Side, two: Side) -> Iterator[str]:
     a, b = one.facts, two.facts
     if a.outcome != b.outcome:
         yield f"last turn: {a.outcome} in 1, {b.outcome} in 2"
-    if (a.failures.failed or b.failures.failed) and _rate(a) != _rate(b):
+    rates = [(side.failures.failed, side.tool_calls) for side in (a, b)]
+    if (a.failures.failed or b.failures.failed) and rates[0] != rates[1]:
         yield f"failed calls: {_failed(a)} in 1, {_failed(b)} in 2"
     stopped = [side.failures.rejected + side.failures.interrupted for side in (a, b)]
     if stopped[0] != stopped[1]:
@@ -322,10 +318,6 @@ def _differences(one: Side, two: Side) -> Iterator[str]:
         yield "different projects"
     yield from _tool_differences(one.tools, two.tools)
     yield from _file_difference(one.files, two.files)
-
-
-def _rate(side: ComparedSession) -> tuple[int, int]:
-    return side.failures.failed, side.tool_calls
 
 
 def _failed(side: ComparedSession) -> str:
