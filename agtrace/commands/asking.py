@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from agtrace.answers.desk import Answers
     from agtrace.report.selection import Selection
-    from agtrace.sessions.describing import Described
+    from agtrace.sessions.listing import Described
     from agtrace.sessions.prices import PriceTable
     from agtrace.settings.model import Settings
     from agtrace.shaping.shape import Answer
@@ -151,7 +151,7 @@ def described(ids: Iterable[str]) -> dict[str, Described]:
     from contextlib import closing
 
     from agtrace.index.chosen import opened
-    from agtrace.sessions.describing import described
+    from agtrace.sessions.listing import described
     from agtrace.sessions.prices import load as load_prices
 
     settings = usable()

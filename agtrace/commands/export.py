@@ -18,7 +18,7 @@ from agtrace.commands.printing import leave_lines, write
 
 if TYPE_CHECKING:
     from agtrace.report.conversation.export import Exported, Wanted
-    from agtrace.sessions.describing import Resuming
+    from agtrace.sessions.query import Resuming
 
 
 STDOUT = "-"
@@ -121,8 +121,7 @@ def resume(session: str, run: bool, as_json: bool) -> None:
 
 def _resuming(given: str) -> Resuming:
     """Return how a session is continued. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
-    from agtrace.sessions.describing import resuming
-    from agtrace.sessions.query import find_session, short_id
+    from agtrace.sessions.query import find_session, resuming, short_id
 
     with closing(open_index()) as connection:
         session = find_session(connection, given)

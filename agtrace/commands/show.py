@@ -67,7 +67,7 @@ def reasoning(session: str, as_json: bool, **asked: Any) -> None:
     if as_json:
         print_json(answer.value)
     else:
-        from agtrace.render.session import reasoning
+        from agtrace.render.comparison import reasoning
 
         reasoning(answer.value)
 
@@ -237,8 +237,7 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     from agtrace.render.conversation import Unfolded, conversation, paged
     from agtrace.report.conversation.cleaning import Cleaner
     from agtrace.report.conversation.telling import head, part_of, told
-    from agtrace.sessions.describing import resuming
-    from agtrace.sessions.query import find_session
+    from agtrace.sessions.query import find_session, resuming
     from agtrace.settings.environment import pager
 
     if asked["turns"] and asked["turn_index"] is not None:

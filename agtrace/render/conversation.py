@@ -15,38 +15,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from rich.console import Console, JustifyMethod
-from rich.markdown import Heading, Markdown
+from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, plain, plain_line, when
-from agtrace.report.conversation.as_markdown import OF_THE_PROGRAM, harmless, left_out
+from agtrace.report.conversation.as_markdown import OF_THE_PROGRAM, left_out
 from agtrace.report.conversation.telling import Execution, Folded, Head, Item, Mark, Passed, Request, Said, Turn, took
-from agtrace.sessions.describing import Resuming
+from agtrace.sessions.query import Resuming
 from agtrace.text.numbers import counted
-
-
-class _Heading(Heading):
-    """A heading at the left margin, like everything else."""
-
-    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
-
-
-class _Markdown(Markdown):
-    """Markdown with such headings."""
-
-    elements: ClassVar = {**Markdown.elements, "heading_open": _Heading}
-
-
-def as_markdown(text: str) -> Markdown:
-    """Return a text without control characters as Markdown to print; links are followed by their addresses."""
-    return _Markdown(harmless(text), code_theme="ansi_dark", hyperlinks=False)
-
 
 _NONE = ("", "cat")
 
@@ -227,6 +208,8 @@ class _Page:
     def _said(self, text: str) -> None:
         shown = plain(text).strip("\n")
         if self._out.is_terminal and len(shown) <= _MOST_MARKDOWN:
+            from agtrace.render.markdown import as_markdown  # 60 ms with what it loads, for terminals only
+
             self._out.print(Padding(as_markdown(shown), (0, 0, 0, _OF_MODEL)))
         else:
             self._indented(shown, _OF_MODEL)

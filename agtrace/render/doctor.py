@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_indexer.rebuild import Lost, Rebuilt
-from agtrace_schema.status import Configuration, Health
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +15,9 @@ from agtrace.render.terminal import OUT, figure, heading, left_out, plain, plain
 from agtrace.text.numbers import counted, size
 
 if TYPE_CHECKING:
+    from agtrace_indexer.rebuild import Lost, Rebuilt
+    from agtrace_schema.status import Configuration, Health
+
     from agtrace.upkeep.programs import Program
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agtrace_schema.answers import Made
-from agtrace_schema.costs import Costs, Spent
-from agtrace_schema.metrics import AbComparison, ArmFigures, RequestFigures, RequestMetrics
 from agtrace_schema.requests import CountOf, GroupBy, RequestsBy, columns
 from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.lists import offer
 from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain, plain_line, print_table, when
-from agtrace.report.costs import lacking
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted, dollars, percent, short, size
+
+if TYPE_CHECKING:
+    from agtrace_schema.answers import Made
+    from agtrace_schema.costs import Costs, Spent
+    from agtrace_schema.metrics import AbComparison, ArmFigures, RequestFigures, RequestMetrics
 
 _WIDE_COUNTS = 70
 _WIDE_ONLY = frozenset({"output_tokens", "responses"})
@@ -193,6 +194,8 @@ def _marked(figure: str, made: Made | None, room: bool) -> str:
 
 def _notes(found: Costs) -> Iterator[str]:
     """Yield what the figures lack, what they are made from, and which days are meant."""
+    from agtrace.report.costs import lacking
+
     total = found.total
     if "partial" in (total.tokens_made, total.cost_made):
         yield f"{_AT_LEAST} at least so much"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.patterns import later
@@ -31,9 +31,11 @@ from agtrace.render.terminal import (
     summary,
     when,
 )
-from agtrace.sessions.describing import Described
 from agtrace.text.next_call import NextCall, command
 from agtrace.text.numbers import counted, dollars, duration, least, short, spent
+
+if TYPE_CHECKING:
+    from agtrace.sessions.listing import Described
 
 _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "list_sessions": ("sessions", ()),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Any
 
 from agtrace_indexer.index.questions import files, landmarks, measures, sessions, turns
 from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters, people_of
 from agtrace_indexer.index.questions.usage import Among, largest_request
+from agtrace_indexer.redact import redact
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agtrace.problems import Problem
 from agtrace.sessions.landmarks import done_by, titled_landmarks
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import SHORT_HASH, labels
-from agtrace.sessions.query import failures_known, known_failures, short_id
+from agtrace.sessions.query import failures_known, find_session, known_failures, short_id
 from agtrace.sessions.usage import FIELDS, KINDS, Order, Place, Snapshot, Usage, sorted_page, usage_by, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.times import iso
@@ -215,3 +218,51 @@ def _shown_parent(connection: sqlite3.Connection, session: Session) -> str | Non
 
 def _duration(start: int | None, end: int | None) -> int | None:
     return None if start is None or end is None else (end - start) // 1000
+
+
+class Described(Struct, frozen=True):
+    """What a person wants to know of a session beside an answer."""
+
+    session_id: str
+    """Its whole id."""
+    provider: str
+    user: str | None
+    """Who pushed it, in a team's index."""
+    project: str | None
+    title: str | None
+    """Whole; the beginning of the first request if it has none."""
+    started: str | None
+    """When it began, in ISO 8601."""
+    started_at: int | None
+    """Milliseconds since 1970 UTC, as the next one."""
+    ended_at: int | None
+    cost_usd: float | None
+    cost_made: str | None
+    """How it was made (`usage.Usage.cost_made`)."""
+
+
+def described(connection: sqlite3.Connection, prices: PriceTable, ids: Iterable[str]) -> dict[str, Described]:
+    """Return sessions by the ids that an answer gives them; those that have been forgotten since are left out."""
+    rows = {}
+    for id in dict.fromkeys(ids):
+        try:
+            rows[id] = find_session(connection, id)
+        except Problem:
+            continue
+    names, users = labels(connection), people_of(connection, [session.id for session in rows.values()])
+    used = usage_of(connection, prices, [session.id for session in rows.values()])
+    return {
+        id: Described(
+            session_id=session.uid,
+            provider=session.provider,
+            user=users.get(session.id),
+            project=names.get(session.project_id or 0),
+            title=redact(session.title or session.snippet or "") or None,
+            started=iso(session.started_at),
+            started_at=session.started_at,
+            ended_at=session.ended_at,
+            cost_usd=used.get(session.id, Usage()).cost,
+            cost_made=used.get(session.id, Usage()).cost_made,
+        )
+        for id, session in rows.items()
+    }

@@ -11,8 +11,6 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from agtrace_indexer.events.remotes import repository_at
-from agtrace_indexer.index.projects import is_of_this_machine, project_root, small_file
 from agtrace_indexer.index.questions import projects
 from agtrace_indexer.index.questions.projects import Folder, Project, Repository
 from agtrace_indexer.index.questions.usage import Among
@@ -286,14 +284,23 @@ def remote_at(path: str) -> str | None:
 
     Of several remotes that is `origin`, or the first one. No program is run for it.
     """
-    import configparser  # only if needed
+    import configparser  # only if needed, as the next ones
+
+    from agtrace_indexer.events.remotes import repository_at
+    from agtrace_indexer.index.projects import is_of_this_machine, project_root, small_file
 
     root = project_root(os.path.abspath(os.path.expanduser(path)))
     if not is_of_this_machine(root):
         return None
+    git = Path(root, ".git")
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
-        config.read_string(_config(Path(root, ".git")))
+        if git.is_file():  # which names the folder, as in a submodule
+            named = git.parent / small_file(git).removeprefix("gitdir:").strip()
+            git = named if is_of_this_machine(str(named)) else git
+        if not (git / "config").is_file():
+            return None
+        config.read_string(small_file(git / "config"))
     except (OSError, ValueError, configparser.Error):
         return None
     remotes = {one: config.get(one, "url", fallback=None) for one in config.sections() if one.startswith("remote ")}
@@ -313,19 +320,3 @@ def known_as(connection: sqlite3.Connection, given: str) -> str:
         return given
     remote = remote_at(given)
     return remote if remote and projects.called(connection, remote) else given
-
-
-def _config(git: Path) -> str:
-    """Return the configuration of a repository. Raises `OSError`."""
-    file = _folder(git) / "config"
-    if not file.is_file():
-        raise FileNotFoundError(file)
-    return small_file(file)
-
-
-def _folder(git: Path) -> Path:
-    """Return the folder that `.git` is, or that it names as in a submodule. Raises `OSError`."""
-    if not git.is_file():
-        return git
-    named = git.parent / small_file(git).removeprefix("gitdir:").strip()
-    return named if is_of_this_machine(str(named)) else git

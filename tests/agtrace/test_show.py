@@ -14,7 +14,7 @@ from rich.console import Console
 
 from agtrace.render.conversation import Unfolded, conversation
 from agtrace.report.conversation.telling import Fact, Head, Item, Said, error_in
-from agtrace.sessions.describing import Resuming
+from agtrace.sessions.query import Resuming
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
 from tests.agtrace.terminal import agtrace_here, index_here

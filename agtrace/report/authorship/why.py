@@ -25,9 +25,8 @@ from agtrace.problems import InvalidParameter, InvalidRange
 from agtrace.report.authorship.replay import Author, Stroke, Uses, agreeing, authors, lines_of, uses_of
 from agtrace.report.conversation.cleaning import Cleaner
 from agtrace.report.conversation.telling import Telling, typed_before, when
-from agtrace.sessions.describing import resuming
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import short_id
+from agtrace.sessions.query import resuming, short_id
 from agtrace.settings.environment import for_git
 from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, cut, named_path, one_line
 from agtrace.text.next_call import showing

@@ -37,11 +37,10 @@ from agtrace.report.selection import Family, Selection, believable
 from agtrace.report.survey import Asked, Examiner
 from agtrace.report.web.conversation import clock, date_and_time, unmarked
 from agtrace.report.wording import AGENTS, ENDINGS, why_at_least
-from agtrace.sessions.describing import resuming
 from agtrace.sessions.listing import list_sessions, session_head, shown_kind
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels, list_projects
-from agtrace.sessions.query import last_event_of, short_id
+from agtrace.sessions.query import last_event_of, resuming, short_id
 from agtrace.sessions.usage import Order, Place, Snapshot, snapshot_now
 from agtrace.text.lines import LABEL, USER_MESSAGE
 from agtrace.text.numbers import counted, percent, seconds, short
