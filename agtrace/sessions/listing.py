@@ -48,7 +48,7 @@ class SessionPage(Struct, frozen=True):
     """How many of the `total` sessions have failed tool calls."""
     more: bool
     measured: float | None
-    """The measure of the whole list (`sorting.SortedPage.total`)."""
+    """The measure of the whole list (`usage.SortedPage.total`)."""
     at_least: bool
     """Whether it is a lower bound."""
 
