@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from typing import Any
 
 from agtrace.settings.model import Settings
 from agtrace.tools.tool import Tool
@@ -15,29 +16,37 @@ class Tools(Mapping[str, Tool]):
     A command asks one tool; importing all of them takes longer than its answer.
     """
 
-    def __init__(self, *names: str) -> None:
-        self._names = names
+    def __init__(self, modules: Mapping[str, Callable[[], Any]]) -> None:
+        self._modules = modules
 
     def __getitem__(self, name: str) -> Tool:
-        if name not in self._names:
-            raise KeyError(name)
-        found: Tool = import_module(f"agtrace.tools.{name}").TOOL
+        found: Tool = self._modules[name]().TOOL
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._modules)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._modules)
 
 
-TOOLS = Tools(
-    *("list_sessions", "get_project_info", "count_events", "get_session_details", "analyze_session"),
-    *("compare_sessions", "search_event_previews", "get_event_details", "read_artifact", "get_reasoning_chain"),
-)
+_MODULES: dict[str, Callable[[], Any]] = {
+    "list_sessions": lambda: import_module("agtrace.tools.list_sessions"),
+    "get_project_info": lambda: import_module("agtrace.tools.get_project_info"),
+    "count_events": lambda: import_module("agtrace.tools.count_events"),
+    "get_session_details": lambda: import_module("agtrace.tools.get_session_details"),
+    "analyze_session": lambda: import_module("agtrace.tools.analyze_session"),
+    "compare_sessions": lambda: import_module("agtrace.tools.compare_sessions"),
+    "search_event_previews": lambda: import_module("agtrace.tools.search_event_previews"),
+    "get_event_details": lambda: import_module("agtrace.tools.get_event_details"),
+    "read_artifact": lambda: import_module("agtrace.tools.read_artifact"),
+    "get_reasoning_chain": lambda: import_module("agtrace.tools.get_reasoning_chain"),
+}
+
+TOOLS = Tools(_MODULES)
 """Every tool that needs no setting, by name, from overview to detail."""
 
-_WITH_SEARCH_EVENTS = Tools(*TOOLS, "search_events")
+_WITH_SEARCH_EVENTS = Tools({**_MODULES, "search_events": lambda: import_module("agtrace.tools.search_events")})
 
 
 def tools_for(settings: Settings) -> Tools:
