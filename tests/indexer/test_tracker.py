@@ -21,6 +21,7 @@ from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, Inotify
 
 from tests.agtrace.test_watch import add, answer, sessions
 from tests.indexer import opencode_stories
+from tests.waiting import until
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every run looks at everything"),
               pytest.mark.usefixtures("own_home")]  # fmt: skip
@@ -45,8 +46,13 @@ def run(tracker: ChangeTracker, database: Path) -> frozenset[str] | None:
 
 def settled(tracker: ChangeTracker, database: Path) -> ChangeTracker:
     """Run until the index is known to be current."""
-    while not tracker.is_current():
-        run(tracker, database)
+
+    def is_current() -> bool:
+        if not (known := tracker.is_current()):
+            run(tracker, database)
+        return known
+
+    until(is_current, "an index that is known to be current")
     return tracker
 
 
@@ -59,11 +65,6 @@ def tracker(logs: Path, database: Path) -> ChangeTracker:
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever changes, the report of it is late."""
     monkeypatch.setattr(Watcher, "note", lambda *_, **__: None)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        pass
 
 
 @pytest.mark.usefixtures("silent")
@@ -106,7 +107,7 @@ def test_only_the_last_logs_are_compared(logs: Path, database: Path, monkeypatch
     monkeypatch.setattr("agtrace_indexer.watch.tracker._MOST", 1)
     tracker = settled(ChangeTracker(database), database)
     answer(logs / "1.jsonl", 1, "Spring tides.")
-    until(lambda: not tracker.is_current())
+    until(lambda: not tracker.is_current(), "the report of a change")
     assert run(tracker, database) == {str(logs / "1.jsonl")}
 
 
@@ -116,7 +117,7 @@ def test_what_comes_into_new_folders_is_known_when_it_is_reported(
 ) -> None:
     (logs / "node_modules").mkdir()
     add(logs / far / "3.jsonl", 3)
-    until(lambda: bool(settled(tracker, database)) and sessions(database) == 3)
+    until(lambda: settled(tracker, database) and sessions(database) == 3, "the session in a new folder")
     answer(logs / far / "3.jsonl", 3, "Spring tides.")
     assert not tracker.is_current()
 
@@ -128,7 +129,7 @@ def test_a_folder_that_is_moved_leads_to_a_look_at_everything(
     assert not tracker.is_current()
     assert run(tracker, database) is None
     shutil.move(logs / "b", tmp_path / "elsewhere")
-    until(lambda: not settled(tracker, database) or index(database, []).files_seen == 1)
+    until(lambda: settled(tracker, database) and index(database, []).files_seen == 1, "one log that is left")
 
 
 def test_after_lost_events_everything_is_looked_at_and_watching_goes_on(
@@ -154,7 +155,7 @@ def test_a_root_may_come_later_and_be_a_link(logs: Path, database: Path, tmp_pat
     settled(tracker, database)
     add(tmp_path / "real" / "3.jsonl", 3)
     add(file, 4)
-    until(lambda: bool(settled(tracker, database)) and sessions(database) == 4)
+    until(lambda: settled(tracker, database) and sessions(database) == 4, "the sessions of a later root")
     for log in (root / "3.jsonl", file):
         answer(log, 3, "Spring tides.")
         assert not tracker.is_current()
