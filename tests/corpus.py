@@ -12,10 +12,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-LARGE_FROM = 25
-"""The least megabytes of a corpus that has a log of more than `LARGE` bytes."""
-
-LARGE = 21_000_000
+LARGE = 17_000_000
 
 _SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -32,8 +29,7 @@ _AGENT = re.compile(rb"""(\bagent-a?|"agentId": ?"a?|\bagentId: a?)([0-9a-f]{8})
 
 def make(folder: Path, megabytes: int) -> int:
     """Write logs of at least this many megabytes below a folder; return their bytes."""
-    size = _large_log(folder) if megabytes >= LARGE_FROM else 0
-    copies = _copies(folder)
+    size, copies = 0, _copies(folder)
     while size < megabytes * 1_000_000:
         size += next(copies)
     return size
@@ -54,14 +50,14 @@ def _logs() -> Iterator[tuple[Path, Path]]:
             yield from ((root, path) for path in root.rglob(pattern))
 
 
-def _large_log(folder: Path) -> int:
-    """Write one session with the turns of the large sample over and over, with new message ids."""
+def large_log(folder: Path) -> None:
+    """Write one session of `LARGE` bytes: the turns of the large sample over and over, with new message ids."""
     source = next(_SAMPLES.rglob(f"{_LARGE_SOURCE}.jsonl"))
     content = source.read_bytes()
     session = _LARGE_SOURCE.encode()
     repeats = range(LARGE // len(content) + 1)
     pieces = (renewed(content, n).replace(renewed(session, n), session) for n in repeats)
-    return _write(folder / "large" / source.name, b"".join(pieces))
+    _write(folder / "large" / source.name, b"".join(pieces))
 
 
 def renewed(content: bytes, number: int) -> bytes:

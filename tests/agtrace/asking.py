@@ -306,6 +306,14 @@ class ClaudeLog:
             file.write(json.dumps(record).encode() + b"\n")
         return self
 
+    def fork(self, session_id: str, **more: Any) -> ClaudeLog:
+        """Return a copy of the log under another session id, as `--fork-session` writes it."""
+        copy = ClaudeLog(self.path.with_name(f"{session_id}.jsonl"), session_id)
+        for line in self.path.read_bytes().splitlines():
+            copy.raw(json.loads(line) | {"sessionId": session_id} | more)
+        copy.clock = self.clock + 1_000
+        return copy
+
 
 def claude_log(folder: Path, session_id: str, **more: Any) -> ClaudeLog:
     """Return an empty log of this session."""

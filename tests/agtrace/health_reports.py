@@ -1,4 +1,4 @@
-"""Made-up health reports of any number of sessions, always the same ones; and a hostile report."""
+"""Made-up health reports of any number of sessions, always the same ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import random
 import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from statistics import mean, median
 from typing import Any, get_args
 
 from agtrace_schema.analysis import (
@@ -15,14 +14,10 @@ from agtrace_schema.analysis import (
     ContextPoint,
     Ending,
     Evidence,
-    Figures,
     Insight,
     Lens,
     Part,
     Report,
-    ReportedDay,
-    ReportedDetector,
-    ReportedModel,
     ReportedSession,
     ReportedTool,
     ScorePart,
@@ -34,6 +29,9 @@ from agtrace_schema.analysis import (
 )
 from agtrace_schema.lessons import Lesson
 from msgspec.structs import replace
+
+from agtrace.report.figures import Found, Tally, days, detectors, figures, histogram, models
+from agtrace.sessions.usage import Usage
 
 TITLES = (
     "Fix the flaky retry test in the payment queue",
@@ -51,15 +49,6 @@ PROJECTS = ("/home/ada/shop", "/home/ada/shop-frontend", "/home/ada/infra", "/ho
 MODELS = ("claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.1-codex", "gemini-3-pro")
 TOOLS = ("Bash", "Read", "Edit", "Grep", "Write", "Task", "WebFetch", "mcp__github__create_pull_request")
 ENDINGS: tuple[Ending, ...] = get_args(Ending)
-REASONS = {
-    "finished": "the model had the last word",
-    "question_left": "the last message asks “Shall I also remove the old column?”",
-    "error_left": "the last attempt failed, and nothing succeeded after it",
-    "tool_left": "it ends with a call of Bash that never got a result",
-    "interrupted": "the human interrupted the model, and nothing followed",
-    "abandoned": "it ends with a request that the model never answered",
-    "unknown": "the log has neither a request nor a response",
-}
 FOUND: tuple[tuple[str, Lens, Severity, str, str], ...] = (
     ("failed_calls", "Failures", "Critical", "{n} of 30 Bash calls failed (43 %)",
      "FAILED tests/test_queue.py::test_it_waits_between_attempts - AssertionError: assert 3 == 4"),
@@ -87,60 +76,78 @@ def report(number: int, *, entries: int = 160, days: int = 30, seed: int = 7) ->
     """Return a report of this many sessions, each with at most 6 * `entries` timeline entries and seven findings."""
     chance = random.Random(seed)
     sessions = [_session(chance, entries, days) for _ in range(number)]
-    sessions.sort(key=lambda item: (item.score is None, item.score))
-    return around(sessions)
+    return around(sorted(sessions, key=lambda item: (item.score is None, item.score)))
 
 
 def around(sessions: list[ReportedSession]) -> Report:
     """Return the report of these sessions, with figures calculated from them."""
-    scores = [item.score for item in sessions if item.score is not None]
-    now = _figures(sessions, scores)
-    before = replace(now, mean_score=(now.mean_score or 0) - 4.2, sessions=now.sessions + 9, failed_rate=0.071)
+    tallies = [_tally(item) for item in sessions]
+    now = figures(tallies, None, None)
+    calls = Counter(
+        (entry.name, bool(entry.failed))
+        for item in sessions
+        for entry in (item.timeline.entries if item.timeline else ())
+        if entry.kind == "tool"
+    )
     return Report(
         selection=f"{len(sessions)} sessions of all projects since 2026-10-21",
         figures=now,
-        before=before,
+        before=replace(now, mean_score=71.0, sessions=9),
         compared="30 days since 2026-10-21 with the 30 days before",
         made_at="2026-11-20T12:00:00Z",
         changes=[
-            Change(
-                what="mean score",
-                before=before.mean_score or 0,
-                now=now.mean_score or 0,
-                unit="points",
-                verdict="better",
-            ),
-            Change(what="sessions", before=before.sessions, now=now.sessions, verdict="neither"),
-            Change(what="failed calls", before=0.071, now=now.failed_rate or 0, unit="share", verdict="worse"),
+            Change(what="mean score", before=71, now=75, unit="points", verdict="better"),
+            Change(what="sessions", before=9, now=len(sessions), verdict="neither"),
+            Change(what="failed calls", before=0.07, now=0.08, unit="share", verdict="worse"),
             Change(what="sessions with loops", before=12, now=12, verdict="same"),
         ],
-        scores=[sum(min(score // 10, 9) == ten for score in scores) for ten in range(10)],
-        days=_days(sessions),
-        tools=_tools(sessions),
-        models=_models(sessions),
-        detectors=_detectors(sessions),
-        deeds=[],
-        lessons=[
-            Lesson(
-                what="npm test",
-                error="Cannot find module 'left-pad'",
-                times=5,
-                sessions=3,
-                overcome=4,
-                seconds=720,
-                tokens=120_000,
-                tried="npm test",
-                how="before",
-                worked="npm ci",
-                failed="ax://event/00000001/4",
-                succeeded="ax://event/00000001/9",
-                last="2026-11-18T09:00:00Z",
-                advice="Before `npm test`, run `npm ci`: otherwise it fails with “Cannot find module 'left-pad'”.",
+        scores=histogram(tallies),
+        days=days(tallies),
+        tools=[
+            ReportedTool(
+                tool=name or "", calls=calls[name, True] + calls[name, False], failed=calls[name, True], sessions=1
             )
+            for name in dict.fromkeys(name for name, _ in calls)
         ],
+        models=models(tallies),
+        detectors=detectors([Found(i.detector, i.lens, i.severity) for i in item.insights] for item in sessions),
+        deeds=[],
+        lessons=[LESSON],
         undated=sum(item.start_time is None for item in sessions),
         sessions=sessions,
         versions={name: 1 for name, *_ in FOUND},
+    )
+
+
+LESSON = Lesson(
+    what="npm test",
+    error="Cannot find module 'left-pad'",
+    times=5,
+    sessions=3,
+    overcome=4,
+    seconds=720,
+    tokens=120_000,
+    tried="npm test",
+    how="before",
+    worked="npm ci",
+    failed="ax://event/00000001/4",
+    succeeded="ax://event/00000001/9",
+    last="2026-11-18T09:00:00Z",
+    advice="Before `npm test`, run `npm ci`: otherwise it fails with “Cannot find module 'left-pad'”.",
+)
+
+
+def _tally(item: ReportedSession) -> Tally:
+    used = Usage(responses=1, tokens={"output_tokens": item.total_tokens or 0}, dollars=item.cost_usd or 0, priced=1)
+    return Tally(
+        started_at=int(datetime.fromisoformat(item.start_time).timestamp() * 1000) if item.start_time else 0,
+        score=item.score,
+        ending=item.ending.ending,
+        tool_calls=item.tool_calls,
+        failed_calls=item.failed_calls,
+        corrections=0,
+        loops=any(found.lens == "Loops" for found in item.insights),
+        usage=replace(used, models={item.model: used} if item.model else {}),
     )
 
 
@@ -154,7 +161,7 @@ def session(**fields: Any) -> ReportedSession:
         "title": "A session",
         "start_time": "2026-11-19T09:00:00Z",
         "duration_seconds": 600,
-        "ending": SessionEnding(ending="error_left", reason=REASONS["error_left"], event_index=9),
+        "ending": SessionEnding(ending="error_left", reason="the last attempt failed", event_index=9),
         "score": 31,
         "parts": [ScorePart(part="outcome", lost=20, of=20, why="error left")],
         "turns": 1,
@@ -200,56 +207,47 @@ def insight(**fields: Any) -> Insight:
 
 
 def _session(chance: random.Random, entries: int, days: int) -> ReportedSession:
-    session_id = _id(chance)
-    healthy = chance.random() < 0.72
-    score = None if chance.random() < 0.04 else chance.randint(70, 100) if healthy else chance.randint(4, 75)
-    weights = (60, 9, 2, 2, 6, 3, 1) if healthy else (16, 12, 26, 10, 12, 14, 3)
-    ending = chance.choices(ENDINGS, weights)[0]
-    found = [_finding(chance, session_id) for _ in range(chance.randint(0, 2) if healthy else chance.randint(2, 7))]
+    session_id = str(uuid.UUID(int=chance.getrandbits(128), version=4))
+    score = None if chance.random() < 0.04 else chance.randint(4, 100)
+    ending = chance.choice(ENDINGS)
+    found = [_finding(chance, session_id) for _ in range(chance.randint(0, 7))]
     found.sort(key=lambda item: ("Critical", "Warning", "Info").index(item.severity))
-    agents = [_agent(chance) for _ in range(chance.randint(1, 4))] if chance.random() < 0.15 else None
-    timeline, spent = _timeline(chance, chance.randint(8, entries * 2), agents or [])
-    calls = sum(entry.kind == "tool" for entry in timeline.entries)
-    duration = int(max(entry.end for entry in timeline.entries))
+    agents = [
+        AgentHealth(session_id=f"agent-{number}", score=44, findings=1, tool_calls=30, failed_calls=3)
+        for number in range(chance.choice((0, 0, 0, 3)))
+    ]
+    timeline = _timeline(chance, chance.randint(8, entries * 2), agents)
+    start = NOW - timedelta(seconds=chance.randint(0, days * 86_400))
+    left = 100 - (100 if score is None else score)
     return ReportedSession(
         session_id=session_id,
         provider=chance.choice(("claude_code", "claude_code", "codex", "gemini")),
         kind="main",
         project=chance.choice(PROJECTS),
-        title=_title(chance),
-        start_time=_start(chance, days),
-        duration_seconds=duration,
-        active_seconds=sum(filter(None, (spent.tools_seconds, spent.model_seconds))),
-        ending=SessionEnding(ending=ending, reason=REASONS[ending], event_index=timeline.entries[-1].event_index),
+        title=f"{chance.choice(TITLES)} #{chance.randint(1, 999)}",
+        start_time=None if chance.random() < 0.01 else start.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        duration_seconds=int(max(entry.end for entry in timeline.entries)),
+        active_seconds=600,
+        ending=SessionEnding(ending=ending, reason=f"so it is: {ending}", event_index=timeline.entries[-1].event_index),
         score=score,
         unscored="the session still grows" if score is None else None,
-        parts=_parts(chance, score),
+        parts=[
+            ScorePart(part=name, lost=min(of, left), of=of, why=f"{name}: 13 of 30" if left else "nothing found")
+            for name, of in PARTS
+        ],
         turns=sum(entry.kind == "turn" for entry in timeline.entries),
-        tool_calls=calls,
+        tool_calls=sum(entry.kind == "tool" for entry in timeline.entries),
         failed_calls=sum(bool(entry.failed) for entry in timeline.entries),
         total_tokens=chance.randint(20_000, 9_000_000),
         cost_usd=round(chance.random() * 9, 4),
         cost_made="estimated",
         model=chance.choice(MODELS),
-        agents=agents,
+        agents=agents or None,
         insights=found,
         **_counted(found),
-        time=spent,
+        time=TimeSpent(tools_seconds=200, model_seconds=400, human_seconds=60),
         timeline=timeline,
     )
-
-
-def _id(chance: random.Random) -> str:
-    return str(uuid.UUID(int=chance.getrandbits(128), version=4))
-
-
-def _title(chance: random.Random) -> str:
-    return f"{chance.choice(TITLES)} #{chance.randint(1, 999)}"
-
-
-def _start(chance: random.Random, days: int) -> str | None:
-    start = NOW - timedelta(seconds=chance.randint(0, days * 86_400))
-    return None if chance.random() < 0.01 else start.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _finding(chance: random.Random, session_id: str) -> Insight:
@@ -270,152 +268,32 @@ def _finding(chance: random.Random, session_id: str) -> Insight:
     )
 
 
-def _agent(chance: random.Random) -> AgentHealth:
-    calls = chance.randint(3, 60)
-    return AgentHealth(
-        session_id=f"agent-{chance.getrandbits(32):08x}",
-        score=chance.choice((None, 44, 71, 88, 97, 100)),
-        findings=chance.randint(0, 4),
-        tool_calls=calls,
-        failed_calls=calls // 9,
-    )
-
-
-def _parts(chance: random.Random, score: int | None) -> list[ScorePart]:
-    left = 100 - score if score is not None else 0
-    parts = []
-    for name, of in PARTS:
-        lost = min(of, left if name == "loops" else chance.randint(0, left))
-        left -= lost
-        why = {"failures": "13 of 30 Bash calls failed", "outcome": "it ended on a failure"}.get(name, "2 findings")
-        parts.append(ScorePart(part=name, lost=lost, of=of, why=why if lost else "nothing found"))
-    return parts
-
-
-def _timeline(chance: random.Random, steps: int, agents: list[AgentHealth]) -> tuple[Timeline, TimeSpent]:
+def _timeline(chance: random.Random, steps: int, agents: list[AgentHealth]) -> Timeline:
+    """Return steps that each call a tool; a turn ends every 23 steps, and a compaction every 60."""
     entries: list[TimelineEntry] = []
     context: list[ContextPoint] = []
-    at, event, tokens, model, tools, human, begun, turns = 0.0, 0, 14_000, 0.0, 0.0, 0.0, 0.0, 0
+    at = begun = 0.0
     for number in range(steps):
-        if number % 23 == 22:
+        event = number * 4
+        if number % 23 == 22 or number == steps - 1:
             entries.append(_entry("turn", begun, at, event, chance.choice(TITLES)))
-            pause = chance.choice((40, 300, 5_000, 40_000))
-            at, human, turns = at + pause, human + pause, turns + 1
-            begun = at
-        thinking, running = chance.uniform(2, 25), chance.choice((0.1, 0.4, 2, 9, 60))
-        entries.append(_entry("step", at, at + thinking, event + 1, None))
-        at, model = at + thinking, model + thinking
-        failed = chance.random() < 0.08
-        entries.append(
-            _entry("tool", at, at + running, event + 2, chance.choices(TOOLS, (9, 7, 5, 4, 2, 1, 1, 1))[0], failed)
-        )
-        if chance.random() < 0.2:
-            entries.append(_entry("tool", at, at + running * 0.7, event + 3, "Read"))
-        at, tools, event = at + running, tools + running, event + 4
-        tokens += chance.randint(300, 4_000)
-        if tokens > 170_000:
-            entries.append(_entry("compaction", at, at + 20, event, None))
-            tokens, at, event = 24_000, at + 20, event + 1
-        if chance.random() < 0.008:
-            entries.append(_entry("api_error", at, at, event, "overloaded"))
-        context.append(ContextPoint(at=round(at, 1), tokens=tokens))
-    entries.append(_entry("turn", begun, at, event, chance.choice(TITLES)))
-    entries += [
-        _entry("agent", at * 0.1 * n, at * 0.1 * n + at * 0.2, n, agent.session_id) for n, agent in enumerate(agents)
-    ]
+            begun = at = at + chance.choice((40, 300, 5_000, 40_000))
+        thought, ran = at + chance.uniform(2, 25), chance.choice((0.1, 0.4, 2, 9, 60))
+        entries.append(_entry("step", at, thought, event + 1))
+        at = thought + ran
+        entries.append(_entry("tool", thought, at, event + 2, chance.choice(TOOLS), failed=chance.random() < 0.08))
+        if number % 60 == 59:
+            entries.append(_entry("compaction", at, at, event + 3))
+            entries.append(_entry("api_error", at, at, event + 3, "overloaded"))
+        context.append(ContextPoint(at=round(at, 1), tokens=14_000 + number % 60 * 2_000))
+    entries += [_entry("agent", at * 0.1, at * 0.3, number, agent.session_id) for number, agent in enumerate(agents)]
     entries.sort(key=lambda entry: entry.start)
-    spent = TimeSpent(tools_seconds=int(tools), model_seconds=int(model), human_seconds=int(human))
-    return Timeline(entries=entries, context=context, context_window=200_000), spent
+    return Timeline(entries=entries, context=context, context_window=200_000)
 
 
 def _entry(
-    kind: Any, start: float, end: float, event: int, name: str | None, failed: bool | None = None
+    kind: Any, start: float, end: float, event: int, name: str | None = None, failed: bool | None = None
 ) -> TimelineEntry:
     return TimelineEntry(
         kind=kind, start=round(start, 2), end=round(end, 2), event_index=event, name=name, failed=failed
     )
-
-
-def _figures(sessions: list[ReportedSession], scores: list[int]) -> Figures:
-    calls, failed = sum(item.tool_calls for item in sessions), sum(item.failed_calls for item in sessions)
-    return Figures(
-        since="2026-10-21T12:00:00Z",
-        until="2026-11-20T12:00:00Z",
-        sessions=len(sessions),
-        scored=len(scores),
-        mean_score=round(mean(scores), 1) if scores else None,
-        median_score=int(median(scores)) if scores else None,
-        below_60=sum(score < 60 for score in scores),
-        endings=Counter(item.ending.ending for item in sessions),
-        tool_calls=calls,
-        failed_calls=failed,
-        failed_rate=round(failed / calls, 4) if calls else None,
-        corrections=9,
-        sessions_corrected=7,
-        sessions_with_loops=sum(any(found.lens == "Loops" for found in item.insights) for item in sessions),
-        total_tokens=sum(item.total_tokens or 0 for item in sessions),
-        cost_usd=round(sum(item.cost_usd or 0 for item in sessions), 2),
-        cost_made="estimated",
-    )
-
-
-def _days(sessions: list[ReportedSession]) -> list[ReportedDay]:
-    days: dict[str, list[ReportedSession]] = {}
-    for item in sessions:
-        if item.start_time:
-            days.setdefault(item.start_time[:10], []).append(item)
-    return [
-        ReportedDay(
-            day=day,
-            sessions=len(those),
-            endings=Counter(item.ending.ending for item in those),
-            total_tokens=sum(item.total_tokens or 0 for item in those),
-            cost_usd=sum(item.cost_usd or 0 for item in those),
-        )
-        for day, those in sorted(days.items())
-    ]
-
-
-def _models(sessions: list[ReportedSession]) -> list[ReportedModel]:
-    used: dict[tuple[str, str], list[ReportedSession]] = {}
-    for item in sessions:
-        if item.start_time and item.model:
-            used.setdefault((item.start_time[:10], item.model), []).append(item)
-    return [
-        ReportedModel(
-            day=day,
-            model=model,
-            total_tokens=sum(item.total_tokens or 0 for item in those),
-            cost_usd=sum(item.cost_usd or 0 for item in those),
-        )
-        for (day, model), those in sorted(used.items())
-    ]
-
-
-def _tools(sessions: list[ReportedSession]) -> list[ReportedTool]:
-    calls: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    for entry in (entry for item in sessions if item.timeline for entry in item.timeline.entries):
-        if entry.kind == "tool":
-            calls[entry.name or ""] += 1
-            failed[entry.name or ""] += bool(entry.failed)
-    return [
-        ReportedTool(tool=name, calls=n, failed=failed[name], sessions=failed[name]) for name, n in calls.most_common()
-    ]
-
-
-def _detectors(sessions: list[ReportedSession]) -> list[ReportedDetector]:
-    found: dict[tuple[str, Lens], list[tuple[str, Severity]]] = {}
-    for item in sessions:
-        for one in item.insights:
-            found.setdefault((one.detector, one.lens), []).append((item.session_id, one.severity))
-    return [
-        ReportedDetector(
-            detector=detector,
-            lens=lens,
-            sessions=len({session_id for session_id, _ in those}),
-            findings=len(those),
-            critical=sum(severity == "Critical" for _, severity in those),
-        )
-        for (detector, lens), those in found.items()
-    ]

@@ -101,18 +101,12 @@ def test_another_call_is_no_remedy(later: Any, command: str) -> None:
     assert later(write, 2) is None
 
 
-def test_what_succeeded_before_is_no_remedy(later: Any) -> None:
+@pytest.mark.parametrize(("failed", "asked"), [(True, 4), (False, 2)], ids=["succeeded before", "went well"])
+def test_without_a_failure_and_a_later_success_there_is_no_aftermath(later: Any, failed: bool, asked: int) -> None:
     def write(log: Any) -> None:
-        log.call("Bash", {"command": "make"}, "done").call("Bash", {"command": "make"}, "error", failed=True)
+        log.call("Bash", {"command": "make"}, "done").call("Bash", {"command": "make"}, "made", failed=failed)
 
-    assert later(write, 4) is None
-
-
-def test_an_execution_that_went_well_has_no_aftermath(later: Any) -> None:
-    def write(log: Any) -> None:
-        log.call("Bash", {"command": "make"}, "done").call("Bash", {"command": "make"}, "done")
-
-    assert later(write, 2) is None
+    assert later(write, asked) is None
 
 
 def test_the_failing_import_of_the_samples_leads_to_the_file_that_mended_it(tmp_path: Path) -> None:

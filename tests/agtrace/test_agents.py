@@ -16,14 +16,6 @@ HOME = Path("/home/mira")
 STRANGE = 'C:\\Program Files\\agtrace "beta" \x7f 潮汐 🐟.exe'
 
 
-def test_three_agents_are_known_by_the_name_of_their_executable() -> None:
-    assert {name: agent.executable for name, agent in AGENTS.items()} == {
-        "claude": "claude",
-        "codex": "codex",
-        "gemini": "gemini",
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "command"),
     [
@@ -74,24 +66,12 @@ def test_every_agent_can_take_the_server_out() -> None:
 
 
 @pytest.mark.parametrize("executable", ["agtrace", STRANGE])
-def test_the_claude_snippet_is_what_mcp_json_holds(executable: str) -> None:
-    assert json.loads(snippet(AGENTS["claude"], executable, {})) == {
-        "mcpServers": {SERVER_NAME: {"type": "stdio", "command": executable, "args": ["mcp"]}}
-    }
-
-
-@pytest.mark.parametrize("executable", ["agtrace", STRANGE])
-def test_the_gemini_snippet_is_a_part_of_settings_json(executable: str) -> None:
-    assert json.loads(snippet(AGENTS["gemini"], executable, {})) == {
-        "mcpServers": {SERVER_NAME: {"command": executable, "args": ["mcp"]}}
-    }
-
-
-@pytest.mark.parametrize("executable", ["agtrace", STRANGE])
-def test_the_codex_snippet_is_a_table_of_config_toml(executable: str) -> None:
-    assert tomllib.loads(snippet(AGENTS["codex"], executable, {})) == {
-        "mcp_servers": {SERVER_NAME: {"command": executable, "args": ["mcp"]}}
-    }
+def test_a_snippet_is_a_part_of_the_agents_settings(executable: str) -> None:
+    entry = {"command": executable, "args": ["mcp"]}
+    claude, codex, gemini = (snippet(AGENTS[name], executable, {}) for name in ("claude", "codex", "gemini"))
+    assert json.loads(claude) == {"mcpServers": {SERVER_NAME: {"type": "stdio", **entry}}}
+    assert tomllib.loads(codex) == {"mcp_servers": {SERVER_NAME: entry}}
+    assert json.loads(gemini) == {"mcpServers": {SERVER_NAME: entry}}
 
 
 @pytest.mark.parametrize(

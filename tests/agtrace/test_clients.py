@@ -45,7 +45,6 @@ def test_a_client_is_known_by_the_name_it_gives_itself(name: str | None, most: i
 def test_the_smallest_of_setting_request_and_client_holds(
     tmp_path: Path, setting: int, asked: int, client: int, largest: int
 ) -> None:
-    """And nearly all of it is used."""
     output = "\n".join(f"{number:03} {'潮' * 300}" for number in range(200))
     claude_log(tmp_path / "logs", "b16e7e47-13ae-41a6-a6df-f287e0552835").call("Bash", {"command": "tides"}, output)
     asker = Asker(tmp_path / "data", tmp_path / "logs", most=setting)

@@ -195,7 +195,6 @@ def test_a_reference_is_accepted_where_a_session_or_an_event_is(indexed: Path) -
 
 
 def test_what_a_reference_refers_to_is_printed_to_its_end(indexed: Path) -> None:
-    """Whatever an answer may take: the chunks are followed."""
     lines = agtrace_here("show", LARGE, "--level", "full", "--turn", "0").out.splitlines()[8:]
     whole = agtrace_here("read", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="4096").out
     assert "\n".join(lines) in whole

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sqlite3
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -186,8 +187,12 @@ def test_without_any_log_everything_is_said_to_be_empty_and_what_was_looked_for(
     assert "no logs found" in doctor.out
 
 
-@pytest.mark.parametrize("command", QUESTIONS, ids=" ".join)
-@pytest.mark.parametrize("place", ["a file", "below a file", "of a text", "a folder in its place", "a newer version"])
+PLACES = ("a file", "below a file", "of a text", "a folder in its place", "a newer version")
+
+
+@pytest.mark.parametrize(
+    ("place", "command"), [*product(PLACES, (["sessions"],)), *(("a newer version", one) for one in QUESTIONS)], ids=str
+)
 def test_an_index_that_cannot_be_used_is_said_so_with_3(place: str, command: list[str], tmp_path: Path) -> None:
     data = tmp_path / "elsewhere"
     if place == "a file":
@@ -218,31 +223,6 @@ def test_a_data_folder_without_permissions_is_said_so_with_3(command: list[str],
     data.mkdir(mode=0)
     said = run(*command, AGTRACE_DATA_DIR=str(data))
     assert (said.code, said.out) == (3, "")
-
-
-def damaged(samples: Path, folder: Path, how: str) -> Path:
-    """A copy of the index with a part of it broken."""
-    shutil.copytree(samples, folder)
-    database = folder / "index.sqlite3"
-    connection = sqlite3.connect(database)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    if how == "its texts":
-        connection.execute("UPDATE block_data SET text = x'00ff00ff', payload = x'00'")
-        connection.commit()
-    elif how == "its tables":
-        connection.execute("DROP TABLE event")
-        connection.commit()
-    connection.close()
-    content = bytearray(database.read_bytes())
-    if how == "its middle":
-        content[20_000 : len(content) // 2] = b"\x5a" * (len(content) // 2 - 20_000)
-        database.write_bytes(content)
-    elif how == "its end":
-        database.write_bytes(content[: len(content) // 2])
-    return folder
-
-
-# --- logs that would like to write to the terminal ---
 
 
 def test_a_data_folder_that_is_not_there_is_named_as_it_may_be_mistyped(tmp_path: Path) -> None:

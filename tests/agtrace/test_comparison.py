@@ -35,34 +35,14 @@ def compared(folder: Path, **more: Any) -> dict[str, Any]:
     return data
 
 
-def respond(log: ClaudeLog, text: str, **usage: int) -> ClaudeLog:
-    """An answer with token figures."""
-    message = {
-        "role": "assistant", "model": "claude-opus-4-5", "id": f"msg_{log.session_id[:8]}_{log.lines}",
-        "content": [{"type": "text", "text": text}], "usage": usage, "stop_reason": "end_turn",
-    }  # fmt: skip
-    return log.write(
-        "assistant", message["content"], message=message, requestId=f"req_{log.session_id[:8]}_{log.lines}"
-    )
-
-
-def fork(log: ClaudeLog, session_id: str) -> ClaudeLog:
-    """A copy of a log under another session id."""
-    copy = ClaudeLog(log.path.with_name(f"{session_id}.jsonl"), session_id)
-    for line in log.path.read_bytes().splitlines():
-        copy.raw(json.loads(line) | {"sessionId": session_id})
-    copy.clock = log.clock + 1_000
-    return copy
-
-
 # -- every figure, counted again -----------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def pairs(everything: Asker) -> list[dict[str, Any]]:
+def pairs(samples: Asker) -> list[dict[str, Any]]:
     """The comparison of every session with the next one, and of the last with the first."""
-    uids = [uid for (uid,) in query(everything, "SELECT uid FROM session ORDER BY uid")]
-    return [everything.ask(NAME, id1=one, id2=two, max_bytes=MOST)["data"] for one, two in pairwise([*uids, uids[0]])]
+    uids = [uid for (uid,) in query(samples, "SELECT uid FROM session ORDER BY uid")]
+    return [samples.ask(NAME, id1=one, id2=two, max_bytes=MOST)["data"] for one, two in pairwise([*uids, uids[0]])]
 
 
 def section(asker: Asker, uid: str, name: str) -> list[dict[str, Any]]:
@@ -70,46 +50,22 @@ def section(asker: Asker, uid: str, name: str) -> list[dict[str, Any]]:
     return asker.items("get_session_details", name, session_id=uid, sections=[name])
 
 
-def test_every_figure_of_every_real_session_is_that_of_its_details(
-    everything: Asker, pairs: list[dict[str, Any]]
-) -> None:
+def test_every_figure_of_every_real_session_is_that_of_its_details(samples: Asker, pairs: list[dict[str, Any]]) -> None:
     for data in pairs:
         side, uid = data["session_1"], data["session_1"]["session_id"]
-        stats = everything.ask("get_session_details", session_id=uid, sections="stats")["data"]["stats"]
+        stats = samples.ask("get_session_details", session_id=uid, sections="stats")["data"]["stats"]
         assert side["tool_calls"] == stats["tool_calls"]
         assert side["failures"].get("failed", 0) == stats.get("failed_calls", 0)
         assert side.get("total_tokens") == stats.get("total_tokens")
         assert side.get("copied", {}) == stats.get("copied", {})
-        refused = [item["outcome"] for item in section(everything, uid, "failures")]
+        refused = [item["outcome"] for item in section(samples, uid, "failures")]
         assert [side["failures"][name] for name in ("rejected", "interrupted")] == [
             refused.count(name) for name in ("rejected", "interrupted")
         ]
 
 
-def test_tools_and_files_of_two_real_sessions_are_those_of_each(everything: Asker, pairs: list[dict[str, Any]]) -> None:
-    """In one list, the most used tools first."""
-    for data in pairs:
-        tools, files = data["tools"], data["files"]
-        used = [tool["calls_1"] + tool["calls_2"] for tool in tools]
-        assert used == sorted(used, reverse=True) and data["total_tools"] == len(tools)
-        lists = {name: files[name] for name in ("only_in_1", "only_in_2", "in_both")}
-        complete = all(files[f"total_{name}"] <= 60 for name in lists)
-        for number in (1, 2):
-            uid = data[f"session_{number}"]["session_id"]
-            own = {tool["name"]: (tool["calls"], tool["failed"]) for tool in section(everything, uid, "tools")}
-            compared = {t["name"]: (t[f"calls_{number}"], t[f"failed_{number}"]) for t in tools}
-            assert {name: counts for name, counts in compared.items() if counts[0]} == own
-            touched = section(everything, uid, "files") if complete else []
-            for field in ("reads", "writes") if complete else ():
-                alone = sum(file[field] for file in lists[f"only_in_{number}"])
-                both = sum(file[f"{field}_{number}"] for file in lists["in_both"])
-                assert alone + both == sum(file[field] for file in touched)
-        shown = [file["path"] for name in lists for file in lists[name]]
-        assert len(shown) == len(set(shown))
-
-
-def test_every_failure_shown_opens_the_event_that_tells_it(everything: Asker, pairs: list[dict[str, Any]]) -> None:
-    with closing(sqlite3.connect(everything.settings.database)) as connection:
+def test_every_failure_shown_opens_the_event_that_tells_it(samples: Asker, pairs: list[dict[str, Any]]) -> None:
+    with closing(sqlite3.connect(samples.settings.database)) as connection:
         said = {(uid, index): text for uid, index, text, _ in texts(connection)}
     opened = 0
     for data in pairs:
@@ -119,29 +75,23 @@ def test_every_failure_shown_opens_the_event_that_tells_it(everything: Asker, pa
         assert failed == sorted(failed, reverse=True), "failed ones first"
         for example in examples[:3]:
             place = {"session_id": side["session_id"], "event_index": example["event_index"]}
-            event = everything.ask("get_event_details", **place)["data"]
+            event = samples.ask("get_event_details", **place)["data"]
             assert event["outcome"] == example["outcome"]
             quoted = example["quote"].removesuffix("...").split()
             assert " ".join(quoted) in " ".join(said[event["session_id"], event["event_index"]].split())
             opened += 1
-    assert opened > 50
+    assert opened > 10
 
 
 # -- what counts ---------------------------------------------------------------------------------
 
 
 def test_a_fork_is_told_and_only_its_own_events_count(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
-    """The copies are named."""
     origin, _ = logs_of
     origin.prompt("first").call("Bash", {"command": "make"}, "no rule", failed=True)
-    respond(
-        origin.call("Read", {"file_path": "/home/mira/projects/tidepool/a.py"}),
-        "done",
-        input_tokens=100,
-        output_tokens=5,
-    )
-    copy = fork(origin, TWO)
-    respond(copy.prompt("second").call("Grep", {"pattern": "x"}), "done", input_tokens=40, output_tokens=1)
+    origin.call("Read", {"file_path": "/home/mira/projects/tidepool/a.py"}).used(100, 5)
+    copy = origin.fork(TWO)
+    copy.prompt("second").call("Grep", {"pattern": "x"}).used(40, 1)
     data = compared(tmp_path)
     copied = data["relation"]["shared_events"]
     assert copied > 5
@@ -163,7 +113,7 @@ def test_a_fork_is_told_and_only_its_own_events_count(logs_of: tuple[ClaudeLog, 
 def test_forks_of_one_session_share_what_both_repeat(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
     three = claude_log(tmp_path / "logs", "cccccccc-0000-4000-8000-000000000003").prompt("first").say("done")
     for session_id in (ONE, TWO):
-        fork(three, session_id).prompt(f"on in {session_id}").say("done")
+        three.fork(session_id).prompt(f"on in {session_id}").say("done")
         three.clock += 10_000
     assert compared(tmp_path)["relation"] == {"summary": "1 and 2 have the same parent, cccccccc", "shared_events": 2}
 
@@ -233,9 +183,9 @@ def test_the_differences_are_few_words_that_are_true(logs_of: tuple[ClaudeLog, C
     one.prompt("fix it")
     for number in range(40):
         one.call("Bash", {"command": f"make {number}"}, "no rule" if number < 4 else "", failed=number < 4)
-    respond(one, "done", input_tokens=900, output_tokens=100)
+    one.used(900, 100)
     two.prompt("fix it").call("Edit", {"file_path": "a.py"})
-    respond(two, "done", input_tokens=3_000, output_tokens=100)
+    two.used(3_000, 100)
     value = Asker(tmp_path / "data", tmp_path / "logs").ask(NAME, id1=ONE, id2=TWO)
     assert value["data"]["differences"] == [
         "last turn: partial in 1, success in 2",
@@ -257,7 +207,7 @@ def test_sessions_that_went_alike_have_no_marked_difference(
     logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path
 ) -> None:
     for log in logs_of:
-        respond(log.prompt("fix it").call("Bash", {"command": "make"}), "done", input_tokens=900, output_tokens=100)
+        log.prompt("fix it").call("Bash", {"command": "make"}).used(900, 100)
     value = Asker(tmp_path / "data", tmp_path / "logs").ask(NAME, id1=ONE, id2=TWO)
     assert value["data"]["differences"] == []
     assert value["summary"].endswith("no notable difference")
@@ -279,7 +229,7 @@ def test_every_difference_of_real_sessions_is_short_and_holds_for_the_figures(pa
 def test_missing_figures_are_said_and_never_compared(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
     one, two = logs_of
     one.prompt("go").say("done")
-    respond(two.prompt("go"), "done", input_tokens=900, output_tokens=100)
+    two.prompt("go").used(900, 100)
     differences = compared(tmp_path)["differences"]
     assert "the log of 1 has no token figures" in differences
     assert not any("x the tokens" in difference or "x the cost" in difference for difference in differences)

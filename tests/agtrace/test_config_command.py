@@ -118,10 +118,10 @@ def test_without_a_file_the_one_in_force_is_checked(tmp_path: Path, faulty: Path
 
 
 def test_of_very_many_faults_the_first_are_told_and_json_has_all(tmp_path: Path) -> None:
-    file = written(tmp_path / "many.toml", "".join(f"clients.c{number} = 1\n" for number in range(2_000)))
+    file = written(tmp_path / "many.toml", "".join(f"clients.c{number} = 1\n" for number in range(200)))
     said = checked(file)
-    assert len(said.err.splitlines()) == 21 and "and 1,980 more" in said.err and len(said.err) < 5_000
-    assert len(agtrace_here("config", "check", file, "--json").json()["faults"]) == 2_000
+    assert len(said.err.splitlines()) == 21 and "and 180 more" in said.err and len(said.err) < 5_000
+    assert len(agtrace_here("config", "check", file, "--json").json()["faults"]) == 200
 
 
 def test_an_item_of_a_list_and_a_client_are_named_with_what_they_may_be(tmp_path: Path) -> None:

@@ -45,7 +45,6 @@ def answers(world: World, asker: Asker) -> Answered:
 
 
 def test_every_answer_keeps_the_contract(answers: Answered, asker: Asker) -> None:
-    """Size, summary, depth, strings, schema, both copies; also of the page that follows."""
     answered = 0
     for name, arguments, given in answers:
         answered += not given.is_error
@@ -65,7 +64,6 @@ def test_every_answer_is_a_response_or_an_error_of_the_wire(answers: Answered, w
 
 
 def test_default_arguments_never_exceed_the_portable_size(world: World, asker: Asker) -> None:
-    """10,240 bytes with nothing but what a tool needs."""
     for name, tool in TOOLS.items():
         needed = input_schema(tool.arguments).get("required", [])
         given = asker.anything(name, **{argument: VALUES[argument][0] for argument in needed})
@@ -74,14 +72,12 @@ def test_default_arguments_never_exceed_the_portable_size(world: World, asker: A
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_the_configured_maximum_holds_for_any_arguments(world: World, asker: Asker, most: int) -> None:
-    """Whatever is asked for."""
     clamped = asker.with_most(most)
     for name, arguments in [*calls(world)][:: depth.depth(13, 5) if most == PORTABLE else 11]:
         clamped.anything(name, **arguments)  # it checks the size
 
 
 def test_the_same_call_gives_the_same_answer(answers: Answered, asker: Asker) -> None:
-    """On an unchanged index, also from another process."""
     other = Asker(asker.settings.data_dir, ttl=YEAR)
     for name, arguments, given in answers[::5]:
         if name != "read_artifact" or arguments["ref"] != "ax://health":
@@ -115,7 +111,6 @@ def _next_page(asker: Asker, name: str, arguments: dict[str, Any], value: dict[s
 
 
 def test_every_hint_can_be_followed(answers: Answered, asker: Asker, world: World) -> None:
-    """What a hint writes out as a call is a call that gives an answer."""
     followed: set[str] = set()
     for _, _, given in answers[::2]:
         hint = given.value.get("hint", "")

@@ -20,7 +20,7 @@ from agtrace.report.costs import calendar
 from agtrace.sessions.prices import ModelUsage, load
 from agtrace.text.numbers import dollars
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
-from tests.agtrace.terminal import agtrace, agtrace_here, index_here
+from tests.agtrace.terminal import agtrace_here, index_here
 from tests.agtrace.test_usage import respond
 
 ONE, TWO, THREE = (f"{letter * 8}-0000-4000-8000-00000000000{n}" for n, letter in enumerate("abc", 1))
@@ -127,9 +127,8 @@ def test_what_has_no_time_is_in_no_period_and_comes_last(tmp_path: Path) -> None
 
 def test_what_a_fork_copied_counts_once_and_on_its_day(tmp_path: Path) -> None:
     origin = respond(claude_log(tmp_path / "logs", ONE).prompt("q"), input_tokens=5, output_tokens=6)
-    copy = ClaudeLog(origin.path.with_name(f"{TWO}.jsonl"), TWO)
-    copy.path.write_bytes(origin.path.read_bytes().replace(ONE.encode(), TWO.encode()))
-    copy.lines, copy.clock = origin.lines, origin.clock + DAY
+    copy = origin.fork(TWO)
+    copy.clock = origin.clock + DAY
     respond(copy, input_tokens=100, output_tokens=0)
     index_here(tmp_path / "logs")
     assert list(tokens(cost("day")).values()) == [11, 100]
@@ -199,8 +198,7 @@ def test_a_log_without_figures_makes_the_tokens_a_lower_bound(tmp_path: Path) ->
 
 def test_what_a_vanished_log_shares_with_another_is_said(tmp_path: Path) -> None:
     origin = respond(claude_log(tmp_path / "logs", ONE).prompt("q"), input_tokens=5, output_tokens=6)
-    copy = ClaudeLog(origin.path.with_name(f"{TWO}.jsonl"), TWO)
-    copy.path.write_bytes(origin.path.read_bytes().replace(ONE.encode(), TWO.encode()))
+    origin.fork(TWO)
     index_here(tmp_path / "logs")
     origin.path.unlink()
     found = cost("agent")
@@ -227,7 +225,7 @@ def test_without_dollars_nothing_is_about_money_and_the_most_tokens_come_first(b
 @pytest.mark.parametrize("columns", [40, 80, 140])
 def test_the_table_fits_and_has_the_total_below_it(columns: int) -> None:
     for by in ("day", "model", "project"):
-        said = agtrace("cost", "--by", by, COLUMNS=str(columns))
+        said = agtrace_here("cost", "--by", by, COLUMNS=str(columns))
         assert [line for line in said.out.splitlines() if cell_len(line) > columns] == []
         assert "…" not in said.out and re.search(r"^total .*\$[\d.,]+", said.out, re.MULTILINE)
 

@@ -37,7 +37,6 @@ def test_a_cursor_gives_back_its_position(position: tuple[int, ...]) -> None:
 
 
 def test_the_same_call_gives_the_same_cursor_within_half_its_lifetime() -> None:
-    """A repeated request has the same answer, its cursor included."""
     first = cursors(NOON // 1800 * 1800).make("list_sessions", QUERY, (1, 2))
     assert cursors(NOON // 1800 * 1800 + 1799).make("list_sessions", QUERY, (1, 2)) == first
 
@@ -75,7 +74,6 @@ def test_a_cursor_of_another_tool_is_malformed() -> None:
 
 @pytest.mark.parametrize("changed", [{"limit": 50}, {"cursor": "before"}, {"max_bytes": 4096}, {"since": None}])
 def test_the_page_size_is_no_part_of_the_query(changed: dict[str, object]) -> None:
-    """The size of a page may change from page to page."""
     made = cursors().make("search_event_previews", QUERY, (7,))
     assert cursors().read("search_event_previews", QUERY | changed, made) == (7,)
 

@@ -63,7 +63,6 @@ def run(cases: int, failures: int, noise: int) -> list[str]:
 @example(["error: 潮 " * 40] * 5_000, "verbose", BUDGET)
 @example(["\x01" * 199] * 400, "standard", 9_000)
 def test_a_digest_keeps_every_limit(lines: list[str], mode: Mode, room: int) -> None:
-    """Characters, lines and bytes; no line is too wide."""
     limits, digest = of_mode(mode), gathered(lines, mode).digest(room)
     assert len(digest.text) <= limits.chars
     assert digest.text.count("\n") + 1 <= limits.lines
@@ -78,7 +77,6 @@ def test_a_digest_keeps_every_limit(lines: list[str], mode: Mode, room: int) -> 
 @example(["tide"] * 9_000 + ["error: here"] + ["tide"] * 999, "minimal", 9_000)
 @example([f"FAILED tests/test_tide.py::test_{n} - {'x' * 150}" for n in range(90)], "minimal", 9_000)
 def test_a_digest_has_every_failing_line_that_fits_with_its_number(lines: list[str], mode: Mode, room: int) -> None:
-    """Their count is exact, and head and tail give way to them."""
     whole = gathered(lines, mode)
     digest, limits, expected = whole.digest(room), of_mode(mode), failing(lines)
     assert whole.failures.count == len(expected)
@@ -137,7 +135,6 @@ def test_lines_that_are_cut_are_counted() -> None:
     ("mode", "cases"), [("minimal", 1_000), ("standard", 171), ("standard", 389), ("standard", 1_000)]
 )
 def test_a_large_test_run_is_reduced_to_a_tenth_with_all_its_failures(mode: Mode, cases: int) -> None:
-    """171, 389 and 1000 cases, as xcodebuild prints them."""
     failures = {171: 9, 389: 38, 1_000: 50}[cases]
     lines = run(cases, failures, 2_400)
     whole = gathered(lines, mode)
@@ -153,7 +150,6 @@ def test_a_large_test_run_is_reduced_to_a_tenth_with_all_its_failures(mode: Mode
 
 
 def test_failed_tests_are_shown_by_name_alone_where_their_lines_do_not_all_fit() -> None:
-    """All names, at least."""
     lines = [f"FAILED tests/test_tide.py::test_{number:02} - {'why ' * 60}" for number in range(60)]
     digest = gathered(lines, "minimal").digest(9_000)
     assert [line for line in digest.text.split("\n") if line[0].isdigit()] == [
@@ -184,7 +180,6 @@ def test_tests_in_a_tree_are_not_counted_twice() -> None:
 @settings(max_examples=examples(30), deadline=None)
 @given(TEXTS, st.integers(300, 25_000))
 def test_what_is_told_of_failures_fits_and_counts_the_rest(lines: list[str], most: int) -> None:
-    """The counts are exact; names and lines that don't fit are counted."""
     failures = gathered(lines, "minimal").failures
     told, complete = failures.told(most)
     assert len(orjson.dumps(told)) <= max(most, 400)

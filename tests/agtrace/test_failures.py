@@ -212,25 +212,17 @@ def told(*lines: str) -> list[Failing | None]:
     return list(read(lines))
 
 
-@pytest.mark.parametrize(("runner", "line", "name"), FAILED_TESTS)
-def test_a_failed_test_is_known_by_its_name(runner: str, line: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "kind", "name"),
+    [
+        *((line, "test", name) for _, line, name in FAILED_TESTS),
+        *((line, "verdict", words or line.strip()) for _, line, words in VERDICTS),
+        *((line, "error", None) for line in ERRORS),
+    ],
+)
+def test_a_failed_test_is_known_by_its_name_and_a_verdict_by_its_count(line: str, kind: str, name: str | None) -> None:
     (failing,) = told(line)
-    assert failing is not None, runner
-    assert (failing.kind, failing.name) == ("test", name)
-
-
-@pytest.mark.parametrize(("runner", "line", "words"), VERDICTS)
-def test_a_verdict_is_known_by_its_count(runner: str, line: str, words: str | None) -> None:
-    (failing,) = told(line)
-    assert failing is not None, runner
-    assert (failing.kind, failing.name) == ("verdict", words or line.strip())
-
-
-@pytest.mark.parametrize("line", ERRORS)
-def test_an_error_is_known(line: str) -> None:
-    (failing,) = told(line)
-    assert failing is not None
-    assert (failing.kind, failing.name) == ("error", None)
+    assert failing is not None and (failing.kind, failing.name) == (kind, name)
 
 
 @pytest.mark.parametrize("line", NO_FAILURES)
@@ -240,12 +232,8 @@ def test_what_only_speaks_of_errors_is_no_failure(line: str) -> None:
 
 
 def test_what_pytest_explains_belongs_to_a_failure() -> None:
-    assert [
-        failing and failing.kind for failing in told("E       assert 3 == 4", "tests/test_tide.py:12: AssertionError")
-    ] == [
-        "detail",
-        "detail",
-    ]
+    lines = told("E       assert 3 == 4", "tests/test_tide.py:12: AssertionError")
+    assert [failing and failing.kind for failing in lines] == ["detail", "detail"]
 
 
 def test_a_traceback_ends_with_its_error_whatever_that_is_called() -> None:
@@ -358,7 +346,6 @@ OUTPUTS = {
 
 @pytest.mark.parametrize("runner", OUTPUTS)
 def test_the_failed_tests_of_a_run_are_counted_once_each(runner: str) -> None:
-    """However often and in however many ways the runner names them."""
     output, names, verdict = OUTPUTS[runner]
     lines = dedent(output).splitlines()
     failures = Failures()

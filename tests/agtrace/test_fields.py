@@ -23,7 +23,6 @@ def details(asker: Asker, session_id: str = SURGE, **arguments: Any) -> dict[str
 
 @pytest.mark.parametrize("given", [["kind", "total_tokens"], "kind,total_tokens", " kind , total_tokens,"])
 def test_a_list_shows_the_fields_asked_for_and_the_id(samples: Asker, given: Any) -> None:
-    """As a list or with commas; the values are those of the whole answer."""
     whole = samples.items("list_sessions", "sessions", limit=50)
     found = samples.items("list_sessions", "sessions", limit=50, fields=given)
     assert found == [{key: item[key] for key in item if key in ("id", "kind", "total_tokens")} for item in whole]
@@ -60,7 +59,6 @@ def test_a_dotted_name_is_a_field_of_a_part(samples: Asker) -> None:
 
 
 def test_turns_keep_their_index_and_steps_theirs(samples: Asker) -> None:
-    """Whatever is shown can be opened."""
     assert details(samples, fields="turns.outcome") == {
         "session_id": details(samples)["session_id"],
         "turns": [
@@ -127,7 +125,6 @@ def test_the_text_of_a_session_stays_whatever_is_asked_for(samples: Asker) -> No
 def test_an_unknown_field_is_refused_with_those_that_are_known(
     samples: Asker, tool: str, arguments: dict[str, Any], given: Any, nearest: str | None
 ) -> None:
-    """At each level those of its own answer."""
     problem = samples.error(tool, **arguments, fields=given)
     assert (problem["code"], problem["details"]["field"]) == ("invalid_parameter", "fields")
     if nearest:

@@ -140,14 +140,6 @@ def test_the_numbers_of_the_gaps_and_the_kept_lines_make_up_the_whole_log(built:
     assert lines == log[first - 1 : last][:200]
 
 
-def test_the_hint_opens_the_first_gap(built: Asker, log: list[str]) -> None:
-    value = built.ask("get_event_details", session_id=SESSION, event_index=RESULT, context_focus_question=QUESTION)
-    name, arguments = call_in(value["hint"])
-    assert (name, arguments["event_index"]) == ("get_event_details", RESULT)
-    assert (arguments["start_line"], arguments["end_line"]) == gaps(shown_text(value))[0]
-    assert shown_text(built.run(value["hint"])).startswith(log[arguments["start_line"] - 1])
-
-
 @pytest.mark.parametrize("most", [2_048, 3_000, 20_000, 102_400])
 def test_max_bytes_is_what_the_answer_may_take(built: Asker, most: int) -> None:
     arguments = {"session_id": SESSION, "event_index": RESULT, "context_focus_question": QUESTION, "max_bytes": most}

@@ -113,7 +113,6 @@ def _events(value: Any) -> Iterator[str]:
 def test_pages_are_disjoint_and_complete_while_events_arrive(
     begun: dict[str, Walk], tool: str, key: str, arguments: dict[str, Any]
 ) -> None:
-    """Hundreds of events come after the first page."""
     walk = begun[repr((tool, arguments))]
     before = [item for page in walk.before for item in page["data"][key]]
     first = walk.first["data"][key]
@@ -125,7 +124,6 @@ def test_pages_are_disjoint_and_complete_while_events_arrive(
 def test_chunks_join_to_what_was_there_while_events_arrive(
     begun: dict[str, Walk], tool: str, arguments: dict[str, Any]
 ) -> None:
-    """Nothing twice, nothing lost, nothing new."""
     walk = begun[repr((tool, arguments))]
     whole, text = "".join(map(_text, walk.before)), _text(walk.first)
     assert len(text) < len(whole), "one chunk would show nothing"

@@ -58,7 +58,6 @@ def test_answers_are_told_by_number_size_and_whether_they_fitted(asker: Asker) -
 
 
 def test_more_than_one_answer_in_twenty_that_did_not_fit_is_an_alert() -> None:
-    """Above 5 %."""
     metrics, fitted = Metrics(), Answer("{}", {"success": True})
     for _ in range(19):
         metrics.record("list_sessions", {}, fitted, 2)
@@ -78,7 +77,6 @@ class Uncountable(dict[str, Any]):
 
 
 def test_an_answer_is_given_though_it_can_not_be_counted(asker: Asker) -> None:
-    """Recording never affects an answer."""
     assert asker.answers.ask("list_sessions", Uncountable(limit=2)).value["success"]
 
 
@@ -142,7 +140,6 @@ def test_a_person_gets_a_table_and_a_program_the_same_figures(own_home: Path) ->
 
 
 def test_trouble_is_an_exit_code(own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1 where it is found, 3 where nothing can be read."""
     run()
     monkeypatch.setenv("AGTRACE_PRICES", str(tmp_path / "none.json"))
     assert "none.json" in run(code=1)

@@ -36,7 +36,6 @@ def rungs(value: Any, budget: int = 4_096) -> list[tuple[Any, dict[str, Any] | N
 @settings(max_examples=examples(40), deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=8), st.integers(2_048, 20_000))
 def test_any_payload_fits_any_budget_as_valid_json(data: dict[str, Any], budget: int) -> None:
-    """JSON is never cut."""
     given_answer = answer(Reply("Some data", data, budget, counts={"total": 7}), READY)
     check(given_answer, budget)
     if given_answer.asked_bytes is None:

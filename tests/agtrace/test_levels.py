@@ -18,7 +18,6 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
 from agtrace.settings.limits import limits
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
-from tests.conftest import SAMPLES
 from tests.depth import THOROUGH
 
 SURGE, LARGE, REWOUND = "e97a4b06", "d41f7a52", "338b9da1"
@@ -203,7 +202,6 @@ def depth(value: Any) -> int:
 
 
 def test_the_tokens_of_turns_and_steps_are_those_of_their_responses(each: Asker) -> None:
-    """Six kinds in one meaning; of caches and reasoning only what isn't zero."""
     for uid in sessions(each):
         overview = each.items("get_session_details", "turns", session_id=uid)
         detail = each.items("get_session_details", "turns", session_id=uid, detail_level="turns")
@@ -252,36 +250,11 @@ def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: A
             assert {turn["turn_index"] for turn in detail} == {event.turn for event in events}
 
 
-def test_the_overview_of_a_session_opens_only_what_the_model_said_last_in_each_turn(tmp_path: Path) -> None:
-    """A session of any size opens at once; the beginnings of requests lie in a table of their own."""
-    asker = Asker(tmp_path / "data", SAMPLES)
-    before = asker.items("get_session_details", "turns", session_id=LARGE)
-    index, text = asker.ask("get_session_details", session_id=LARGE)["data"]["last_message"]
-    message = asker.ask("get_event_details", session_id=LARGE, event_index=index)["data"]["payload"]["text"]
-    assert message.startswith(text.removesuffix("...").split()[0])
-    answers = [turn["answer"] for turn in before if "answer" in turn]
-    assert len(answers) > len(before) / 2
-    for at, beginning in answers[:3]:
-        answer = asker.ask("get_event_details", session_id=LARGE, event_index=at)["data"]["payload"]["text"]
-        assert answer.startswith(beginning.removesuffix("...").split()[0])
-    connection = sqlite3.connect(asker.settings.database)
-    of_messages = (
-        "SELECT b.id FROM block b JOIN json_each(?) e ON e.value BETWEEN first_index AND first_index + event_count - 1"
-    )
-    opened = json.dumps([index, *(at for at, _ in answers)])
-    connection.execute(f"DELETE FROM block_data WHERE block_id NOT IN ({of_messages})", (opened,))
-    connection.commit()
-    connection.close()
-    assert asker.items("get_session_details", "turns", session_id=LARGE) == before
-    assert all(turn["user_message"] for turn in before)
-
-
 # -- steps ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("most", [2_048, 32_000, 102_400])
 def test_walking_the_steps_shows_every_event_once_where_it_belongs(each: Asker, most: int) -> None:
-    """Pages are disjoint and complete, whatever fits one."""
     small = 10_000 if THOROUGH else 4 * MIDDLING
     for uid in sessions(each, 6) if most > 2_048 else sessions(each, 3, small):
         found = shown(step_turns(each, uid, max_bytes=most))
@@ -312,7 +285,6 @@ def test_what_the_steps_show_is_the_beginning_of_the_event(each: Asker) -> None:
 
 
 def test_a_step_shows_its_thought_message_executions_and_tokens(samples: Asker) -> None:
-    """The shape of the specification, with coordinates."""
     turn = next(turn for turn in step_turns(samples, REWOUND) if turn.get("turn_index") == 2)
     assert turn["user_message"] == "Look at cli.py again: Pillow is imported there. Use Pillow, no new dependency."
     step = turn["steps"][1]
@@ -339,7 +311,6 @@ def test_a_turn_that_was_taken_back_is_named_by_no_level(samples: Asker) -> None
 
 
 def test_a_step_of_300_parallel_calls_is_walked_within_the_step(log: ClaudeLog) -> None:
-    """A page may end inside a step; every result stands with its call."""
     calls = [
         {"type": "tool_use", "id": f"toolu_{n}", "name": "Read", "input": {"file_path": f"/srv/tide/{n}.csv"}}
         for n in range(300)
@@ -359,7 +330,6 @@ def test_a_step_of_300_parallel_calls_is_walked_within_the_step(log: ClaudeLog) 
 
 @pytest.mark.parametrize("most", [2_048, 2_500, 32_000])
 def test_no_part_is_too_large_for_a_page(log: ClaudeLog, most: int) -> None:
-    """Whatever the arguments are, the part is shown with its coordinates."""
     deep: Any = "leaf"
     for level in range(30):
         deep = {f"level {level}": deep}
@@ -390,15 +360,8 @@ def test_no_part_is_too_large_for_a_page(log: ClaudeLog, most: int) -> None:
 
 @pytest.mark.parametrize("most", [32_000, 102_400])
 def test_the_chunks_of_a_session_join_to_its_canonical_text(each: Asker, most: int) -> None:
-    """Byte for byte."""
     for uid in sessions(each, 6):
         assert full(each, uid, max_bytes=most) == transcript(live(each, uid))
-
-
-def test_the_smallest_clamp_loses_nothing_of_a_session(each: Asker) -> None:
-    asker = each.with_most(2_048)
-    for uid in sessions(each, 3, MIDDLING):
-        assert full(asker, uid) == transcript(live(each, uid))
 
 
 def test_a_chunk_says_which_lines_and_events_it_holds(each: Asker) -> None:
@@ -446,9 +409,8 @@ def smuggle(asker: Asker, placeholder: str, secret: str) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("before", [*range(440, 520, 7), 1_000, 1_400, 1_450, 1_480])
+@pytest.mark.parametrize("before", [*range(440, 520, 20), 1_450, 1_480])
 def test_no_cut_lets_a_part_of_a_secret_out(log: ClaudeLog, before: int) -> None:
-    """It is masked before the text is cut, at 500 characters and at the end of every chunk."""
     place = "_" * len(TOKEN)
     log.prompt("go").say("x" * before + f" {place} " + "y" * 3_000).call("Bash", {}, "z" * before + f"\n{place}\n")
     asker = asker_of(log)
@@ -472,7 +434,6 @@ def gemini_message(number: int, text: str = "text") -> dict[str, Any]:
 
 @pytest.mark.parametrize("change", [{"$rewindTo": "m2"}, gemini_message(3, "another")])
 def test_a_walk_goes_on_over_what_is_replaced_or_taken_back_meanwhile(tmp_path: Path, change: dict[str, Any]) -> None:
-    """The events are those of the snapshot; what belongs to no turn any more is shown without one."""
     head = {"sessionId": ONE, "projectHash": "ab" * 32, "startTime": "2026-11-01T10:00:00Z", "kind": "main"}
     path = tmp_path / "logs" / "session-1.jsonl"
     path.parent.mkdir()

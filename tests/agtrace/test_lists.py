@@ -50,7 +50,6 @@ WHERE e.superseded_by IS NULL AND e.copy_of IS NULL AND s.kind != 'warmup'
 
 @pytest.mark.parametrize("text", ["surge", "The", "潮汐", "test", "%", "_", "a_", "'", "É", " the ", "no such text"])
 def test_a_query_finds_what_titles_and_requests_contain(each: Asker, text: str) -> None:
-    """Literal, and A to Z in either case."""
     expected = holding(query(each, TITLES) + query(each, REQUESTS), text)
     assert uids(each, query=text) == expected
     assert uids(each, query=text.upper() if text.isascii() else text) == expected
@@ -62,12 +61,9 @@ def test_a_path_finds_the_sessions_whose_own_calls_name_it(each: Asker, text: st
 
 
 def test_a_fork_has_not_touched_what_only_its_origin_did(tmp_path: Path) -> None:
-    """Copies don't count."""
     origin = claude_log(tmp_path / "logs", "aaaaaaaa-0000-4000-8000-000000000001").prompt("go")
     origin.call("Read", {"file_path": "/srv/tide.csv"}, "1").say("done")
-    copy = claude_log(tmp_path / "logs", "bbbbbbbb-0000-4000-8000-000000000002")
-    copy.path.write_bytes(origin.path.read_bytes().replace(origin.session_id.encode(), copy.session_id.encode()))
-    copy.clock = origin.clock
+    copy = origin.fork("bbbbbbbb-0000-4000-8000-000000000002")
     copy.prompt("on").call("Read", {"file_path": "/srv/moon.csv"}, "2").say("done")
     asker = Asker(tmp_path / "index", tmp_path / "logs")
     assert uids(asker, path="moon") == {copy.session_id}
@@ -115,7 +111,6 @@ def test_the_summary_counts_what_is_found_and_what_failed(each: Asker) -> None:
 def test_an_empty_list_names_the_filter_that_hides_all_and_the_call_without_it(
     samples: Asker, filters: dict[str, Any], hidden_by: str
 ) -> None:
-    """A real call, which finds as many as it says."""
     value = samples.ask("list_sessions", **filters)
     if value["data"]["sessions"]:
         pytest.skip("the samples have such a session")
@@ -136,7 +131,6 @@ def test_an_empty_list_of_several_wrong_filters_offers_all_sessions(samples: Ask
 
 @pytest.mark.parametrize("text", ["a  b", "   ", "a\n\n b\t", "\x1b[31m\x00", "\u202eabc\u2028", "'\"'", "\\ x20"])
 def test_a_call_in_a_hint_keeps_every_character_of_a_text(text: str) -> None:
-    """A hint is one line without control characters."""
     assert call_in(one_line(call("list_sessions", query=text).written, 400)) == ("list_sessions", {"query": text})
 
 

@@ -13,7 +13,6 @@ from array import array
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 import anyio
 import pytest
@@ -166,69 +165,6 @@ def test_an_expression_that_names_itself_takes_no_memory_without_end() -> None:
 
 
 # --- what a hit is sought by ---
-
-
-class Written(NamedTuple):
-    """An expression, and a text that it matches."""
-
-    pattern: str
-    text: str
-
-
-LETTERS = "abcxyz019 _-/:,é潮\n"
-SIGNS = ".^$*+?{}()|\\"
-CLASSES = {
-    "[a-c]": "abc", "[^a]": "b9é(", "[]x]": "]x", r"[\]a]": "]a", "[|(]": "|(", r"\d": "01", r"\w": "aé9", r"\s": " \n",
-    r"\D": "a ", r"\S": "a|", ".": "a[é", r"\.": ".", r"[\w.]": "a.", "[a?{2}]": "a?{2}", r"[^\s]": "ab", r"\W": " -",
-}  # fmt: skip
-NOWHERE = ("", r"\b|", "$?", "(?=)", "(?:)", "(?#tide)", "(?!tidal)")
-QUANTIFIERS = {
-    "": (1, 1), "?": (0, 1), "*": (0, 3), "+": (1, 3), "??": (0, 1), "*?": (0, 2), "+?": (1, 2), "{2}": (2, 2),
-    "{0,3}": (0, 3), "{1,}": (1, 3), "{,2}": (0, 2), "{0}": (0, 0), "{1,2}?": (1, 2),
-}  # fmt: skip
-
-
-def written(chance: random.Random, depth: int = 2) -> Written:
-    """Some parts, one after the other."""
-    parts = [_part(chance, depth) for _ in range(chance.randint(0, 5))]
-    return Written("".join(part.pattern for part in parts), "".join(part.text for part in parts))
-
-
-def _part(chance: random.Random, depth: int) -> Written:
-    """A run of letters, of which the last one is repeated; a sign, a class or a group, repeated as a whole."""
-    before = ""
-    match chance.choice(["run", "run", "run", "sign", "class", "class", "nowhere"] + ["group"] * (depth > 0)):
-        case "run":
-            run = "".join(chance.choices(LETTERS, k=chance.randint(1, 9)))
-            before, part = run[:-1], Written(run[-1], run[-1])
-        case "sign":
-            sign = chance.choice(SIGNS)
-            part = Written("\\" + sign, sign)
-        case "class":
-            name = chance.choice(list(CLASSES))
-            part = Written(name, chance.choice(CLASSES[name]))
-        case "group":
-            choices = [written(chance, depth - 1) for _ in range(chance.randint(1, 3))]
-            inner = "|".join(choice.pattern for choice in choices)
-            part = Written(f"{chance.choice(['(', '(?:', '(?>'])}{inner})", chance.choice(choices).text)
-        case _:
-            return Written(chance.choice(NOWHERE), "")
-    sign = chance.choice(["", "", *QUANTIFIERS])
-    return Written(before + part.pattern + sign, before + part.text * chance.randint(*QUANTIFIERS[sign]))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "literal"),
-    [
-        ("gauge", b"gauge"), ("GAUGE", b"gauge"), ("the tide gauge", b"de gauge"), (r"tide\s+gauge", b"gauge"),
-        (r"error: .*timeout", b"error: "), (r"^import \w+$", b"mport "), (r"foo\.barbaz\(", b"barbaz"),
-        ("gauges?", b"gauge"), ("[a-z]+_test", b"_te"), (r"\[warning\] disk", b"warn"), ("x{3}gauge", b"gauge"),
-        ("tide|gauge", b""), ("(tide)", b""), ("ab", b""), ("潮汐表格", b""), (r"\x41bcdef", b""), (r"[abcdef]*", b""),
-        ("", b""),
-    ],
-)  # fmt: skip
-def test_the_literal_is_the_longest_plain_piece(pattern: str, literal: bytes) -> None:
-    assert Matches(pattern).literal == literal
 
 
 @pytest.mark.parametrize(

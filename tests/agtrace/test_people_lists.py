@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from pathlib import Path
@@ -120,10 +119,7 @@ def test_columns_of_a_report_are_not_far_apart_and_totals_are_money() -> None:
 
 
 def test_a_hit_that_a_fork_repeats_is_printed_once_with_both_places(tmp_path: Path) -> None:
-    log = claude_log(tmp_path / "home", IDS[1]).prompt("Find the zebra.").say("The zebra is here.")
-    copy = log.path.with_name(f"{IDS[2]}.jsonl")
-    lines = [json.loads(line) | {"sessionId": IDS[2]} for line in log.path.read_text().splitlines()]
-    copy.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    claude_log(tmp_path / "home", IDS[1]).prompt("Find the zebra.").say("The zebra is here.").fork(IDS[2])
     index_here(tmp_path / "home")
     said = agtrace_here("search", "zebra is here", "--newest").out
     assert said.count("The zebra is here.") == 1

@@ -28,7 +28,6 @@ CALL = re.compile(r"\b([a-z]+(?:_[a-z]+)+)\(([^()]*)\)")
 
 @pytest.mark.parametrize("name", PROMPTS)
 def test_every_call_in_a_prompt_names_a_tool_and_its_arguments(name: str) -> None:
-    """With what is required, and nothing that the tool doesn't take."""
     texts = [prompt_text(PROMPTS[name], GIVEN[name])]
     texts += [prompt_text(PROMPTS[name], {})] if not any(a.required for a in PROMPTS[name].arguments) else []
     for text in texts:

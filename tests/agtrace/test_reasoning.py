@@ -139,11 +139,7 @@ def test_one_turn_is_asked_for_by_its_index(log: ClaudeLog, tmp_path: Path) -> N
 
 def test_a_copied_thought_is_marked_and_counted(log: ClaudeLog, tmp_path: Path) -> None:
     think(log, "of the origin", ("!said",))
-    copy = ClaudeLog(log.path.with_name(f"{TWO}.jsonl"), TWO)
-    for line in log.path.read_bytes().splitlines():
-        copy.raw(json.loads(line) | {"sessionId": TWO})
-    copy.clock = log.clock + 1_000
-    think(copy.prompt("go on elsewhere"), "of the fork", ("!said, too",))
+    think(log.fork(TWO).prompt("go on elsewhere"), "of the fork", ("!said, too",))
     asker = asker_of(tmp_path)
     assert [(t["text"], t.get("copied")) for t in chain(asker, session_id=TWO)] == [
         ("of the origin", True), ("of the fork", None)

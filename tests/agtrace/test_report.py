@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,10 @@ from msgspec import convert
 from rich.cells import cell_len
 
 from agtrace.render.report import report as print_report
-from agtrace.report.figures import Tally
-from agtrace.report.report import changes, periods
-from agtrace.report.selection import Selection
 from agtrace.report.wording import ENDINGS
-from agtrace.sessions.usage import Usage
 from tests.agtrace import health_reports
 from tests.agtrace.asking import ClaudeLog, claude_log
-from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
+from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
 
 DAY = 86_400
@@ -41,11 +35,6 @@ def reported(*options: str | Path) -> dict[str, Any]:
     convert(found, Report)
     assert not any("timeline" in session for session in found["sessions"])
     return found
-
-
-def indexed_logs(folder: Path) -> None:
-    """Index the logs of a test."""
-    index_here(folder)
 
 
 def session(folder: Path, number: int, *, day: int = 0, failures: int = 0, calls: int = 10, **more: Any) -> ClaudeLog:
@@ -101,7 +90,7 @@ def test_sub_agents_are_rolled_up_into_the_session_that_started_them_and_warm_up
 
 def test_a_sub_agent_stands_for_itself_where_the_log_of_its_parent_is_not_there(tmp_path: Path) -> None:
     shutil.copy(next(SAMPLES.rglob("agent-c41d9be7.jsonl")), tmp_path)
-    indexed_logs(tmp_path / "agent-c41d9be7.jsonl")
+    index_here(tmp_path / "agent-c41d9be7.jsonl")
     (alone,) = reported()["sessions"]
     assert alone["kind"] == "subagent" and alone["total_tokens"] > 0
 
@@ -109,7 +98,7 @@ def test_a_sub_agent_stands_for_itself_where_the_log_of_its_parent_is_not_there(
 def test_a_session_is_in_the_period_in_which_it_began(tmp_path: Path) -> None:
     for number in range(4):
         session(tmp_path / "logs", number, day=number)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     assert ids(reported("--since", "2024-01-02", "--until", "2024-01-03")) == ["00000001", "00000002"]
     days = [day["day"] for day in reported()["days"]]
     assert days == ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]
@@ -118,7 +107,7 @@ def test_a_session_is_in_the_period_in_which_it_began(tmp_path: Path) -> None:
 def test_what_tells_no_time_is_in_no_period(tmp_path: Path) -> None:
     session(tmp_path / "logs", 1)
     claude_log(tmp_path / "logs", "0badc0de-0000-4000-8000-000000000001").write("user", "when?", timestamp=None)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     whole, period = reported(), reported("--since", "2024-01-01")
     assert (ids(whole), whole["undated"]) == (["00000001", "0badc0de"], 1)
     assert (ids(period), period["undated"]) == (["00000001"], 1)
@@ -128,13 +117,13 @@ def test_what_tells_no_time_is_in_no_period(tmp_path: Path) -> None:
 def test_a_wrong_clock_tells_no_time_and_moves_no_half(tmp_path: Path) -> None:
     for number in range(4):
         session(tmp_path / "logs", number, day=number)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     right = reported()
     for number, year in enumerate(("0001", "1970", "2100")):
         log = session(tmp_path / "logs", 10 + number)
         text = log.path.read_text()
         log.path.write_text(re.sub(r'"2024-(?=\d\d-\d\dT)', f'"{year}-', text))
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     report = reported("--html", tmp_path / "page.html")
     assert (report["undated"], report["figures"]["sessions"]) == (3, 7)
     assert [report[name] for name in ("days", "compared", "before", "later")] == [
@@ -148,25 +137,11 @@ def test_a_wrong_clock_tells_no_time_and_moves_no_half(tmp_path: Path) -> None:
         assert agtrace("sessions", TZ=zone).code == 0
 
 
-def test_a_project_is_named_by_its_path_the_end_of_it_or_its_hash(indexed: Path) -> None:
-    listed = agtrace_here("sessions", "--limit", "50", "--json").json()["data"]["sessions"]
-    hashes = {one["session_id"]: one.get("project") for one in reported()["sessions"]}
-    tidepool = ids(reported("--project", "/home/mira/projects/tidepool"))
-    assert tidepool == sorted(id for id, name in hashes.items() if name == "tidepool")
-    assert tidepool == ids(reported("--project", "tidepool")) == ids(reported("--project", "projects/tidepool/"))
-    head = agtrace_here("show", tidepool[0], "--sections", "session", "--json").json()["data"]
-    assert tidepool == ids(reported("--project", head["project_hash"].upper()))
-    assert {item.get("project") for item in listed} == {"tidepool", "lanternfish", "kelpbed", "workspace", None}
-    assert tidepool == ids(reported("--project", "idepoo")), "a part that no other name has"
-    unknown = agtrace_here("report", "--project", "tidepole")
-    assert unknown.code == 2 and "tidepool" in unknown.err
-
-
 def test_the_worst_session_stands_first_and_those_without_a_score_last(tmp_path: Path) -> None:
     for number, failures in enumerate((0, 9, 4)):
         session(tmp_path / "logs", number, failures=failures)
     claude_log(tmp_path / "logs", "0badc0de-0000-4000-8000-000000000001").prompt("hello").say("Hello!")
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     report = reported()
     assert [one["session_id"] for one in report["sessions"]] == ["00000001", "00000002", "00000000", "0badc0de"]
     assert "score" not in report["sessions"][-1] and report["sessions"][-1]["unscored"]
@@ -185,7 +160,7 @@ def test_more_failures_than_in_the_period_before_are_worse(tmp_path: Path) -> No
     for number in range(6):
         session(tmp_path / "logs", number, day=1, failures=number % 2)
         session(tmp_path / "logs", 10 + number, day=4, failures=7 + number % 2)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     report = reported("--since", "2024-01-04", "--until", "2024-01-06")
     assert report["figures"]["sessions"] == report["before"]["sessions"] == 6
     found = verdicts(report)
@@ -195,18 +170,11 @@ def test_more_failures_than_in_the_period_before_are_worse(tmp_path: Path) -> No
     assert "worse" not in backwards.values()
 
 
-def test_the_period_before_ends_where_this_one_begins_and_is_as_long() -> None:
-    since, until = 1_704_067_200_000, 1_704_153_599_999
-    found = periods(Selection(since=since, until=until), [], until)
-    assert found is not None and found.now == (since, until)
-    assert found.before == (since - DAY * 1000, since - 1)
-
-
 def test_without_a_beginning_the_later_half_is_compared_with_the_earlier_one(tmp_path: Path) -> None:
     for number in range(6):
         session(tmp_path / "logs", number, day=number % 3, failures=7 + number % 2)
         session(tmp_path / "logs", 10 + number, day=9 - number % 3, failures=number % 2)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     report = reported()
     assert "the second half of the period, " in report["compared"]
     assert (report["before"]["sessions"], report["later"]["sessions"], report["figures"]["sessions"]) == (6, 6, 12)
@@ -219,34 +187,24 @@ def test_what_chance_would_change_as_well_is_the_same(tmp_path: Path) -> None:
     for number in range(6):
         session(tmp_path / "logs", number, day=1, failures=10 * (number < 1))
         session(tmp_path / "logs", 10 + number, day=9, failures=10 * (number < 2))
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     report = reported()
     (rate,) = (change for change in report["changes"] if change["what"] == "failed tool calls")
     assert rate["now"] == pytest.approx(2 * rate["before"], abs=0.001) and rate["verdict"] == "same"
-
-
-@pytest.mark.parametrize(("then", "now", "verdict"), [((0, 33), (1, 8), "same"), ((0, 33), (3, 8), "worse")])
-def test_few_sessions_of_a_kind_may_be_chance(then: tuple[int, int], now: tuple[int, int], verdict: str) -> None:
-    """1 of 8 sessions has a loop, and none of 33 had one: that happens in 8 of 41 cases if nothing has changed."""
-    before, later = (
-        [Tally(1, 90, "finished", 10, 0, 0, number < some, Usage()) for number in range(of)] for some, of in (then, now)
-    )
-    (loops,) = (change for change in changes(before, later) if change.what == "sessions with loops")
-    assert loops.verdict == verdict
 
 
 def test_few_sessions_are_no_reason_for_a_verdict(tmp_path: Path) -> None:
     for number in range(4):
         session(tmp_path / "logs", number, day=1)
         session(tmp_path / "logs", 10 + number, day=9, failures=9)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     report = reported()
     assert set(verdicts(report).values()) == {"neither"} and "no verdict" in report["compared"]
 
 
 def test_where_all_sessions_began_at_once_nothing_is_compared(tmp_path: Path) -> None:
     session(tmp_path / "logs", 1)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     report = reported()
     assert report["changes"] == [] and "before" not in report and "compared" not in agtrace_here("report").out
 
@@ -260,7 +218,7 @@ def three(tmp_path: Path) -> None:
     session(tmp_path / "logs", 1)
     session(tmp_path / "logs", 2, failures=10)
     claude_log(tmp_path / "logs", "0badc0de-0000-4000-8000-000000000001").prompt("hello").say("Hello!")
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
 
 
 @pytest.mark.usefixtures("three")
@@ -274,14 +232,6 @@ def test_a_session_below_the_limit_fails_a_build_and_is_named() -> None:
     assert agtrace_here("report", "--fail-under", int(mean), "--mean").code == 0
     above = agtrace_here("report", "--fail-under", int(mean) + 1, "--mean", "--json")
     assert above.code == 1 and f"the mean score, {mean:.2f}, is below" in above.err and above.json()["sessions"]
-
-
-@pytest.mark.usefixtures("three")
-def test_what_executed_nothing_has_no_score_and_is_in_no_mean() -> None:
-    found = reported()
-    (chat,) = (session for session in found["sessions"] if session["tool_calls"] == 0)
-    assert "score" not in chat and chat["unscored"].startswith("no tool was called")
-    assert (found["figures"]["sessions"], found["figures"]["scored"], sum(found["scores"])) == (3, 2, 2)
 
 
 @pytest.mark.usefixtures("three")
@@ -315,7 +265,7 @@ def hostile(tmp_path: Path) -> Path:
     log = session(tmp_path / "logs", 1, failures=9).prompt(f"{HOSTILE} {KEY}")
     log.call(f"mcp__{HOSTILE}", {"x": HOSTILE}, f"{HOSTILE} {KEY}", failed=True)
     log.raw({"type": "custom-title", "customTitle": f"{HOSTILE} {KEY}", "sessionId": log.session_id})
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     return tmp_path
 
 
@@ -406,7 +356,7 @@ def test_what_is_left_out_is_counted_with_the_right_noun(tools: int, said: list[
 
 def test_a_session_with_more_findings_than_are_shown_keeps_one_of_every_detector(tmp_path: Path) -> None:
     much_wrong(tmp_path / "logs", "00000001-0000-4000-8000-000000000001")
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     report = reported()
     (one,) = report["sessions"]
     assert len(one["insights"]) == 50 < one["total_insights"]
@@ -426,27 +376,16 @@ def test_the_sub_agent_that_failed_stands_first(tmp_path: Path) -> None:
         own = {"isSidechain": True, "agentId": f"{number:016x}", "sessionId": parent.session_id}
         lines = [json.dumps(json.loads(line) | own) for line in log.path.read_text().splitlines()]
         (folder / f"agent-{number:016x}.jsonl").write_text("\n".join(lines) + "\n")
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     (one,) = reported()["sessions"]
     analyzed = agtrace_here("analyze", "00000001", "--json").json()["data"]
     for agents in (one["agents"], analyzed["agents"]):
         assert [agent["failed_calls"] for agent in agents] == [9, 4, 0]
 
 
-@pytest.mark.parametrize("asked", [["report"], ["report", "--json"], ["sessions"], ["--help"]])
-def test_where_nobody_reads_on_it_ends_in_silence_and_not_as_trouble(asked: list[str], tmp_path: Path) -> None:
-    session(tmp_path / "logs", 1, failures=10)
-    indexed_logs(tmp_path / "logs")
-    reading, writing = os.pipe()
-    os.close(reading)
-    run = subprocess.run([AGTRACE, *asked], stdout=writing, stderr=subprocess.PIPE, timeout=300)
-    os.close(writing)
-    assert (run.returncode, run.stderr) == (141, b"")
-
-
 def test_a_command_to_paste_has_nothing_that_a_shell_would_obey(tmp_path: Path) -> None:
     much_wrong(tmp_path / "logs", "a;reboot $(id)")
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     *_, command = agtrace_here("report").out.splitlines()
     assert re.fullmatch("agtrace analyze id-[0-9a-f]{5}", command)
     analyzed = agtrace_here(*command.split()[1:]).out
@@ -459,7 +398,6 @@ def test_a_command_to_paste_has_nothing_that_a_shell_would_obey(tmp_path: Path) 
 def test_how_sessions_ended_is_seen_without_colours(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every ending has a mark of its own, in the bar as in the legend."""
     monkeypatch.setenv("COLUMNS", str(columns))
     endings = [SessionEnding(ending=ending, reason="so it is") for ending in ENDINGS]
     print_report(health_reports.around([health_reports.session(ending=ending) for ending in endings]))
@@ -480,7 +418,7 @@ def test_a_timeline_keeps_what_failed_and_counts_what_it_leaves_out(tmp_path: Pa
     for call in range(1_200):
         log.call("Bash", {"command": f"wave {call}"}, "", failed=call % 100 == 50)
     log.write("assistant", [{"type": "text", "text": "Overloaded"}], isApiErrorMessage=True)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     found = timeline_of("00000001")
     kinds = [entry.kind for entry in found.entries]
     assert len(kinds) == 2_000 and found.left_out == 1 + 1_200 * 2 + 1 - 2_000
@@ -512,7 +450,7 @@ def timeline_of(session_id: str) -> Any:
 def test_a_session_has_its_place_among_the_others_once_there_are_enough(tmp_path: Path) -> None:
     for number in range(1, 11):
         session(tmp_path / "logs", number, failures=number)
-    indexed_logs(tmp_path / "logs")
+    index_here(tmp_path / "logs")
     found = reported()["sessions"]
     places = {one["score"]: one["percentile"] for one in found}
     assert places[max(places)] > places[min(places)] == 0

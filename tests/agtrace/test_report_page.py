@@ -380,17 +380,6 @@ def test_findings_that_are_not_shown_are_counted_and_a_command_shows_them(opened
     assert "agtrace read 'ax://analysis/a;reboot'" in said
 
 
-@pytest.mark.parametrize(
-    ("percentile", "place"),
-    [(None, ""), (0, ", the lowest score of these sessions"), (40, ", more than 40 % of these sessions")],
-)
-def test_a_score_has_its_place_among_the_others(opened: Opener, percentile: int | None, place: str) -> None:
-    page = opened(html(around([session(session_id="a1", score=57, percentile=percentile)])))
-    page.click("#rows-shown a")
-    page.wait_for_selector("#session-title")
-    assert page.locator(".card h2", has_text="Why").inner_text() == f"Why 57 of 100{place}"
-
-
 def test_a_session_has_an_address_and_back_leads_to_the_list(seventy: tuple[Report, str], opened: Opener) -> None:
     made, written = seventy
     page = opened(written, place=f"#s={made.sessions[3].session_id}")

@@ -69,32 +69,33 @@ def test_a_sub_agent_is_continued_in_the_session_that_started_it(tmp_path: Path)
     assert f"claude --resume {ONE}" in said.out and "is a sub-agent" in said.err
 
 
+def run(claude: str | None, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Resume with the commands of an agent's program, or without the program."""
+    program = folder / "bin" / "claude"
+    program.parent.mkdir()
+    if claude:
+        program.write_text(f"#!/bin/sh\n{claude}\n")
+        program.chmod(stat.S_IRWXU)
+    path = f"{program.parent}:{os.environ['PATH']}" if claude else str(program.parent)
+    command = [AGTRACE, "resume", ONE[:8], "--exec"]
+    return subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+
+
 def test_exec_becomes_the_agent_in_that_folder(tmp_path: Path) -> None:
     folder = indexed(tmp_path)
-    claude = tmp_path / "bin" / "claude"
-    claude.parent.mkdir()
-    claude.write_text('#!/bin/sh\necho "$PWD|$*"\nexit 7\n')
-    claude.chmod(claude.stat().st_mode | stat.S_IXUSR)
-    environment = {**os.environ, "PATH": f"{claude.parent}:{os.environ['PATH']}"}
-    ran = subprocess.run([AGTRACE, "resume", ONE[:8], "--exec"], env=environment, capture_output=True, text=True)
+    ran = run('echo "$PWD|$*"; exit 7', tmp_path)
     assert (ran.returncode, ran.stdout) == (7, f"{folder}|--resume {ONE}\n")
 
 
 def test_a_folder_that_is_gone_is_an_error_and_nothing_is_run(tmp_path: Path) -> None:
-    folder = Path(indexed(tmp_path))
-    claude = tmp_path / "bin" / "claude"
-    claude.parent.mkdir()
-    claude.write_text("#!/bin/sh\necho it ran\n")
-    claude.chmod(claude.stat().st_mode | stat.S_IXUSR)
+    folder = indexed(tmp_path)
     folder.rmdir()
-    environment = {**os.environ, "PATH": f"{claude.parent}:{os.environ['PATH']}"}
-    ran = subprocess.run([AGTRACE, "resume", ONE[:8], "--exec"], env=environment, capture_output=True, text=True)
+    ran = run("echo it ran", tmp_path)
     assert (ran.returncode, ran.stdout) == (1, "") and f"can't change to {folder}" in ran.stderr
 
 
 def test_an_agent_that_is_not_installed_and_a_session_that_is_not_there_are_errors(tmp_path: Path) -> None:
     indexed(tmp_path)
-    environment = {**os.environ, "PATH": str(tmp_path)}
-    ran = subprocess.run([AGTRACE, "resume", ONE[:8], "--exec"], env=environment, capture_output=True, text=True)
+    ran = run(None, tmp_path)
     assert ran.returncode != 0 and "isn't on the PATH" in ran.stderr
     assert agtrace_here("resume", "nothing").code != 0

@@ -43,7 +43,6 @@ def test_it_is_offered_only_where_the_user_says_so(asker: Asker) -> None:
 
 
 def test_it_finds_what_the_new_search_finds_and_its_hint_is_the_new_call(asker: Asker) -> None:
-    """Previews, also where the full payload is asked for."""
     for full in (False, True):
         answer = old(asker, pattern="'tide'", limit=2, include_full_payload=full)
         name, arguments = call_in(answer["hint"])

@@ -21,9 +21,9 @@ OWN_EVENTS = f"SELECT e.event_index FROM event e JOIN session s ON s.id = e.sess
 
 def sessions(asker: Asker) -> list[str]:
     """The largest sessions, and those with copies and with sub-agents."""
-    found = query(asker, "SELECT uid FROM session ORDER BY event_count DESC LIMIT 12")
-    found += query(asker, "SELECT uid FROM session WHERE copied_events LIMIT 4")
-    found += query(asker, "SELECT uid FROM session WHERE id IN (SELECT parent_session FROM session) LIMIT 4")
+    found = query(asker, "SELECT uid FROM session ORDER BY event_count DESC LIMIT 6")
+    found += query(asker, "SELECT uid FROM session WHERE copied_events LIMIT 2")
+    found += query(asker, "SELECT uid FROM session WHERE id IN (SELECT parent_session FROM session) LIMIT 2")
     return list(dict.fromkeys(uid for (uid,) in found))
 
 
@@ -53,7 +53,6 @@ def calls(asker: Asker, uid: str) -> list[dict[str, Any]]:
 
 
 def test_tools_and_failures_are_those_of_the_executions(each: Asker) -> None:
-    """Every tool with its counts, every execution that did not end well, in file order."""
     for uid in sessions(each):
         executions = calls(each, uid)
         used = Counter(tool["call"]["name"] or "unknown tool" for tool in executions)
@@ -74,7 +73,6 @@ def test_tools_and_failures_are_those_of_the_executions(each: Asker) -> None:
 
 
 def test_files_are_those_that_own_calls_name(each: Asker) -> None:
-    """Reads and writes of each, paths below the project's root."""
     touched = f"""
         SELECT t.access, count(*) FROM touched t JOIN session s ON s.id = t.session_id
         JOIN event e ON e.session_id = s.id AND e.event_index = t.event_index WHERE s.uid = ? AND {OWN} GROUP BY 1
@@ -109,7 +107,6 @@ def test_turns_and_children_are_those_of_the_overview(each: Asker) -> None:
 
 
 def test_the_facts_of_a_session_are_parted_into_session_and_stats(each: Asker) -> None:
-    """A named section is only that section, whole."""
     for uid in sessions(each):
         overview = each.ask("get_session_details", session_id=uid)["data"]
         stats = each.ask("get_session_details", session_id=uid, sections=["stats"])["data"]
@@ -133,7 +130,6 @@ def test_the_facts_of_a_session_are_parted_into_session_and_stats(each: Asker) -
 
 @pytest.mark.parametrize("given", ["session,stats,tools,files,failures,turns", ["failures", "tools", "tools"]])
 def test_several_sections_begin_each_and_name_the_call_for_the_rest(samples: Asker, given: Any) -> None:
-    """Ten of each list, exact totals."""
     value = samples.ask("get_session_details", session_id=LARGE, sections=given)
     names = given.split(",") if isinstance(given, str) else given
     whole = {name: section(samples, LARGE, name) for name in names if name in LISTS}
@@ -146,14 +142,13 @@ def test_several_sections_begin_each_and_name_the_call_for_the_rest(samples: Ask
 
 
 @pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("most", [2_048, 2_500, 15_360])
+@pytest.mark.parametrize("most", [2_048, 15_360])
 def test_a_section_is_walked_to_its_end_whatever_fits_a_page(each: Asker, name: str, most: int) -> None:
-    for uid in sessions(each)[:8]:
+    for uid in sessions(each)[:4]:
         assert section(each, uid, name, max_bytes=most) == section(each, uid, name)
 
 
 def test_a_walk_shows_what_there_was_when_it_began(tmp_path: Path) -> None:
-    """Events, turns, files, models and sub-agents arrive in between; nothing is doubled or lost."""
     log = claude_log(tmp_path / "logs", ONE)
     for number in range(40):
         log.prompt(f"tide {number}").call(
@@ -222,7 +217,6 @@ def test_sections_that_can_not_be_given_are_refused(samples: Asker, arguments: d
 
 
 def test_the_overview_names_the_turns_in_which_something_failed(each: Asker) -> None:
-    """Exact, from the tables, whatever the page shows."""
     for uid in sessions(each):
         data = each.ask("get_session_details", session_id=uid, max_bytes=2_048)["data"]
         turns = section(each, uid, "turns")
@@ -242,7 +236,6 @@ def test_the_summary_says_how_the_last_turn_ended(each: Asker) -> None:
 
 
 def test_a_turn_is_named_by_its_id_or_its_number(samples: Asker) -> None:
-    """Whatever id an answer shows is accepted."""
     for name, more in (("get_session_details", {"detail_level": "turns"}), ("get_reasoning_chain", {})):
         for turn in samples.ask("get_session_details", session_id=SURGE)["data"]["turns"]:
             by_id, by_number = (

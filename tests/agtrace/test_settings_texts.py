@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,60 +33,32 @@ _WORDS = st.sampled_from(["a", "b", "mcpServers", "servers", "c d", "//", "/*", 
 _SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), _WORDS, st.sampled_from([0.5, -1e30]))
 
 
-@st.composite
-def spaces(draw: st.DrawFn, newline: str, *, comments: bool) -> str:
-    """Draw what may be between two tokens."""
-    parts = ["", "", " ", "\t", newline, newline + "  ", newline + "\t\t"]
-    if comments:
-        parts += ["/* c, } */", f"/*{newline}*/", f"// d {{{newline}", f"  // e{newline}    "]
-    return "".join(draw(st.lists(st.sampled_from(parts), max_size=3)))
-
-
-@st.composite
-def written(draw: st.DrawFn, newline: str, *, comments: bool, deep: int = 2) -> Written:
-    """Draw a JSON value as somebody may have typed it."""
-    if deep == 0 or draw(st.booleans()):
-        value = draw(_SCALARS)
-        return Written(json.dumps(value, ensure_ascii=draw(st.booleans())), value)
-    if draw(st.booleans()):
-        items = draw(st.lists(written(newline, comments=comments, deep=deep - 1), max_size=2))
-        return Written(draw(_between("[]", [item.text for item in items], newline, comments)), [i.value for i in items])
-    return draw(objects(newline, comments=comments, deep=deep - 1))
-
-
-@st.composite
-def objects(draw: st.DrawFn, newline: str, *, comments: bool, deep: int = 2, names: Any = _WORDS) -> Written:
-    """Draw an object."""
-    found = draw(st.dictionaries(names, written(newline, comments=comments, deep=deep), max_size=3))
-    space = spaces(newline, comments=comments)
-    members = [f"{json.dumps(name)}{draw(space)}:{draw(space)}{value.text}" for name, value in found.items()]
-    return Written(
-        draw(_between("{}", members, newline, comments)), {name: value.value for name, value in found.items()}
-    )
-
-
-@st.composite
-def _between(draw: st.DrawFn, brackets: str, items: list[str], newline: str, comments: bool) -> str:
-    space = spaces(newline, comments=comments)
-    inside = ",".join(f"{draw(space)}{item}{draw(space)}" for item in items) or draw(space)
-    after = "," + draw(space) if items and comments and draw(st.booleans()) else ""
-    return brackets[0] + inside + after + brackets[1]
+_VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_WORDS, inner, max_size=3))
+_OBJECTS = st.dictionaries(_WORDS, _VALUES, max_size=3)
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[][{}:,]')
 
 
 @st.composite
 def settings(draw: st.DrawFn, *, comments: bool = True) -> Written:
-    """Draw the settings of a client: an object that may have servers."""
+    """Draw the settings of a client as somebody may have typed them: an object that may have servers."""
     newline = draw(st.sampled_from(NEWLINES))
-    space = spaces(newline, comments=comments)
-    whole = draw(objects(newline, comments=comments))
-    if draw(st.booleans()) and "mcpServers" not in whole.value:
-        servers = draw(objects(newline, comments=comments, deep=1))
-        rest = json.dumps(whole.value)[1:-1]
-        name = f'"mcpServers"{draw(space)}:{draw(space)}{servers.text}'
-        first = draw(st.booleans())
-        text = (f"{name},{rest}" if first else f"{rest},{name}") if rest else name
-        whole = Written(f"{{{draw(space)}{text}{draw(space)}}}", {**whole.value, "mcpServers": servers.value})
-    return Written(f"{draw(st.sampled_from(['', chr(0xFEFF)]))}{draw(space)}{whole.text}{draw(space)}", whole.value)
+    parts = ["", "", " ", "\t", newline, newline + "  ", newline + "\t\t"]
+    if comments:
+        parts += ["/* c, } */", f"/*{newline}*/", f"// d {{{newline}", f"  // e{newline}    "]
+    space = cycle(draw(st.lists(st.sampled_from(parts), min_size=1, max_size=9)))
+    value = draw(_OBJECTS)
+    if draw(st.booleans()):
+        value["mcpServers"] = draw(_OBJECTS)
+    text = json.dumps(value, ensure_ascii=draw(st.booleans()))
+    trailing = comments and draw(st.booleans())
+
+    def typed(token: re.Match[str]) -> str:
+        if token[0].startswith('"'):
+            return token[0]
+        last = trailing and token[0] in "]}" and text[token.start() - 1] not in "[{"
+        return f"{next(space)}{',' * last}{next(space)}{token[0]}{next(space)}"
+
+    return Written(draw(st.sampled_from(["", chr(0xFEFF)])) + _TOKEN.sub(typed, text), value)
 
 
 def edited(client: str, text: str, edit: Callable[[Machine], change.Change]) -> str:

@@ -117,7 +117,8 @@ def test_ctrl_c_waits_until_it_is_done(claude: Path) -> None:
         stdin=-1, stdout=-1, stderr=-1, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        while process.stdout.readline() != b"adding\n":
+        for line in iter(process.stdout.readline, b"adding\n"):
+            assert line, "it ended without a word"
             assert entry(claude) in (BEFORE, None)
         os.killpg(process.pid, signal.SIGINT)
         process.stdin.write(b"\n")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from agtrace_indexer.redact import redact
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -15,8 +13,7 @@ from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem, SessionNotFound
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Body, Entry, Pages, Reply, Stream
-from agtrace.shaping.shape import Answer, answer, error_answer, estimated_tokens
-from agtrace.text.chunking import chunk_end, escaped_size
+from agtrace.shaping.shape import answer, error_answer, estimated_tokens
 from agtrace.text.lines import cut, one_line, without_controls
 from tests.agtrace.asking import check
 from tests.depth import examples
@@ -75,51 +72,23 @@ def joined(values: list[dict[str, Any]]) -> str:
 @example("潮汐" * 3_000, 2_048)
 @example("🌊" * 3_000, 2_049)
 @example("\x00" * 3_000, 2_050)
-def test_the_chunks_of_any_text_join_to_the_text(text: str, budget: int) -> None:
-    """Verbatim, whole where it fits, else in chunks of at most 200 lines, each within the budget."""
+@example("tide\n" * 5_000, 2_600)
+@example("x" * 100_000, 10_240)
+def test_the_chunks_of_any_text_join_to_the_text_and_say_which_lines_they_hold(text: str, budget: int) -> None:
     values = list(chunks(text, budget))
     assert joined(values) == text
-    for value in values:
-        assert "chunk" not in value or value["data"]["payload"]["text"].count("\n") <= limits().chunk_lines
-
-
-@settings(max_examples=examples(30), deadline=None)
-@given(TEXTS.filter(bool), BUDGETS)
-def test_a_chunk_says_which_lines_it_holds(text: str, budget: int) -> None:
-    """Start_line, end_line and total_lines count the lines of the whole text, from 1."""
-    values = list(chunks(text, budget))
     if "chunk" not in values[0]:
         assert len(values) == 1
         return
     before, lines = "", text.count("\n") + (not text.endswith("\n"))
     for number, value in enumerate(values):
         chunk, piece = value["chunk"], value["data"]["payload"]["text"]
-        assert chunk["chunk_index"] == number
-        assert chunk["total_lines"] == lines
+        assert piece.count("\n") <= limits().chunk_lines
+        assert (chunk["chunk_index"], chunk["total_chunks"], chunk["total_lines"]) == (number, len(values), lines)
         assert chunk["start_line"] == before.count("\n") + 1
         before += piece
         assert chunk["end_line"] == before.count("\n") + (not before.endswith("\n"))
         assert ("next_cursor" in chunk) == (number < len(values) - 1)
-    assert values[-1]["chunk"]["total_chunks"] == len(values)
-
-
-@pytest.mark.parametrize("budget", [2_048, 2_600, 4_096, 10_240])
-@pytest.mark.parametrize("text", ["x" * 100_000, "tide\n" * 5_000, "潮" * 25_000, ("y" * 333 + "\n") * 300])
-def test_every_chunk_says_the_same_number_of_chunks(text: str, budget: int) -> None:
-    """Total_chunks is known from the first chunk on."""
-    values = list(chunks(text, budget))
-    assert {value["chunk"]["total_chunks"] for value in values} == {len(values)}
-
-
-@given(TEXTS.filter(bool), st.integers(64, 3_000))
-def test_the_first_chunk_of_a_text_is_never_empty_nor_too_large(text: str, most: int) -> None:
-    end = chunk_end(text, 0, most, limits().chunk_lines)
-    assert 0 < end <= len(text)
-    assert escaped_size(text[:end]) <= most
-    assert text[:end].count("\n") <= limits().chunk_lines
-    if text[end - 1] != "\n" and end < len(text):
-        line = text[text.rfind("\n", 0, end) + 1 :].partition("\n")[0]
-        assert escaped_size(f"{line}\n") > most, "only a line that fits no chunk is cut"
 
 
 def test_a_chunk_whose_text_grows_by_redaction_is_still_a_chunk() -> None:
@@ -186,7 +155,6 @@ def streamed(bodies: list[str], outcome: str = "ok") -> str:
 @example([], 2_048, 1)
 @example(["x" * 9_000, "", "\n" * 900, "🌊" * 900], 2_048, 1)
 def test_the_chunks_of_any_stream_join_to_it(bodies: list[str], budget: int, at_hand: int) -> None:
-    """Verbatim, redacted before it is cut, however many entries are at hand."""
     values = stream_chunks(bodies, budget, at_hand)
     assert "".join(value["data"]["text"] for value in values) == streamed(bodies)
     before = ""
@@ -253,7 +221,6 @@ ITEMS = st.lists(
 @settings(max_examples=examples(30), deadline=None)
 @given(ITEMS, BUDGETS, st.integers(1, 50))
 def test_pages_are_disjoint_and_complete(items: list[dict[str, Any]], budget: int, limit: int) -> None:
-    """Following the cursors gives every item once, in order, whatever fits a page."""
     found, start, first = [], 0, True
     while True:
         given_answer = answer(page_reply(items, budget, limit, start), READY)
@@ -303,7 +270,6 @@ def test_an_item_with_no_room_beside_what_stands_around_it_is_shown_alone() -> N
 
 
 def test_counts_stay_where_nothing_else_fits() -> None:
-    """Failure counts are exact at every rung."""
     data = {f"key {number}": number for number in range(5_000)}
     value = answer(
         Reply("Many keys", data, 2_048, counts={"failed_calls": 45}, reference="ax://analysis/x"), READY
@@ -320,7 +286,6 @@ def test_the_users_clamp_is_below_every_budget() -> None:
 
 
 def test_secrets_are_masked_on_the_way_out() -> None:
-    """In the payload, the summary and the hint, wherever they came from."""
     token = "ghp_" + "abcDEF0123456789ghij" * 2
     reply = Reply(f"Found {token}", {"text": token, token: 1}, 10_240, hint=f"search_event_previews(query='{token}')")
     assert token not in answer(reply, READY).text
@@ -367,8 +332,3 @@ def test_a_cut_text_says_so(text: str, most: int) -> None:
     short = cut(text, most)
     assert len(short) <= most
     assert short == text or (short.endswith("...") and text.startswith(short[:-3]))
-
-
-def test_an_answer_is_compact_json() -> None:
-    given_answer: Answer = answer(body_reply("潮", 10_240), READY)
-    assert given_answer.text == json.dumps(given_answer.value, ensure_ascii=False, separators=(",", ":"))

@@ -117,10 +117,7 @@ def test_the_head_tells_cost_and_calls_alone_and_with_sub_agents(command: list[s
 @pytest.mark.parametrize(("goes_on", "copied"), [("in the same turn", 0), ("in a new one", 1)])
 def test_turns_copied_from_another_session_are_told_if_there_are_any(goes_on: str, copied: int, tmp_path: Path) -> None:
     origin = claude_log(tmp_path / "home", ONE).prompt("Draw the tide.").call("Bash", {"command": "make"}, "ok")
-    fork = claude_log(tmp_path / "home", TWO)
-    for line in origin.path.read_text().splitlines():
-        fork.raw(json.loads(line) | {"sessionId": TWO})
-    fork.clock += 3_600
+    fork = origin.fork(TWO)
     (fork.prompt("And the ebb.") if copied else fork).say("Drawn.")
     index_here(tmp_path / "home")
     said = agtrace_here("show", TWO, "--level", "summary").out
@@ -164,13 +161,11 @@ def test_no_line_of_a_log_begins_where_a_line_of_ours_does(tmp_path: Path) -> No
 
 
 def test_every_sample_can_be_read(indexed: Path) -> None:
-    """Of all agents, also those whose logs lack results, times or tokens."""
     ids = [item["id"] for item in agtrace_here("sessions", "--limit", "50", "--json").json()["data"]["sessions"]]
     assert len(ids) > 20
     for id in ids:
-        for options in ([], ["--all"]):
-            said = agtrace_here("show", id, *options)
-            assert (said.code, said.err) == (0, "") and "\nended: " in said.out, id
+        said = agtrace_here("show", id, "--all")
+        assert (said.code, said.err) == (0, "") and "\nended: " in said.out, id
 
 
 def test_details_are_unfolded_as_wanted(tmp_path: Path) -> None:
@@ -228,23 +223,21 @@ def test_a_conversation_begins_before_its_second_item_is_read(capsys: pytest.Cap
 # -- on a terminal ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("columns", [80, 140])
-def test_on_a_terminal_answers_are_set_as_markdown_within_its_width(columns: int, tmp_path: Path) -> None:
+def test_on_a_terminal_answers_are_set_as_markdown_within_its_width(tmp_path: Path) -> None:
     written(tmp_path)
-    with in_terminal("show", ONE, "--no-pager", columns=columns) as terminal:
+    with in_terminal("show", ONE, "--no-pager", columns=80) as terminal:
         assert terminal.end() == 0
     text = terminal.shown
     assert "**moon**" not in text and "The moon pulls, twice a day:" in text and " • ebb" in text
     assert "\x1b[1mmoon\x1b[0m" in terminal.text and "chart (https://example.org/chart)" in text
     assert "\x1b]8;" not in terminal.text  # no link of the terminal's own
     until = text.index("turn 0")
-    assert max(map(cell_len, text[until:].split("\n"))) <= columns
+    assert max(map(cell_len, text[until:].split("\n"))) <= 80
 
 
-@pytest.mark.parametrize("columns", [80, 140])
-def test_a_long_conversation_goes_through_less_which_q_leaves(columns: int, tmp_path: Path) -> None:
+def test_a_long_conversation_goes_through_less_which_q_leaves(tmp_path: Path) -> None:
     written(tmp_path, turns=12)
-    with in_terminal("show", ONE, columns=columns) as terminal:
+    with in_terminal("show", ONE, columns=80) as terminal:
         terminal.until("\n:")
         assert "Draw tide 0" in terminal.shown and "Draw tide 9" not in terminal.shown
         terminal.press("G")
@@ -277,17 +270,15 @@ def test_the_user_s_pager_is_used_and_one_that_is_not_there_is_not_missed(tmp_pa
     with in_terminal("show", ONE, columns=80, PAGER="sed 's/moon/MOON/'") as terminal:
         assert terminal.end() == 0
     assert "MOON" in terminal.shown
-    for pager in ("", "cat", "no-such-pager --colour"):
-        with in_terminal("show", ONE, columns=80, PAGER=pager) as terminal:
-            assert terminal.end() == 0
-        assert "Done with 0." in terminal.shown
+    with in_terminal("show", ONE, columns=80, PAGER="no-such-pager --colour") as terminal:
+        assert terminal.end() == 0
+    assert "Done with 0." in terminal.shown
 
 
 # -- hostile and large -----------------------------------------------------------------------------
 
 
 def test_answers_that_are_slow_to_set_take_seconds_at_most(tmp_path: Path) -> None:
-    """All of them together."""
     log = claude_log(tmp_path / "home", ONE)
     parts = ["[", "> ", "*a ", "`", "<a ", "- ", "![", "|a|b|\n|-|-|\n"]
     for number, part in enumerate(parts):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import pytest
-from agtrace_schema.codes import OUTCOME_CODE
-from agtrace_schema.events import Outcome
 from agtrace_schema.requests import Sort
 
 from agtrace.render.lists import _COLUMN_OF
@@ -19,43 +15,6 @@ from tests.agtrace.terminal import agtrace_here
 FIELDS = {"turns": "turn_count", "duration": "duration_seconds", "cost": "cost_usd"}
 MEASURES = [sort for sort in get_args(Sort) if sort not in ("newest", "oldest", "user")]
 STORED = [sort for sort in MEASURES if sort not in ("cost",)]
-WROTE = {None, *(code for outcome, code in OUTCOME_CODE.items() if outcome not in
-    (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED))}  # fmt: skip
-
-
-class Row(NamedTuple):
-    """An event that counts."""
-
-    session: int
-    event_index: int
-    type: int
-    ts: int
-    outcome: int | None
-
-
-def beside(asker: Asker, events: dict[int, list[Row]], measure: str, sessions: list[int]) -> dict[int, int | None]:
-    there = {(row.session, row.event_index): row for row in chain.from_iterable(events.values())}
-    sql = {
-        "compactions": "SELECT session_id, event_index FROM landmark WHERE kind = 'compaction'",
-        "edits": "SELECT DISTINCT session_id, event_index FROM touched WHERE access = 'write'",
-    }[measure]
-    counts = Counter(
-        session
-        for session, event in query(asker, sql)
-        if (row := there.get((session, event))) is not None and row.outcome in WROTE
-    )
-    return {session: counts[session] for session in sessions}
-
-
-def files(asker: Asker, events: dict[int, list[Row]], sessions: list[int]) -> dict[int, int | None]:
-    there = {(row.session, row.event_index): row for row in chain.from_iterable(events.values())}
-    written: dict[int, set[int]] = {session: set() for session in sessions}
-    for session, event, path in query(
-        asker, "SELECT session_id, event_index, path_id FROM touched WHERE access = 'write'"
-    ):
-        if (row := there.get((session, event))) is not None and row.outcome in WROTE and session in written:
-            written[session].add(path)
-    return {session: len(paths) for session, paths in written.items()}
 
 
 def uids(asker: Asker, items: list[dict[str, Any]]) -> list[str]:
@@ -71,7 +30,6 @@ def rows_of(asker: Asker) -> dict[int, tuple[str, int]]:
 
 @pytest.mark.parametrize("sort", STORED)
 def test_the_order_is_that_of_the_measure_which_each_session_shows(each: Asker, sort: str) -> None:
-    """The largest first, of equal ones the newest; what has no such figure comes last."""
     rows = rows_of(each)
     items = each.items("list_sessions", "sessions", limit=50, sort=sort)
     shown = dict(zip(uids(each, items), (item.get(FIELDS.get(sort, sort)) for item in items), strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,11 @@ from agtrace_indexer.providers.registry import AGENTS
 from agtrace.answers.desk import Answers
 from agtrace.index.freshness import Freshness
 from agtrace.settings.model import Settings
-from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, claude_log
 from tests.depth import THOROUGH
 
 SURGE, LARGE, WHEEL, LOOP = "e97a4b06", "d41f7a52", "8c0d35f1", "01a0ec9d"
 CODEX_LOCK, CODEX_CHILD, GEMINI, REWOUND = "01a11132", "01a11133", "ccde789b", "338b9da1"
-CODE_MODE, OLD_CODEX = "01a17cc4", "01a0612d"
 
 
 def at_line(asker: Asker, session_id: str, line: int) -> list[dict[str, Any]]:
@@ -94,7 +93,6 @@ def test_a_list_of_projects_says_where_they_are_and_what_happened_last(samples: 
 
 
 def test_a_parent_of_many_sub_agents_does_not_hide_any_without_saying_so(tmp_path: Path) -> None:
-    """An array cut short carries its total."""
     parent = small(tmp_path).prompt("fan out")
     for number in range(14):
         name = f"agent-{number:016x}"
@@ -157,7 +155,6 @@ def test_turn_index_opens_one_turn(samples: Asker) -> None:
 
 
 def test_a_turn_of_a_thousand_steps_is_walked_within_the_turn(tmp_path: Path) -> None:
-    """A page may end inside a turn."""
     log = small(tmp_path).prompt("count")
     for number in range(1_000):
         log.call("Bash", {"command": f"echo {number} {'潮' * 40}"}, str(number))
@@ -175,34 +172,10 @@ def test_a_turn_of_a_thousand_steps_is_walked_within_the_turn(tmp_path: Path) ->
 # -- outcomes ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("session_id", "line", "outcome"),
-    [
-        (SURGE, 17, "failed"),
-        (SURGE, 23, "failed"),
-        (SURGE, 35, "rejected"),
-        (SURGE, 14, "ok"),
-        (SURGE, 57, "unknown"),
-        (WHEEL, 6, "failed"),
-        (OLD_CODEX, 9, "ok"),
-        (OLD_CODEX, 12, "failed"),
-        (CODEX_LOCK, 11, "ok"),
-        (CODEX_LOCK, 24, "failed"),  # still running then: the poll on line 26 tells its end
-        (CODEX_LOCK, 26, "failed"),
-        (CODE_MODE, 12, "failed"),
-        (CODE_MODE, 15, "ok"),
-    ],
-)
-def test_an_event_says_how_its_tool_execution_ended(samples: Asker, session_id: str, line: int, outcome: str) -> None:
-    outcomes = [event["outcome"] for event in at_line(samples, session_id, line) if "outcome" in event]
-    assert outcomes and set(outcomes) == {outcome}
-
-
 # -- search --------------------------------------------------------------------------------------
 
 
 def test_a_preview_shows_the_match_and_not_the_beginning(samples: Asker) -> None:
-    """The needle is the last line of a long output."""
     (match,) = samples.ask("search_event_previews", order="newest", query="DATABASE IS LOCKED", session_id=LARGE)[
         "data"
     ]["matches"]
@@ -224,25 +197,9 @@ def test_a_match_among_many_long_arguments_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_preview_marks_a_cut_only_where_something_is_missing(tmp_path: Path) -> None:
-    """Terminal colours are removed, which is no cut."""
     small(tmp_path).prompt("\x1b[31mred\x1b[0m tide")
     (match,) = asker_of(tmp_path).ask("search_event_previews", order="newest", query="red")["data"]["matches"]
     assert match["preview"]["text"] == "red tide"
-
-
-def test_a_query_with_control_characters_finds_what_holds_them(tmp_path: Path) -> None:
-    small(tmp_path).prompt("a\x00b \x1b[31mred").prompt('say "quoted"\nnext line')
-    asker = asker_of(tmp_path)
-    for query in ("a\x00b", "\x1b[31m", '"quoted"\nnext'):
-        assert len(asker.ask("search_event_previews", order="newest", query=query)["data"]["matches"]) == 1
-
-
-def test_a_search_that_finds_nothing_says_so_and_what_to_try(samples: Asker) -> None:
-    value = samples.ask("search_event_previews", order="newest", query="zebraquagga", tool="Bash", failed=True)
-    total = len(samples.items("list_sessions", "sessions", limit=50))
-    assert value["summary"] == f"Found 0 events containing 'zebraquagga' in {total} sessions"
-    assert value["data"]["matches"] == []
-    assert samples.run(value["hint"])["success"]
 
 
 @pytest.mark.parametrize("session_id", ["%", "_", "*", "[e]*", "?", SURGE + "%", "\U0010ffff", "' OR '1'='1"])
@@ -257,9 +214,6 @@ def test_wildcards_are_no_part_of_an_id(samples: Asker, session_id: str) -> None
 def test_an_empty_session_id_is_no_session(samples: Asker) -> None:
     """What a client gives is never ignored: an empty id must not search everything."""
     assert samples.anything("search_event_previews", order="newest", query="e", session_id="").is_error
-
-
-# -- secrets -------------------------------------------------------------------------------------
 
 
 # -- single events -------------------------------------------------------------------------------
@@ -279,7 +233,6 @@ def test_an_event_comes_whole_with_its_origin_and_links(samples: Asker) -> None:
 
 
 def test_superseded_events_can_be_opened_and_are_marked_but_not_found(samples: Asker) -> None:
-    """A message written again under its id, and what a rewind took back."""
     listed = {
         match["event_index"]
         for match in samples.items(
@@ -314,28 +267,10 @@ def test_a_short_id_stays_good_when_a_second_log_of_that_id_comes(tmp_path: Path
     )
 
 
-def test_huge_arguments_come_in_chunks_that_join_to_them(tmp_path: Path) -> None:
-    """The arguments as indented JSON, every byte."""
-    arguments = {"files": [{"path": f"/srv/潮/{number}.py", "text": '"tide"\n' * 50} for number in range(300)]}
-    log = small(tmp_path).prompt("go").call("Write", arguments)
-    asker = asker_of(tmp_path)
-    expected = json.dumps(arguments, ensure_ascii=False, indent=2)
-    assert asker.body(log.session_id, 1, max_bytes=102_400) == expected
-    assert asker.body(log.session_id, 1, max_bytes=20_480) == expected
-
-
 def test_a_long_output_comes_in_chunks_that_join_to_it(tmp_path: Path) -> None:
-    """CJK, emoji, control characters, CRLF and a line of a megabyte."""
     output = "潮汐 🌊\r\n" * 2_000 + "\x1b[31m\x07\n" * 500 + "x" * 1_000_000 + "\n\n\nend"
     log = small(tmp_path).prompt("go").call("Bash", {"command": "tide"}, output)
     assert asker_of(tmp_path).body(log.session_id, 2, max_bytes=102_400) == output
-
-
-def depth(value: Any) -> int:
-    """Objects inside each other."""
-    if isinstance(value, dict):
-        return 1 + max(map(depth, value.values()), default=0)
-    return max(map(depth, value), default=0) if isinstance(value, list) else 0
 
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
@@ -353,29 +288,10 @@ def test_no_event_is_too_odd_to_be_opened(tmp_path: Path, most: int) -> None:
     assert asker.body(log.session_id, 2) == "the output"
 
 
-def test_a_number_that_json_does_not_know_spoils_no_event(tmp_path: Path) -> None:
-    """NaN and an integer beyond 64 bits in one block: still readable."""
-    log = small(tmp_path).prompt("go").call("Compute", {"big": 2**80, "ratio": "@"}, "done")
-    log.path.write_bytes(log.path.read_bytes().replace(b'"@"', b"NaN"))
-    asker = asker_of(tmp_path)
-    for match in asker.items("search_event_previews", "matches", order="newest", query=""):
-        asker.ask("get_event_details", session_id=log.session_id, event_index=match["event_index"])
-
-
-def test_lone_surrogates_in_a_log_spoil_no_answer(tmp_path: Path) -> None:
-    log = small(tmp_path).prompt("a \ud800 tide").call("To\udc00ol", {"k\ud800": "v\ud800"}, "r\ud800").say("\udfff")
-    log.raw({"type": "ai-title", "aiTitle": "t\ud800", "sessionId": log.session_id})
-    asker = asker_of(tmp_path)
-    assert asker.items("list_sessions", "sessions")
-    assert asker.items("get_session_details", "turns", session_id=log.session_id, detail_level="turns")
-    assert len(asker.items("search_event_previews", "matches", order="newest", query="")) == 4
-
-
 # -- analysis ------------------------------------------------------------------------------------
 
 
 def test_the_same_call_that_fails_five_times_in_a_row_is_a_finding_with_evidence_that_opens(samples: Asker) -> None:
-    """The sixth attempt succeeds and is no part of the loop."""
     data = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
     (loop,) = [insight for insight in data["insights"] if insight["lens"] == "Loops"]
     assert (loop["detector"], loop["count"], loop["severity"]) == ("same_action_same_error", 5, "Critical")
@@ -387,7 +303,6 @@ def test_the_same_call_that_fails_five_times_in_a_row_is_a_finding_with_evidence
 
 
 def test_thousands_of_failures_are_counted_in_five_kilobytes(tmp_path: Path) -> None:
-    """However many failed, each count is exact, and what is left out is counted."""
     log = small(tmp_path).prompt("Raise the tide gauge.")
     calls = 12_000 if THOROUGH else 2_400
     failed, ok = calls * 5 // 6, calls // 6
@@ -438,7 +353,9 @@ def test_nothing_is_found_only_when_the_index_is_ready(tmp_path: Path) -> None:
         environment={"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "logs")},
     )
     answers = Answers(settings, refresh_seconds=0.0, log=lambda record: None)
+    end = time.monotonic() + 60
     while True:
+        assert time.monotonic() < end, "the first run takes more than a minute"
         given = answers.ask("search_event_previews", {"order": "newest", "query": "tide"})
         if given.is_error:
             assert given.value["error"]["code"] == "index_unavailable"
@@ -456,16 +373,6 @@ def test_an_answer_of_a_growing_index_says_how_far_it_is() -> None:
 
     value = answer(Reply("Found 3 sessions", {}, 2_048), Freshness("catching_up", 3, 81_920)).value
     assert value["index"] == {"state": "catching_up", "files_behind": 3, "bytes_behind": 81_920}
-
-
-def test_descriptions_and_schemas_are_worth_their_bytes() -> None:
-    """Every client pays for them in every conversation: 8 KB together."""
-    from agtrace.tools.arguments import input_schema
-
-    listed = [
-        {"name": t.name, "description": t.description, "inputSchema": input_schema(t.arguments)} for t in TOOLS.values()
-    ]
-    assert len(json.dumps(listed, separators=(",", ":"))) <= 8_192
 
 
 @pytest.mark.parametrize("name", ["claude_code", "Claude Code", "claude-code", "claude", "CLAUDE"])

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
@@ -44,14 +44,6 @@ class Watcher:
     def trouble(self) -> str:
         """The next line of stderr."""
         return self._err.get(timeout=SECONDS)
-
-    def lines_until(self, wanted: Callable[[], bool]) -> int:
-        """How many lines are printed until something is so."""
-        count = 0
-        while not wanted():
-            self.line()
-            count += 1
-        return count
 
     def end(self, by: signal.Signals = signal.SIGTERM, seconds: float = SECONDS) -> tuple[int, list[str], list[str]]:
         """End it; its exit code and the lines that were left on stdout and stderr. A quiet machine needs 0.05 s."""
@@ -231,7 +223,7 @@ def limited(limit: str, number: int) -> tuple[str, ...]:
     return command
 
 
-@pytest.mark.parametrize(("limit", "number"), [("instances", 0), ("watches", 0), ("watches", 6)])
+@pytest.mark.parametrize(("limit", "number"), [("instances", 0), ("watches", 6)])
 def test_where_no_notifications_are_left_changes_are_looked_for_and_it_is_said_once(
     limit: str, number: int, logs: Path
 ) -> None:

@@ -222,19 +222,3 @@ def test_the_folder_is_that_of_the_first_command_unless_it_is_antigravitys_own(f
     call = {"name": "run_command", "args": {"Cwd": json.dumps(folder)}}
     read(step("MODEL", "PLANNER_RESPONSE", tool_calls=[call]), state=state)
     assert state.sessions[""].cwd == cwd
-
-
-@pytest.mark.parametrize(
-    ("record", "kind"), [(step("SYSTEM", "ORACLE"), "ORACLE"), (step("NOBODY", "GENERIC"), "GENERIC"), ({}, "untyped")]
-)
-def test_an_unknown_record_is_kept_and_counted(record: Record, kind: str) -> None:
-    state = LogState()
-    (told,) = read(record, state=state)
-    assert isinstance(told, Notification)
-    assert (told.kind, json.loads(told.text), state.unknown) == (f"unknown/{kind}", record, [kind])
-
-
-# --- the real logs ---
-
-
-# --- whatever a log contains ---

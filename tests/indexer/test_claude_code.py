@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, Settlement
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.providers.claude_code import parser as claude_code
 from agtrace_schema.events import (
     Message,
@@ -23,9 +23,6 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-
-from tests.conftest import LOGS
-from tests.indexer.reading import check_stops, needs_logs, records_of
 
 SESSION = "5c0375b4-57a5-4f26-b12d-d022ee4e51b7"
 MAIN_LOG = PurePath(f"projects/-home-ada-engine/{SESSION}.jsonl")
@@ -77,11 +74,6 @@ def read(*lines: Record, path: PurePath = MAIN_LOG) -> tuple[list[Draft], LogSta
     return [draft for draft in made if isinstance(draft, Draft)], state
 
 
-def endings(*lines: Record) -> list[Settlement]:
-    """What some lines tell of executions that ended after all."""
-    return [said for said in said_by(*lines)[0] if isinstance(said, Settlement)]
-
-
 def payloads(*lines: Record, path: PurePath = MAIN_LOG) -> list[Payload]:
     return [draft.payload for draft in read(*lines, path=path)[0]]
 
@@ -102,26 +94,6 @@ def usages(*lines: Record) -> list[tuple[str | None, TokenUsage]]:
 
 
 # Whose log it is
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        said("hello"),
-        answer(words("hello")),
-        {"type": "user", "timestamp": NOON, "message": {"content": "hello"}},
-        {"type": "message", "uuid": "m", "sessionId": "s", "message": {"role": "assistant", "content": []}},
-        {"type": "tool_result", "uuid": "m", "sessionId": "s", "toolUseResult": {"output": "x"}},
-        line("system", subtype="turn_duration"),
-        line("attachment", attachment={"type": "date_change"}),
-        line("progress", data={"type": "bash_progress"}, parentToolUseID="t"),
-        {"type": "summary", "summary": "Built an engine", "leafUuid": "u"},
-        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
-        {"type": "queue-operation", "operation": "dequeue", "sessionId": "s"},
-    ],
-)
-def test_its_own_lines_are_recognized(record: Record) -> None:
-    assert claude_code.recognizes(record)
 
 
 @pytest.mark.parametrize(
@@ -166,18 +138,6 @@ def test_any_other_name_leaves_it_to_the_first_line_with_a_session() -> None:
     assert state.sessions[""].id == "s1"
 
 
-@pytest.mark.parametrize("between", ["subagents", "subagents/workflows/wf_1"])
-def test_a_subagent_has_its_parent_in_its_path(between: str) -> None:
-    _, state = read(said("go", sessionId="x#agent-a1"), path=PurePath(f"p/{SESSION}/{between}/agent-a1.jsonl"))
-    facts = state.sessions[""]
-    assert (facts.id, facts.kind, facts.parent_id) == ("agent-a1", "subagent", SESSION)
-
-
-def test_a_subagent_beside_its_parent_has_it_in_its_lines() -> None:
-    _, state = read(said("go", isSidechain=True, agentId="a1"), path=PurePath("p/agent-a1.jsonl"))
-    assert state.sessions[""].parent_id == SESSION
-
-
 def test_a_renamed_subagent_is_known_by_its_first_chain_line() -> None:
     mode = {"type": "mode", "mode": "normal", "sessionId": SESSION}
     drafts, state = read(mode, said("go", isSidechain=True, agentId="a1"), path=PurePath("samples/agent.jsonl"))
@@ -205,16 +165,6 @@ def test_the_best_title_wins_and_among_equals_the_last() -> None:
     )
     assert (state.sessions[""].title, state.sessions[""].title_rank) == ("Engine", 4)
     assert state.skipped == ["custom-title", "custom-title", "ai-title"]
-
-
-def test_a_summary_names_whoever_holds_its_leaf_and_without_one_its_own_session() -> None:
-    _, state = read(
-        {"type": "summary", "summary": "Machines", "leafUuid": "u7"},
-        {"type": "summary", "summary": "Engines", "leafUuid": "u7"},
-        {"type": "summary", "summary": "This one"},
-    )
-    facts = state.sessions[""]
-    assert (facts.namings, facts.title, facts.title_rank) == ({"u7": "Engines"}, "This one", 1)
 
 
 def test_of_many_summaries_the_newest_are_kept() -> None:
@@ -381,12 +331,6 @@ def test_the_blocks_of_a_response_share_its_step() -> None:
     assert {draft.timestamp for draft in drafts} == {NOON_MS}
 
 
-def test_a_response_without_an_id_goes_by_its_request_or_its_line() -> None:
-    nameless = line("assistant", requestId="req_9", message={"content": "plain words"})
-    assert read(nameless)[0] == [Draft(Message("plain words"), NOON_MS, "req_9", identity="u1")]
-    assert read({**nameless, "requestId": None})[0][0].step == "u1"
-
-
 def test_tools_that_run_at_the_api_are_calls_with_results() -> None:
     call = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "engines"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [words("12 engines")]}
@@ -394,14 +338,6 @@ def test_tools_that_run_at_the_api_are_calls_with_results() -> None:
         ToolCall("srv_1", "web_search", {"query": "engines"}),
         ToolResult("srv_1", "12 engines", Outcome.OK, OutcomeSource.STRUCTURE),
     ]
-
-
-def test_an_unknown_block_is_shown_and_counted() -> None:
-    drafts, state = read(answer({"type": "hologram", "size": 3}))
-    assert [draft.payload for draft in drafts] == [
-        Notification("unknown/assistant.hologram", '{"type":"hologram","size":3}')
-    ]
-    assert state.unknown == ["assistant.hologram"]
 
 
 ORCHESTRATE = (
@@ -441,26 +377,6 @@ def test_words_that_claude_code_puts_in_the_models_mouth_cost_nothing_and_are_no
 
 
 # Tokens
-
-
-def test_a_response_is_counted_once_and_again_only_when_it_grew() -> None:
-    def part(output: int, **more: Any) -> Record:
-        return answer(words("x"), usage=usage(output), model="claude-opus-4-8", stop_reason="end_turn", **more)
-
-    counted = usages(part(1), part(1), part(57), part(57), part(12), part(9, request="req_2"))
-    assert [(key, payload.output_tokens) for key, payload in counted] == [
-        ("usage/msg_1/req_1", 1),
-        ("usage/msg_1/req_1", 57),
-        ("usage/msg_1/req_2", 9),
-    ]
-
-
-def test_all_figures_of_a_response_are_told_apart() -> None:
-    detail = {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 400}
-    ((_, counted),) = usages(
-        answer(words("x"), usage={**usage(57, cache_creation_input_tokens=420), "cache_creation": detail}, model="m")
-    )
-    assert counted == TokenUsage("msg_1/req_1", "m", 3, 20, 400, 900, 57, None)
 
 
 @pytest.mark.parametrize(
@@ -515,11 +431,6 @@ def test_iterations_repeat_the_figures_and_add_nothing() -> None:
     assert (counted.input_tokens, counted.output_tokens) == (3, 57)
 
 
-def test_cache_writes_without_detail_are_the_short_lived_ones() -> None:
-    ((_, counted),) = usages(answer(words("x"), usage=usage(57, cache_creation_input_tokens=420)))
-    assert (counted.cache_creation_5m_tokens, counted.cache_creation_1h_tokens) == (420, None)
-
-
 @pytest.mark.parametrize(
     ("version", "stop_reason", "complete"),
     [
@@ -536,17 +447,6 @@ def test_a_response_that_never_stopped_is_incomplete(
 ) -> None:
     ((_, counted),) = usages(answer(words("x"), usage=usage(1), stop_reason=stop_reason, version=version))
     assert counted.complete is complete
-
-
-def test_nothing_but_zeros_is_unknown() -> None:
-    ((_, counted),) = usages(answer(words("x"), usage={"input_tokens": 0, "output_tokens": 0}))
-    assert (counted.input_tokens, counted.output_tokens, counted.complete) == (None, None, False)
-
-
-def test_usage_without_any_id_goes_by_its_line() -> None:
-    nameless = line("assistant", message={"content": [], "usage": usage(5)})
-    assert [(key, counted.response_id) for key, counted in usages(nameless)] == [("usage/u1", "u1")]
-    assert usages({**nameless, "uuid": None})[0][0] is None
 
 
 # Results
@@ -616,12 +516,6 @@ def test_base64_in_an_unknown_place_is_only_counted() -> None:
     assert shown == '{"type":"resource","resource":{"blob":"[base64: 3000 bytes]"}}'
 
 
-def test_the_result_of_an_agent_names_it_and_its_time() -> None:
-    detail = {"agentId": "a1b2c3", "totalDurationMs": 5000, "durationMs": 12, "totalTokens": 3}
-    found = only_result(said(result([words("Done")]), toolUseResult=detail))
-    assert (found.agent_id, found.duration_ms) == ("agent-a1b2c3", 5000)
-
-
 @pytest.mark.parametrize(
     ("content", "status", "outcome"),
     [
@@ -658,22 +552,6 @@ def test_a_result_that_only_tells_of_a_start_leaves_its_call_running(detail: Any
     found = only_result(said(result("Command running in background with ID: b1"), **beside))
     source = OutcomeSource.TEXT if detail is None else OutcomeSource.STRUCTURE
     assert (found.outcome, found.outcome_source) == (outcome, source)
-
-
-def test_a_start_that_failed_is_not_running() -> None:
-    assert (
-        only_result(said(result("no", is_error=True), toolUseResult={"backgroundTaskId": "b1"})).outcome
-        is Outcome.FAILED
-    )
-
-
-def test_a_notice_without_the_calls_id_is_understood_by_its_task() -> None:
-    started = said(result("started"), toolUseResult={"backgroundTaskId": "b1"})
-    batch = (
-        "<task-notification> <task-id>b0</task-id> <task-id>b1</task-id> <status>killed</status></task-notification>"
-    )
-    expected = Settlement("toolu_1", Outcome.INTERRUPTED, NOON_MS)
-    assert endings(started, said(batch), said(batch)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -751,32 +629,6 @@ def test_repetitions_and_bookkeeping_are_skipped_by_name(record: Record, kind: s
 # Laws
 
 
-SAMPLES: list[Record] = [
-    said(result([words("x"), PICTURE], is_error=True), words("y"), toolUseResult={"agentId": "a", "durationMs": 3}),
-    said("<system-reminder>x</system-reminder> y", origin={"kind": "human"}, isSidechain=True, parentUuid=None),
-    answer(words("x"), {"type": "tool_use", "id": "t", "name": "n", "input": {}}, usage=usage(3), version="2.1.12"),
-    line("system", subtype="compact_boundary", content="x", compactMetadata={"preTokens": 9}),
-    line("attachment", attachment={"type": "queued_command", "prompt": [words("x"), PICTURE]}),
-    line("attachment", attachment={"type": "queued_command", "prompt": "<task-notification><task-id>b</task-id>"}),
-    said(result("x"), toolUseResult={"backgroundTaskId": "b", "durationSeconds": 1.5, "persistedOutputPath": "p"}),
-    said(result("x"), toolUseResult={"task": {"task_id": "b", "status": "failed", "exitCode": 1}, "message": "x"}),
-    answer({"type": "tool_use", "id": "t", "name": "Task", "input": {"prompt": "y", "description": "z"}}, costUSD=1),
-    said("y", isSidechain=True, parentUuid=None, sessionKind="bg", forkedFrom={"sessionId": "s"}),
-    line("progress", data={"type": "agent_progress"}),
-    line("tool_result", toolUseResult={"tool_use_id": "t", "output": "x", "status": "completed"}),
-    {"type": "queue-operation", "operation": "enqueue", "content": [words("x")], "sessionId": "s"},
-    {"type": "custom-title", "customTitle": "x", "sessionId": "s"},
-    {"type": "summary", "summary": "x", "leafUuid": "u"},
-    {"type": "pr-link", "prUrl": "x", "prNumber": 3},
-]
-
-
-@pytest.mark.parametrize("path", [MAIN_LOG, AGENT_LOG])
-def test_wherever_reading_stops_what_is_remembered_suffices(path: PurePath) -> None:
-    ended = "<task-notification><task-id>b</task-id><status>failed</status></task-notification>"
-    check_stops(claude_code, [*SAMPLES, said(ended), *SAMPLES], path)
-
-
 def test_deep_nesting_is_no_reason_to_fail() -> None:
     deep: Any = 1
     for _ in range(200_000):  # from version 3.12 on, Python writes some 10,000 levels
@@ -802,13 +654,6 @@ def test_what_is_remembered_stays_small_however_long_the_log() -> None:
 
 
 # The published logs
-
-
-@needs_logs
-def test_a_published_download_is_unrolled() -> None:
-    path = LOGS / "claude/simonw+claude-code-transcripts/tests/sample_session.json"
-    made = payloads(*records_of(path, claude_code), path=PurePath(path.name))
-    assert sum(isinstance(payload, ToolCall) for payload in made) == sum(isinstance(p, ToolResult) for p in made) > 0
 
 
 # --- the queue ---

@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
-from agtrace_indexer.providers.codex import parser as codex
 from agtrace_indexer.run import index
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from tests.contents import contents
-from tests.depth import examples
-from tests.indexer.reading import check_stops, records_of
 
 T0 = 1_780_000_000_000
 MINUTE = 60_000
@@ -355,7 +347,6 @@ def test_without_turn_ids_a_sub_agent_that_copied_nothing_keeps_its_first_second
 def test_a_sub_agent_with_its_parents_instructions_and_nothing_replayed_copies_nothing(
     tmp_path: Path, database: Path
 ) -> None:
-    """Whether its own turn ids tell that, or nothing speaks of a fork."""
     for meta, turn in (({"forked_from_id": uuid7(T0, 1)}, ""), ({}, ""), ({}, None)):
         parent = Rollout(tmp_path, T0).item("message", role="developer", content="rules").turn("review it", 100)
         child = Rollout(tmp_path, T0 + MINUTE, 2, thread_source="subagent", parent_thread_id=parent.id, **meta)
@@ -395,13 +386,6 @@ def test_a_fork_keeps_what_it_copied_apart_when_the_parents_log_is_deleted(
     fork.turn("more", 3).write()
     index(database, [str(tmp_path)])
     assert sums(database, fork) == ((2, 2, 2, 30), TWO_TURNS)
-
-
-def test_a_published_sub_agent_counts_its_own_two_requests(logs: Path, database: Path) -> None:
-    """Known bugs 10 and 11: its parent, which isn't published, spent 4,245,375 of the 4,522,155 tokens."""
-    index(database, [str(path) for path in logs.rglob("rollout-*019d7e2f-0041*.jsonl")])
-    counts = "SELECT replayed_to, turn_count, tool_calls, responses, total_tokens, copied_tokens FROM session"
-    assert rows(database, counts) == [(233, 1, 3, 2, 276_780, 4_245_375)]
 
 
 # -- what a session is ------------------------------------------------------------------------------
@@ -488,22 +472,6 @@ def test_a_thread_is_listed_whether_or_not_the_index_of_names_has_it(
     assert rows(database, "SELECT own_id, title FROM session") == [(parent.id, "Tides")]
 
 
-def test_a_thread_in_several_files_is_one_session(parent: Rollout, tmp_path: Path, database: Path) -> None:
-    """Known bug 32: live, archived, and compressed after a week."""
-    packed = parent.write().with_suffix(".jsonl.zst")
-    packed.write_bytes(zstandard.ZstdCompressor().compress(parent.path.read_bytes()))
-    archived = parent.write(below=tmp_path / "archived_sessions")
-    index(database, [str(tmp_path)])
-    assert sums(database, parent) == (TWO_TURNS, NOTHING)
-    assert rows(database, "SELECT count(*) FROM session") == [(1,)]
-    for path in (parent.path, archived):
-        path.unlink()
-        index(database, [str(tmp_path)])
-        assert rows(database, "SELECT count(*), sum(total_tokens) FROM session") == [(1, 220)]
-    index_anew(database, tmp_path)
-    assert sums(database, parent) == (TWO_TURNS, NOTHING)
-
-
 # -- logs that grow ------------------------------------------------------------------------------------
 
 
@@ -521,7 +489,6 @@ def test_a_result_in_the_appended_tail_finds_its_call(tmp_path: Path, database: 
 
 
 def test_an_execution_ends_with_what_a_later_call_brings(tmp_path: Path, database: Path) -> None:
-    """Also where the log grew in between."""
     log = Rollout(tmp_path, T0).says("user", "go")
     log.calls("c", "Wall time: 1.0 seconds\nProcess running with session ID 41\nOutput:\n").write()
     index(database, [str(tmp_path)])
@@ -561,42 +528,3 @@ def family(home: Path) -> list[Path]:
     young.clock += 3000
     young.turn("young", 7, None)
     return [log.write() for log in (parent, fork, child, inner, old, young)]
-
-
-def test_stopping_between_any_two_records_of_a_family_changes_nothing(tmp_path: Path) -> None:
-    for path in family(tmp_path):
-        check_stops(codex, records_of(path, codex), path)
-
-
-steps = st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1.2)), min_size=1, max_size=12)
-
-
-@settings(
-    max_examples=examples(25),
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(schedule=steps)
-def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
-    tmp_path_factory: pytest.TempPathFactory, schedule: list[tuple[int, float]]
-) -> None:
-    """In any order and any pieces: what is a copy is a function of the logs."""
-    home = tmp_path_factory.mktemp("family")
-    paths, database = family(home), home / "index.sqlite3"
-    left = {path: path.read_bytes() for path in paths}
-    for path in paths:
-        path.write_bytes(b"")
-    for number, part in [*schedule, *((number, 1.0) for number in range(len(paths)))]:
-        path = paths[number]
-        cut = int(len(left[path]) * min(part, 1))
-        with path.open("ab") as file:
-            file.write(left[path][:cut])
-        left[path] = left[path][cut:]
-        index(database, [str(home / "sessions")])
-    afresh = home / "afresh.sqlite3"
-    index(afresh, [str(home / "sessions")])
-    expected = contents(afresh)
-    for part, found in contents(database).items():
-        assert found == expected[part], part

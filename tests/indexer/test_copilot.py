@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Settlement
 from agtrace_indexer.providers.copilot import COPILOT, chat, parser
-from agtrace_indexer.providers.copilot.parser import READERS
 from agtrace_indexer.rebuild import damage_in, rebuild
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
@@ -33,67 +31,14 @@ from hypothesis import strategies as st
 from tests.conftest import SAMPLES
 from tests.contents import texts
 from tests.depth import examples
-from tests.indexer.test_crash import killed_after
+from tests.indexer.test_counts import counted
 
 TIDE = SAMPLES / "copilot/session-state/7d3c1f58-92ab-4e06-b7d4-5e80a1c6f329/events.jsonl"
 GLOW = SAMPLES / "copilot/session-state/c05e9a41-6b1d-4f73-8a2e-19d7b3f04c86/events.jsonl"
 AUTHORED = [TIDE, GLOW]
 
 
-def named(path: Path) -> str:
-    """A log by its folders."""
-    return f"{path.parents[1].name}/{path.parent.name}/{path.stem}"[-80:]
-
-
 relaxed = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-
-# --- what others counted ---
-
-_COUNTS = """
-SELECT f.path, f.status, f.provider, f.unreadable_lines,
-  count(*) FILTER (WHERE e.type = 3) AS tool_calls,
-  count(*) FILTER (WHERE e.type = 4) AS results,
-  count(*) FILTER (WHERE e.type = 4 AND e.outcome = 1) AS failed,
-  count(*) FILTER (WHERE e.type = 4 AND e.outcome = 2) AS rejected,
-  count(*) FILTER (WHERE e.type = 0 AND n.text = 'human') AS human,
-  count(*) FILTER (WHERE e.type = 1) AS messages,
-  count(u.complete) FILTER (WHERE e.step_index IS NOT NULL) AS responses,
-  coalesce(sum(u.input_tokens), 0) AS input,
-  coalesce(sum(u.output_tokens), 0) AS output,
-  coalesce(sum(u.cache_read_tokens), 0) AS cache_read,
-  coalesce(sum(u.cache_creation_5m_tokens), 0) AS cache_written
-FROM file f JOIN session s ON s.file_id = f.id JOIN event e ON e.session_id = s.id
-LEFT JOIN token_usage u ON u.session_id = e.session_id AND u.event_index = e.event_index
-LEFT JOIN name n ON n.id = e.name_id
-WHERE e.superseded_by IS NULL GROUP BY f.id
-"""
-"""Types 0, 1, 3 and 4 are user texts, messages, tool calls and results; outcomes 1 and 2 failed and rejected. Figures
-without a step are sums of several responses."""
-
-
-class Counted(NamedTuple):
-    """What the index holds of one log, copies included."""
-
-    status: str
-    provider: str
-    unreadable_lines: int
-    tool_calls: int
-    results: int
-    failed: int
-    rejected: int
-    human: int
-    messages: int
-    responses: int
-    input: int
-    output: int
-    cache_read: int
-    cache_written: int
-
-
-def counted(database: Path) -> dict[Path, Counted]:
-    with closing(sqlite3.connect(database)) as connection:
-        return {Path(path): Counted(*row) for path, *row in connection.execute(_COUNTS)}
-
 
 # --- the authored samples, event by event ---
 
@@ -165,21 +110,6 @@ def test_a_sub_agent_is_a_session_of_its_own_whether_named_in_the_envelope_or_in
     assert started == (2,)
 
 
-def test_tokens_count_once_and_input_comes_with_the_end_of_each_run(database: Path) -> None:
-    index(database, [str(TIDE)])
-    found = counted(database)[TIDE]
-    fresh = 90_410 - 66_100 - 14_900 + 9_075 - 4_096 + 1_400
-    assert found[-4:] == (fresh, 615 + 45 + 210, 66_100 + 4_096 + 15_000, 14_900)
-    with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("SELECT sum(incomplete_usage) FROM session").fetchone() == (0,)
-
-
-def test_a_log_without_the_end_of_its_run_says_that_its_figures_are_incomplete(database: Path) -> None:
-    index(database, [str(GLOW)])
-    with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("SELECT max(incomplete_usage) FROM session").fetchone() == (1,)
-
-
 def test_runs_of_older_versions_begin_to_count_at_zero() -> None:
     state = LogState()
     lines = [
@@ -202,9 +132,7 @@ def test_the_chunks_of_a_response_are_one_step_and_count_once(database: Path, tm
         event("assistant.message", messageId="m", apiCallId="a", content="two", outputTokens=9, chunkIndex=1),
     ]  # fmt: skip
     log = written(tmp_path / "chunks.jsonl", chunks)
-    index(database, [str(log)])
-    found = counted(database)[log]
-    assert (found.messages, found.responses, found.output) == (2, 1, 9)
+    assert figures(database, log) == {"messages": 2, "calls": 0, "in_steps": 1, "output": 9}
 
 
 def test_a_message_that_is_written_again_while_it_grows_is_one(database: Path, tmp_path: Path) -> None:
@@ -215,9 +143,7 @@ def test_a_message_that_is_written_again_while_it_grows_is_one(database: Path, t
         event("assistant.message", messageId="m", content="High water", toolRequests=request, outputTokens=7),
     ]
     log = written(tmp_path / "grown.jsonl", grown)
-    index(database, [str(log)])
-    found = counted(database)[log]
-    assert (found.messages, found.tool_calls, found.responses, found.output) == (1, 1, 1, 7)
+    assert figures(database, log) == {"messages": 1, "calls": 1, "in_steps": 1, "output": 7}
 
 
 def test_notices_tell_of_errors_interruptions_and_compactions() -> None:
@@ -258,8 +184,8 @@ def test_the_logs_of_copilot_chat_have_its_name(database: Path, tmp_path: Path) 
         event("user.message", content="Where does the tide turn?"),
     ]
     log = written(tmp_path / "c.jsonl", lines)
-    index(database, [str(log)])
-    assert counted(database)[log].provider == "copilot_chat"
+    (row,) = counted(database, log).values()
+    assert row["provider"] == "copilot_chat"
     assert chat.recognizes(lines[0]) and not parser.recognizes(lines[0])
     assert parser.recognizes(lines[1]) and not chat.recognizes(lines[1])
 
@@ -268,12 +194,16 @@ def test_flat_logs_of_early_versions_are_the_same(database: Path, tmp_path: Path
     flat = tmp_path / "session-state" / f"{GLOW.parent.name}.jsonl"
     flat.parent.mkdir()
     flat.write_bytes(GLOW.read_bytes())
-    index(database, [str(flat), str(GLOW)])
-    found = counted(database)
-    assert found[flat] == found[GLOW]
+    one, other = ({**row, "copied": 0} for row in counted(database, flat, GLOW).values())
+    assert one == other
 
 
 # --- writing lines ---
+
+
+def figures(database: Path, log: Path) -> dict[str, Any]:
+    (row,) = counted(database, log).values()
+    return {name: row[name] for name in ("messages", "calls", "in_steps", "output")}
 
 
 def event(kind: str, *, id: str = "e1", at: str = "2026-11-11T09:00:00.000Z", **data: Any) -> dict[str, Any]:
@@ -291,69 +221,6 @@ def is_usage(said: Any) -> bool:
 def written(path: Path, lines: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
-
-
-# --- whatever a log contains ---
-
-
-_FIELDS = (
-    "content", "toolCallId", "toolRequests", "result", "error", "modelMetrics", "kind", "context", "outputTokens",
-    "toolTelemetry", "arguments", "attachments", "compactionTokensUsed", "reasoningText", "agentName", "source",
-)  # fmt: skip
-_WRONG = (None, True, -1, 2.5, "", "x", [], [[]], {}, {"x": {}}, [None, 3])
-WRONG_TYPES = [
-    {"type": kind, "data": dict.fromkeys(_FIELDS, value), "id": 7, "timestamp": [], "parentId": {}}
-    for kind in READERS
-    for value in _WRONG
-]
-HOSTILE = {
-    "nuls": TIDE.read_bytes() + b"\0" * 1500,
-    "nuls, then more": TIDE.read_bytes() + b"\0" * 1500 + b"\n" + TIDE.read_bytes().splitlines()[3] + b"\n",
-    "cut": TIDE.read_bytes()[:-300],
-    "a newline in a string": TIDE.read_bytes().replace(b"an hour", b"an\nhour", 1),
-    "wrong types": b"\n".join([TIDE.read_bytes().splitlines()[0], *(json.dumps(one).encode() for one in WRONG_TYPES)]),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_damaged_and_hostile_logs_are_read_as_well_as_possible(name: str, database: Path, tmp_path: Path) -> None:
-    log = tmp_path / "events.jsonl"
-    log.write_bytes(HOSTILE[name])
-    index(database, [str(log)])
-    found = counted(database)[log]
-    assert found[:2] == ("log", "copilot")
-    assert found.unreadable_lines == {"nuls, then more": 1, "a newline in a string": 2}.get(name, 0)
-    if name.startswith("nuls"):
-        assert found.tool_calls == 9 and found.human == 3
-
-
-SECRET = "gh" + "p_16C7e42F292c6912E7710c838347Ae178B4a"
-_NAMES_OF_LINES = ("type", "timestamp", "id", "parentId", "producer")
-
-
-def planted(value: Any, key: str = "") -> Any:
-    """A value with a secret at the end of each text in it, except where a line would no longer be one of Copilot's."""
-    if isinstance(value, dict):
-        return {name: planted(inner, name) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [planted(inner) for inner in value]
-    return f"{value} {SECRET}" if isinstance(value, str) and key not in _NAMES_OF_LINES else value
-
-
-@pytest.mark.parametrize("path", AUTHORED, ids=named)
-def test_no_secret_gets_into_the_index_wherever_it_is_in_a_log(path: Path, database: Path, tmp_path: Path) -> None:
-    lines = [planted(json.loads(line)) for line in path.read_text().splitlines()]
-    log = written(tmp_path / "events.jsonl", [*lines, event("session.novel", novel=SECRET)])
-    (tmp_path / "workspace.yaml").write_text(f"name: {SECRET} {'tide ' * 99}{SECRET}\n")
-    index(database, [str(log)])
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines[:12]))
-    index(database, [])
-    said = "\n".join(texts_of(database))
-    with closing(sqlite3.connect(database)) as connection:
-        rows = [row for table in ("session", "name", "path", "token_usage", "request", "file", "project", "clue")
-                for row in connection.execute(f"SELECT * FROM {table}")]  # fmt: skip
-    assert said.count("[redacted") > 20
-    assert SECRET not in said and SECRET not in repr(rows) and SECRET[:12] not in repr(rows)
 
 
 # --- a log that is shortened in place: /rewind ---
@@ -472,6 +339,7 @@ def test_a_rewound_turn_stays_in_its_session_as_superseded_and_counts_nowhere(tm
     said = texts_of(database)
     assert "Have somebody look for other places that drop the zone, then push" in said
     assert "Fix the reader as well (attempt 1)" in said
+    assert damage_in(database) == ()
 
 
 def test_what_was_taken_back_survives_that_all_logs_are_read_again(tmp_path: Path, database: Path) -> None:
@@ -505,11 +373,6 @@ def test_a_log_that_is_about_to_be_written_again_stays_as_it_is(most: int, tmp_p
     assert (ever_read(database), live(database)) == (before, counting)
 
 
-def test_an_index_with_rewound_turns_is_sound(tmp_path: Path, database: Path) -> None:
-    rewound(tmp_path, database)
-    assert damage_in(database) == ()
-
-
 def test_what_was_taken_back_outlives_an_index_that_is_made_again_from_the_logs(tmp_path: Path, database: Path) -> None:
     rewound(tmp_path, database)
     before, counting = ever_read(database), live(database)
@@ -519,25 +382,6 @@ def test_what_was_taken_back_outlives_an_index_that_is_made_again_from_the_logs(
     assert ever_read(database) == before and live(database) == counting
     index(database, [])
     assert ever_read(database) == before and live(database) == counting
-
-
-def test_a_run_may_be_killed_while_it_reads_a_rewound_log(tmp_path: Path) -> None:
-    padding = [json.dumps(event("system.message", content="tide " * 200_000)).encode() + b"\n"] * 10
-    log, data = tmp_path / "logs" / "events.jsonl", tmp_path / "data"
-    log.parent.mkdir()
-    log.write_bytes(b"".join([*LINES[:20], *padding, *LINES[20:52]]))
-    index(data / "index.sqlite3", [str(log.parent)])
-    known = ever_read(data / "index.sqlite3")
-    log.write_bytes(b"".join([*LINES[:20], *padding, *LINES[20:28], *again(1, LINES[55:59]), *padding]))
-    index(tmp_path / "fresh" / "index.sqlite3", [str(log.parent)])
-    counting = live(tmp_path / "fresh" / "index.sqlite3")
-    for number in range(6):
-        disturbed = tmp_path / f"data-{number}"
-        shutil.copytree(data, disturbed)
-        killed_after(0.2 + 0.12 * number, log.parent, disturbed)
-        index(disturbed / "index.sqlite3", [])
-        assert known <= ever_read(disturbed / "index.sqlite3")
-        assert live(disturbed / "index.sqlite3") == counting
 
 
 def test_a_home_that_is_moved_is_followed_with_what_was_taken_back(tmp_path: Path, database: Path) -> None:

@@ -187,15 +187,6 @@ def test_what_was_counted_without_agtrace_is_what_the_index_holds(published: Fig
     assert compared > 1_500
 
 
-# --- copies made of published logs ---
-
-SPLIT = "entireio+cli/4ec443d0-063b-4de3-8ede-e35160c2c1de.jsonl"
-"""A session whose responses are split over several lines, with failed calls and a request that failed."""
-INLINE = "d-kimuson+claude-code-viewer/mock-global-claude-dir/projects/sample-project/5c0375b4-57a5-4f26-b12d-d022ee4e51b7.jsonl"  # noqa: E501
-"""A session of 1.0.108 with two sub-agents inline."""
-FORK = "entireio+git-sync/rollout-2026-04-11T20-15-02-019d7e2f-0041-7310-951c-94020254dfc9.jsonl"
-"""A sub-agent of Codex 0.118: its lines 2 to 339 replay its parent."""
-
 _TOTALS = """SELECT sum(tool_calls), sum(failed_calls), sum(responses), sum(input_tokens), sum(output_tokens),
 sum(turn_count) FROM session"""
 
@@ -205,43 +196,6 @@ def totals(database: Path, *logs: Path) -> tuple[int, ...]:
     index(database, [str(log) for log in logs])
     with closing(sqlite3.connect(database)) as connection:
         return tuple(connection.execute(_TOTALS).fetchone())
-
-
-def fork_of(content: bytes, part: float) -> bytes:
-    """A background copy of the beginning of a log, as Claude Code writes it (known-bugs.md 6), with a prompt more."""
-    lines = [json.loads(line) for line in content.splitlines()]
-    copied = [
-        {**line, "sessionId": "0f0f0f0f", "sessionKind": "bg", "cwd": "/elsewhere"}
-        for line in lines[: int(len(lines) * part)]
-    ]
-    last = next(line["uuid"] for line in reversed(copied) if "uuid" in line)
-    own = {"type": "user", "uuid": "own", "parentUuid": last, "sessionId": "0f0f0f0f", "isSidechain": False}
-    said = {"role": "user", "content": "Another way."}
-    copied.append({**own, "timestamp": "2027-01-01T00:00:00.000Z", "message": said})
-    return b"".join(json.dumps(line).encode() + b"\n" for line in copied)
-
-
-@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")], ids=["origin first", "fork first"])
-@pytest.mark.parametrize("part", [0.3, 1.0])
-@pytest.mark.parametrize("origin", [SPLIT, INLINE], ids=["split responses", "inline sub-agents"])
-def test_a_fork_of_a_published_log_counts_only_what_it_adds(
-    logs: Path, tmp_path: Path, origin: str, part: float, names: tuple[str, str]
-) -> None:
-    content = (logs / "claude" / origin).read_bytes()
-    old, new = (tmp_path / f"{name}.jsonl" for name in names)
-    old.write_bytes(content)
-    *alone, turns = totals(tmp_path / "alone" / "index.sqlite3", old)
-    new.write_bytes(fork_of(content, part))
-    assert totals(tmp_path / "both" / "index.sqlite3", old, new) == (*alone, turns + 1)
-
-
-def test_a_published_fork_of_codex_counts_only_what_follows_the_replay(logs: Path, tmp_path: Path) -> None:
-    lines = (logs / "codex" / FORK).read_bytes().splitlines(keepends=True)
-    parent, child = tmp_path / "rollout-parent.jsonl", tmp_path / "rollout-child.jsonl"
-    parent.write_bytes(b"".join(lines[1:339]))
-    child.write_bytes(b"".join(lines))
-    assert totals(tmp_path / "parent" / "index.sqlite3", parent)[0] == 74
-    assert totals(tmp_path / "both" / "index.sqlite3", parent, child)[0] == 74 + 3
 
 
 def main() -> None:

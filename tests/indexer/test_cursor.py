@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.drafts import LogState, Record
 from agtrace_indexer.providers.cursor import parser as cursor
-from agtrace_indexer.providers.registry import AGENTS, homes
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
     Message,
-    Notification,
     Outcome,
     OutcomeSource,
     Payload,
@@ -43,9 +42,6 @@ def text(said: str) -> Record:
 def payloads(*records: Record, state: LogState | None = None) -> list[Payload]:
     state = state or LogState()
     return [draft.payload for record in records for draft in cursor.drafts(record, state)]
-
-
-# --- the published transcripts, and an independent count ---
 
 
 # --- recognised last, and by two lines ---
@@ -138,21 +134,9 @@ def test_a_result_without_a_flag_is_not_taken_for_a_success(
     assert payloads(line("user", block)) == [ToolResult("t", "done", outcome, source)]
 
 
-def test_an_unknown_block_or_line_is_kept_and_counted() -> None:
-    state = LogState()
-    made = payloads(line("assistant", {"type": "canvas"}), {"type": "new"}, line("oracle", text("x")), state=state)
-    kinds = [payload.kind for payload in made if isinstance(payload, Notification)]
-    assert kinds == ["unknown/assistant.canvas", "unknown/new", "unknown/oracle"]
-
-
 def test_a_time_in_a_request_is_its_time() -> None:
     said = line("user", text("<timestamp>2026-10-01T10:00:00Z</timestamp>\n<user_query>a</user_query>"))
     assert {draft.timestamp for draft in cursor.drafts(said, LogState())} == {1_790_848_800_000}
-
-
-def test_its_transcripts_are_looked_for_where_its_variable_says(tmp_path: Path) -> None:
-    assert tmp_path / ".cursor" / "projects" in homes({}, tmp_path)
-    assert Path("/c/projects") in homes({"CURSOR_CONFIG_DIR": "/c"}, tmp_path)
 
 
 # --- sessions, and what isn't known of them ---
@@ -196,6 +180,3 @@ def test_a_session_without_a_call_has_none_that_failed(tmp_path: Path) -> None:
     index_here(log.parent)
     (session,) = agtrace_here("sessions", "--json").json()["data"]["sessions"]
     assert session["failed_calls"] == 0
-
-
-# --- anything ---

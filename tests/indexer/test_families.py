@@ -24,6 +24,7 @@ from tests.agtrace.asking import ClaudeLog, claude_log
 from tests.conftest import LOGS, SAMPLES
 from tests.contents import contents
 from tests.depth import examples
+from tests.indexer.test_codex_families import family as codex_family
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 TWO = "bbbbbbbb-0000-4000-8000-000000000002"
@@ -59,22 +60,13 @@ def answered(log: ClaudeLog, prompt: str, tokens: int) -> ClaudeLog:
     )  # fmt: skip
 
 
-def fork(log: ClaudeLog, session_id: str, **more: Any) -> ClaudeLog:
-    """A copy of a log under another session id, as `--fork-session` writes it."""
-    copy = ClaudeLog(log.path.with_name(f"{session_id}.jsonl"), session_id)
-    for line in log.path.read_bytes().splitlines():
-        copy.raw(json.loads(line) | {"sessionId": session_id, "cwd": "/elsewhere"} | more)
-    copy.clock = log.clock + 1000
-    return copy
-
-
 # -- copies --------------------------------------------------------------------------------------
 
 
 def test_a_fork_is_linked_to_its_origin_and_its_copies_to_their_originals(tmp_path: Path, database: Path) -> None:
     origin = answered(claude_log(tmp_path, ONE), "first", 100)
-    middle = answered(fork(origin, TWO), "second", 7)
-    answered(fork(middle, THREE), "third", 7)
+    middle = answered(origin.fork(TWO, cwd="/elsewhere"), "second", 7)
+    answered(middle.fork(THREE, cwd="/elsewhere"), "third", 7)
     index(database, [str(tmp_path / "projects")])
     parents = "SELECT s.uid, p.uid FROM session s JOIN session p ON p.id = s.parent_session ORDER BY 1"
     assert rows(database, parents) == [(TWO, ONE), (THREE, TWO)]
@@ -87,7 +79,6 @@ def test_a_fork_is_linked_to_its_origin_and_its_copies_to_their_originals(tmp_pa
 
 
 def test_turns_sum_up_to_what_counts_and_what_is_copied(tmp_path: Path, database: Path, logs: Path) -> None:
-    """Of every session of the published logs and the samples."""
     index(database, [str(logs), str(SAMPLES)])
     whole = " + ".join(f"coalesce({c}_tokens, 0)" for c in (
         "input", "cache_creation_5m", "cache_creation_1h", "cache_read", "output"))  # fmt: skip
@@ -155,14 +146,23 @@ def test_a_parent_that_is_read_later_still_finds_its_children(tmp_path: Path, da
 # -- the law -------------------------------------------------------------------------------------
 
 
-def families() -> list[list[Path]]:
-    """Groups of small logs that have to do with each other."""
+def families() -> list[dict[Path, bytes]]:
+    """Groups of small logs that have to do with each other, by their places."""
     groups = [sorted((SAMPLES / agent).rglob("*.jsonl")) for agent in ("claude", "codex", "pi", "omp", "qwen")]
     published = LOGS / "claude" / "handgemacht-ai+claude-code-log" / "test" / "test_data"
     groups += [sorted(published.glob(pattern)) for pattern in ("dag_*.jsonl", "*memory*.jsonl", "*todo*.jsonl")]
     groups += [sorted((published / "real_projects").rglob("*.jsonl"))[:12], sorted((LOGS / "codex").rglob("*.jsonl"))]
-    small = [[path for path in group if path.stat().st_size < 200_000][:10] for group in groups]
-    return [group for group in small if len(group) > 1]
+    with tempfile.TemporaryDirectory() as folder:
+        groups.append(codex_family(Path(folder)))
+        small = [[path for path in group if path.stat().st_size < 200_000][:10] for group in groups]
+        return [
+            {path.relative_to(os.path.commonpath(group)): path.read_bytes() for path in group}
+            for group in small
+            if len(group) > 1
+        ]
+
+
+FAMILIES = families()
 
 
 @pytest.fixture(scope="module")
@@ -180,11 +180,10 @@ relaxed = settings(
 class Home:
     """Logs of a family that appear piece by piece, and move from folder to folder."""
 
-    def __init__(self, work: Path, group: list[Path]) -> None:
+    def __init__(self, work: Path, group: int) -> None:
         shutil.rmtree(work, ignore_errors=True)
         self.logs, self.database = work / "logs", work / "data" / "index.sqlite3"
-        common = Path(os.path.commonpath(group))
-        self.left = {path.relative_to(common): path.read_bytes() for path in group}
+        self.left = dict(FAMILIES[group])
         self.folder = dict.fromkeys(self.left, "0")
         self.logs.mkdir(parents=True)
 
@@ -231,11 +230,10 @@ steps = st.lists(
 
 
 @settings(relaxed, max_examples=examples(35))
-@given(group=st.sampled_from(families()), schedule=steps)
+@given(group=st.integers(0, len(FAMILIES) - 1), schedule=steps)
 def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
-    work: Path, group: list[Path], schedule: list[tuple[int, float, bool]]
+    work: Path, group: int, schedule: list[tuple[int, float, bool]]
 ) -> None:
-    """Also with renames in between: incremental = full over events, turns, tokens and families."""
     home = Home(work, group)
     names = list(home.left)
     for number, part, moves in schedule:
@@ -251,9 +249,9 @@ def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
 
 
 @settings(relaxed, max_examples=examples(35))
-@given(group=st.sampled_from(families()), schedule=steps)
+@given(group=st.integers(0, len(FAMILIES) - 1), schedule=steps)
 def test_what_goes_is_kept_as_it_was_and_the_rest_is_as_if_it_had_never_been_there(
-    work: Path, group: list[Path], schedule: list[tuple[int, float, bool]]
+    work: Path, group: int, schedule: list[tuple[int, float, bool]]
 ) -> None:
     """Removed and replaced logs: archived rows equal their state before, live rows a fresh index of what is left."""
     home = Home(work, group)

@@ -61,10 +61,6 @@ def sessions(database: Path) -> dict[str, tuple[str, bool]]:
     return {row[0]: (row[-2], bool(row[-1])) for row in contents(database)["sessions"]}
 
 
-def events_of(database: Path) -> list[Any]:
-    return contents(database)["events"]
-
-
 def session(number: int) -> str:
     return f"0badc0de-0000-4000-8000-00000000{number:04x}"
 

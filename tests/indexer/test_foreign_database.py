@@ -74,7 +74,6 @@ def test_a_transaction_that_goes_on_is_not_seen_and_what_is_left_of_it_stays(mod
 
 
 def test_what_a_dead_writer_left_is_read_and_left_as_it_is(tmp_path: Path) -> None:
-    """With its `-shm`, as a killed process leaves it."""
     with closing(bank(tmp_path / "bank.db", "WAL")) as connection:
         transfer(connection, 3)
         left = tmp_path / "left"

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import zstandard
-from agtrace_indexer import forget as forgetting
 from agtrace_indexer.families import copies as attribution
 from agtrace_indexer.families.belonging import Logs
 from agtrace_indexer.forget import forget
@@ -177,25 +176,6 @@ def test_a_new_subagent_of_a_forgotten_session_is_forgotten(data: Path, database
     assert found_in(data, marker("task")) == set()
 
 
-def test_a_file_that_was_empty_costs_the_words_nothing_when_it_turns_out_to_be_forgotten(
-    data: Path, database: Path, home: Path
-) -> None:
-    """Only its name was there: no word of it."""
-    forget_here(database, CLAUDE)
-    agent = ClaudeLog(home / "claude" / "projects" / "flat" / "agent-00c0ffee.jsonl", CLAUDE)
-    agent.path.write_text("")
-    index(database, [])
-    assert found_in(data, agent.path.stem) == {agent.path.stem}
-    with closing(sqlite3.connect(database)) as connection, connection:
-        assert connection.execute("DELETE FROM meta WHERE key = 'words_without'").rowcount == 1
-    agent.write("user", marker("task"), isSidechain=True, agentId="00c0ffee")
-    index(database, [])
-    assert found_in(data, agent.path.stem, marker("task")) == set()
-    with closing(sqlite3.connect(database)) as connection:
-        made_anew = "SELECT 1 FROM meta WHERE key = 'words_without'"
-        assert connection.execute(made_anew).fetchone() is None
-
-
 def test_an_index_whose_only_root_was_forgotten_is_none_of_the_homes(database: Path, tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", CLAUDE).prompt(f"Find the {WORD}.")
     claude_log(tmp_path / "home", STAYS).prompt("Where is the tide table?")
@@ -244,33 +224,12 @@ def test_a_kill_at_any_moment_is_made_good_by_the_next_run(data: Path, database:
         assert found_in(copy, WORD, *IDS) == set(), statement
 
 
-def test_a_reader_that_holds_the_wal_is_told_of_and_the_next_run_scrubs(data: Path, database: Path) -> None:
-    with closing(sqlite3.connect(database)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM session").fetchone()
-        gone = digests(database, *SESSIONS)
-        forgetting._PATIENCE, patience = 0.1, forgetting._PATIENCE
-        try:
-            assert "another process" in (forget(database, gone, now=time.time()) or "")
-        finally:
-            forgetting._PATIENCE = patience
-        index(database, [])
-        assert found_in(data, WORD) == {WORD}
-        assert reader.execute("SELECT count(*) FROM session").fetchone()[0] > 1, "it still sees what it saw"
-    index(database, [])
-    assert found_in(data, WORD, *IDS) == set()
-
-
 # --- what stays ---
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_stays_is_what_an_index_of_the_other_logs_says(seed: int, tmp_path: Path, database: Path) -> None:
     check_law(Path(shutil.copytree(SAMPLES, tmp_path / "logs")), database, seed)
-
-
-def test_the_same_holds_for_real_logs(logs: Path, tmp_path: Path, database: Path) -> None:
-    check_law(Path(shutil.copytree(logs / "claude", tmp_path / "logs")), database, 1)
 
 
 def check_law(logs: Path, database: Path, seed: int) -> None:

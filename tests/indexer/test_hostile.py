@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +17,7 @@ import zstandard
 from agtrace_indexer.run import index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
@@ -24,12 +26,12 @@ from tests import hostile
 from tests.contents import contents
 from tests.depth import depth, examples
 from tests.hostile import _claude_lines, _codex_lines
+from tests.indexer.strange import damage
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
 LINE_MEGABYTES = depth(40, 200)
 MOST_MEMORY = 500_000_000
 SECONDS = 180
-OVERSIZED = b'{"type":"user","uuid":"' + b"x" * 33_600_000 + b'"}'
 
 
 class Ended(NamedTuple):
@@ -112,22 +114,6 @@ def _long_log() -> Iterator[bytes]:
     start = answer.removesuffix(b"}") + b',"more":"'
     yield start + b"x" * (LINE_MEGABYTES * 1_000_000 - len(start) - 2) + b'"}\n'
     yield answer + b"\n"
-
-
-def test_a_line_that_is_too_long_is_kept_by_its_head_its_length_and_its_origin(tmp_path: Path, database: Path) -> None:
-    log = tmp_path / "long.jsonl"
-    log.write_bytes(b"".join(_long_log()))
-    index(database, [str(log)])
-    found = contents(database)
-    prompt, answer = _claude_lines(11)
-    assert [event[6:7] + event[9:12] for event in found["events"]][1] == (
-        "oversized_line", 2, len(prompt) + 1, LINE_MEGABYTES * 1_000_000,
-    )  # fmt: skip
-    text = found["texts"][1][2]
-    assert text.startswith(answer.decode().removesuffix("}"))
-    assert text.endswith(f"... (a line of {LINE_MEGABYTES * 1_000_000} bytes, the first 61439 are kept)")
-    assert len(text) < 66_000
-    assert found["texts"][2][2].startswith("Two tides a day"), "the next line is read as ever"
 
 
 # --- lines that are hard to read ---
@@ -219,7 +205,7 @@ def test_no_line_is_too_hard_and_each_is_kept_or_counted(name: str, tmp_path: Pa
 
 def everything_can_be_opened(database: Path) -> None:
     """Ask for every session and event as a client would: no defect of agtrace among the answers."""
-    answers = Answers(load(), log=silent)
+    answers = Answers(replace(load(), data_dir=database.parent), log=silent)
     for uid, count in {row[0]: row[15] for row in contents(database)["sessions"]}.items():
         if not 0 < len(uid) <= 200:
             continue
@@ -237,9 +223,6 @@ MANY, MOST_MEMORY_FOR_MANY = depth(300_000, 999_000), depth(220_000_000, MOST_ME
 """How many values of a line are read, of which a million is too many, and what that may take."""
 BOMBS: dict[str, Callable[[], bytes]] = {
     "an array of tiny numbers": lambda: called("[" + "1," * 2_500_000 + "1]"),
-    "an array of empty objects": lambda: called("[" + "{}," * 2_000_000 + "1]"),
-    "an array of floats": lambda: called("[" + "0.5," * 2_000_000 + "1]"),
-    "a bare array of empty strings": lambda: b"[" + b'"",' * 2_000_000 + b"1]",
     "an object of many keys": lambda: called("{" + ",".join(f'"{n:x}":1' for n in range(1_200_000)) + "}"),
     "many empty objects": lambda: called("[" + "{}," * MANY + "1]"),
     "many keys": lambda: called("{" + ",".join(f'"{n:x}":1' for n in range(MANY)) + "}"),
@@ -428,32 +411,20 @@ def real_lines() -> list[Any]:
 REAL = real_lines()
 
 
-def spoil(value: Any, data: st.DataObject) -> None:
-    """Put any JSON value in some place of a record."""
-    while isinstance(value, (dict, list)) and value:
-        key = data.draw(st.sampled_from(list(value) if isinstance(value, dict) else list(range(len(value)))))
-        if not isinstance(value[key], (dict, list)) or data.draw(st.booleans()):
-            value[key] = data.draw(values)
-            return
-        value = value[key]
-
-
 @settings(
     max_examples=examples(30), deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 @given(data=st.data())
-def test_no_json_in_any_place_of_a_log_stops_a_run(data: st.DataObject, tmp_path: Path, database: Path) -> None:
-    for path in database.parent.glob("*"):
-        path.unlink(missing_ok=True)  # a connection that is closed late takes its files along
-    log = tmp_path / "spoiled.jsonl"
-    log.unlink(missing_ok=True)
+def test_no_json_in_any_place_of_a_log_stops_a_run(data: st.DataObject, tmp_path: Path) -> None:
+    folder = Path(mkdtemp(dir=tmp_path))
+    log, database = folder / "spoiled.jsonl", folder / "data" / "index.sqlite3"
     for _ in range(3):
         records = [
             json.loads(json.dumps(r)) for r in data.draw(st.lists(st.sampled_from(REAL), min_size=1, max_size=6))
         ]
         for record in records:
-            spoil(record, data)
+            damage(record, data, values)
         with log.open("ab") as file:
             file.write("".join(json.dumps(record) + "\n" for record in records).encode())
         index(database, [str(log)])

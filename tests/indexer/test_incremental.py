@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -33,7 +31,6 @@ ENDS_LATER = "codex/sessions/2026/10/06/rollout-2026-10-06T13-31-44-01a11132-cb8
 TAKES_BACK = "gemini/tmp/lanternfish/chats/session-2026-11-10T08-30-338b9da1.jsonl"
 """A log in which turns are retracted."""
 
-AGTRACE = Path(sys.executable).with_name("agtrace")
 SMALL = 400_000
 LONG_LINE = 34_000_000
 
@@ -283,14 +280,6 @@ def growing_log(path: Path, size: int) -> None:
     path.write_bytes(turn * (size // len(turn) + 1))
 
 
-def kernels_count(*arguments: str) -> int:
-    """Bytes that the system handed to a run of agtrace for its reads, by the kernel's own count."""
-    program = "import os, sys\nfrom agtrace.cli import main\ntry:\n main()\nexcept SystemExit: pass\n"
-    program += "print(open('/proc/self/io').read(), file=sys.stderr)"
-    run = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
-    return int(run.stderr.split("rchar: ")[1].split()[0])
-
-
 def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: Path, database: Path) -> None:
     log = tmp_path / "growing.jsonl"
     growing_log(log, 2_000_000)
@@ -308,15 +297,3 @@ def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: P
         .value
     )
     assert [match["preview"]["text"] for match in found["data"]["matches"]] == ["a dipper at the weir"]
-
-
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system doesn't count what a process reads")
-def test_the_system_says_the_same_about_what_is_read(tmp_path: Path, database: Path) -> None:
-    log = tmp_path / "growing.jsonl"
-    growing_log(log, 12_000_000)
-    whole = kernels_count("index", str(log))
-    unchanged = kernels_count("index")
-    append(log, claude("user", 9, "a heron at the weir") + b"\n")
-    appended = kernels_count("index")
-    assert whole - unchanged > 12_000_000
-    assert appended - unchanged < 10_000_000, "the modules that read, pages of the index, not the log"

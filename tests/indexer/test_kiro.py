@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.drafts import LogState, Record
 from agtrace_indexer.providers.kiro import parser as kiro
-from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
     Message,
-    Notification,
     Outcome,
     OutcomeSource,
     Payload,
@@ -125,16 +123,6 @@ def test_a_result_that_is_only_beside_the_content_is_read_and_one_that_repeats_i
         ("t", "yes", Outcome.OK),
         ("u", "no", Outcome.FAILED),
     ]
-
-
-def test_an_unknown_kind_of_line_or_block_is_kept_and_counted() -> None:
-    state = LogState()
-    made = payloads(line("Checkpoint", text("x")), line("AssistantMessage", {"kind": "chart", "data": 5}), state=state)
-    assert [payload.kind for payload in made if isinstance(payload, Notification)] == [
-        "unknown/Checkpoint",
-        "unknown/AssistantMessage.chart",
-    ]
-    assert state.unknown == ["Checkpoint", "AssistantMessage.chart"]
 
 
 def test_a_picture_is_told_by_its_type_and_size() -> None:
@@ -365,11 +353,6 @@ def test_a_database_of_another_program_is_said_to_have_no_conversations(tmp_path
     index(database, [str(path.parent)])
     reasons = {row[0]: row[2] for row in contents(database)["files"]}
     assert reasons[str(path)] == "can't be read: it has no table of conversations"
-
-
-def test_its_logs_are_looked_for_where_its_variables_say(tmp_path: Path) -> None:
-    found = homes({"KIRO_HOME": "/k", "XDG_DATA_HOME": "/x"}, tmp_path)
-    assert {Path("/k/sessions/cli"), Path("/x/kiro-cli/data.sqlite3"), Path("/x/amazon-q/data.sqlite3")} <= set(found)
 
 
 # --- anything ---

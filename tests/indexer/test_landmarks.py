@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome
 
 from tests.agtrace.asking import claude_log
-from tests.conftest import LOGS, SAMPLES
+from tests.conftest import SAMPLES
 from tests.indexer.test_codex_families import T0, Rollout
 from tests.indexer.test_forget import forget_here
 
@@ -73,9 +72,36 @@ COMMIT = ["commit 3fa9c21 created"]
          ["commit 3fa9c21" + "0" * 33 + " created"]),
         ("git commit -qm x", "", ["commit None created"]),
         ("git commit -m x 2>&1 | tail -1", MADE, COMMIT),
+        ("git checkout -b tide", "Switched to a new branch 'tide'\n", ["branch tide created"]),
+        ("git fetch && git switch -c tide origin/main", "branch 'tide' set up to track 'origin/main'.\n",
+         ["branch tide created"]),
+        ("git branch tide", "", ["branch tide created"]),
+        ("git worktree add -b tide ../tide", "Preparing worktree (new branch 'tide')\n", ["branch tide created"]),
+        ("git worktree add ../tide", "Preparing worktree (new branch 'tide')\n", ["branch tide created"]),
+        ('git checkout -b "$NAME"', "Switched to a new branch 'tide'\n", ["branch tide created"]),
+        ("gh pr create --title 'Fix; test' --body \"$(cat <<'EOF'\n- go test ./... \"passes\"\nEOF\n)\"",
+         "Warning: 1 uncommitted change\nhttps://github.com/owner/sea/pull/104\n", ["pull_request 104 created"]),
+        ("gh -R owner/sea pr merge 104 --squash --delete-branch", "", ["pull_request 104 merged"]),
+        ("gh pr merge https://github.com/owner/sea/pull/104 -m", "", ["pull_request 104 merged"]),
+        ("gh pr merge", "✓ Squashed and merged pull request #104 (Fix the tide)\n", ["pull_request 104 merged"]),
+        ("gh pr close 104 -c 'no longer needed'", "✓ Closed pull request #104 (Fix)\n", ["pull_request 104 closed"]),
+        ("gh issue create -t x -b y", "\nhttps://github.com/owner/sea/issues/7\n", ["issue 7 created"]),
+        ("gh issue close 7 --reason completed", "", ["issue 7 closed"]),
+        ("glab mr create --fill", "!12 Fix\n https://gitlab.com/g/sea/-/merge_requests/12\n",
+         ["pull_request 12 created"]),
+        ("gh release create v1.2.0 --notes x", "https://github.com/owner/sea/releases/tag/v1.2.0\n",
+         ["release v1.2.0 created"]),
+        ("git tag v1.2.0 && git push origin v1.2.0", "To host\n * [new tag]         v1.2.0 -> v1.2.0\n",
+         ["release v1.2.0 created"]),
+        ("npm publish --access public", "+ @sea/tide@1.2.0\n", ["release @sea/tide@1.2.0 created"]),
+        ("cargo publish", "   Uploading tide v1.2.0\n    Published tide v1.2.0 at registry `crates-io`\n",
+         ["release tide v1.2.0 created"]),
+        ("twine upload dist/*", "View at:\nhttps://pypi.org/project/tide/1.2.0/\n", ["release tide/1.2.0 created"]),
     ],
 )  # fmt: skip
-def test_a_commit_is_one_that_git_made(command: str, output: str, expected: list[str]) -> None:
+def test_commits_branches_pull_requests_issues_and_releases_are_what_their_programs_say_they_did(
+    command: str, output: str, expected: list[str]
+) -> None:
     assert left(command, output) == expected
 
 
@@ -97,30 +123,6 @@ def test_a_commit_is_one_that_git_made(command: str, output: str, expected: list
         ("git status", "On branch main\n", OK),
         ("git stash", "Saved working directory and index state WIP on main: 3fa9c21 Fix\n", OK),
         ("git commit -m x", "", UNKNOWN),
-    ],
-)
-def test_nothing_else_is_a_commit(command: str, output: str, outcome: Outcome) -> None:
-    assert left(command, output, outcome) == []
-
-
-@pytest.mark.parametrize(
-    ("command", "output", "expected"),
-    [
-        ("git checkout -b tide", "Switched to a new branch 'tide'\n", "tide"),
-        ("git fetch && git switch -c tide origin/main", "branch 'tide' set up to track 'origin/main'.\n", "tide"),
-        ("git branch tide", "", "tide"),
-        ("git worktree add -b tide ../tide", "Preparing worktree (new branch 'tide')\n", "tide"),
-        ("git worktree add ../tide", "Preparing worktree (new branch 'tide')\n", "tide"),
-        ('git checkout -b "$NAME"', "Switched to a new branch 'tide'\n", "tide"),
-    ],
-)
-def test_a_branch_is_one_that_was_created(command: str, output: str, expected: str) -> None:
-    assert left(command, output) == [f"branch {expected} created"]
-
-
-@pytest.mark.parametrize(
-    ("command", "output", "outcome"),
-    [
         ("git checkout -b tide", "fatal: a branch named 'tide' already exists\n", FAILED),
         ("git checkout tide", "Switched to branch 'tide'\n", OK),
         ("git branch", "* main\n", OK),
@@ -130,9 +132,36 @@ def test_a_branch_is_one_that_was_created(command: str, output: str, expected: s
         ('git branch "$NAME"', "", OK),
         ("git checkout -- a.txt", "", OK),
         ("git worktree add --detach ../x", "Preparing worktree (detached HEAD 3fa9c21)\n", OK),
+        ("git push", "Everything up-to-date\n", OK),
+        ("git push", "To host\n ! [rejected]        main -> main (fetch first)\nerror: failed to push\n", FAILED),
+        ("git push origin -d tide", "To host\n - [deleted]         tide\n", OK),
+        ("git push --dry-run", "To host\n   1111111..2222222  main -> main\n", OK),
+        ("git fetch && git status", "From host\n   1111111..2222222  main       -> origin/main\n", OK),
+        ("cat push.log", "To host\n   1111111..2222222  main -> main\n", OK),
+        ("git push", "To host\n   1111111..2222222  main -> main\n", REJECTED),
+        ("gh pr create --fill",
+         'a pull request for branch "tide" already exists:\nhttps://github.com/o/s/pull/9\n', FAILED),
+        ("gh pr view 9", "https://github.com/o/s/pull/9\n", OK),
+        ("gh pr list", "9\tFix\ttide\n", OK),
+        ("gh pr merge 9 --auto", "", OK),
+        ("gh pr merge 9", "X Pull request is not mergeable\n", FAILED),
+        ("gh pr create --help", "USAGE\n  https://github.com/o/s/pull/9\n", OK),
+        ("gh release view v1", "https://github.com/o/s/releases/tag/v1\n", OK),
+        ("git tag v1", "", OK),
+        ("npm publish --dry-run", "+ tide@1.2.0\n", OK),
+        ("npm publish", "npm error code E403\n", FAILED),
+        ("npm run lint && npm test", "1 problem\n", FAILED),
+        ("mise run fmt && mise run test", "[fmt] ERROR task failed\n", FAILED),
+        ("pytest", "bash: pytest: command not found\n", FAILED),
+        ("python -m pytest", "/usr/bin/python: No module named pytest\n", FAILED),
+        ("npm test", 'npm error Missing script: "test"\n', FAILED),
+        ("npx --no-install vitest | tail", "npm error npx canceled due to missing packages and no YES option\n", OK),
+        ("make test", "make: *** No rule to make target 'test'.  Stop.\n", FAILED),
+        ("ls missing || pytest", "", OK),
+        ("pytest", "", REJECTED),
     ],
-)
-def test_nothing_else_is_a_branch(command: str, output: str, outcome: Outcome) -> None:
+)  # fmt: skip
+def test_what_did_nothing_or_may_not_have_run_left_nothing(command: str, output: str, outcome: Outcome) -> None:
     assert left(command, output, outcome) == []
 
 
@@ -161,71 +190,6 @@ def test_a_push_is_one_that_brought_commits_to_a_branch(
 ) -> None:
     found = landmarks(attempts(command), output, OK)
     assert [(one.kind, one.name, one.detail) for one in found] == [("push", *told) for told in expected]
-
-
-@pytest.mark.parametrize(
-    ("command", "output", "outcome"),
-    [
-        ("git push", "Everything up-to-date\n", OK),
-        ("git push", "To host\n ! [rejected]        main -> main (fetch first)\nerror: failed to push\n", FAILED),
-        ("git push origin -d tide", "To host\n - [deleted]         tide\n", OK),
-        ("git push --dry-run", "To host\n   1111111..2222222  main -> main\n", OK),
-        ("git fetch && git status", "From host\n   1111111..2222222  main       -> origin/main\n", OK),
-        ("cat push.log", "To host\n   1111111..2222222  main -> main\n", OK),
-        ("git push", "To host\n   1111111..2222222  main -> main\n", REJECTED),
-    ],
-)
-def test_nothing_else_is_a_push(command: str, output: str, outcome: Outcome) -> None:
-    assert left(command, output, outcome) == []
-
-
-@pytest.mark.parametrize(
-    ("command", "output", "expected"),
-    [
-        ("gh pr create --title 'Fix; test' --body \"$(cat <<'EOF'\n- go test ./... \"passes\"\nEOF\n)\"",
-         "Warning: 1 uncommitted change\nhttps://github.com/owner/sea/pull/104\n", ["pull_request 104 created"]),
-        ("gh -R owner/sea pr merge 104 --squash --delete-branch", "", ["pull_request 104 merged"]),
-        ("gh pr merge https://github.com/owner/sea/pull/104 -m", "", ["pull_request 104 merged"]),
-        ("gh pr merge", "✓ Squashed and merged pull request #104 (Fix the tide)\n", ["pull_request 104 merged"]),
-        ("gh pr close 104 -c 'no longer needed'", "✓ Closed pull request #104 (Fix)\n", ["pull_request 104 closed"]),
-        ("gh issue create -t x -b y", "\nhttps://github.com/owner/sea/issues/7\n", ["issue 7 created"]),
-        ("gh issue close 7 --reason completed", "", ["issue 7 closed"]),
-        ("glab mr create --fill", "!12 Fix\n https://gitlab.com/g/sea/-/merge_requests/12\n",
-         ["pull_request 12 created"]),
-        ("gh release create v1.2.0 --notes x", "https://github.com/owner/sea/releases/tag/v1.2.0\n",
-         ["release v1.2.0 created"]),
-        ("git tag v1.2.0 && git push origin v1.2.0", "To host\n * [new tag]         v1.2.0 -> v1.2.0\n",
-         ["release v1.2.0 created"]),
-        ("npm publish --access public", "+ @sea/tide@1.2.0\n", ["release @sea/tide@1.2.0 created"]),
-        ("cargo publish", "   Uploading tide v1.2.0\n    Published tide v1.2.0 at registry `crates-io`\n",
-         ["release tide v1.2.0 created"]),
-        ("twine upload dist/*", "View at:\nhttps://pypi.org/project/tide/1.2.0/\n", ["release tide/1.2.0 created"]),
-    ],
-)  # fmt: skip
-def test_pull_requests_issues_and_releases_are_what_their_programs_say_they_did(
-    command: str, output: str, expected: list[str]
-) -> None:
-    assert left(command, output) == expected
-
-
-@pytest.mark.parametrize(
-    ("command", "output", "outcome"),
-    [
-        ("gh pr create --fill",
-         'a pull request for branch "tide" already exists:\nhttps://github.com/o/s/pull/9\n', FAILED),
-        ("gh pr view 9", "https://github.com/o/s/pull/9\n", OK),
-        ("gh pr list", "9\tFix\ttide\n", OK),
-        ("gh pr merge 9 --auto", "", OK),
-        ("gh pr merge 9", "X Pull request is not mergeable\n", FAILED),
-        ("gh pr create --help", "USAGE\n  https://github.com/o/s/pull/9\n", OK),
-        ("gh release view v1", "https://github.com/o/s/releases/tag/v1\n", OK),
-        ("git tag v1", "", OK),
-        ("npm publish --dry-run", "+ tide@1.2.0\n", OK),
-        ("npm publish", "npm error code E403\n", FAILED),
-    ],
-)  # fmt: skip
-def test_nothing_else_is_one(command: str, output: str, outcome: Outcome) -> None:
-    assert left(command, output, outcome) == []
 
 
 RUNS = """
@@ -271,13 +235,6 @@ mix test | mix test
 """
 
 
-@pytest.mark.parametrize("line", RUNS.strip().splitlines())
-def test_a_test_run_is_told_by_its_program_through_wrappers_and_its_exit_code(line: str) -> None:
-    command, _, name = line.rpartition(" | ")
-    assert left(command) == [f"test_run {name} passed"]
-    assert left(command, "1 thing is wrong", FAILED) == [f"test_run {name} failed"]
-
-
 BUILDS = """
 make | make
 make build | make build
@@ -303,11 +260,12 @@ cargo test --no-run | cargo test --no-run
 """
 
 
-@pytest.mark.parametrize("line", BUILDS.strip().splitlines())
-def test_a_build_is_told_likewise(line: str) -> None:
-    command, _, name = line.rpartition(" | ")
-    assert left(command) == [f"build {name} passed"]
-    assert left(command, "1 thing is wrong", FAILED) == [f"build {name} failed"]
+@pytest.mark.parametrize(("kind", "lines"), [("test_run", RUNS), ("build", BUILDS)])
+def test_a_run_is_told_by_its_program_through_wrappers_and_its_exit_code(kind: str, lines: str) -> None:
+    for line in lines.strip().splitlines():
+        command, _, name = line.rpartition(" | ")
+        assert left(command) == [f"{kind} {name} passed"]
+        assert left(command, "1 thing is wrong", FAILED) == [f"{kind} {name} failed"]
 
 
 NEITHER = """
@@ -388,24 +346,6 @@ def test_a_landmark_says_whether_the_exit_code_or_the_output_decided() -> None:
     )
     assert (exited.evidence, piped.evidence) == ("exit_code", "output")
     assert exited.detail == piped.detail == "4 passed in 1.2s"
-
-
-@pytest.mark.parametrize(
-    ("command", "output", "outcome"),
-    [
-        ("npm run lint && npm test", "1 problem\n", FAILED),
-        ("mise run fmt && mise run test", "[fmt] ERROR task failed\n", FAILED),
-        ("pytest", "bash: pytest: command not found\n", FAILED),
-        ("python -m pytest", "/usr/bin/python: No module named pytest\n", FAILED),
-        ("npm test", 'npm error Missing script: "test"\n', FAILED),
-        ("npx --no-install vitest | tail", "npm error npx canceled due to missing packages and no YES option\n", OK),
-        ("make test", "make: *** No rule to make target 'test'.  Stop.\n", FAILED),
-        ("ls missing || pytest", "", OK),
-        ("pytest", "", REJECTED),
-    ],
-)
-def test_what_may_not_have_run_is_no_test_run(command: str, output: str, outcome: Outcome) -> None:
-    assert left(command, output, outcome) == []
 
 
 def test_a_call_that_tests_builds_and_commits_has_a_landmark_for_each() -> None:
@@ -549,12 +489,8 @@ def test_a_secret_in_a_command_or_its_output_is_in_no_landmark(tmp_path: Path, d
     assert name == "3fa9c21" and secret not in detail
 
 
-def real_logs() -> Iterable[Path]:
-    return [SAMPLES, *((LOGS / agent) for agent in ("claude", "codex", "gemini") if LOGS.is_dir())]
-
-
 def test_every_landmark_hangs_on_a_call_or_a_notification_that_is_there(database: Path) -> None:
-    index(database, [str(path) for path in real_logs()])
+    index(database, [str(SAMPLES)])
     orphans = """
     SELECT l.kind, e.type, l.verdict FROM landmark l LEFT JOIN event e USING (session_id, event_index)
     WHERE coalesce(e.type, -1) != CASE WHEN l.kind = 'compaction' OR l.verdict = 'linked' THEN 6 ELSE 3 END

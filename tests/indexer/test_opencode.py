@@ -79,17 +79,6 @@ def test_parts_that_only_repeat_are_left_out_and_counted() -> None:
     assert state.skipped == ["step-start", "snapshot", "step-finish"]
 
 
-def test_a_part_or_a_message_of_an_unknown_type_is_kept_and_counted() -> None:
-    state = LogState()
-    info = answer(1)[0]
-    found = live(
-        [{"info": info, "parts": [{"type": "tide"}, 7]}, {"info": {**info, "id": "m2", "role": "moon"}}], state
-    )
-    kinds = [draft.payload.kind for draft in found.values() if isinstance(draft.payload, Notification)]
-    assert kinds == ["unknown/tide", "unknown/part", "unknown/moon"]
-    assert state.unknown == ["tide", "part", "moon"]
-
-
 @pytest.mark.parametrize(
     ("part", "kind"),
     [

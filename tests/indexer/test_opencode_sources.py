@@ -8,10 +8,7 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,13 +18,13 @@ import pytest
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.providers.opencode import database as source
+from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.reader import reader
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import Summary, index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import LOGS
 from tests.contents import contents, texts
 from tests.depth import examples
 from tests.indexer.opencode_stories import (
@@ -45,8 +42,6 @@ from tests.indexer.opencode_stories import (
     tool,
     user,
 )
-
-AGTRACE = Path(sys.executable).with_name("agtrace")
 
 
 @pytest.fixture
@@ -272,58 +267,14 @@ def folder_of(home: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def test_nothing_of_the_agents_is_changed_created_or_locked_while_it_writes(home: Path) -> None:
-    ended, refused = threading.Event(), list[str]()
-    with at_work(home) as connection:
+def test_nothing_of_the_agents_is_changed_or_created_while_it_is_open(home: Path) -> None:
+    with at_work(home):
         before = folder_of(home)
-        data = read(home)
-        assert folder_of(home) == before
-        parts = tidal().messages[1][1]
-
-        def write() -> None:
-            number = 0
-            while not ended.is_set():
-                number += 1
-                try:  # its timeout is 0: any lock of ours would make it fail
-                    put_part(connection, parts[2] | {"text": f"Looking {number}"}, at=START + number)
-                except sqlite3.OperationalError as error:
-                    refused.append(str(error))
-
-        writer = threading.Thread(target=write)
-        writer.start()
-        try:
-            for _ in range(12):
-                run(home)
-        finally:
-            ended.set()
-            writer.join()
-        assert refused == []
-        assert sorted(path.name for path in home.iterdir()) == ["opencode.db", "opencode.db-shm", "opencode.db-wal"]
-        before = folder_of(home)
-        run(home)
-        assert folder_of(home) == before
-        (looking,) = (found for found in said(data) if found.startswith("Looking"))
-        assert (
-            looking
-            == json.loads(connection.execute("SELECT data FROM part WHERE id = ?", (parts[2]["id"],)).fetchone()[0])[
-                "text"
-            ]
-        )
-    assert [path.name for path in home.iterdir()] == ["opencode.db"]
+        for _ in range(2):
+            run(home)
+            assert folder_of(home) == before
     run(home)
     assert [path.name for path in home.iterdir()] == ["opencode.db"]
-
-
-@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
-def test_what_a_transaction_has_not_committed_is_not_read(mode: str, home: Path) -> None:
-    with at_work(home, mode) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        for part in (late := user(9, text("Not yet")))[1]:
-            put_message(connection, late[0])
-            put_part(connection, part)
-        assert "Not yet" not in said(read(home))
-        connection.execute("COMMIT")
-        assert "Not yet" in said(read(home))
 
 
 def test_a_row_leads_home_by_its_database_its_session_and_its_rowid(home: Path) -> None:
@@ -459,17 +410,6 @@ def test_a_layout_that_we_do_not_know_is_reported(change: str, home: Path) -> No
     assert status == "unreadable" and reason is not None and "its tables aren't those of OpenCode" in reason
 
 
-def test_the_database_of_an_ancestor_is_no_database_of_opencodes(home: Path) -> None:
-    ancestor = LOGS.parent / "logs_more" / "crush"
-    if not ancestor.is_dir():
-        pytest.skip("the folder of more real logs (shared/logs_more) is not here")
-    shutil.copytree(ancestor, home)
-    before = sorted(path.name for path in home.rglob("*"))
-    status, reason = statuses(read(home))["opencode.db"]
-    assert status == "unreadable" and "its tables aren't those" in str(reason)
-    assert sorted(path.name for path in home.rglob("*")) == before
-
-
 def test_columns_that_came_later_need_not_be_there(home: Path) -> None:
     with at_work(home) as connection:
         for column in ("agent", "revert", "parent_id"):
@@ -500,12 +440,8 @@ def test_each_fork_has_a_name_and_a_home_of_its_own(folder: str, name: str, prov
         tidal().into_database(connection)
     Story(session(5), [user(1, text("Before"), of=5)]).into_tree(share / folder / "storage")
     (share / folder / "auth.json").write_text('{"key": "secret"}')
-    data = tmp_path / "index"
-    environment = {
-        **os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(share), "AGTRACE_DATA_DIR": str(data),
-    }  # fmt: skip
-    subprocess.run([AGTRACE, "index"], env=environment, check=True, capture_output=True)
-    found = contents(data / "index.sqlite3")
+    index(tmp_path / "index.sqlite3", list(map(str, homes({"XDG_DATA_HOME": str(share)}, tmp_path))))
+    found = contents(tmp_path / "index.sqlite3")
     assert [(row[0], row[3]) for row in found["sessions"]] == [(tidal().id, provider), ("ses_0005abc", provider)]
     assert not [row for row in found["files"] if "auth.json" in row[0]]
 
@@ -514,10 +450,8 @@ def test_a_database_that_a_variable_names_is_read(tmp_path: Path) -> None:
     place = tmp_path / "elsewhere" / "my-opencode.sqlite"
     with closing(database(place)) as connection:
         tidal().into_database(connection)
-    data = tmp_path / "index"
-    environment = {**os.environ, "HOME": str(tmp_path), "OPENCODE_DB": str(place), "AGTRACE_DATA_DIR": str(data)}
-    subprocess.run([AGTRACE, "index"], env=environment, check=True, capture_output=True)
-    assert ids(data / "index.sqlite3") == [tidal().id]
+    index(tmp_path / "index.sqlite3", list(map(str, homes({"OPENCODE_DB": str(place)}, tmp_path))))
+    assert ids(tmp_path / "index.sqlite3") == [tidal().id]
 
 
 # --- hostile logs, and runs that end early ---

@@ -21,6 +21,7 @@ from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests.conftest import SAMPLES
+from tests.contents import contents
 from tests.secrets.stored import bytes_of, rows_of
 
 BADGE = {"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}]}
@@ -193,25 +194,11 @@ def test_a_new_rule_that_finds_nothing_leaves_the_sessions_of_every_agent_as_the
     if gone:
         shutil.rmtree(home)
         index(database, ())
-    before = sessions_in(database)
+    before = contents(database)
     assert before
     write(tmp_path / "data", BADGE)
     index(database, ())
-    assert sessions_in(database) == before
-
-
-def sessions_in(database: Path) -> list[tuple[Any, ...]]:
-    """What an index tells of sessions, their responses and their events."""
-    with closing(sqlite3.connect(database)) as connection:
-        return [
-            row
-            for query in (
-                "SELECT uid, own_id, model, title, cwd, parent_id, event_count FROM session ORDER BY uid",
-                "SELECT response_id, model, speed, output_tokens FROM token_usage ORDER BY 1, 2, 4",
-                "SELECT s.uid, e.event_index, e.type FROM event e JOIN session s ON s.id = e.session_id ORDER BY 1, 2",
-            )
-            for row in connection.execute(query)
-        ]
+    assert contents(database) == before
 
 
 def test_what_is_allowed_comes_back_where_the_log_is_still_there(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.index import shards, word_index
+from agtrace_indexer.index import shards
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.parallel import pool
@@ -25,13 +25,10 @@ from msgspec.structs import replace
 
 from tests import corpus
 from tests.agtrace.asking import claude_log
-from tests.conftest import LOGS, SAMPLES, keep_rules
+from tests.conftest import SAMPLES, keep_rules
 from tests.contents import contents
-from tests.depth import THOROUGH
 from tests.hostile import build_all
-from tests.indexer.reading import needs_logs
 
-ROOT = Path(__file__).resolve().parents[2]
 SESSION = "aaaaaaaa-0000-4000-8000-{:012x}"
 PORTION = 300_000
 
@@ -155,10 +152,6 @@ def samples(folder: Path) -> Path:
     return Path(shutil.copytree(SAMPLES, folder / "logs"))
 
 
-def published(folder: Path) -> Path:
-    return LOGS if THOROUGH else LOGS / "codex"
-
-
 def copies(folder: Path) -> Path:
     corpus.make(folder / "logs", 4)
     return folder / "logs"
@@ -170,7 +163,7 @@ def hostile(folder: Path) -> Path:
     return folder / "logs"
 
 
-@pytest.mark.parametrize("logs", [samples, pytest.param(published, marks=needs_logs), copies, hostile])
+@pytest.mark.parametrize("logs", [samples, copies, hostile])
 def test_workers_give_what_one_process_gives(
     logs: Callable[[Path], Path], tmp_path: Path, alone: Callable[..., Path]
 ) -> None:
@@ -196,14 +189,6 @@ def test_logs_that_are_too_large_for_workers_are_read_beside_them(
     monkeypatch.setattr(pool, "MOST", 30_000)
     by_workers(tmp_path / "new" / "index.sqlite3", SAMPLES)
     assert said(tmp_path / "new" / "index.sqlite3") == said(alone(tmp_path / "alone" / "index.sqlite3", SAMPLES))
-
-
-def test_an_index_that_holds_other_logs_takes_new_ones_in(tmp_path: Path, alone: Callable[..., Path]) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    shutil.copytree(SAMPLES, first)
-    corpus.make(second, 3)
-    by_workers(alone(tmp_path / "new" / "index.sqlite3", first), second)
-    assert said(tmp_path / "new" / "index.sqlite3") == said(alone(tmp_path / "alone" / "index.sqlite3", first, second))
 
 
 def twins(folder: Path, names: str) -> Path:
@@ -251,20 +236,6 @@ def test_a_rebuild_by_workers_keeps_what_is_gone_and_reads_the_rest_anew(
     assert said(tmp_path / "new" / "index.sqlite3") == said(alone(database, rebuild=True))
 
 
-def test_what_is_appended_later_is_read_alone_and_nothing_twice(tmp_path: Path, alone: Callable[..., Path]) -> None:
-    logs, whole = samples(tmp_path), {}
-    for path in sorted(logs.rglob("*.jsonl")):
-        whole[path] = path.read_bytes()
-        path.write_bytes(whole[path][: len(whole[path]) * 2 // 3])
-    by_workers(tmp_path / "new" / "index.sqlite3", logs)
-    for path, content in whole.items():
-        with path.open("ab") as file:
-            file.write(content[len(content) * 2 // 3 :])
-    summary = index(tmp_path / "new" / "index.sqlite3", [], report=no_worker)
-    assert summary.bytes_read < 0.6 * sum(map(len, whole.values()))
-    assert contents(tmp_path / "new" / "index.sqlite3") == contents(alone(tmp_path / "fresh" / "index.sqlite3", logs))
-
-
 def test_a_log_that_moved_while_many_new_ones_came_is_followed(tmp_path: Path, alone: Callable[..., Path]) -> None:
     logs = samples(tmp_path)
     database = alone(tmp_path / "new" / "index.sqlite3", logs)
@@ -288,26 +259,6 @@ def rows_of(database: Path, path: Path) -> list[tuple[int, str, int, int]]:
             "JOIN event e ON e.session_id = s.id WHERE f.path = ? AND NOT f.gone GROUP BY s.id",
             (str(path),),
         ).fetchall()
-
-
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_after_workers_the_word_index_merges_as_it_goes_again(
-    interrupted: bool, tmp_path: Path, alone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logs = copies(tmp_path)
-    monkeypatch.setattr(word_index, "LEAST", 1)
-    if interrupted:
-        index(tmp_path / "new" / "index.sqlite3", [str(logs)], seconds=1e-6)
-        alone(tmp_path / "new" / "index.sqlite3")
-    else:
-        by_workers(tmp_path / "new" / "index.sqlite3", logs)
-    alone(tmp_path / "alone" / "index.sqlite3", logs)
-    assert tuning(tmp_path / "new" / "index.sqlite3") == tuning(tmp_path / "alone" / "index.sqlite3")
-
-
-def tuning(database: Path) -> dict[str, int]:
-    with closing(sqlite3.connect(database)) as connection:
-        return dict(connection.execute("SELECT k, v FROM words_config"))
 
 
 # --- what may become of them ---
@@ -415,14 +366,6 @@ def test_workers_that_end_after_their_first_answer_cost_nothing_and_nobody_hears
     ending = script(tmp_path, _ENDING.format(python=sys.executable), sys.executable)
     monkeypatch.setattr(sys, "executable", str(ending))
     by_workers(database, several)
-    assert said(database) == expected
-
-
-def test_a_first_run_in_as_many_pieces_as_there_are_logs_gives_what_one_gives(
-    several: Path, database: Path, expected: dict[str, Any]
-) -> None:
-    while index(database, [str(several)], seconds=1e-6).files_behind:
-        pass
     assert said(database) == expected
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,10 +13,11 @@ from typing import Any
 
 import orjson
 import pytest
-from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.events.drafts import Draft, LogState, Record
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.providers.goose import database as goose_database
 from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of
+from agtrace_schema.events import Notification
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -139,6 +141,43 @@ def test_a_log_may_be_read_with_a_stop_between_any_two_records(agent: str, path:
 )
 def test_a_session_of_a_database_may_be_read_with_a_stop_between_any_two_records(records: list[Record]) -> None:
     check_stops(parser_of("goose"), records, PurePath("sessions.db/x"))
+
+
+UNKNOWN: list[tuple[str, Record, str]] = [
+    ("antigravity", {"source": "SYSTEM", "type": "ORACLE"}, "ORACLE"),
+    ("antigravity", {"source": "NOBODY", "type": "GENERIC"}, "GENERIC"),
+    ("claude_code", {"type": "hologram", "size": 3}, "hologram"),
+    ("claude_code", {"type": "user", "message": "error"}, "user"),
+    ("codex", {"type": "new_line", "payload": {"x": 1}}, "new_line"),
+    ("codex", {"type": "event_msg", "payload": {"type": "new_event"}}, "event_msg/new_event"),
+    ("codex", {"type": "response_item", "payload": {"type": "new_item"}}, "response_item/new_item"),
+    ("cursor", {"type": "new"}, "new"),
+    ("cursor", {"role": "oracle", "message": {"content": []}}, "oracle"),
+    ("gemini", {"id": "x", "type": "hologram", "content": 1}, "hologram"),
+    ("gemini", {"what": 1}, "what"),
+    ("goose", {"$goose": "new", "x": 1}, "$goose"),
+    ("goose", {"role": "oracle"}, "oracle"),
+    ("kiro", {"kind": "Checkpoint", "data": {}}, "Checkpoint"),
+    ("opencode", {"info": {"id": "m1", "role": "moon"}}, "moon"),
+    ("pi", {"type": "compact"}, "compact"),
+    ("pi", {"type": "message", "message": {"role": "oracle"}}, "message.oracle"),
+    ("qwen", {"type": "system", "subtype": "managed_event_v1"}, "system.managed_event_v1"),
+    *((agent, {"a": 1}, "untyped") for agent in ("antigravity", "claude_code", "pi", "qwen")),
+    ("claude_code", {"type": "assistant", "message": {"content": [{"type": "hologram"}]}}, "assistant.hologram"),
+    ("cursor", {"role": "assistant", "message": {"content": [{"type": "canvas"}]}}, "assistant.canvas"),
+    ("goose", {"role": "assistant", "content": [{"type": "chart"}]}, "assistant.chart"),
+    ("kiro", {"kind": "AssistantMessage", "data": {"content": [{"kind": "map", "data": "x"}]}}, "AssistantMessage.map"),
+    ("opencode", {"info": {"id": "m1", "role": "assistant"}, "parts": [{"type": "tide"}]}, "tide"),
+]
+"""An agent, a record that nobody knows or with a part that nobody knows, and its kind."""
+
+
+@pytest.mark.parametrize(("agent", "record", "kind"), UNKNOWN, ids=lambda value: str(value)[:40])
+def test_what_is_unknown_is_kept_and_counted(agent: str, record: Record, kind: str) -> None:
+    parser, state = parser_of(agent), LogState()
+    made = [said.payload for said in parser.drafts(copy.deepcopy(record), state) if isinstance(said, Draft)]
+    kept = [payload for payload in made if isinstance(payload, Notification) and payload.kind == f"unknown/{kind}"]
+    assert len(kept) == 1 and json.loads(kept[0].text) and state.unknown == [kind]
 
 
 # --- whose log it is ---

@@ -197,17 +197,6 @@ def test_settings_and_state_are_left_out_by_name() -> None:
     assert state.skipped == ["custom", "label", "thinking_level_change"]
 
 
-@pytest.mark.parametrize(
-    ("record", "kind"),
-    [(entry("compact"), "compact"), (message("oracle"), "message.oracle"), ({"a": 1}, "untyped")],
-)
-def test_an_unknown_record_is_kept_and_counted(record: Record, kind: str) -> None:
-    state = LogState()
-    (told,) = read(record, state=state)
-    assert isinstance(told, Notification)
-    assert (told.kind, json.loads(told.text), state.unknown) == (f"unknown/{kind}", record, [kind])
-
-
 # --- the session ---
 
 
@@ -325,9 +314,3 @@ def test_a_log_that_lost_entries_leaves_what_they_said_in_the_index(tmp_path: Pa
     log.write_bytes(titled("Two", *LINES[:2]))
     index(database, [])
     assert "ho" in [text for _, _, text, _ in contents(database)["texts"]]
-
-
-# --- the real logs ---
-
-
-# --- whatever a log contains ---

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -186,16 +185,6 @@ def test_a_rewind_drops_the_turns_after_the_line_that_it_goes_back_to(parent: st
     assert len(state.memory["before"]) == 3 - dropped
 
 
-@pytest.mark.parametrize(
-    ("record", "kind"), [(system("managed_session_event_v1"), "system.managed_session_event_v1"), ({"a": 1}, "untyped")]
-)
-def test_an_unknown_record_is_kept_and_counted(record: Record, kind: str) -> None:
-    state = LogState()
-    (told,) = read(record, state=state)
-    assert isinstance(told, Notification)
-    assert (told.kind, json.loads(told.text), state.unknown) == (f"unknown/{kind}", record, [kind])
-
-
 # --- the session ---
 
 
@@ -231,9 +220,3 @@ def test_a_sub_agents_log_is_told_by_its_lines_if_its_name_is_lost() -> None:
     assert said == [User("look", UserKind.TASK)]
     facts = state.sessions[""]
     assert (facts.id, facts.parent_id, facts.kind, facts.agent_type) == ("agent-x1", "s1", "subagent", "Explore")
-
-
-# --- the real logs ---
-
-
-# --- whatever a log contains ---

@@ -184,11 +184,6 @@ def test_a_token_is_found_however_much_of_nothing_splits_it() -> None:
         assert redact(f"a {split} b") == f"a {redact(TOKEN)} b"
 
 
-def test_the_scanner_finds_what_begins_with_a_character_beyond_ascii() -> None:
-    hits = Scanner([Look("größe", any_case=True, from_start=True), Look("[\u200b\u2060]", from_start=True)]).hits(MIXED)
-    assert hits == [(MIXED.index("\u200b"), 1), (MIXED.index("größe"), 0)]
-
-
 @pytest.mark.parametrize("pattern", ["(?<=a)b", "(?=a)b", r"(a)\1", "(", "a{1,100000}", "a*"])
 def test_a_pattern_that_the_scanner_cant_look_for_is_refused(pattern: str) -> None:
     with pytest.raises(ScannerError):
@@ -272,11 +267,6 @@ def test_a_token_that_is_wrapped_is_masked_with_its_rest(between: str) -> None:
 )
 def test_a_setting_on_the_line_after_a_token_stays(following: str, wide: int) -> None:
     text = f"{'':>{wide}}OPENAI_API_KEY={{}}\n{following}\nrest"
-    assert redact(text.format(TOKEN)) == text.format(HIDDEN)
-
-
-def test_a_line_after_a_token_stays_where_no_terminal_wrapped() -> None:
-    text = "KEY={}\nBuildNumber20261128releaseCandidate\nrest"
     assert redact(text.format(TOKEN)) == text.format(HIDDEN)
 
 
@@ -495,13 +485,6 @@ GLUE = st.sampled_from(SIGNS) | st.text(max_size=3)
 def test_a_masked_text_stays_as_it_is(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
-
-
-@settings(max_examples=examples(150), deadline=None)
-@given(st.text())
-def test_a_text_without_the_signs_of_a_secret_stays(text: str) -> None:
-    if not re.search(r"(?i)://|passw|passphrase|secret|token|key|bearer", text) and len(text) < 20:
-        assert redact(text) == text
 
 
 JSON = st.recursive(
