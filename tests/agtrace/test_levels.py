@@ -310,20 +310,20 @@ def test_a_turn_that_was_taken_back_is_named_by_no_level(samples: Asker) -> None
     assert "turn 1 " not in full(samples, REWOUND)
 
 
-def test_a_step_of_300_parallel_calls_is_walked_within_the_step(log: ClaudeLog) -> None:
+def test_a_step_of_a_hundred_parallel_calls_is_walked_within_the_step(log: ClaudeLog) -> None:
     calls = [
         {"type": "tool_use", "id": f"toolu_{n}", "name": "Read", "input": {"file_path": f"/srv/tide/{n}.csv"}}
-        for n in range(300)
+        for n in range(100)
     ]
     log.prompt("read them all").write("assistant", calls)
-    for n in reversed(range(300)):
+    for n in reversed(range(100)):
         log.write("user", [{"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"tide {n} {'潮' * 400}"}])
     log.say("done")
     asker = asker_of(log)
     for most in (2_048, 32_000, 102_400):
         turns = step_turns(asker, ONE, max_bytes=most)
         tools = tools_of(turns)
-        assert [tool["call"]["arguments"]["file_path"] for tool in tools] == [f"/srv/tide/{n}.csv" for n in range(300)]
+        assert [tool["call"]["arguments"]["file_path"] for tool in tools] == [f"/srv/tide/{n}.csv" for n in range(100)]
         assert all(tool["result"]["content"].startswith(f"tide {n} ") for n, tool in enumerate(tools))
         assert {step["step_index"] for turn in turns for step in turn.get("steps", [])} == {0, 1}
 
