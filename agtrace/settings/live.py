@@ -20,7 +20,7 @@ from agtrace.settings.environment import anything_set, command_line, config_file
 
 if TYPE_CHECKING:
     from agtrace.settings.model import Settings
-    from agtrace.settings.sources import Fault, Found
+    from agtrace.settings.sources import Fault
 
 _BEING_WRITTEN_SECONDS = 1
 """Editors empty a file before they write it: one that was emptied so recently is left alone."""
@@ -127,31 +127,25 @@ class Live:
         return self._loaded
 
     def _at_first(self) -> Loaded:
-        if not anything_set(self._environment):
-            self._follow()
-            self._first = self._last = load(self._environment)
-            return Loaded(self._first)
-        found = self._found()
-        refused = [fault for fault in found.faults if fault.origin.startswith("--")]
+        loaded = self._found()
+        refused = [fault for fault in loaded.faults if fault.origin.startswith("--")]
         if refused:
             from agtrace.settings.sources import InvalidSettings
 
             raise InvalidSettings(refused)
-        self._first = self._last = found.settings
+        self._first = self._last = loaded.settings
         """What the sources said at first, and what they said last."""
-        return self._as_loaded(found)
+        return loaded
 
-    def _follow(self) -> None:
+    def _found(self) -> Loaded:
+        """Return what the sources say now."""
         self._path, _ = config_file(self._environment)
         self._content = _content(self._path)
+        if not anything_set(self._environment):
+            return Loaded(load(self._environment))
+        from agtrace.settings.sources import read
 
-    def _found(self) -> Found:
-        from agtrace.settings import sources
-
-        self._follow()
-        return sources.read(self._environment)
-
-    def _as_loaded(self, found: Found) -> Loaded:
+        found = read(self._environment)
         at = time.time() if found.file and not self._of_file(found.faults) else None
         return Loaded(found.settings, found.file, at, found.faults, found.unknown)
 
@@ -161,28 +155,27 @@ class Live:
     def _read(self, old: Loaded) -> None:
         from agtrace.settings.sources import Fault
 
-        found = self._found()
-        faults = found.faults
-        if old.file is not None and found.file is None:
+        new = self._found()
+        faults = new.faults
+        if old.file is not None and new.file is None:
             faults = (Fault(str(self._path), "", "can't be read: the file is gone"), *faults)
         if not self._of_file(faults):
-            self._put_to_use(old, found)
+            self._put_to_use(old, new)
         elif faults != old.faults:
             self._loaded = old._replace(faults=faults)
             self._tell_faults(self._loaded)
 
-    def _put_to_use(self, old: Loaded, found: Found) -> None:
+    def _put_to_use(self, old: Loaded, new: Loaded) -> None:
         """Change to other settings, and tell how they differ; what can't change in a running process stays."""
         from msgspec.structs import replace
 
         from agtrace.settings.model import RESTART, changes
 
-        new = self._as_loaded(found)
-        changed = list(changes(self._last, found.settings))
-        restart = tuple(one.key for one in changes(self._first, found.settings) if one.needs_restart)
-        self._last = found.settings
+        changed = list(changes(self._last, new.settings))
+        restart = tuple(one.key for one in changes(self._first, new.settings) if one.needs_restart)
+        self._last = new.settings
         staying = {name: getattr(old.settings, name) for name in RESTART}
-        self._loaded = new._replace(settings=replace(found.settings, **staying), restart=restart)
+        self._loaded = new._replace(settings=replace(new.settings, **staying), restart=restart)
         for one in changed:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             needs = {"needs_restart": True} if one.needs_restart else {}
@@ -197,20 +190,19 @@ class Live:
             return
         from agtrace.settings.sources import MOST_TOLD
 
-        for fault in loaded.faults[:MOST_TOLD]:
-            self._say({"event": "config.invalid", "level": "error", "file": fault.origin, **_without_origin(fault)})
+        def tell(event: str, level: str, faults: tuple[Fault, ...]) -> None:
+            for fault in faults[:MOST_TOLD]:
+                rest = {name: text for name, text in fault._asdict().items() if name != "origin"}
+                self._say({"event": event, "level": level, "file": fault.origin, **rest})
+
+        tell("config.invalid", "error", loaded.faults)
         if len(loaded.faults) > MOST_TOLD:
             self._say({"event": "config.invalid", "level": "error", "more_faults": len(loaded.faults) - MOST_TOLD})
-        for fault in loaded.unknown[:MOST_TOLD]:
-            self._say({"event": "config.unknown", "level": "warning", "file": fault.origin, **_without_origin(fault)})
+        tell("config.unknown", "warning", loaded.unknown)
 
     def _say(self, record: Mapping[str, Any]) -> None:
         if self._log is not None:
             self._log(record)
-
-
-def _without_origin(fault: Fault) -> dict[str, Any]:
-    return {name: text for name, text in fault._asdict().items() if name != "origin"}
 
 
 def _content(path: Path) -> bytes | None:

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 SECONDS = 30.0
 TOKEN = "a-token-that-only-tests-know"
@@ -22,6 +22,18 @@ GREETING = {
     "capabilities": {},
     "clientInfo": {"name": "tests", "version": "1"},
 }
+
+
+Found = TypeVar("Found")
+
+
+def until(condition: Callable[[], Found], says: Callable[[], str] = str) -> Found:
+    """Wait until a condition holds, and return what it gives."""
+    ends = time.monotonic() + SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < ends, says()
+        threading.Event().wait(0.01)
+    return found
 
 
 @dataclass(frozen=True)
@@ -121,18 +133,13 @@ class Server:
         lines = self.errors.read_text().split("\n")[:-1]  # the last one may be written just now
         return [record for line in lines if line.startswith("{") and "event" in (record := json.loads(line))]
 
-    def awaited(self, event: str, count: int = 1) -> dict[str, Any]:
-        """Wait for an event and return it: the last of so many."""
-        found = self.until(lambda: [record for record in self.events if record["event"] == event][count - 1 :])
-        return dict(found[0])
+    def awaited(self, event: str) -> dict[str, Any]:
+        """Wait for an event and return it."""
+        return dict(self.until(lambda: [record for record in self.events if record["event"] == event])[0])
 
     def until(self, condition: Any) -> Any:
         """Wait until a condition holds, and return what it gives."""
-        ends = time.monotonic() + SECONDS
-        while not (found := condition()):
-            assert time.monotonic() < ends, self.errors.read_text()[-3000:]
-            threading.Event().wait(0.01)
-        return found
+        return until(condition, lambda: self.errors.read_text()[-3000:])
 
     def of_request(self, request_id: str) -> list[str]:
         """Return the names of the events of a request."""

@@ -229,21 +229,6 @@ def test_what_ripgrep_prints_is_read(printing: Callable[..., dict[str, str]], tr
     ]  # fmt: skip
 
 
-@pytest.mark.skipif(_RIPGREP is None, reason="ripgrep is not installed")
-@pytest.mark.parametrize("arguments", [
-    {"pattern": "def .*(self|path)", "context_lines": 2}, {"pattern": "import", "context_lines": 3, "max_matches": 7},
-    {"pattern": "[A-Z]{4,}", "context_lines": 1, "max_bytes": 5_000}, {"pattern": "é|ü|😀", "max_matches": 1_000},
-    {"patterns": [r"PRAGMA\s+\w+", r"\d{5,}", r"\bx\b"], "max_matches": 1_000}, {"pattern": "^$", "max_matches": 300},
-])  # fmt: skip
-def test_both_engines_answer_the_same_about_this_repository(arguments: dict[str, Any]) -> None:
-    root = Path(__file__).resolve().parents[2]
-    answers = [
-        run("grep", root, environment, paths=["agtrace", "indexer", "tests/agtrace", "README.md"], **arguments)
-        for environment in _ENGINES.values()
-    ]
-    assert answers[0].text == answers[1].text != ""
-
-
 def test_a_file_that_may_not_be_read_is_told_of(tree: Path, engine: dict[str, str]) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may read everything")

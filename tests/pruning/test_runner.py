@@ -11,7 +11,6 @@ import json
 import os
 import pty
 import re
-import select
 import shutil
 import signal
 import socket
@@ -19,34 +18,22 @@ import struct
 import subprocess
 import sys
 import termios
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pytest
 
 from agtrace.pruning.agents import AGENTS, TOKEN_VARIABLE
 from agtrace.pruning.states import RunLog
+from tests.agtrace.pseudo_terminal import Terminal
+from tests.pruning.driving import SECONDS, until
 
 HERE = Path(__file__).parent
-SECONDS = 30.0
 MARK = "AGTRACE_RUN_OF_A_TEST"
 """A variable that all processes of a test have."""
-
-Found = TypeVar("Found")
-
-
-def until(condition: Callable[[], Found], says: Callable[[], str] = str) -> Found:
-    """Wait until a condition holds, and return what it gives."""
-    ends = time.monotonic() + SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < ends, says()
-        threading.Event().wait(0.01)
-    return found
 
 
 class Running:
@@ -473,55 +460,38 @@ def test_a_command_that_names_no_agent_runs_as_it_is_and_that_is_told(machine: M
 # -- at a terminal ---------------------------------------------------------------------------------
 
 
-class Terminal:
-    """A terminal and what its user sees."""
+class AtTerminal(Terminal):
+    """A command at a terminal, and what its user has not yet awaited."""
 
     def __init__(self, machine: Machine, command: Sequence[str], **more: str) -> None:
-        self.pid, self._screen = pty.fork()
+        self.text = ""
+        self.pid, self._terminal = pty.fork()
         if not self.pid:
             os.execvpe(command[0], command, machine.environment(more))
-        self._seen = b""
 
     def sees(self, text: str) -> None:
         """Wait until a text is written that hasn't been awaited yet."""
-        ends = time.monotonic() + SECONDS
-        while text.encode() not in self._seen:
-            ready, _, _ = select.select([self._screen], [], [], max(0, ends - time.monotonic()))
-            assert ready, f"no {text} in {self._seen!r}"
-            self._seen += os.read(self._screen, 4096)
-        self._seen = self._seen.partition(text.encode())[2]
-
-    def types(self, keys: bytes) -> None:
-        """Press keys."""
-        os.write(self._screen, keys)
+        self.until(text, SECONDS)
+        self.text = self.plain.partition(text)[2]
 
     def resize(self, lines: int, columns: int) -> None:
         """Change the size of the window."""
-        fcntl.ioctl(self._screen, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-    def end(self) -> int:
-        """Wait for the end of the command, and return its exit code."""
-        with suppress(OSError):  # which is how the end of a terminal is told
-            while piece := os.read(self._screen, 4096):
-                self._seen += piece
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self._screen)
-        return os.waitstatus_to_exitcode(status)
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
 def test_keys_and_sizes_reach_an_agent_at_a_terminal_once_and_the_log_is_kept_off_it(
     machine: Machine, run_words: list[str]
 ) -> None:
-    terminal = Terminal(machine, run_words)
+    terminal = AtTerminal(machine, run_words)
     terminal.sees("here")
     terminal.resize(40, 100)
     terminal.sees("SIGWINCH")
     for _ in range(3):
-        terminal.types(b"\x03")
+        terminal.press("\x03")
         terminal.sees("SIGINT")
-    terminal.types(b"42\n")
+    terminal.press("42\n")
     assert terminal.end() == 42
-    assert b"SIGINT" not in terminal._seen and b"mcp_pruner" not in terminal._seen
+    assert "SIGINT" not in terminal.text and "mcp_pruner" not in terminal.text
     log = machine.folder / "data" / "run.log"
     records = [json.loads(line) for line in log.read_text().splitlines()]
     assert [record["event"] for record in records] == ["mcp_pruner.ready", "mcp_pruner.stopped"]
@@ -531,20 +501,20 @@ def test_keys_and_sizes_reach_an_agent_at_a_terminal_once_and_the_log_is_kept_of
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs a shell with job control")
 def test_an_agent_is_stopped_and_continued_as_a_job_of_a_shell(machine: Machine, run_words: list[str]) -> None:
-    terminal = Terminal(machine, ["bash", "--norc", "--noprofile", "-i"], PS1="$ ", HISTFILE="")
+    terminal = AtTerminal(machine, ["bash", "--norc", "--noprofile", "-i"], PS1="$ ", HISTFILE="")
     for _ in range(2):
-        terminal.types(" ".join(run_words).encode() + b"\n")
+        terminal.press(" ".join(run_words) + "\n")
         terminal.sees("here")
-        terminal.types(b"\x1a")
+        terminal.press("\x1a")
         terminal.sees("Stopped")
         terminal.sees("$ ")
-        terminal.types(b"fg\n")
+        terminal.press("fg\n")
         terminal.sees("claude\r\n")
-        terminal.types(b"9\n")
+        terminal.press("9\n")
         terminal.sees("$ ")
-        terminal.types(b"echo code=$?\n")
+        terminal.press("echo code=$?\n")
         terminal.sees("code=9\r")
-    terminal.types(b"exit 3\n")
+    terminal.press("exit 3\n")
     assert terminal.end() == 3
     machine.check_nothing_is_left([])
 
