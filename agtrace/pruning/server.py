@@ -59,8 +59,11 @@ _EXCHANGE = "agtrace.exchange"
 _UNREADABLE = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 
 
-def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Server[Any]:
+def make_server(place: Workplace, passages: Passages) -> Server[Any]:
     """Return the server with its tools, not yet connected to a transport."""
+    settings = place.configured.settings
+    recorder = Recorder(settings.telemetry_file)
+    recorder.keep_days = settings.telemetry.keep_days
     listed = types.ListToolsResult(tools=[_described(name, tool) for name, tool in TOOLS.items()])
 
     async def list_tools(
@@ -245,18 +248,11 @@ def workplace(configured: Configured) -> Workplace:
     return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(settings.kept_outputs)))
 
 
-def _recorder(place: Workplace) -> Recorder:
-    settings = place.configured.settings
-    recorder = Recorder(settings.telemetry_file)
-    recorder.keep_days = settings.telemetry.keep_days
-    return recorder
-
-
 def serve_stdio(configured: Configured) -> None:
     """Serve on stdin and stdout until the process ends, together with its client. Raises `SettingError`."""
     place = workplace(configured)
     passages = Passages(place.log)
-    serve(make_server(place, passages, _recorder(place)), passages)
+    serve(make_server(place, passages), passages)
 
 
 def serve_http(configured: Configured, host: str, port: int, token: str | None) -> int:
@@ -274,7 +270,7 @@ def serve_http(configured: Configured, host: str, port: int, token: str | None) 
 def _application(place: Workplace, host: str, port: int, token: str | None) -> Starlette:
     passages, names = Passages(place.log), known_names(host, port)
     manager = StreamableHTTPSessionManager(
-        make_server(place, passages, _recorder(place)),
+        make_server(place, passages),
         json_response=True,
         stateless=True,
         security_settings=names,

@@ -7,7 +7,7 @@ import pwd
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from psycopg import sql
@@ -25,19 +25,10 @@ def programs() -> Path:
     """Return the folder with `initdb` and `pg_ctl`, of the newest PostgreSQL that is found. Raises `NoServer`."""
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent
-    for folder in sorted(_candidates(), key=_version, reverse=True):
-        if (folder / "initdb").exists():
-            return folder
+    there = (folder for place in _PLACES for folder in Path(place).glob("*/bin") if (folder / "initdb").exists())
+    for folder in sorted(there, key=lambda one: list(map(int, re.findall(r"\d+", one.parent.name))), reverse=True):
+        return folder
     raise NoServer("no PostgreSQL is installed (Debian: apt install postgresql; macOS: brew install postgresql@17)")
-
-
-def _candidates() -> Iterator[Path]:
-    for place in _PLACES:
-        yield from Path(place).glob("*/bin")
-
-
-def _version(folder: Path) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", folder.parent.name)]
 
 
 class Server:

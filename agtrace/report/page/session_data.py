@@ -46,23 +46,19 @@ _SHOWN = frozenset({"kind", "active_seconds", "ending", "unscored", "percentile"
 """What the page tells of an opened session, besides its findings and its timeline."""
 
 
-class Detail(NamedTuple):
-    """The details of an opened session: texts, some from a log, and the timeline, which is numbers only."""
+def detail(session: ReportedSession, most_entries: int) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the texts of an opened session, some from a log, and its timeline, which is numbers only.
 
-    texts: dict[str, Any]
-    timeline: dict[str, Any] | None
-
-
-def detail(session: ReportedSession, most_entries: int) -> Detail:
-    """Return the details of a session, with at most this many entries in its timeline; no timeline for 0."""
+    The timeline has at most this many entries; there is none for 0.
+    """
     texts = {name: value for name, value in dump(replace(session, timeline=None)).items() if name in _SHOWN}
     texts["insights"] = [_insight(session, found) for found in session.insights]
     texts["total_insights"] = session.total_insights
     if not session.timeline or not most_entries:
-        return Detail(texts | {"dropped": session.timeline is not None}, None)
+        return texts | {"dropped": session.timeline is not None}, None
     entries = thinned(session.timeline.entries, most_entries)
     names = list(dict.fromkeys(entry.name for entry in entries if entry.name is not None))
-    return Detail(texts | {"names": names}, _numbers(session.timeline, entries, names, most_entries))
+    return texts | {"names": names}, _numbers(session.timeline, entries, names, most_entries)
 
 
 def _insight(session: ReportedSession, found: Insight) -> dict[str, Any]:
@@ -180,8 +176,8 @@ def pack(sessions: Sequence[ReportedSession], most_bytes: int) -> Packed:
 
 def _group(sessions: Sequence[ReportedSession], most_entries: int) -> str:
     details = [detail(session, most_entries) for session in sessions]
-    texts: Any = fit_for_the_page([one.texts for one in details])
-    return packed([text | {"timeline": one.timeline} for text, one in zip(texts, details, strict=True)])
+    shown: Any = fit_for_the_page([texts for texts, _ in details])
+    return packed([texts | {"timeline": times} for texts, (_, times) in zip(shown, details, strict=True)])
 
 
 def _estimate(parts: Sequence[Sequence[ReportedSession]], most_entries: int) -> float:

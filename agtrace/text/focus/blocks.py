@@ -65,15 +65,11 @@ def layout(lines: Sequence[str], looked: Sequence[tuple[int, int]]) -> Layout:
         if counted:
             part = _without(part, [_NUMBERED.match(line[:_LONGEST_PREFIX]) for line in part])
             bare[start:end] = part
-        levels[start:end] = _levels(_unstamped(part))
+        if _mostly(part, _STAMPED):
+            part = _without(part, [_STAMPED.match(line[:_LONGEST_PREFIX]) for line in part])
+        levels[start:end] = _levels(part)
         ranges.append((start, end))
     return Layout(levels, ranges, bare)
-
-
-def _unstamped(lines: Sequence[str]) -> Sequence[str]:
-    if not _mostly(lines, _STAMPED):
-        return lines
-    return _without(lines, [_STAMPED.match(line[:_LONGEST_PREFIX]) for line in lines])
 
 
 def _mostly(lines: Sequence[str], pattern: re.Pattern[str]) -> bool:
@@ -320,14 +316,10 @@ class _Division:
 
     def _line_by_line(self, start: int, end: int, above: _Above) -> None:
         """Make each line a block, with the blank ones that follow it."""
-        if above.headers and end - start <= LARGEST:
-            self._evenly(start, end, above)
+        if above.headers and end - start <= LARGEST:  # evenly, as they belong to the same thing: frames of a traceback
+            pieces = -(-(end - start) // self._largest)
+            bounds = [start + (end - start) * piece // pieces for piece in range(pieces + 1)]
+            self.found += [above.block(one, after) for one, after in pairwise(bounds)]
             return
         begins = [index for index in range(start, end) if index == start or self._levels[index] != BLANK]
         self.found += [above.block(one, after, loose=True) for one, after in pairwise([*begins, end])]
-
-    def _evenly(self, start: int, end: int, above: _Above) -> None:
-        """Make blocks of about the same length of lines that belong to the same thing: the frames of a traceback."""
-        pieces = -(-(end - start) // self._largest)
-        bounds = [start + (end - start) * piece // pieces for piece in range(pieces + 1)]
-        self.found += [above.block(one, after) for one, after in pairwise(bounds)]

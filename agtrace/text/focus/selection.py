@@ -254,7 +254,9 @@ def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protecte
     """Return the lines to keep of a text with this many lines: those with failures, and the best blocks."""
     kept = set(protected.failing)
     room = _Room(kept, min(int(total * FOR_PROTECTED), MOST_LINES))
-    for line in (*protected.around, *_by_score(protected.details, blocks, scores)):
+    starts = [block.start for block in blocks]
+    details = sorted(protected.details, key=lambda line: -scores[bisect_right(starts, line) - 1])
+    for line in (*protected.around, *details):
         room.take((line,))
     best = max(scores, default=0)
     ranked = _ranked(scores, best * OF_BEST_TO_FILL)
@@ -328,11 +330,6 @@ def chosen_within(
     for line in (*protected.around, *protected.details):
         room.take((line,))
     return room.kept
-
-
-def _by_score(lines: Iterable[int], blocks: Sequence[Block], scores: Sequence[float]) -> list[int]:
-    starts = [block.start for block in blocks]
-    return sorted(lines, key=lambda line: -scores[bisect_right(starts, line) - 1])
 
 
 def _cut(line: str, most: int) -> str:
