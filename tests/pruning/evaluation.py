@@ -70,11 +70,6 @@ class Pruned:
     case: Case
     given: Focused | Unfocused
 
-    @property
-    def applied(self) -> bool:
-        """Whether the text was pruned; all is kept of one that wasn't."""
-        return isinstance(self.given, Focused)
-
     @cached_property
     def kept(self) -> set[int]:
         """The numbers of the lines that were kept."""
@@ -111,7 +106,7 @@ class Pruned:
     @property
     def changed_diff(self) -> bool:
         """Whether this is a diff that was pruned."""
-        return self.case.kind == "diff" and self.applied
+        return self.case.kind == "diff" and isinstance(self.given, Focused)
 
 
 def prune(case: Case) -> Pruned:
@@ -138,22 +133,15 @@ def _but_diffs(pruned: Iterable[Pruned]) -> list[Pruned]:
 
 
 def quality(pruned: Sequence[Pruned]) -> str:
-    """Return the table of what is kept and lost: means over all cases of a row, and over those that were pruned."""
-    head = [*("", "cases", "recall", "lines kept", "chars kept", "pruned", "recall", "lines kept")]
-    head += ["failing lost", "diffs changed", "not pruned because"]
-    return table([head, *([name, *_quality(some)] for name, some in rows(pruned) if some)])
-
-
-def _quality(some: Sequence[Pruned]) -> list[str]:
-    applied = [one for one in some if one.applied]
-    reasons = Counter(one.given.reason for one in some if isinstance(one.given, Unfocused))
-    return [
-        *(str(len(some)), _share(one.recall for one in some), _share(one.lines_kept for one in some)),
-        *(_share(one.characters_kept for one in some), str(len(applied))),
-        *(_share(one.recall for one in applied), _share(one.lines_kept for one in applied)),
-        *(str(sum(len(one.failing_lost) for one in some)), str(sum(one.changed_diff for one in some))),
-        ", ".join(f"{reason} {number}" for reason, number in reasons.most_common()),
-    ]
+    """Return the table of what is kept and lost: means over all cases of a row."""
+    table = ["                cases  recall  lines kept  chars kept  failing lost  not pruned because"]
+    for name, some in rows(pruned):
+        reasons = Counter(one.given.reason for one in some if isinstance(one.given, Unfocused))
+        shares = mean(one.recall for one in some), mean(one.lines_kept for one in some)
+        lost, why = sum(len(one.failing_lost) for one in some), ", ".join(f"{n} {why}" for why, n in reasons.items())
+        chars = mean(one.characters_kept for one in some)
+        table.append(f"{name:<15}{len(some):>6}{shares[0]:>8.3f}{shares[1]:>12.2f}{chars:>12.2f}{lost:>14}  {why}")
+    return "\n".join(table)
 
 
 def faults(pruned: Sequence[Pruned]) -> list[str]:
@@ -165,18 +153,3 @@ def faults(pruned: Sequence[Pruned]) -> list[str]:
         found += [f"{one.case.id}: line {number} reports a failure and is lost" for number in one.failing_lost]
         found += [f"{one.case.id}: a diff was pruned"] if one.changed_diff else []
     return found
-
-
-def _share(values: Iterable[float]) -> str:
-    some = list(values)
-    return f"{mean(some):.2f}" if some else ""
-
-
-def table(written: Sequence[Sequence[str]]) -> str:
-    """Return a table for the terminal, with its first and last columns to the left."""
-    widths = [max(len(row[column]) for row in written) for column in range(len(written[0]))]
-    told = []
-    for row in written:
-        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
-        told.append("  ".join((f"{row[0]:<{widths[0]}}", *cells, row[-1])).rstrip())
-    return "\n".join(told)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.pruning.tools.output import MOST_CAPTURED, Capture
+from agtrace.pruning.tools.output import MOST_CAPTURED
 from tests.pruning.running import failure, run
 
 
@@ -72,19 +72,3 @@ def test_of_a_long_output_both_ends_are_kept_in_whole_lines(tmp_path: Path) -> N
         lines[gap]
         == f"... ({total - output.truncated.kept_bytes:,} bytes left out; the lines below are counted without them) ..."
     )
-
-
-@pytest.mark.parametrize("text", ["", "short", "a\nb\n", "é" * 600, "line\n" * 300, "x" * 1_000 + "\n" + "y" * 1_000])
-@pytest.mark.parametrize("most", [100, 101, 1_000, 1_024])
-def test_what_is_captured_is_the_same_in_whatever_pieces_it_comes(text: str, most: int) -> None:
-    data = text.encode()
-    kept = set()
-    for size in (1, 7, 64, 10_000):
-        capture = Capture(most)
-        for start in range(0, len(data), size):
-            capture.add(data[start : start + size])
-        assert capture.total == len(data)
-        kept.add(capture.kept(most))
-    (one,) = kept
-    assert one.size <= max(most, 0) and "\ufffd" not in one.text
-    assert (one.text == text) == (len(data) <= most)

@@ -141,14 +141,9 @@ class Machine:
         self.check_nothing_is_left(running.log)
 
     def run(self, *behaviours: str, provider: str = "claude", words: Sequence[str] = (), **more: str) -> Any:
-        """Run an agent with a server that behaves like this, as a context."""
+        """Run an agent with a server that behaves like this, or isn't there, as a context."""
         server = [sys.executable, "-S", str(HERE / "pretend_server.py"), *behaviours]
-        return self.run_server(server, provider=provider, words=words, **more)
-
-    def run_server(
-        self, server: Sequence[str], *, provider: str = "claude", words: Sequence[str] = (), **more: str
-    ) -> Any:
-        """Run an agent with this server, as a context."""
+        server = ["/nowhere/server"] if "isn't there" in behaviours else server
         command = [sys.executable, str(HERE / "run_with.py"), provider, *server, "--", provider, *words]
         return self.started(command, more)
 
@@ -278,7 +273,7 @@ class Way(NamedTuple):
     """What a server does while its agent works, and what the log says of it: events in order, fields of some."""
 
     server: tuple[str, ...]
-    """How it behaves; nothing where there is no such program."""
+    """How it behaves."""
     events: tuple[str, ...]
     fields: dict[str, dict[str, Any]]
     signal: signal.Signals | None = None
@@ -299,7 +294,7 @@ HANGS = {"failures": 3, "error": "/healthz: no answer in time"}
 
 SERVERS = {
     "exits": Way(("exits",), NO_SERVER, {"start_failed": EXITED}),
-    "isn't there": Way((), ("spawn_error", *NO_SERVER), {"spawn_error": MISSING}),
+    "isn't there": Way(("isn't there",), ("spawn_error", *NO_SERVER), {"spawn_error": MISSING}),
     "is never ready": Way(
         ("not ready", "stubborn"), ("start_timeout", *NO_SERVER), {"start_timeout": {"timeout_ms": 600}}, None, SLOW
     ),
@@ -323,8 +318,7 @@ SERVERS = {
 def test_an_agent_works_to_its_end_whatever_its_server_does(machine: Machine, name: str) -> None:
     """Agents that are started after a loss aren't told of the server any more."""
     way = SERVERS[name]
-    run = machine.run(*way.server, **(way.variables or {})) if way.server else machine.run_server(["/nowhere/server"])
-    with run as running:
+    with machine.run(*way.server, **(way.variables or {})) as running:
         given = running.agent()
         if way.signal:
             os.kill(running.awaited("ready")["pid"], way.signal)
