@@ -14,9 +14,7 @@ from agtrace.pruning.arguments import parse
 from agtrace.pruning.tools import TOOLS
 from agtrace.pruning.tools.output import Output, ToolFailed, Workbench
 from agtrace.text.kept_texts import KeptTexts
-
-SECONDS = 30
-"""Anything that takes longer counts as hanging."""
+from tests.pruning.driving import SECONDS
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
 

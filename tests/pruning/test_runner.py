@@ -402,15 +402,9 @@ def test_whoever_cannot_wait_for_the_end_of_a_server_gets_it_at_once(machine: Ma
         agent = running.agent()["pid"]
         running.tell(7)
         until(lambda: agent not in [one.pid for one in processes(machine.folder)])
-        until(lambda: sent_again(running, signal.SIGINT))
+        until(lambda: running.process.send_signal(signal.SIGINT) or running.process.poll() is not None)
         ran = running.result()
     assert (ran.code, ran.events) == (7, ["ready", "kill_escalated", "stopped"])
-
-
-def sent_again(running: Running, number: int) -> bool:
-    """Send a signal; return whether the run has ended."""
-    running.process.send_signal(number)
-    return running.process.poll() is not None
 
 
 @pytest.mark.parametrize("behaviour", ["", "stubborn"])
