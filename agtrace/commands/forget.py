@@ -49,7 +49,11 @@ def forget(
         fail("say what to forget: session ids, --project or --before", USAGE)
     if usable().asked is not None:
         tell("this forgets in your own index; `agtrace push` then removes it from the team's database")
-    digests, told = _chosen(sessions, project, before)
+    settings = with_index()
+    refreshed(settings, _REFRESH_SECONDS)
+    from agtrace.upkeep.forgetting import chosen
+
+    digests, told = chosen(settings, sessions, project, before)
     forgotten, left = bool(digests) and not dry_run, None
     asking = forgotten and not yes
     if asking and not sys.stdin.isatty():
@@ -76,15 +80,6 @@ def _forget(digests: set[str]) -> str | None:
         room = size(database.stat().st_size)
         sys.stderr.write(f"rewriting the index, which takes as much free disk space as it occupies ({room}) ...\n")
     return forget(database, digests, now=time.time(), patience=_PATIENCE)
-
-
-def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) -> tuple[set[str], dict[str, Any]]:
-    """Bring the index up to date, and return the digests of the chosen sessions and the facts to show."""
-    from agtrace.upkeep.forgetting import chosen
-
-    found = with_index()
-    refreshed(found, _REFRESH_SECONDS)
-    return chosen(found, sessions, project, before)
 
 
 def _description(told: dict[str, Any]) -> Iterator[str]:

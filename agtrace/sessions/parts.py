@@ -38,7 +38,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.sessions import listing, turns
-from agtrace.sessions.files import files_by_use, touched_files
+from agtrace.sessions.counting import files_by_use, touched_files
 from agtrace.sessions.landmarks import landmark_items
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id

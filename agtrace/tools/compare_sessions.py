@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agtrace.problems import InvalidParameter
-from agtrace.sessions.files import Access, compared_files, touched_files
+from agtrace.sessions.counting import Access, compared_files, touched_files
 from agtrace.sessions.listing import session_head, shown_kind
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import find_session, short_id

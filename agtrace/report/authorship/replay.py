@@ -32,7 +32,7 @@ from agtrace_indexer.index.questions.texts import text_reader
 
 from agtrace.health.facts.changes import Edit, Replacement, edits, tells
 from agtrace.problems import UnknownProject
-from agtrace.sessions.files import checkout_of, file_key
+from agtrace.sessions.counting import checkout_of, file_key
 from agtrace.sessions.projects import known_as, resolved
 
 # -- places ----------------------------------------------------------------------------------------

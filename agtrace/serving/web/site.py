@@ -35,8 +35,7 @@ from agtrace.report.web import pages
 from agtrace.serving.connections import listen, run
 from agtrace.serving.ending import at_end
 from agtrace.serving.web.answering import Answering, Channel, of_list, of_session
-from agtrace.serving.web.conversations import Conversations
-from agtrace.serving.web.lists import Lists
+from agtrace.serving.web.views import Conversations, Lists
 
 ENTRANCE = "/enter"
 """Where a link leads: `/enter?key=KEY&to=/`."""
