@@ -39,11 +39,12 @@ def status_line(given: bytes, database: Path) -> str:
     if not session:
         return NOTHING
     known = _known(session, database)
+    cost = _number(_in(session, "cost").get("total_cost_usd"))
     parts = (
         _project(session),
         _text(_in(session, "model"), "display_name") or _text(_in(session, "model"), "id"),
         _context(_in(session, "context_window"), known.context_tokens),
-        _cost(_in(session, "cost").get("total_cost_usd")),
+        "" if cost is None else f"${cost:,.2f}",
         f"{known.failed_calls} failed" if known.failed_calls else "",
         f"{known.waiting} waiting for you" if known.waiting else "",
     )
@@ -99,11 +100,6 @@ def _context(window: Mapping[str, Any], tokens: int | None) -> str:
 
 def _short(tokens: float) -> str:
     return f"{tokens / 1e6:g}M" if tokens >= 1e6 else f"{tokens / 1e3:.0f}k" if tokens >= 1e3 else f"{tokens:.0f}"
-
-
-def _cost(dollars: Any) -> str:
-    known = _number(dollars)
-    return "" if known is None else f"${known:,.2f}"
 
 
 def _known(session: Mapping[str, Any], database: Path) -> _Known:

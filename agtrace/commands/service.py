@@ -35,7 +35,10 @@ def service(apply: bool, remove: bool) -> None:
         raise click.UsageError("--apply can't be combined with --remove")
     found = _service()
     if apply:
-        _install(found)
+        from agtrace.upkeep.installation import install
+
+        install(found, _say)
+        print_lines(["the index is kept fresh from now on", found.hint])
     elif remove:
         _remove(found)
     else:
@@ -75,13 +78,6 @@ def _show(found: Service) -> None:
             found.hint,
         ]
     )
-
-
-def _install(found: Service) -> None:
-    from agtrace.upkeep.installation import install
-
-    install(found, _say)
-    print_lines(["the index is kept fresh from now on", found.hint])
 
 
 def _remove(found: Service) -> None:

@@ -185,15 +185,11 @@ def _turn_head(turn: dict[str, Any]) -> Text:
             f"{counted(turn['step_count'], 'step')}, {counted(turn['tool_calls'], 'tool')}", style="not bold dim"
         )
         head.append(f", {failed} failed" if failed else "", style="not bold red")
-        head.append(_turn_tokens(turn.get("stats") or {}), style="not bold dim")
+        tokens = sum((turn.get("stats") or {}).get(kind, 0) for kind, _ in _TOKEN_KINDS[:5])
+        head.append(f"  {short(tokens)} tokens" if tokens else "", style="not bold dim")
     if turn.get("copied"):
         head.append("  copied", style="not bold yellow")
     return head
-
-
-def _turn_tokens(stats: dict[str, int]) -> str:
-    total = sum(stats.get(kind, 0) for kind, _ in _TOKEN_KINDS[:5])
-    return f"  {short(total)} tokens" if total else ""
 
 
 def _step_figures(step: dict[str, Any]) -> str:
@@ -216,8 +212,8 @@ def _print_execution(tool: dict[str, Any]) -> None:
     call, outcome = tool.get("call") or {}, tool.get("outcome", "")
     head = Text(plain(call.get("name", "result")), style="cyan")
     head.append(f"  {outcome}", style=STYLES.get(outcome, ""))
-    if tool.get("duration_ms"):
-        head.append(f"  {_milliseconds(tool['duration_ms'])}", style="dim")
+    if ms := tool.get("duration_ms"):
+        head.append(f"  {ms} ms" if ms < 1000 else f"  {ms / 1000:.1f} s", style="dim")
     if tool.get("agent"):
         head.append(f"  started {tool['agent']}", style="dim")
     entry(str(tool.get("call_event", tool.get("result_event", ""))), head)
@@ -226,10 +222,6 @@ def _print_execution(tool: dict[str, Any]) -> None:
     result = _short(tool.get("result", {}).get("content", ""))
     if result:
         entry("", Text(result, style=STYLES["failed"] if outcome == "failed" else ""), deep=2)
-
-
-def _milliseconds(duration: int) -> str:
-    return f"{duration} ms" if duration < 1000 else f"{duration / 1000:.1f} s"
 
 
 def _arguments(arguments: Any) -> Iterable[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agtrace_schema.answers import ProjectItem, ProjectList
+from agtrace_schema.answers import ProjectList
 from agtrace_schema.model import dump_all
 
 from agtrace.sessions import projects
 from agtrace.sessions.usage import Snapshot, snapshot_now
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages, Reply
-from agtrace.text.next_call import Hint, NextCall, call
+from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
 from agtrace.tools.tool import Context, Tool, query_of, sessions_kilobytes, unless_behind
@@ -32,7 +32,10 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     items, places, total, more = projects.list_projects(
         context.connection, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
-    hint: Hint = _opening(items[0]) if items else "Run `agtrace doctor` to see which logs were found."
+    hint: Hint = "Run `agtrace doctor` to see which logs were found."
+    if items:
+        size = sessions_kilobytes(items[0].session_count)
+        hint = call("list_sessions", project=items[0].name).saying("lists a project's sessions", size)
     return Reply(
         summary=unless_behind(f"Found {counted(total, 'project')}", total, context.freshness),
         data=Pages(
@@ -48,11 +51,6 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
         untrusted=bool(items),
         counts={"total_projects": total},
     )
-
-
-def _opening(item: ProjectItem) -> NextCall:
-    size = sessions_kilobytes(item.session_count)
-    return call("list_sessions", project=item.name).saying("lists a project's sessions", size)
 
 
 TOOL = Tool(

@@ -474,7 +474,10 @@ def _answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str
         facts |= {name: dump_all(section.items), f"total_{name}": section.total}
     longer = next((name for name, section in found.items() if section.total > _most_items(name)), None)
     if longer is not None:
-        return facts, _rest_hint(view, longer, found[longer].total)
+        total = found[longer].total
+        least, most = min(_SMALLEST_ITEM * total, limits().usual - 1_500), min(1_000 + 700 * total, limits().usual)
+        rest = call(NAME, session_id=view.shown_id, sections=[longer])
+        return facts, rest.saying(f"lists all {total} {longer}", kilobytes(least, most))
     return facts, _item_hint(view, [item for section in found.values() for item in section.items])
 
 
@@ -501,11 +504,6 @@ def _source(view: View, newest_session: int) -> Source:
     connection, session = view.context.connection, view.session
     then = events.snapshot(connection, session.id, view.last_event)
     return Source(connection, session, view.context.prices, then, newest_session)
-
-
-def _rest_hint(view: View, name: str, total: int) -> NextCall:
-    size = kilobytes(min(_SMALLEST_ITEM * total, limits().usual - 1_500), min(1_000 + 700 * total, limits().usual))
-    return call(NAME, session_id=view.shown_id, sections=[name]).saying(f"lists all {total} {name}", size)
 
 
 def _item_hint(view: View, items: Sequence[Model]) -> NextCall:

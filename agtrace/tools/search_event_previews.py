@@ -265,7 +265,11 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     best = ranked(walk.question, wanted.query, walk.deadline) if wanted.ranks else Ranked([])
     if best.sure:
         return ranked_reply(context, wanted, best)
-    found = _found(walk, wanted)
+    found: Hits | SessionHits
+    if wanted.group_by is None:
+        found = walk.question.page(wanted.limit, walk.behind, walk.deadline)
+    else:
+        found = walk.question.sessions(wanted.limit, walk.behind, walk.seen, walk.deadline)
     if found.hits or walk.behind is not None:
         return _listed(context, wanted, walk, found, opening(context, wanted, found.hits))
     if not wanted.ranks and not wanted.regex:
@@ -274,12 +278,6 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
         return ranked_reply(context, wanted, best)
     hint = after_nothing(context, wanted, walk.question, walk.deadline)
     return _listed(context, wanted, walk, found, hint, best.nowhere)
-
-
-def _found(walk: _Walk, wanted: SearchEventPreviews) -> Hits | SessionHits:
-    if wanted.group_by is None:
-        return walk.question.page(wanted.limit, walk.behind, walk.deadline)
-    return walk.question.sessions(wanted.limit, walk.behind, walk.seen, walk.deadline)
 
 
 def _listed(
