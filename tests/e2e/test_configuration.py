@@ -71,9 +71,9 @@ def _indexed(way: str, home: Path, file: Path) -> Iterator[Running]:
         yield server
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=["stdio"])
 def server(request: pytest.FixtureRequest) -> Running:
-    """One of the servers of the module, with default settings."""
+    """One of the servers of the module, with default settings: both follow a file by the same code."""
     found: Running = request.getfixturevalue(request.param)
     return afresh(found)
 
@@ -91,6 +91,7 @@ def afresh(server: Running) -> Running:
 # -- a change is seen at once ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("server", WAYS, indirect=True)
 def test_the_very_next_request_sees_a_changed_file(server: Running) -> None:
     assert (server.page(), bytes_allowed(server.ask())) == (10, tokens(10_240))
     server.set(default_page_size=20, token_budget_threshold=8_000)
@@ -146,6 +147,7 @@ def test_the_list_of_tools_is_the_committed_one_until_page_sizes_are_configured(
     assert set(limits_listed(server).values()) == {(15, 80)}
 
 
+@pytest.mark.parametrize("server", WAYS, indirect=True)
 def test_sighup_has_the_file_read_without_any_request(server: Running) -> None:
     server.set(default_page_size=12)
     server.hang_up()
@@ -216,6 +218,7 @@ def test_the_command_line_is_above_the_environment_and_that_above_the_file(home:
 # -- a hundred requests during fifty reloads -------------------------------------------------------
 
 
+@pytest.mark.parametrize("server", WAYS, indirect=True)
 def test_each_of_many_requests_during_fifty_reloads_is_answered_from_one_state(server: Running) -> None:
     few = {"default_page_size": 5, "token_budget_threshold": 4_000, "max_page_size": 50}
     many = {"default_page_size": 7, "token_budget_threshold": 6_000, "max_page_size": 20}
@@ -276,11 +279,7 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize(
-    ("server", "kind"),
-    [*(("stdio", kind) for kind in INVALID), ("http", "half written"), ("http", "out of range")],
-    indirect=["server"],
-)
+@pytest.mark.parametrize("kind", INVALID)
 def test_an_invalid_file_changes_nothing_and_is_told_until_it_is_mended(server: Running, kind: str) -> None:
     content, key, expected = INVALID[kind]
     server.set(default_page_size=7)
@@ -386,13 +385,10 @@ def test_what_only_yaml_can_do_wrong_changes_nothing(home: Path, tmp_path: Path)
 FAULTS = {"default_page_size": 0, "chunk_size": True, "keep_days": "ten", "http": {"hosts": ["*"]}, "nothing": 1}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_server_that_starts_with_an_invalid_file_has_defaults_and_says_so(
-    home: Path, tmp_path: Path, way: str
-) -> None:
+def test_a_server_that_starts_with_an_invalid_file_has_defaults_and_says_so(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "agtrace.json"
     file.write_text(json.dumps(FAULTS))
-    with running(way, home, file) as server:
+    with running("stdio", home, file) as server:
         assert server.page() == 10
         assert len(server.events("config.invalid")) == 4 and server.events("config.unknown")[0]["key"] == "nothing"
         assert "default_page_size: expected a whole number" in server.configuration["problem"]
@@ -455,12 +451,7 @@ MISPLACED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("server", "values"),
-    [*(("stdio", values) for values in MISPLACED), ("http", MISPLACED[0]), ("http", MISPLACED[3])],
-    indirect=["server"],
-    ids=lambda part: part if isinstance(part, str) else json.dumps(part).replace(TOKEN, "..."),
-)
+@pytest.mark.parametrize("values", MISPLACED, ids=lambda values: json.dumps(values).replace(TOKEN, "..."))
 def test_a_token_in_the_wrong_place_is_not_shown(server: Running, values: dict[str, Any]) -> None:
     server.set(**values)
     assert server.page() == 10
@@ -471,6 +462,7 @@ def test_a_token_in_the_wrong_place_is_not_shown(server: Running, values: dict[s
 # -- features --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("server", WAYS, indirect=True)
 def test_without_protection_of_its_tool_an_answer_is_whole(server: Running) -> None:
     others = [
         ("search_event_previews", {"query": "tides"}),
@@ -499,6 +491,7 @@ LIMITLESS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("server", WAYS, indirect=True)
 def test_whatever_a_file_says_answers_stay_below_a_mebibyte_and_without_secrets(server: Running) -> None:
     server.set(**LIMITLESS, tools={tool.name: {"enabled": False} for tool in tools(server)})
     for name, arguments in [
