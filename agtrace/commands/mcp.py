@@ -80,13 +80,13 @@ def _tell(found: Settings, url: str) -> None:
     if not sys.stderr.isatty():
         return
     from agtrace.settings.environment import platform_data_dir
-    from agtrace.upkeep.agents import commands_over_http
+    from agtrace.upkeep.agents import AGENTS
 
     same_place = ""
     if found.data_dir != platform_data_dir():
         same_place = f"AGTRACE_DATA_DIR={shlex.quote(os.path.abspath(found.data_dir))} "
     executable = shlex.quote(os.path.abspath(shutil.which("agtrace") or sys.argv[0]))
     token = f"$({same_place}{executable} mcp --show-token)" if found.http.token else None
-    lines = "".join(f"  {line}\n" for line in commands_over_http(url, token))
+    lines = "".join(f"  {agent.over_http(url, token)}\n" for agent in AGENTS.values())
     sys.stderr.write(f"To add this server to an agent, paste its line into a shell:\n\n{lines}\n")
     sys.stderr.flush()

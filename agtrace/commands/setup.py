@@ -23,7 +23,6 @@ from agtrace.upkeep.agents import (
     entry_in,
     put_back_command,
     remove_command,
-    snippet,
     take_out_command,
 )
 from agtrace.upkeep.clients import CLIENTS, Machine, change
@@ -162,7 +161,7 @@ def _show_command(name: str, server: Server, *, remove: bool) -> None:
             f"`agtrace setup {name} --remove --apply` undoes it.) ",
             end="",
         )
-    _say(f"Or put this into {place}:\n\n{snippet(agent, server.executable, server.variables).rstrip()}")
+    _say(f"Or put this into {place}:\n\n{agent.write_snippet(server.executable, server.variables).rstrip()}")
 
 
 def _remove(name: str, server: Server) -> None:

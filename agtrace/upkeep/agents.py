@@ -42,14 +42,6 @@ def put_back_command(agent: Setup, entry: Mapping[str, Any]) -> list[str]:
     return [agent.executable, *agent.put_back_arguments, json.dumps(entry, ensure_ascii=False)]
 
 
-def snippet(agent: Setup, executable: str, variables: Mapping[str, str]) -> str:
-    """Return the text to add to `config_path` by hand; it ends with a newline.
-
-    Claude Code's is also the content of a project's `.mcp.json`.
-    """
-    return agent.write_snippet(executable, variables)
-
-
 def entry_in(agent: Setup, settings: str) -> dict[str, Any] | None:
     """Return our entry in the text of the agent's settings file; None if there is none.
 
@@ -73,11 +65,3 @@ def config_path(agent: Setup, home: Path, environment: Mapping[str, str]) -> Pat
     """
     moved_to = environment.get(agent.home_variable)
     return Path(moved_to) / agent.moved_config_file if moved_to else home / agent.config_file
-
-
-def commands_over_http(url: str, token: str | None) -> list[str]:
-    """Return the shell commands that add our server at `url` to the agents, one for each.
-
-    `token` is an expression that the shell expands to the token within double quotes; None if none is needed.
-    """
-    return [agent.over_http(url, token) for agent in AGENTS.values()]

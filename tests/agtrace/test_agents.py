@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from agtrace_indexer.providers.setup import SERVER_NAME
 
-from agtrace.upkeep.agents import AGENTS, add_command, config_path, entry_in, remove_command, snippet, take_out_command
+from agtrace.upkeep.agents import AGENTS, add_command, config_path, entry_in, remove_command, take_out_command
 
 HOME = Path("/home/mira")
 STRANGE = 'C:\\Program Files\\agtrace "beta" \x7f 潮汐 🐟.exe'
@@ -33,7 +33,7 @@ def test_the_command_carries_environment_variables(name: str, command: str) -> N
 @pytest.mark.parametrize("variables", [{}, {"A": 'x "y" \x7f 潮', "B_2": ""}])
 def test_what_a_snippet_says_is_read_from_the_settings(name: str, variables: dict[str, str]) -> None:
     agent = AGENTS[name]
-    entry = entry_in(agent, snippet(agent, STRANGE, variables))
+    entry = entry_in(agent, agent.write_snippet(STRANGE, variables))
     assert entry is not None
     assert (entry["command"], entry.get("env", {})) == (STRANGE, variables)
 
@@ -68,7 +68,7 @@ def test_every_agent_can_take_the_server_out() -> None:
 @pytest.mark.parametrize("executable", ["agtrace", STRANGE])
 def test_a_snippet_is_a_part_of_the_agents_settings(executable: str) -> None:
     entry = {"command": executable, "args": ["mcp"]}
-    claude, codex, gemini = (snippet(AGENTS[name], executable, {}) for name in ("claude", "codex", "gemini"))
+    claude, codex, gemini = (AGENTS[name].write_snippet(executable, {}) for name in ("claude", "codex", "gemini"))
     assert json.loads(claude) == {"mcpServers": {SERVER_NAME: {"type": "stdio", **entry}}}
     assert tomllib.loads(codex) == {"mcp_servers": {SERVER_NAME: entry}}
     assert json.loads(gemini) == {"mcpServers": {SERVER_NAME: entry}}

@@ -156,7 +156,7 @@ def test_the_settings_that_setup_shows_connect_the_agent(agent: Agent, tmp_path:
     home = machine(tmp_path / "machine")
     agent.prepare(home)
     path = agents.config_path(agents.AGENTS[agent.setup], home, {})
-    entry = agents.snippet(agents.AGENTS[agent.setup], str(home / "bin" / "agtrace"), {})
+    entry = agents.AGENTS[agent.setup].write_snippet(str(home / "bin" / "agtrace"), {})
     shown = run(["agtrace", "setup", agent.setup], home).stdout
     assert str(path) in shown and entry in shown
     if path.exists():

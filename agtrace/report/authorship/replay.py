@@ -206,7 +206,8 @@ class _State:
 
     def undo(self, part: Replacement, earlier: Sequence[Edit]) -> bool:
         """Undo a replacement where its text is; if at several places, where it can have been made. Return whether."""
-        undone = _undone(part)
+        new = part.new if part.old else part.new.removesuffix("\n")
+        undone = Replacement(new, part.old, lines=part.lines or not part.old, every=part.every)
         if not part.old:
             return self._replace(undone, None)
         text = "\n".join(self.lines)
@@ -307,11 +308,6 @@ def _before(present: Sequence[str], edits: Sequence[Edit]) -> tuple[list[str], s
         if number < whole and not all(undone):
             kept.add(number)
     return state.lines, kept
-
-
-def _undone(part: Replacement) -> Replacement:
-    new = part.new if part.old else part.new.removesuffix("\n")
-    return Replacement(new, part.old, lines=part.lines or not part.old, every=part.every)
 
 
 def agreeing(one: Sequence[str], other: Sequence[str]) -> Iterator[Run]:

@@ -16,7 +16,7 @@ from agtrace_indexer.index.questions.sessions import Session, SessionFilters
 from agtrace_schema.model import dump
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
-from jinja2 import ChainableUndefined, Environment
+from jinja2 import ChainableUndefined
 
 from agtrace.health.finding import SEVERITIES
 from agtrace.report import wording
@@ -96,27 +96,21 @@ class Pages:
 
     def __init__(self, *, dollars: bool) -> None:
         self.dollars = dollars
-        self._templates = _environment(dollars)
+        self._templates = environment(_HERE / "templates")
+        self._templates.undefined = ChainableUndefined  # answers leave out what isn't known
+        self._templates.filters |= {
+            "short": short, "number": wording.plain, "dollars": wording.shown_dollars, "percent": percent,
+            "duration": seconds, "clock": clock, "when": date_and_time, "moment": _moment,
+            "path": lambda text: quote(str(text), safe=""), "unmarked": unmarked,
+        }  # fmt: skip
+        self._templates.globals |= {
+            "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "version": static_version(),
+            "why_at_least": why_at_least, "facts": as_script({**FACTS, "dollars": dollars}),
+        }  # fmt: skip
 
     def filled(self, template: str, **values: Any) -> str:
         """Return a template filled in with these values."""
         return self._templates.get_template(f"{template}.html").render(values)
-
-
-def _environment(dollars: bool) -> Environment:
-    found = environment(_HERE / "templates")
-    found.undefined = ChainableUndefined  # answers leave out what isn't known
-    found.filters |= {
-        "short": short, "number": wording.plain, "dollars": wording.shown_dollars, "percent": percent,
-        "duration": seconds, "clock": clock, "when": date_and_time, "moment": _moment,
-        "path": lambda text: quote(str(text), safe=""), "unmarked": unmarked,
-    }  # fmt: skip
-    found.globals |= {
-        "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "version": static_version(),
-        "why_at_least": why_at_least,
-        "facts": as_script({**FACTS, "dollars": dollars}),
-    }  # fmt: skip
-    return found
 
 
 # -- addresses and times ---------------------------------------------------------------------------

@@ -72,9 +72,12 @@ def watch(
                 problem = f"the logs can't be indexed: {error}; trying again"
             else:
                 quickest = min(quickest or summary.seconds, summary.seconds)
-                change = _change(before, summary)
+                change = Change(
+                    summary, summary.files_seen - before.files_seen, summary.sessions - before.sessions,
+                    summary.events - before.events,
+                )  # fmt: skip
                 before = summary
-                if change is not None:
+                if change.files or summary.files_changed:
                     yield change
             if problem is not None and problem != trouble:
                 tell(problem)
@@ -90,10 +93,3 @@ def _rest(watcher: Watcher, seconds: float, at_least: float) -> None:
     else:
         watcher.close()  # a moved folder may no longer be watched: the next run watches anew
     time.sleep(max(start + at_least - time.monotonic(), 0))
-
-
-def _change(before: Summary, after: Summary) -> Change | None:
-    files = after.files_seen - before.files_seen
-    if not (files or after.files_changed):
-        return None
-    return Change(after, files, after.sessions - before.sessions, after.events - before.events)
