@@ -198,8 +198,8 @@ def _shown(
         event = opened(connection, hit.session, hit.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
         answers = sum(kind == _MESSAGE for _, kind, _ in shown)
-        most = _ANSWERS[min(answers, len(_ANSWERS) - 1)] if event.type == EventType.MESSAGE else _OF_BEST
-        who, text = said(connection, provider, event, words, most if best else TEXT)
+        room = _ANSWERS[min(answers, len(_ANSWERS) - 1)] if event.type == EventType.MESSAGE else _OF_BEST
+        who, text = said(connection, provider, event, words, room if best else TEXT)
         content = frozenset(_WORD.findall(text.lower()) or [text])
         if not text or pair & seen or any(len(content & other) >= _ALIKE * len(content) for other in told):
             continue
