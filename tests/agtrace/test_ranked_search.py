@@ -118,6 +118,14 @@ def test_a_call_and_its_result_are_one_hit_that_says_whether_it_failed(tmp_path:
     assert hit[2] == "command: paint --colour turquoise hull -> failed: no turquoise left in the locker"
 
 
+def test_of_the_best_session_a_few_hits_are_shown(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Where does the pelican nest?")
+    for place in ("breakwater", "harbour wall", "lighthouse", "ferry landing", "fish market", "old customs house"):
+        log.say(f"Perhaps there is a pelican upon the {place}, beside another {place} without birds.")
+    (session,) = ranked(Asker(tmp_path / "data", tmp_path / "logs"), "pelican")
+    assert len(session["hits"]) == 4
+
+
 def test_a_ranking_index_that_is_missing_is_made_again(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", ONE).prompt("Where does the pelican nest?")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
