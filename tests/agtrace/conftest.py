@@ -10,7 +10,7 @@ import pytest
 
 from tests.agtrace.asking import YEAR, Asker
 from tests.agtrace.terminal import AGTRACE
-from tests.conftest import SAMPLES, keep_rules
+from tests.conftest import LOGS, SAMPLES, keep_rules
 
 
 @pytest.fixture(scope="session")
@@ -25,13 +25,11 @@ def everything(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
     return Asker(tmp_path_factory.mktemp("everything"), logs, SAMPLES)
 
 
-@pytest.fixture(scope="session", params=["samples", "logs"])
-def each(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions, then one of the real logs."""
-    if request.param == "samples":
-        found: Asker = request.getfixturevalue("samples")
-        return found
-    return Asker(tmp_path_factory.mktemp("logs"), request.getfixturevalue("logs"))
+@pytest.fixture(scope="session")
+def each(request: pytest.FixtureRequest) -> Asker:
+    """An index of all sessions that are here: the samples, and the real logs where there are some."""
+    found: Asker = request.getfixturevalue("everything" if LOGS.is_dir() else "samples")
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -68,12 +68,8 @@ def test_every_one_of_ten_faults_is_named_with_key_value_and_range(faulty: Path)
     for key, (value, expected) in TEN.items():
         (line,) = (line for line in lines if f"{faulty}: {key}: " in line)
         assert f"expected {expected}" in line and line.endswith(f"got {value}")
-
-
-def test_the_same_ten_faults_are_told_in_json(faulty: Path) -> None:
-    said = agtrace_here("config", "check", faulty, "--json")
-    told = said.json()
-    assert said.code == 2 and told["valid"] is False
+    told = agtrace_here("config", "check", faulty, "--json").json()
+    assert told["valid"] is False
     assert {fault["key"]: fault["value"] for fault in told["faults"]} == {key: value for key, (value, _) in TEN.items()}
     assert all(TEN[fault["key"]][1] in fault["expected"] for fault in told["faults"])
 
@@ -122,18 +118,6 @@ def test_of_very_many_faults_the_first_are_told_and_json_has_all(tmp_path: Path)
     said = checked(file)
     assert len(said.err.splitlines()) == 21 and "and 180 more" in said.err and len(said.err) < 5_000
     assert len(agtrace_here("config", "check", file, "--json").json()["faults"]) == 200
-
-
-def test_an_item_of_a_list_and_a_client_are_named_with_what_they_may_be(tmp_path: Path) -> None:
-    content = 'clients.foo = 10\nhttp.origins = [1]\nhttp.hosts = ["ok.example", "*"]\nkeep_days = 2026-11-03\n'
-    lines = checked(written(tmp_path / "a.toml", content)).err.splitlines()
-    for told in (
-        "clients.foo: expected a whole number from 2048 to 102400, got 10",
-        "http.origins[0]: expected an origin, such as https://agtrace.example, got 1",
-        "http.hosts[1]: expected a host name, such as agtrace.example or agtrace.example:8765, got '*'",
-        "keep_days: expected a whole number from 1 to 36500, got 2026-11-03",
-    ):
-        assert any(line.endswith(told) for line in lines), lines
 
 
 def test_a_key_that_is_not_known_is_named_and_stops_nothing(tmp_path: Path) -> None:

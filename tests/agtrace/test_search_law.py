@@ -71,9 +71,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 WAYS: dict[str, list[tuple[float, bool]]] = {
     "by reading blocks": [],
-    "by words": [(1, True)],
     "by words of a part": [(0.5, True)],
-    "by words that came bit by bit": [(0.1, True)] * 30,
     "by words that aren't listed yet": [(0.4, True), (0.3, False)],
 }
 """How search has to find the events: the parts of the text whose words are inserted, and whether they are listed."""

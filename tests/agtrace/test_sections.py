@@ -154,7 +154,7 @@ def test_a_walk_shows_what_there_was_when_it_began(tmp_path: Path) -> None:
         log.prompt(f"tide {number}").call(
             f"read_the_tide_gauge_{number}", {"file_path": f"/srv/{number}.csv"}, "no", failed=True
         )
-        _answer_of(log, f"model-{number}")
+        log.used(5, 7, model=f"model-{number}")
         _sub_agent(log, number)
     asker = Asker(tmp_path / "index", tmp_path / "logs")
     whole = {name: section(asker, ONE, name) for name in LISTS}
@@ -163,7 +163,7 @@ def test_a_walk_shows_what_there_was_when_it_began(tmp_path: Path) -> None:
     pages = {name: [next(walk)] for name, walk in walks.items()}
     for number in (3, 7, 39, 41, 42):
         log.prompt("more").call(f"read_the_tide_gauge_{number}", {"file_path": f"/srv/{number}.csv"}, "no", failed=True)
-        _answer_of(log, f"model-{number}")
+        log.used(5, 7, model=f"model-{number}")
         _sub_agent(log, 100 + number)
     asker.index()
     keys = {"children": "id", "turns": "id", "tools": "name", "files": "path", "failures": "call_event"}
@@ -172,13 +172,6 @@ def test_a_walk_shows_what_there_was_when_it_began(tmp_path: Path) -> None:
         walked = [item[key] for page in [*pages[name], *walks[name]] for item in page["data"][name]]
         assert walked == [item[key] for item in whole[name]], name
         assert len(pages[name][0]["data"][name]) < 40
-
-
-def _answer_of(log: ClaudeLog, model: str) -> None:
-    """An answer of a model, with its token figures."""
-    usage = {"input_tokens": 5, "output_tokens": 7}
-    message = {"role": "assistant", "type": "message", "id": f"msg_{log.lines}", "model": model, "usage": usage}
-    log.write("assistant", "", message=message | {"content": [{"type": "text", "text": "done"}]})
 
 
 def _sub_agent(parent: ClaudeLog, number: int) -> None:

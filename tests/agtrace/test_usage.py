@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ from agtrace.report.survey import timeline
 from agtrace.sessions.prices import load
 from agtrace.sessions.query import find_session
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
+from tests.indexer.test_codex_families import T0, Rollout
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 TWO = "bbbbbbbb-0000-4000-8000-000000000002"
@@ -120,26 +120,10 @@ def test_active_time_ends_with_the_last_thing_that_the_model_or_a_tool_did(tmp_p
 
 def test_what_a_rolled_back_turn_used_was_spent_and_is_named(tmp_path: Path) -> None:
     """Known bug 12: the session's total is what the log's total says, the turns are those that are left."""
-    thread = "019f0000-0000-7000-8000-000000000001"
-
-    def event(kind: str, **payload: Any) -> dict[str, Any]:
-        return {"timestamp": "2026-10-01T10:00:00.000Z", "type": "event_msg", "payload": {"type": kind, **payload}}
-
-    def spent(total: int) -> dict[str, Any]:
-        figures = [{"input_tokens": number, "output_tokens": 0} for number in (total, 100)]
-        return event("token_count", info=dict(zip(("total_token_usage", "last_token_usage"), figures, strict=True)))
-
-    meta = {"timestamp": "2026-10-01T10:00:00.000Z", "type": "session_meta", "payload": {"id": thread, "cwd": "/srv"}}
-    records = [meta]
-    for number in (1, 2):
-        records += [event("user_message", message=f"ask {number}"), event("agent_message", message=f"say {number}")]
-        records += [spent(100 * number)]
-    records += [event("thread_rolled_back", num_turns=1)]
-    log = tmp_path / "home" / f"rollout-2026-10-01T10-00-00-{thread}.jsonl"
-    log.parent.mkdir(exist_ok=True)
-    log.write_text("".join(json.dumps(record) + "\n" for record in records))
-    found = stats(Asker(tmp_path, tmp_path / "home"), thread)
-    assert (found["total_turns"], found["total_tokens"], found["tokens_outside_turns"]) == (1, 200, 100)
+    log = Rollout(tmp_path / "home", T0).turn("one", 100).turn("two", 100).event("thread_rolled_back", num_turns=1)
+    log.write()
+    found = stats(Asker(tmp_path, tmp_path / "home"), log.id)
+    assert (found["total_turns"], found["total_tokens"], found["tokens_outside_turns"]) == (1, 220, 110)
 
 
 def test_a_price_table_that_cannot_be_used_is_said_and_costs_the_server_no_answer(tmp_path: Path) -> None:

@@ -47,17 +47,7 @@ def sums(database: Path, session: str) -> tuple[tuple[Any, ...], tuple[Any, ...]
 
 def answered(log: ClaudeLog, prompt: str, tokens: int) -> ClaudeLog:
     """A turn: a request, a failed call, an answer with figures."""
-    log.prompt(prompt).call("Bash", {"command": f"make {prompt}"}, "no rule", failed=True)
-    usage = {"input_tokens": tokens, "output_tokens": 10}
-    return log.write(
-        "assistant",
-        [{"type": "text", "text": f"{prompt} is done"}],
-        requestId=f"req_{log.session_id[:4]}_{log.lines}",
-        message={
-            "role": "assistant", "model": "claude-opus-4-5", "id": f"msg_{log.session_id[:4]}_{log.lines}",
-            "content": [{"type": "text", "text": f"{prompt} is done"}], "usage": usage, "stop_reason": "end_turn",
-        },
-    )  # fmt: skip
+    return log.prompt(prompt).call("Bash", {"command": f"make {prompt}"}, "no rule", failed=True).used(tokens, 10)
 
 
 # -- copies --------------------------------------------------------------------------------------
