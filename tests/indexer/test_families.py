@@ -69,7 +69,7 @@ def test_a_fork_is_linked_to_its_origin_and_its_copies_to_their_originals(tmp_pa
 
 
 def test_turns_sum_up_to_what_counts_and_what_is_copied(tmp_path: Path, database: Path, logs: Path) -> None:
-    index(database, [str(logs), str(SAMPLES)])
+    index(database, [str(logs / "codex"), str(SAMPLES)])
     whole = " + ".join(f"coalesce({c}_tokens, 0)" for c in (
         "input", "cache_creation_5m", "cache_creation_1h", "cache_read", "output"))  # fmt: skip
     outside = (

@@ -29,9 +29,6 @@ from tests.depth import depth, examples
 from tests.secrets.corpus import near_misses, secrets
 from tests.secrets.tokens import tokens_of
 
-LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
-needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the shared logs are not here")
-
 MASK = re.compile(r"\[redacted: ([a-z0-9-]{1,40})\]")
 LENGTH = depth(10_000, 50_000)
 SECONDS = 2.4  # for 10,000 characters: a fortieth of it is usual; what is not linear takes minutes for 50,000
@@ -666,11 +663,10 @@ def leaves(value: Any) -> Iterator[str]:
             yield from leaves(item)
 
 
-@needs_logs
-def test_almost_nothing_is_masked_in_published_logs() -> None:
+def test_almost_nothing_is_masked_in_published_logs(logs: Path) -> None:
     """Their owners cleaned them: what is masked here are test values in source code, four of them by name."""
     masked = 0
-    for path in (p for p in LOGS.rglob("*.jsonl") if p.is_file()):
+    for path in (p for p in logs.rglob("*.jsonl") if p.is_file()):
         for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
             try:
                 texts = list(leaves(json.loads(line)))
