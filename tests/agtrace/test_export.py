@@ -355,34 +355,30 @@ def test_a_page_sets_what_the_model_wrote_as_markdown_and_what_it_changed_as_a_d
 # -- secrets and homes -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("see /home/mira/a.py", "see ~/a.py"),
-        ("cd /home/mira", "cd ~"),
-        ("file:///home/mira/x", "file://~/x"),
-        ("/home/miranda/x /mnt/home/mira/x /home/mira.bak", "/home/miranda/x /mnt/home/mira/x /home/mira.bak"),
-        ("~/.claude/projects/-home-mira-tidepool/a", "~/.claude/projects/-~-tidepool/a"),
-        (r"C:\Users\mira\a and C:\\Users\\mira\\a", r"~\a and ~\\a"),
-    ],
-)
-def test_paths_in_a_home_begin_with_a_tilde(text: str, shown: str) -> None:
-    assert Cleaner(["/home/mira", r"C:\Users\mira", "/", None]).text(text) == shown
+HOMES = ["/home/mira", r"C:\Users\mira", "/", None]
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("homes", "text", "shown"),
     [
-        (r"$scratch = 'C:\Users\jande\AppData\x'; cd", r"$scratch = '~\AppData\x'; cd"),
-        (r'{"path": "D:\\Users\\Jan De\\x"}', r'{"path": "~\\x"}'),
-        (r"C:\Users\jande is mine", "~ is mine"),
-        ("at /Users/soph/a.py:3 and /home/u", "at ~/a.py:3 and ~"),
-        ("~/.claude/projects/-Users-soph-tidepool/a", "~/.claude/projects/-~-tidepool/a"),
-        ("https://x.org/home/a, the-home-page, /srv/home/a", "https://x.org/home/a, the-home-page, /srv/home/a"),
+        (HOMES, "see /home/mira/a.py", "see ~/a.py"),
+        (HOMES, "cd /home/mira", "cd ~"),
+        (HOMES, "file:///home/mira/x", "file://~/x"),
+        (HOMES, "/home/miranda/x /mnt/home/mira/x /home/mira.bak", "/home/miranda/x /mnt/home/mira/x /home/mira.bak"),
+        (HOMES, "~/.claude/projects/-home-mira-tidepool/a", "~/.claude/projects/-~-tidepool/a"),
+        (HOMES, r"C:\Users\mira\a and C:\\Users\\mira\\a", r"~\a and ~\\a"),
+        ([], r"$scratch = 'C:\Users\jande\AppData\x'; cd", r"$scratch = '~\AppData\x'; cd"),
+        ([], r'{"path": "D:\\Users\\Jan De\\x"}', r'{"path": "~\\x"}'),
+        ([], r"C:\Users\jande is mine", "~ is mine"),
+        ([], "at /Users/soph/a.py:3 and /home/u", "at ~/a.py:3 and ~"),
+        ([], "~/.claude/projects/-Users-soph-tidepool/a", "~/.claude/projects/-~-tidepool/a"),
+        ([], "https://x.org/home/a, the-home-page, /srv/home/a", "https://x.org/home/a, the-home-page, /srv/home/a"),
     ],
 )  # fmt: skip
-def test_what_is_passed_on_names_nobodys_home(text: str, shown: str) -> None:
-    assert Cleaner([], of_anybody=True).text(text) == shown
+def test_paths_in_a_home_begin_with_a_tilde_and_what_is_passed_on_names_nobody_s(
+    homes: list[str | None], text: str, shown: str
+) -> None:
+    assert Cleaner(homes, of_anybody=not homes).text(text) == shown
 
 
 # -- long sessions ---------------------------------------------------------------------------------

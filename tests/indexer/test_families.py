@@ -10,12 +10,10 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from agtrace_indexer.run import index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -153,13 +151,6 @@ def families() -> list[dict[Path, bytes]]:
 
 
 FAMILIES = families()
-
-
-@pytest.fixture(scope="module")
-def work() -> Iterator[Path]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)
 
 
 relaxed = settings(

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -45,14 +42,6 @@ def log_files() -> list[Path]:
 def snapshot_files() -> list[Path]:
     """Gemini's logs that are one JSON document each."""
     return sorted(SAMPLES.rglob("session-*.json")) + sorted((LOGS / "gemini").rglob("session-*.json"))
-
-
-@pytest.fixture(scope="module")
-def work() -> Iterator[Path]:
-    """A folder for the many short-lived indexes of the property tests, in memory where that is possible."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)
 
 
 def fresh(folder: Path) -> tuple[Path, Path]:

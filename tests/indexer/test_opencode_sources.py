@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -48,14 +47,6 @@ from tests.indexer.opencode_stories import (
 def home(tmp_path: Path) -> Path:
     """OpenCode's data folder."""
     return tmp_path / "share" / "opencode"
-
-
-@pytest.fixture(scope="module")
-def work() -> Iterator[Path]:
-    """A folder for many short-lived indexes, in memory where that is possible."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)
 
 
 def read(home: Path, name: str = "index") -> Path:
