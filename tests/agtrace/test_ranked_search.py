@@ -120,8 +120,12 @@ def test_a_call_and_its_result_are_one_hit_that_says_whether_it_failed(tmp_path:
 
 def test_of_the_best_session_a_few_hits_are_shown(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", ONE).prompt("Where does the pelican nest?")
-    for place in ("breakwater", "harbour wall", "lighthouse", "ferry landing", "fish market", "old customs house"):
-        log.say(f"Perhaps there is a pelican upon the {place}, beside another {place} without birds.")
+    for text in (
+        "Pelican eggs were counted yesterday.", "Fishermen feed every pelican after sunset.",
+        "Ringed pelican chicks: seventeen.", "Beware, that pelican bites tourists.",
+        "Somebody painted another pelican green.", "Customs officers adopted one pelican.",
+    ):  # fmt: skip
+        log.say(text)
     (session,) = ranked(Asker(tmp_path / "data", tmp_path / "logs"), "pelican")
     assert len(session["hits"]) == 4
 
