@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.search.matching import Contains, Deadline
-from agtrace.search.scan import Question
+from agtrace.search.scan import Question, interrupted
 from agtrace.text.focus.words import STOP_WORDS
 
 _MOST_WORDS = 20
@@ -195,8 +195,9 @@ class _Search(Struct, frozen=True):
         asked = self.question
         found: dict[int, RankedEvent] = {}
         if words:
-            best = ranking.best(asked.connection, words, self.size, asked.filters, asked.snapshot, _MOST_EVENTS)
-            found = {event.id: event for event in best}
+            with interrupted(asked.connection, self.deadline):
+                best = ranking.best(asked.connection, words, self.size, asked.filters, asked.snapshot, _MOST_EVENTS)
+                found = {event.id: event for event in best}
         top = max((event.score for event in found.values()), default=1.0)
         for id, event in whole.items():
             found[id] = replace(event, score=2 * top + (found[id].score if id in found else 0))

@@ -371,7 +371,7 @@ class Question(Struct, frozen=True):
     def _read(self, kept: Kept, behind: Place, deadline: Deadline) -> bool:
         """Add hits to `kept` until the page is settled; return whether all blocks were read."""
         scan = Scan(self.connection, self.matcher, self.filters, self.snapshot, self.order, behind, deadline, kept)
-        with _interrupted(self.connection, deadline):
+        with interrupted(self.connection, deadline):
             for block, left in scan.blocks():
                 if kept.settled(self.order.first_of(block)) and (left is None or left > _COUNTED_ON):
                     return False
@@ -401,7 +401,7 @@ def search(
 
 
 @contextmanager
-def _interrupted(connection: sqlite3.Connection, deadline: Deadline) -> Iterator[None]:
+def interrupted(connection: sqlite3.Connection, deadline: Deadline) -> Iterator[None]:
     """Make SQLite give up at a deadline, whatever it is doing, and raise `SearchTimeout`."""
     connection.set_progress_handler(lambda: deadline.passed, _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK)
     try:

@@ -210,7 +210,19 @@ def _annotation(kind: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return Annotated[(_annotation(inner[0]), *map(_field, inner[1:]))]
+    if kind is int:
+        from pydantic import BeforeValidator
+
+        return Annotated[int, BeforeValidator(_besides_flags)]
     return _annotation(inner[0]) | None if origin in (Union, UnionType) else kind
+
+
+def _besides_flags(given: Any) -> Any:
+    from pydantic_core import PydanticKnownError
+
+    if isinstance(given, bool):
+        raise PydanticKnownError("int_type")
+    return given
 
 
 def _field(meta: Meta) -> Any:

@@ -23,6 +23,7 @@ OF_AN_EVENT = {"session_id": "3a41", "event_index": 0}
         ("list_sessions", {"limit": -(10**400)}, "greater than or equal to 1"),
         ("list_sessions", {"limit": 5.5}, "a number with a fractional part"),
         ("list_sessions", {"limit": None}, "limit: input should be a valid integer"),
+        ("list_sessions", {"limit": True}, "limit: input should be a valid integer"),
         ("list_sessions", {"limit": "many"}, "unable to parse string as an integer"),
         ("list_sessions", {"min_tokens": -1}, "min_tokens: input should be greater than or equal to 0"),
         ("list_sessions", {"query": ""}, "query: string should have at least 1 character"),
