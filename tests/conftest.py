@@ -7,14 +7,12 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from agtrace_indexer import redact
 from agtrace_indexer.parallel.pool import cores
-from agtrace_indexer.watch.watcher import Watcher
 from hypothesis import HealthCheck, settings
 
 from agtrace.settings import variables
@@ -97,25 +95,6 @@ def own_home(tmp_path: Path, compiled_rules: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "data"))
     return home
-
-
-_start, _watchers = Watcher._start, list[Watcher]()
-
-
-def _noted(watcher: Watcher, roots: list[str]) -> None:
-    _start(watcher, roots)
-    _watchers.append(watcher)
-
-
-Watcher._start = _noted  # type: ignore[method-assign]
-
-
-@pytest.fixture(autouse=True)
-def no_watcher_left() -> Iterator[None]:
-    """Close at the end of a test what watches logs for its answers: all programs of a user have some 128 together."""
-    yield
-    while _watchers:
-        _watchers.pop().close()
 
 
 def keep_rules(compiled: Path, folder: Path) -> None:
