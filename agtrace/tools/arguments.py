@@ -209,11 +209,10 @@ def _annotation(kind: Any) -> Any:
     """Return a type with its bounds and its description as pydantic has them."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return Annotated[(_annotation(inner[0]), *map(_field, inner[1:]))]
-    if kind is int:
         from pydantic import BeforeValidator
 
-        return Annotated[int, BeforeValidator(_besides_flags)]
+        first = (BeforeValidator(_besides_flags),) if inner[0] is int else ()
+        return Annotated[(_annotation(inner[0]), *map(_field, inner[1:]), *first)]
     return _annotation(inner[0]) | None if origin in (Union, UnionType) else kind
 
 
