@@ -1,4 +1,4 @@
-"""Loops, edits, requests and monologues: cases that aren't among the labelled sessions of tests/health."""
+"""Loops, edits and requests: cases that aren't among the labelled sessions of tests/health."""
 
 from __future__ import annotations
 
@@ -59,29 +59,6 @@ def test_a_failed_search_that_printed_an_error_is_an_error_like_any_other() -> N
     assert _only(loops.find_same_action_same_error(told.history)).count == 3
 
 
-def test_the_same_executions_asked_for_together_are_one_attempt() -> None:
-    told = Telling().run("make")
-    for _ in range(9):
-        told.run("make", together=True)
-    assert not list(loops.find_same_action_same_observation(told.history))
-
-
-def test_the_same_command_described_in_other_words_is_the_same() -> None:
-    told = Telling()
-    for number in range(4):
-        told.call("Bash", {"command": "make", "description": f"Build, {number}"}, "done")
-    assert _only(loops.find_same_action_same_observation(told.history)).count == 4
-
-
-def test_a_row_of_two_by_turns_begins_anew_behind_a_human() -> None:
-    told = Telling().human()
-    for number in range(5):
-        if number == 2:
-            told.human()
-        told.run("make a", "a").run("make b", "b")
-    assert _only(loops.find_alternation(told.history)).count == 6
-
-
 def test_a_command_in_another_folder_is_another_command() -> None:
     told = Telling()
     for number in range(6):
@@ -96,71 +73,6 @@ def test_a_success_begins_the_count_of_failures_anew() -> None:
         told.run("make", code=code).run("touch x")
     assert not list(loops.find_command_without_success(told.history))
     assert _only(loops.find_command_without_success(told.run("make", code=2).history)).count == 3
-
-
-# -- what is only said -----------------------------------------------------------------------------
-
-
-def test_several_texts_of_one_response_are_one() -> None:
-    told = Telling().human().say().say(together=True).say(together=True).say()
-    assert not list(loops.find_monologue(told.history))
-
-
-def test_a_response_that_says_something_and_runs_something_only_talks_not() -> None:
-    told = Telling().human().say().say().say()
-    assert _only(loops.find_monologue(told.history)).count == 3
-    acted = Telling().human().say().say().say().run("make", together=True)
-    assert not list(loops.find_monologue(acted.history))
-
-
-def test_news_of_an_agent_at_work_is_something_to_speak_about() -> None:
-    told = Telling().human()
-    for _ in range(4):
-        told.say().inject("Agent 2 is ready.", UserKind.NOTIFICATION)
-    assert not list(loops.find_monologue(told.history))
-
-
-# -- the context -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "prompt is too long: 210000 tokens > 200000 maximum",
-        "Your input exceeds the context window of this model. Please adjust your input and try again.",
-        "Codex ran out of room in the model's context window. Start a new thread.",
-        "This model's maximum context length is 128000 tokens. However, you requested 140211 tokens.",
-        '{"error":{"code":"context_length_exceeded"}}',
-        "input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000",
-        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-        "Input is too long for requested model.",
-        "request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it",
-    ],
-)
-def test_every_api_has_its_words_for_a_full_context(said: str) -> None:
-    told = Telling().human().notice("api_error", said).human().notice("api_error", said).say()
-    assert _only(context.find_context_errors(told.history)).count == 2
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "Number of request tokens has exceeded your per-minute rate limit",
-        "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens",
-        "Request exceeds the maximum allowed number of bytes",
-        "Overloaded",
-    ],
-)
-def test_other_limits_are_no_full_context(said: str) -> None:
-    told = Telling().notice("api_error", said).notice("api_error", said)
-    assert not list(context.find_context_errors(told.history))
-
-
-def test_a_hook_that_speaks_of_the_context_is_no_error_of_the_api() -> None:
-    told = Telling()
-    for _ in range(3):
-        told.notice("attachment/hook_success", "prompt is too long")
-    assert not list(context.find_context_errors(told.history))
 
 
 # -- edits -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from agtrace_schema.events import Outcome
 
 from agtrace.health.detectors.commits import find_silenced_check, find_swept_commit
 from agtrace.health.detectors.dangers import find_dangerous_commands
-from agtrace.health.detectors.failures import find_denied_calls, find_unanswered_calls
+from agtrace.health.detectors.failures import find_unanswered_calls
 from agtrace.health.detectors.outcome import find_review_problems
 from agtrace.health.facts.corrections import corrections
 from tests.detecting.histories import Telling
@@ -43,15 +43,6 @@ def test_what_a_rule_refused_is_no_correction() -> None:
 def test_several_calls_refused_at_once_are_one_correction() -> None:
     told = refused(Telling().human()).run("make b", _NO, outcome=Outcome.REJECTED, together=True)
     assert len(corrections(told.history)) == 1
-
-
-def test_calls_denied_by_rules_are_told_if_they_are_many() -> None:
-    told = Telling().human()
-    for _ in range(3):
-        refused(told.run("ls"), "curl x", _RULE)
-    (finding,) = find_denied_calls(told.history)
-    assert finding.message == "3 of 6 calls were refused for lack of permission, not by the human: Bash `curl x`"
-    assert not list(find_denied_calls(refused(refused(refused(Telling().human()))).history))
 
 
 def test_a_command_that_was_proposed_before_a_yes_is_worth_less() -> None:

@@ -6,21 +6,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from agtrace_schema.analysis import Severity
-from agtrace_schema.events import Outcome
-from agtrace_schema.patterns import later
 
 from agtrace.health.detectors.outcome import ending_of, is_unanswered, shown_by
 from agtrace.health.facts.actions import (
     Attempt,
     attempts,
     deed,
-    denied_by_rule,
     error_text,
     is_api_error,
     is_interruption,
     is_passed_over,
     is_probe,
-    named,
     quoted,
     tool_named,
     was_retried,
@@ -233,34 +229,3 @@ def _goes_with(entry: Call | Message | Thought, waiting: Call) -> bool:
 def _worst_first(found: Iterable[Finding]) -> list[Finding]:
     """Sort findings, the worst first."""
     return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count, finding.events))
-
-
-# -- permissions -----------------------------------------------------------------------------------
-
-_DENIED, _DENIED_SHARE, _DENIED_SHOWN = 3, 0.2, 3
-_NOT_RUN = later(r"(?:<tool_use_error>)?PreToolUse:\S+ hook error: |(?:Error: )?Tool execution denied by policy\b")
-"""How results of failed calls begin that a hook of Claude Code or a policy of Gemini CLI refused."""
-
-
-@detector("Failures")
-def find_denied_calls(history: History) -> Iterator[Finding]:
-    """At least 3 calls, and at least one in five, were refused by a rule, a hook or a sandbox, or because nobody was
-    there to permit them.
-    """
-    denied = [call for call in history.calls if _is_denied(call)]
-    if len(denied) < _DENIED or len(denied) < _DENIED_SHARE * len(history.calls):
-        return
-    yield Finding.of(
-        "Warning",
-        f"{len(denied):,} of {counted(len(history.calls), 'call')} were refused for lack of permission, "
-        f"not by the human: {', '.join(list(dict.fromkeys(map(named, denied)))[:_DENIED_SHOWN])}",
-        [call.evidence for call in denied],
-        denied[0].turn,
-        told=frozenset(call.evidence for call in denied),
-    )
-
-
-def _is_denied(call: Call) -> bool:
-    if call.outcome is Outcome.REJECTED:
-        return denied_by_rule(call)
-    return call.failed and _NOT_RUN.match(call.result) is not None

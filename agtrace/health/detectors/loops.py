@@ -1,4 +1,4 @@
-"""Findings about loops: three of the five patterns of OpenHands' StuckDetector, and a command that never succeeds.
+"""Findings about loops: the same action and error, a command that never succeeds, edits that are changed again.
 
 Attempts that are passed over are ignored; polls, and calls that only read, aren't loops.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from agtrace_schema.analysis import Severity
-from agtrace_schema.events import Outcome, UserKind
+from agtrace_schema.events import Outcome
 from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import (
@@ -20,7 +20,6 @@ from agtrace.health.facts.actions import (
     attempts,
     command_of,
     counted_attempts,
-    is_human,
     is_passed_over,
     is_poll,
     named,
@@ -29,25 +28,15 @@ from agtrace.health.facts.actions import (
 )
 from agtrace.health.facts.changes import Change, changes, edits, writes_by_shell
 from agtrace.health.finding import Finding, cost, detector
-from agtrace.health.history import Call, History, Message, Said, of_one_response
+from agtrace.health.history import Call, History
 from agtrace.text.numbers import counted
 
-_SAME_OBSERVATION, _SAME_OBSERVATION_CRITICAL = 4, 8
 _SAME_ERROR, _SAME_ERROR_CRITICAL = 3, 5
-_ALTERNATION, _ALTERNATION_CRITICAL = 6, 10
 _ERRORS = later(r"\b(\d{1,5}) (?:errors?|failed|failures?|failing|problems?|issues?)\b")
 _WITHOUT_SUCCESS, _WITHOUT_SUCCESS_CRITICAL = 3, 7
 _QUICK = 2 * 60 * 1000
 
 # -- rows of attempts ------------------------------------------------------------------------------
-
-
-@detector("Loops")
-def find_same_action_same_observation(history: History) -> Iterator[Finding]:
-    """At least 4 attempts in a row had the same tool, arguments and result, and none failed."""
-    for row in _longest_first(_rows(history, _same_observation), _SAME_OBSERVATION):
-        said = f"{_named(row[0])} was run {len(row)} times in a row with the same result"
-        yield _of_row(history, row, said, _SAME_OBSERVATION_CRITICAL)
 
 
 @detector("Loops")
@@ -57,19 +46,6 @@ def find_same_action_same_error(history: History) -> Iterator[Finding]:
         alike = "with the same error" if all(map(row[0].came_to_the_same, row)) else "and failed each time"
         said = f"{_named(row[0])} was run {len(row)} times in a row {alike}"
         yield _of_row(history, row, said, _SAME_ERROR_CRITICAL)
-
-
-@detector("Loops")
-def find_alternation(history: History) -> Iterator[Finding]:
-    """At least 6 attempts in a row alternated between two actions, each always with the same result."""
-    for row in _longest_first(_alternations(counted_attempts(history)), _ALTERNATION):
-        both = f"{_named(row[0])} and {_named(row[1])}"
-        said = f"{both} were run alternately, {len(row)} times in a row with the same results"
-        yield _of_row(history, row, said, _ALTERNATION_CRITICAL)
-
-
-def _same_observation(one: Attempt, two: Attempt) -> bool:
-    return not (one.failed or two.failed) and one.deed == two.deed and one.came_to_the_same(two)
 
 
 def _same_failure(one: Attempt, two: Attempt) -> bool:
@@ -88,23 +64,6 @@ def _rows(history: History, alike: Callable[[Attempt, Attempt], bool]) -> Iterat
         row = [attempt]
     if len(row) > 1:
         yield row
-
-
-def _alternations(found: list[Attempt]) -> Iterator[list[Attempt]]:
-    """Yield the longest runs in which every attempt is like the last but one and unlike the one before."""
-    start = 0
-    for place, attempt in enumerate(found):
-        if attempt.after_human:
-            yield found[start:place]
-            start = place
-        elif place - start >= 2 and not _goes_on(found[place - 2], found[place - 1], attempt):
-            yield found[start:place]
-            start = place - 1
-    yield found[start:]
-
-
-def _goes_on(before: Attempt, between: Attempt, attempt: Attempt) -> bool:
-    return before.deed == attempt.deed and before.deed != between.deed and before.came_to_the_same(attempt)
 
 
 def _longest_first(rows: Iterable[list[Attempt]], fewest: int) -> list[list[Attempt]]:
@@ -416,44 +375,3 @@ def _edited(call: Call, history: History, going: Iterable[str]) -> Iterator[str]
         yield from [file for file in going if posixpath.basename(file) in command]
     for edit in edits(call.tool, call.arguments, writes=True):
         yield posixpath.normpath(posixpath.join(history.cwd or "", edit.moved_from or edit.path))
-
-
-# -- monologue -------------------------------------------------------------------------------------
-
-_MONOLOGUE, _MONOLOGUE_CRITICAL = 3, 6
-
-
-@detector("Loops")
-def find_monologue(history: History) -> Iterator[Finding]:
-    """At least 3 responses in a row only talked, with no tool call and no word of the human in between."""
-    rows = sorted(_monologues(history), key=len, reverse=True)
-    for row in rows:
-        yield Finding.of(
-            "Critical" if len(row) >= _MONOLOGUE_CRITICAL else "Warning",
-            f"The model only talked in {len(row)} responses in a row: it called no tool and nobody answered"
-            + cost(history, row[0].event_index, row[-1].event_index),
-            [message.event_index for message in row],
-            row[0].turn,
-        )
-
-
-def _monologues(history: History) -> Iterator[list[Message]]:
-    """Yield runs of responses without a tool call and without news in between, as the first message of each."""
-    row: list[Message] = []
-    acting: Call | None = None
-    for entry in history.entries:
-        if isinstance(entry, Message):
-            of_one = any(of_one_response(entry, before) for before in (acting, *row[-1:]) if before)
-            if entry.text.strip() and not of_one:
-                row.append(entry)
-            continue
-        if isinstance(entry, Call):
-            acting = entry
-            row = row[:-1] if row and of_one_response(acting, row[-1]) else row
-        elif not isinstance(entry, Said) or not (is_human(entry) or entry.kind is UserKind.NOTIFICATION):
-            continue
-        if len(row) >= _MONOLOGUE:
-            yield row
-        row = []
-    if len(row) >= _MONOLOGUE:
-        yield row
