@@ -19,7 +19,7 @@ test: lint types $(READY)
 	$(BIN)/python -m pytest -n auto
 
 e2e: $(READY) $(E2E)/small/ready $(E2E)/agents/ready  ## the real clients, offline; needs npm and 1.2 GB
-	AGTRACE_E2E=1 $(BIN)/python -m pytest -n auto --dist loadscope tests/e2e
+	AGTRACE_E2E=1 $(BIN)/python -m pytest -n auto --dist loadscope -m "" tests/e2e
 	$(BIN)/python -m tests.investigations
 
 thorough: e2e secrets  ## every test, with more examples of every law, the real clients, all secrets; an hour or more

@@ -27,6 +27,8 @@ from tests.conftest import keep_rules
 from tests.e2e.reloading import SECONDS, Running, bytes_allowed, replace, running, tokens, until
 from tests.e2e.test_telemetry import recorded
 
+pytestmark = pytest.mark.thorough
+
 SESSIONS = 120
 SECRET = "ghp_" + "k3Jx9Qm2Lr7Tz5Vb8Nc4Wd6Yf1Hg0Ps" + "A4Ze"
 WAYS = ["stdio", "http"]

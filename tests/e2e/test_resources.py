@@ -18,6 +18,8 @@ from mcp_types import TextResourceContents
 
 from tests.conftest import SAMPLES
 
+pytestmark = pytest.mark.thorough
+
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 MODES = ["auto", "legacy"]
 NOT_FOUND = {"auto": -32602, "legacy": -32002}

@@ -22,6 +22,8 @@ from agtrace.answers.telemetry.request import Request
 from tests.agtrace.asking import claude_log
 from tests.e2e.test_http import listening
 
+pytestmark = pytest.mark.thorough
+
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 MARKER = "pelikanmarker"
 SECONDS = 300

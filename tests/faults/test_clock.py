@@ -13,6 +13,8 @@ from tests.agtrace.terminal import agtrace
 from tests.agtrace.test_watch import add, answer
 from tests.contents import contents
 
+pytestmark = pytest.mark.thorough
+
 YEAR = 366 * 24 * 3600
 MOVED = "import time\nreal = time.time\ntime.time = lambda: real() + {seconds}\n"
 

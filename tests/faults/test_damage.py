@@ -44,6 +44,8 @@ from tests.faults import damage
 from tests.faults.damage import ARCHIVED, LARGE, PAGE, Undisturbed
 from tests.indexer.test_files import claude, write
 
+pytestmark = pytest.mark.thorough
+
 COMMANDS = (["sessions"], ["search", "tide"], ["show", ARCHIVED], ["report"], ["doctor"])
 CLEAR = "agtrace doctor --repair"
 

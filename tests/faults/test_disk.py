@@ -19,6 +19,8 @@ from tests.conftest import SAMPLES
 from tests.contents import contents
 from tests.faults.serving import Server, call, serving
 
+pytestmark = pytest.mark.thorough
+
 SPACE = 1_800
 """Kilobytes of the small disk; the compiled rules take half of them."""
 

@@ -14,6 +14,8 @@ from tests.faults import ending
 from tests.faults.ending import Ground
 from tests.faults.serving import AGTRACE, HELLO, SECONDS, call, line, serving
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def ground(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Ground:

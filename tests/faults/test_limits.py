@@ -14,6 +14,8 @@ from agtrace.serving.server import LARGEST_REQUEST
 from tests.conftest import keep_rules
 from tests.faults.serving import HELLO, Server, call, line, memory, serving
 
+pytestmark = pytest.mark.thorough
+
 MEGABYTE = 1_000_000
 DEEP = 100_000
 

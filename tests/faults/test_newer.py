@@ -17,6 +17,8 @@ from tests.conftest import SAMPLES
 from tests.e2e.test_http import listening
 from tests.faults.serving import call, line, serving
 
+pytestmark = pytest.mark.thorough
+
 SESSION = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
 TABLES = f"PRAGMA user_version = {VERSION + 1}"
 READING = "UPDATE meta SET value = '9999' WHERE key = 'reading'"

@@ -15,6 +15,8 @@ from tests.agtrace.asking import claude_log
 from tests.e2e.test_http import listening
 from tests.faults.serving import SLOW, Server, call, line, serving
 
+pytestmark = pytest.mark.thorough
+
 SECONDS = 2
 """After which a search is stopped."""
 SLOW_ONES = range(100, 100 + 2 * cores())

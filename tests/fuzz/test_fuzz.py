@@ -16,6 +16,8 @@ from tests.fuzz.mutants import Mutant, mutant
 from tests.fuzz.sources import authored, below
 from tests.fuzz.ways import NAMES
 
+pytestmark = pytest.mark.thorough
+
 LOGS = 30
 """The number of mutants in a batch, which share an index."""
 

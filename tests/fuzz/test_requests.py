@@ -29,6 +29,8 @@ from tests.faults.serving import Server, line, serving
 from tests.fuzz import odd
 from tests.worlds import STRANGE, VALUES
 
+pytestmark = pytest.mark.thorough
+
 FOUND = [json.loads(one) for one in (Path(__file__).with_name("found") / "requests.jsonl").read_text().splitlines()]
 """Requests that once broke a law."""
 CODES = frozenset(kind.code for kind in Problem.__subclasses__()) - {"internal_error"}

@@ -10,12 +10,15 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+import pytest
 from agtrace_schema.database import VERSION
 
 from tests import corpus
 from tests.conftest import keep_rules
 from tests.contents import contents
 from tests.waiting import until
+
+pytestmark = pytest.mark.thorough
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
 

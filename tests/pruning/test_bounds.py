@@ -15,6 +15,8 @@ from tests.pruning.driving import Server, server
 from tests.pruning.misbehaving import pruning
 from tests.pruning.running import children
 
+pytestmark = pytest.mark.thorough
+
 MOST = 200 * 1024 * 1024
 GIGABYTE = 1_000_000_000
 WAITS = "exec tail -f /dev/null"

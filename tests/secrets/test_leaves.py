@@ -15,6 +15,8 @@ from tests.conftest import SAMPLES, keep_rules
 from tests.secrets.leaves import Spoiled, leaked, spoil, spoil_kinds
 from tests.secrets.stored import bytes_of, rows_of
 
+pytestmark = pytest.mark.thorough
+
 _LARGEST = 100_000
 """Bytes of a log whose records are taken."""
 

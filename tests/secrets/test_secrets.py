@@ -9,6 +9,8 @@ from tests.secrets.corpus import Case, near_misses, secrets
 from tests.secrets.measuring import Score, measure
 from tests.secrets.sieve import Sieve, bare
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def score(tmp_path_factory: pytest.TempPathFactory) -> Score:

@@ -27,6 +27,8 @@ from tests.depth import depth
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of
 
+pytestmark = pytest.mark.thorough
+
 _CONTENTS = """
 SELECT s.uid, s.audience, s.digest, s.event_count,
   (SELECT md5(string_agg(concat_ws(',', e.event_index, e.type, e.ts, e.line, e.outcome), ';' ORDER BY e.event_index))

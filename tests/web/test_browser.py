@@ -17,6 +17,8 @@ from tests.agtrace.live_logs import Claude
 from tests.web.hostile_sessions import EVIL, SESSIONS
 from tests.web.opening import Site, opened, started, until
 
+pytestmark = pytest.mark.thorough
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 LARGE = "d41f7a52"
 SMALL = "8c0d35f1"
