@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
 import jsonschema
 import pytest
+from anyio.from_thread import start_blocking_portal
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
@@ -26,7 +27,7 @@ from agtrace.settings.model import Settings
 from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import budget, call_in, check, claude_log, text_of
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, keep_rules
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 TOOLS = [
@@ -80,10 +81,10 @@ Story = Callable[[Agent], Awaitable[None]]
 
 @pytest.fixture
 def tell(own_home: Path, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
-    """Run a story with a server of its own; gives what the server logged."""
+    """Run a story with a server of its own, on the test's machine; gives what the server logged."""
 
     def run(story: Story, *, mode: str = "auto", **environment: str) -> list[dict[str, Any]]:
-        variables = {"HOME": str(own_home), "AGTRACE_DATA_DIR": str(tmp_path / "data"), **environment}
+        variables = {name: os.environ[name] for name in ("HOME", "AGTRACE_DATA_DIR")} | environment
         server = StdioServerParameters(command=AGTRACE, args=["mcp"], env=variables)
         with (tmp_path / "stderr").open("w") as errors:
 
@@ -99,13 +100,42 @@ def tell(own_home: Path, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
     return run
 
 
+def settle(home: Path) -> Path:
+    """Put the sample sessions where the agents keep theirs."""
+    for agent in ("claude", "codex", "gemini"):
+        shutil.copytree(SAMPLES / agent, home / f".{agent}")
+    return home
+
+
+@pytest.fixture(scope="module")
+def indexed(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = settle(tmp_path_factory.mktemp("machine") / "home")
+    keep_rules(compiled_rules, data_dir(home))
+    variables = {**os.environ, "HOME": str(home), "AGTRACE_DATA_DIR": str(data_dir(home))}
+    subprocess.run([AGTRACE, "index"], env=variables, capture_output=True, check=True)
+    return home
+
+
+@pytest.fixture(scope="module")
+def tell_one(indexed: Path) -> Iterator[Callable[[Story], None]]:
+    """Run a story that only reads, with the server of the module."""
+    variables = {"HOME": str(indexed), "AGTRACE_DATA_DIR": str(data_dir(indexed))}
+    server = StdioServerParameters(command=AGTRACE, args=["mcp"], env=variables)
+    with (
+        start_blocking_portal() as portal,
+        Path(os.devnull).open("w") as errors,
+        portal.wrap_async_context_manager(Client(stdio_client(server, errors))) as client,
+    ):
+        schemas = {tool.name: tool.output_schema or {} for tool in portal.call(client.list_tools).tools}
+        yield lambda story: portal.call(story, Agent(client, schemas))
+
+
 @pytest.fixture
-def machine(own_home: Path) -> Path:
-    """A home with the sample sessions where the agents keep theirs, and no index."""
-    shutil.copytree(SAMPLES / "claude", own_home / ".claude")
-    shutil.copytree(SAMPLES / "codex", own_home / ".codex")
-    shutil.copytree(SAMPLES / "gemini", own_home / ".gemini")
-    return own_home
+def machine(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with the sample sessions, which are indexed, for stories that only read."""
+    monkeypatch.setenv("HOME", str(indexed))
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(data_dir(indexed)))
+    return indexed
 
 
 def data_dir(home: Path) -> Path:
@@ -140,9 +170,10 @@ def test_only_tools_that_read_are_listed_with_both_schemas(tell: Callable[..., A
 
 
 def test_the_first_call_on_a_machine_without_an_index_finds_what_is_there(
-    tell: Callable[..., Any], machine: Path
+    tell: Callable[..., Any], own_home: Path
 ) -> None:
     """While the index is being built an answer never says that nothing was found."""
+    settle(own_home)
 
     async def story(agent: Agent) -> None:
         while True:
@@ -159,7 +190,7 @@ def test_the_first_call_on_a_machine_without_an_index_finds_what_is_there(
         }  # fmt: skip
 
     tell(story)
-    assert data_dir(machine).stat().st_mode & 0o077 == 0, "the index is its owner's alone"
+    assert data_dir(own_home).stat().st_mode & 0o077 == 0, "the index is its owner's alone"
 
 
 def test_on_an_empty_machine_every_list_is_empty_and_says_what_to_do(tell: Callable[..., Any]) -> None:
@@ -210,9 +241,9 @@ async def find_and_open_a_failure(agent: Agent) -> None:
         assert "error" in text_of(opened["data"]["payload"]).lower()
 
 
-def test_an_error_is_found_and_opened_in_at_most_three_calls(tell: Callable[..., Any], machine: Path) -> None:
+def test_an_error_is_found_and_opened_in_at_most_three_calls(tell_one: Callable[[Story], None]) -> None:
     """Search, then open."""
-    tell(find_and_open_a_failure)
+    tell_one(find_and_open_a_failure)
 
 
 def test_an_error_in_real_logs_is_found_and_opened_in_at_most_three_calls(
@@ -223,7 +254,7 @@ def test_an_error_in_real_logs_is_found_and_opened_in_at_most_three_calls(
     tell(find_and_open_a_failure)
 
 
-def test_a_failure_is_examined_from_the_list_down_to_the_event(tell: Callable[..., Any], machine: Path) -> None:
+def test_a_failure_is_examined_from_the_list_down_to_the_event(tell_one: Callable[[Story], None]) -> None:
     """Along the hints, in less than 200 KB."""
 
     async def story(agent: Agent) -> None:
@@ -238,10 +269,10 @@ def test_a_failure_is_examined_from_the_list_down_to_the_event(tell: Callable[..
         assert event["data"]["outcome"] == "failed"
         assert agent.bytes < 60_000
 
-    tell(story)
+    tell_one(story)
 
 
-def test_a_walk_along_cursors_sees_every_session_once(tell: Callable[..., Any], machine: Path) -> None:
+def test_a_walk_along_cursors_sees_every_session_once(tell_one: Callable[[Story], None]) -> None:
 
     async def story(agent: Agent) -> None:
         seen: list[str] = []
@@ -255,7 +286,7 @@ def test_a_walk_along_cursors_sees_every_session_once(tell: Callable[..., Any], 
                 break
         assert len(seen) == len(set(seen)) == 18
 
-    tell(story)
+    tell_one(story)
 
 
 # -- refusals ------------------------------------------------------------------------------------
@@ -318,7 +349,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
 ]
 
 
-def test_what_can_not_be_answered_is_an_error_that_says_what_to_do(tell: Callable[..., Any], machine: Path) -> None:
+def test_what_can_not_be_answered_is_an_error_that_says_what_to_do(tell_one: Callable[[Story], None]) -> None:
     """Every one with isError, its code and what was wrong; none of them ends the server."""
 
     async def story(agent: Agent) -> None:
@@ -340,10 +371,10 @@ def test_what_can_not_be_answered_is_an_error_that_says_what_to_do(tell: Callabl
         assert (field["details"]["field"], field["details"]["nearest"]) == ("tols", "tool")
         assert (await agent.ask("list_sessions"))["success"]
 
-    tell(story)
+    tell_one(story)
 
 
-def test_an_unknown_tool_is_an_error_of_the_protocol(tell: Callable[..., Any]) -> None:
+def test_an_unknown_tool_is_an_error_of_the_protocol(tell_one: Callable[[Story], None]) -> None:
 
     async def story(agent: Agent) -> None:
         for name in ("search_events", "list_session", ""):
@@ -352,7 +383,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(tell: Callable[..., Any]) -
             assert refused.value.error.code == -32602
         assert (await agent.ask("list_sessions"))["success"]
 
-    tell(story)
+    tell_one(story)
 
 
 def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., Any], machine: Path) -> None:
@@ -559,7 +590,7 @@ def test_every_answer_is_logged_with_its_tool_size_and_time(tell: Callable[..., 
     assert "surge" not in json.dumps(logged) and "nobody" not in json.dumps(logged)
 
 
-def test_calls_that_arrive_together_are_all_answered(tell: Callable[..., Any], machine: Path) -> None:
+def test_calls_that_arrive_together_are_all_answered(tell_one: Callable[[Story], None]) -> None:
     async def story(agent: Agent) -> None:
         summaries: list[str] = []
 
@@ -571,7 +602,7 @@ def test_calls_that_arrive_together_are_all_answered(tell: Callable[..., Any], m
                 group.start_soon(search, "database is locked" if number % 2 else "潮")
         assert len(summaries) == 12 and len(set(summaries)) == 2
 
-    tell(story)
+    tell_one(story)
 
 
 # -- a question to a long text ---------------------------------------------------------------------
