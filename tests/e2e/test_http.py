@@ -235,6 +235,7 @@ def test_loopback_goes_by_its_three_names(server: Listening) -> None:
         assert server.post("tools/list", Host=own, Origin=f"http://{own}")[0] == 200
 
 
+@pytest.mark.thorough
 def test_names_and_origins_of_the_user_are_answered_too(own_home: Path) -> None:
     """AGTRACE_HTTP_HOSTS with and without the port, AGTRACE_HTTP_ORIGINS as a browser asks."""
     page = "https://pages.example"
@@ -271,6 +272,7 @@ def test_only_who_shows_the_token_is_answered(own_home: Path, variables: dict[st
         assert "sessions" in json.loads(server.request("GET", "/readyz")[2])
 
 
+@pytest.mark.thorough
 def test_without_a_token_it_answers_only_on_loopback_and_only_where_that_is_said(own_home: Path) -> None:
     with listening(own_home, "127.0.0.1:0", "--no-token") as server:
         assert server.shown == {}
@@ -279,6 +281,7 @@ def test_without_a_token_it_answers_only_on_loopback_and_only_where_that_is_said
     assert "unset" in refused("127.0.0.1:0", "--no-token", AGTRACE_HTTP_TOKEN=TOKEN)
 
 
+@pytest.mark.thorough
 def test_other_machines_are_served_only_with_a_token(own_home: Path) -> None:
     for variables in ({}, {"AGTRACE_HTTP_TOKEN": TOKEN}):
         with listening(own_home, "0.0.0.0:0", **variables) as server:
@@ -299,6 +302,7 @@ def test_what_is_no_address_is_refused_with_a_sentence(address: str) -> None:
     assert "HOST:PORT" in refused(address)
 
 
+@pytest.mark.thorough
 def test_a_port_that_is_taken_is_said_in_a_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "can't listen" in refused(f"127.0.0.1:{taken.getsockname()[1]}")
@@ -409,6 +413,7 @@ def test_the_probes_tell_the_figures_that_the_resource_tells(server: Listening) 
     assert (status, json.loads(text)["ready"]) == (200, True)
 
 
+@pytest.mark.thorough
 def test_a_process_whose_index_can_not_be_made_lives_and_is_not_ready(own_home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with listening(own_home, AGTRACE_DATA_DIR=str(tmp_path / "file"), AGTRACE_HTTP_TOKEN=TOKEN) as server:
@@ -428,6 +433,7 @@ def test_a_process_whose_index_can_not_be_made_lives_and_is_not_ready(own_home: 
         assert answer["result"]["structuredContent"]["error"]["code"] == "index_unavailable"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("told", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_it_ends_within_a_second_whoever_is_connected(own_home: Path, told: signal.Signals, code: int) -> None:
     """Also while a body is awaited and a connection is kept."""

@@ -24,6 +24,8 @@ from tests.agtrace.asking import YEAR, Asker
 from tests.conftest import keep_rules
 from tests.worlds import WORLDS, World, calls, strange_calls
 
+pytestmark = pytest.mark.thorough
+
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 EVERY = 1 if os.environ.get("AGTRACE_E2E") else 31
 """Of so many calls one is made: all of them in `make e2e`, as in test_contract without a transport."""

@@ -69,6 +69,7 @@ def check_contents(database: Path, logs: Path, beside: Path) -> None:
         assert held[name] == fresh[name], name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(2))
 def test_logs_may_be_changed_in_every_way_while_they_are_read(seed: int, tmp_path: Path, database: Path) -> None:
     """Appended in pieces, truncated, replaced, rotated, deleted between the look at them and the reading."""
@@ -158,6 +159,7 @@ def questions(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "compare_sessions", {"id1": one, "id2": other}
 
 
+@pytest.mark.thorough
 def test_everything_asked_at_once_while_the_index_is_examined_is_answered_as_when_nothing_else_is(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

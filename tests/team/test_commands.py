@@ -167,6 +167,7 @@ def test_without_a_url_it_is_said_what_is_missing(home: Path) -> None:
     assert said.code != 0 and "team" in said.err
 
 
+@pytest.mark.thorough
 def test_a_trial_is_started_and_stopped_in_a_folder(server: Server) -> None:
     with tempfile.TemporaryDirectory(prefix="agtrace-pg-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
@@ -192,6 +193,7 @@ util.find_spec = lambda name, *more: None if name == "psycopg" else find(name, *
 """Python runs it first: it hides what the extra installs."""
 
 
+@pytest.mark.thorough
 def test_what_is_not_installed_is_named_and_how_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(NOT_INSTALLED)
     for command in (["sessions"], ["show", "last"], ["cost"], ["mcp", "--http", "127.0.0.1:0"]):
