@@ -48,6 +48,11 @@ REAL_LOGS = (
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
 
 
+def copy_of_samples(folder: Path) -> Path:
+    """Copy the samples, but for the one log of two megabytes, into a folder that is made, and return it."""
+    return Path(shutil.copytree(SAMPLES, folder, ignore=shutil.ignore_patterns("d41f7a52*")))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Use one worker more than there are cores, as workers wait a third of the time for processes and clocks."""

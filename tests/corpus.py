@@ -27,17 +27,17 @@ _AGENT = re.compile(rb"""(\bagent-a?|"agentId": ?"a?|\bagentId: a?)([0-9a-f]{8})
 """The ids of Claude Code's sub-agents: 8 hexadecimal digits, or `a` and 16 of them."""
 
 
-def make(folder: Path, megabytes: int) -> int:
-    """Write logs of at least this many megabytes below a folder; return their bytes."""
-    size, copies = 0, _copies(folder)
+def make(folder: Path, megabytes: float, largest: float = 1000) -> int:
+    """Write logs of at least this many megabytes, each of at most `largest`, below a folder; return their bytes."""
+    size, copies = 0, _copies(folder, largest * 1_000_000)
     while size < megabytes * 1_000_000:
         size += next(copies)
     return size
 
 
-def _copies(folder: Path) -> Iterator[int]:
-    """Copy every log again and again, each time into a new folder."""
-    logs = sorted(_logs())
+def _copies(folder: Path, largest: float) -> Iterator[int]:
+    """Copy every log of at most so many bytes again and again, each time into a new folder."""
+    logs = sorted(log for log in _logs() if log[1].stat().st_size <= largest)
     for number in count(1):
         for root, path in logs:
             name = renewed(path.relative_to(root).as_posix().encode(), number).decode()

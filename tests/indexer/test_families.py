@@ -210,7 +210,7 @@ steps = st.lists(
 )  # which log, how much of what is left, whether it moves first
 
 
-@settings(relaxed, max_examples=examples(35))
+@settings(relaxed, max_examples=examples(24))
 @given(group=st.integers(0, len(FAMILIES) - 1), schedule=steps)
 def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
     work: Path, group: int, schedule: list[tuple[int, float, bool]]
@@ -229,7 +229,7 @@ def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
     equal(contents(home.database), home.afresh())
 
 
-@settings(relaxed, max_examples=examples(35))
+@settings(relaxed, max_examples=examples(24))
 @given(group=st.integers(0, len(FAMILIES) - 1), schedule=steps)
 def test_what_goes_is_kept_as_it_was_and_the_rest_is_as_if_it_had_never_been_there(
     work: Path, group: int, schedule: list[tuple[int, float, bool]]

@@ -18,7 +18,7 @@ from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import Summary, index
 
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, copy_of_samples
 from tests.contents import contents
 from tests.hostile import _claude_lines, _codex_lines
 
@@ -474,8 +474,8 @@ def test_the_homes_of_the_agents_follow_their_variables(
 # --- runs ---
 
 
-def test_a_second_run_opens_nothing_and_changes_nothing(database: Path) -> None:
-    first = index(database, [str(SAMPLES)])
+def test_a_second_run_opens_nothing_and_changes_nothing(tmp_path: Path, database: Path) -> None:
+    first = index(database, [str(copy_of_samples(tmp_path / "samples"))])
     before = contents(database)
     second = index(database, [])
     assert (second.files_opened, second.bytes_read) == (0, 0)
@@ -487,13 +487,14 @@ def indexed(summary: Summary) -> tuple[int, ...]:
     return summary.files_seen, summary.sessions, summary.events, summary.records, summary.unreadable_lines
 
 
-def test_a_rebuild_equals_a_fresh_index(database: Path) -> None:
-    index(database, [str(SAMPLES)])
+def test_a_rebuild_equals_a_fresh_index(tmp_path: Path, database: Path) -> None:
+    samples = copy_of_samples(tmp_path / "samples")
+    index(database, [str(samples)])
     before = contents(database)
     rebuilt = index(database, [], rebuild=True)
     containers = sum(row[1] == "container" for row in before["files"])
     assert rebuilt.files_opened == rebuilt.files_seen - containers
-    assert contents(database) == before == contents_of_fresh(database, SAMPLES)
+    assert contents(database) == before == contents_of_fresh(database, samples)
 
 
 def test_a_rebuild_keeps_what_is_gone(logs: Path, database: Path) -> None:

@@ -27,7 +27,7 @@ from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import index
 
 from tests.agtrace.asking import ClaudeLog, claude_log
-from tests.conftest import SAMPLES
+from tests.conftest import copy_of_samples
 from tests.contents import contents
 from tests.indexer.forgettable import (
     AGENT,
@@ -229,7 +229,7 @@ def test_a_kill_at_any_moment_is_made_good_by_the_next_run(data: Path, database:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_stays_is_what_an_index_of_the_other_logs_says(seed: int, tmp_path: Path, database: Path) -> None:
-    check_law(Path(shutil.copytree(SAMPLES, tmp_path / "logs")), database, seed)
+    check_law(copy_of_samples(tmp_path / "logs"), database, seed)
 
 
 def check_law(logs: Path, database: Path, seed: int) -> None:

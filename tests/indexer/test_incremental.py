@@ -223,6 +223,7 @@ def test_a_whole_last_line_is_read_before_its_newline_which_then_changes_nothing
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [32 * 1024 * 1024, 32 * 1024 * 1024 + 1])
 def test_a_line_around_the_limit_is_judged_alike_wherever_the_reading_started(work: Path, length: int) -> None:
     start = CALL.removesuffix(b"}") + b', "more": "'
@@ -271,7 +272,7 @@ def growing_log(path: Path, size: int) -> None:
 
 def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: Path, database: Path) -> None:
     log = tmp_path / "growing.jsonl"
-    growing_log(log, 2_000_000)
+    growing_log(log, 300_000)
     index(database, [str(log)])
     line = claude("user", 9, "a heron at the weir") + b"\n"
     append(log, line)

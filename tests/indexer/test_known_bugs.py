@@ -9,7 +9,6 @@ import base64
 import json
 import os
 import random
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -29,8 +28,8 @@ from rich.cells import cell_len
 
 from agtrace.sessions.prices import load as load_prices
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
-from tests.agtrace.test_commands import agtrace
-from tests.conftest import SAMPLES
+from tests.agtrace.terminal import agtrace_here
+from tests.conftest import copy_of_samples
 from tests.contents import contents
 from tests.hostile import _codex_lines
 from tests.indexer.test_codex_families import MINUTE, NOTHING, OWN_TURN, T0, TWO_TURNS, Rollout, sums
@@ -269,7 +268,7 @@ def test_a_session_whose_log_was_deleted_is_listed_found_opened_and_said_to_be_g
     (match,) = asker.ask("search_event_previews", order="newest", query="needle")["data"]["matches"]
     assert asker.body(match["session_id"], match["event_index"]) == "needle"
     assert asker.ask("get_session_details", session_id=ONE)["data"]["log_gone"] is True
-    assert agtrace("doctor", "--json").json()["index"]["archived_files"] == 1
+    assert agtrace_here("doctor", "--json").json()["index"]["archived_files"] == 1
 
 
 def test_a_list_of_typed_prompts_is_no_log_and_brings_no_session(
@@ -368,7 +367,7 @@ def test_a_line_that_is_no_record_costs_no_other_one_and_is_reported(
     log.path.write_bytes(b"".join([*lines[:place], b'{"type": "user", "mess\n', *lines[place:]]))
     index(database, [str(tmp_path / "home")])
     assert [text for text in texts_of(database) if not text.startswith("{")] == ["first", "last"]
-    said = agtrace("doctor", "--json")
+    said = agtrace_here("doctor", "--json")
     assert (said.code, [line["line"] for line in said.json()["unreadable_lines"]]) == (1, [place + 1])
 
 
@@ -412,7 +411,7 @@ def test_blanks_between_the_parts_of_a_line_change_nothing(
     spaced: Callable[[Any], str], tmp_path: Path, database: Path
 ) -> None:
     """Known bug 49: a reader that looks for bytes such as `"usage":{` finds nothing in them."""
-    shutil.copytree(SAMPLES, tmp_path / "logs")
+    copy_of_samples(tmp_path / "logs")
     first = tmp_path / "first" / "index.sqlite3"
     index(first, [str(tmp_path / "logs")])
     for path in (tmp_path / "logs").rglob("*.jsonl"):

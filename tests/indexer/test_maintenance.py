@@ -27,7 +27,7 @@ QUERIES = ("error", "the file", "def ", "import os", "nothing holds this", "é")
 def optimized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of a few megabytes, whose words are covered."""
     folder = tmp_path_factory.mktemp("optimized")
-    make(folder / "logs", 12)
+    make(folder / "logs", 5)
     index(folder / "index.sqlite3", [str(folder / "logs")])
     optimize(folder / "index.sqlite3")
     return folder / "index.sqlite3"

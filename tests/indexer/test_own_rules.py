@@ -20,7 +20,7 @@ from agtrace_indexer.texts.blocks import unpack
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.settings import load
-from tests.conftest import SAMPLES
+from tests.conftest import copy_of_samples
 from tests.contents import contents
 from tests.secrets.stored import bytes_of, rows_of
 
@@ -189,7 +189,7 @@ def test_a_new_rule_that_finds_nothing_leaves_the_sessions_of_every_agent_as_the
     tmp_path: Path, gone: bool
 ) -> None:
     home, database = tmp_path / "logs", tmp_path / "data" / "index.sqlite3"
-    shutil.copytree(SAMPLES, home)
+    copy_of_samples(home)
     index(database, [str(home)])
     if gone:
         shutil.rmtree(home)

@@ -111,7 +111,7 @@ relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, H
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-@settings(relaxed, max_examples=examples(100))
+@settings(relaxed, max_examples=examples(30))
 @given(data=st.data())
 def test_no_object_and_no_damaged_record_makes_a_parser_raise(agent: str, data: st.DataObject) -> None:
     """What it remembers can be stored between any two of them, and what follows is read as if it hadn't stopped."""

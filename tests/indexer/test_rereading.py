@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.run import index, refresh
 
-from tests.conftest import SAMPLES
+from tests.conftest import copy_of_samples
 from tests.contents import contents
 
 SHORTEST = 1e-9
@@ -21,7 +20,7 @@ SHORTEST = 1e-9
 @pytest.fixture
 def outdated(tmp_path: Path, database: Path) -> tuple[Path, Path]:
     """The logs of the samples, and an index of them that an older version made."""
-    logs = Path(shutil.copytree(SAMPLES, tmp_path / "logs"))
+    logs = copy_of_samples(tmp_path / "logs")
     index(database, [str(logs)])
     age(database)
     return logs, database
