@@ -12,6 +12,7 @@ import pytest
 from agtrace_indexer.run import index
 
 from tests.contents import contents
+from tests.depth import depth
 from tests.fuzz.judging import judge
 from tests.fuzz.mutants import Mutant
 from tests.fuzz.sources import Source
@@ -19,7 +20,7 @@ from tests.fuzz.ways import NAMES, append, may_end
 
 FOUND = Path(__file__).with_name("found")
 LOGS = sorted((FOUND / "logs").iterdir())
-CUTS = 6
+CUTS = depth(3, 6)
 """Places at which a log is cut: not all, for each is two runs."""
 
 SAID = {

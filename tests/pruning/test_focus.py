@@ -223,7 +223,7 @@ _texts = st.builds(
 _questions = st.lists(st.sampled_from([*_WORDS, "the", "timeouts", "retries", "shop", "note"]), max_size=5).map(
     " ".join
 )
-_laws = settings(deadline=None, max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow])
+_laws = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 def _parts(found: Focused, lines: list[str], first: int) -> Iterator[tuple[str, str]]:
@@ -295,8 +295,8 @@ def test_a_hostile_text_raises_nothing_and_takes_time_in_proportion_to_its_size(
         focus(text, QUESTION, most_chars=2000, seconds=UNHURRIED)
         return time.process_time() - begun
 
-    small = max(min(taken(30_000) for _ in range(2)), 0.005)
-    assert taken(300_000) < 40 * small
+    small = max(min(taken(10_000) for _ in range(2)), 0.005)
+    assert taken(100_000) < 40 * small
 
 
 @_laws

@@ -416,6 +416,7 @@ def test_a_client_that_leaves_ends_its_request_and_what_it_runs(driven: Driven, 
     assert driven.read(question=None).text == TEXT
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
 def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) -> None:
     """The machine has no more memory for the server, which has little in reserve either."""

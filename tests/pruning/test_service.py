@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.agtrace.terminal import agtrace_here
 from tests.conftest import keep_rules
 from tests.pruning.driving import server
 
@@ -95,7 +96,5 @@ def test_the_server_of_tools_can_ask_it(url: str, tmp_path: Path) -> None:
 
 
 def test_it_listens_on_loopback_only() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "agtrace", "pruner", "--http", "0.0.0.0:0"], capture_output=True, text=True, timeout=60
-    )
-    assert run.returncode == 2 and "can be reached from other machines" in run.stderr
+    said = agtrace_here("pruner", "--http", "0.0.0.0:0")
+    assert said.code == 2 and "can be reached from other machines" in said.err

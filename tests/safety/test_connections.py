@@ -95,6 +95,7 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
 def test_a_crowd_that_holds_connections_stops_nobody(own_home: Path) -> None:
     """150 idle ones, 34 heads and 34 bodies that come byte by byte, 34 who take no answer, and 96 files."""

@@ -117,7 +117,9 @@ def test_one_that_others_can_read_serves_no_more_and_the_doctor_names_it(kept: P
 RECORDER = '#!/bin/sh\nprintf "%s\\n" "$(basename "$0") $*" "environment $AGTRACE_HTTP_TOKEN" >> "$TOLD"\n'
 
 
-@pytest.mark.parametrize("options", [(), ("--no-token",)], ids=["token", "no token"])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("--no-token",), marks=pytest.mark.thorough)], ids=["token", "no token"]
+)
 def test_a_terminal_is_told_what_to_paste_and_a_shell_makes_the_token_of_it(
     own_home: Path, kept: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
