@@ -11,6 +11,7 @@ import pytest
 from tests.agtrace.asking import YEAR, Asker
 from tests.agtrace.terminal import AGTRACE
 from tests.conftest import LOGS, SAMPLES, keep_rules
+from tests.depth import THOROUGH
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +28,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
 
 @pytest.fixture(scope="session")
 def each(request: pytest.FixtureRequest) -> Asker:
-    """An index of all sessions that are here: the samples, and the real logs where there are some."""
-    found: Asker = request.getfixturevalue("everything" if LOGS.is_dir() else "samples")
+    """An index of the samples, and in a thorough run of the real logs, too, where there are some."""
+    found: Asker = request.getfixturevalue("everything" if THOROUGH and LOGS.is_dir() else "samples")
     return found
 
 

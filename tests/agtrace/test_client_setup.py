@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agtrace.upkeep.programs import NAMES
-from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
+from tests.agtrace.terminal import AGTRACE, agtrace_here
 
 SAMPLES = Path(__file__).with_name("clients")
 
@@ -50,7 +50,7 @@ def test_without_apply_the_change_is_shown_and_nothing_is_written(cursor: Path, 
 
 def test_it_is_added_once_and_taken_out_again(cursor: Path) -> None:
     before = cursor.read_bytes()
-    assert f"agtrace was added to Cursor: {cursor}" in agtrace("setup", "cursor", "--apply").out
+    assert f"agtrace was added to Cursor: {cursor}" in agtrace_here("setup", "cursor", "--apply").out
     after = cursor.read_bytes()
     assert b"// issues and pull requests" in after and b'"agtrace": {' in after
     for arguments in ([], ["--apply"]):
@@ -75,16 +75,16 @@ def test_secrets_and_commands_to_the_terminal_in_the_settings_are_not_shown(curs
     cursor.write_text(
         f'{{\n  "mcpServers": {{\n    "x": {{"env": {{"GITHUB_TOKEN": "{token}"}}}} // \x1b[31m\n  }}\n}}\n'
     )
-    said = agtrace("setup", "cursor")
+    said = agtrace_here("setup", "cursor")
     assert token not in said.out and "redacted" in said.out
-    agtrace("setup", "cursor", "--apply")
+    agtrace_here("setup", "cursor", "--apply")
     assert token in cursor.read_text()
 
 
 def test_malformed_settings_are_refused_with_the_place(cursor: Path) -> None:
     cursor.write_text('{\n  "mcpServers": oops\n}\n')
     for arguments in ([], ["--apply"], ["--remove", "--apply"]):
-        said = agtrace("setup", "cursor", *arguments)
+        said = agtrace_here("setup", "cursor", *arguments)
         assert (said.code, said.out) == (3, "")
         assert f"{cursor}: line 2, column 17: Expecting value; nothing was changed" in said.err
     assert cursor.read_text() == '{\n  "mcpServers": oops\n}\n'
@@ -105,12 +105,12 @@ def test_settings_in_a_folder_that_cannot_be_written_stay(cursor: Path) -> None:
         cursor.unlink()
         cursor.parent.rmdir()
         cursor.parent.write_text("a file where the folder would be")
-        said = agtrace("setup", "cursor", "--apply")
+        said = agtrace_here("setup", "cursor", "--apply")
         assert said.code == 3 and "can't be read" in said.err
         return
     cursor.parent.chmod(0o500)
     before = cursor.read_bytes()
-    said = agtrace("setup", "cursor", "--apply")
+    said = agtrace_here("setup", "cursor", "--apply")
     assert said.code == 3 and "can't be written" in said.err and cursor.read_bytes() == before
     cursor.parent.chmod(0o700)
 
@@ -154,7 +154,7 @@ def test_a_client_is_named_as_its_agent_is_anywhere_else(typed: str, title: str)
 
 def test_the_list_names_settings_that_cannot_be_read_and_lists_all_others(cursor: Path) -> None:
     cursor.write_text("{")
-    said = agtrace("setup")
+    said = agtrace_here("setup")
     assert (said.code, list(rows(said.out))) == (0, list(NAMES))
     assert rows(said.out)["cursor"][3] == "unknown"
     assert f"{cursor}: line 1, column 2: Expecting property name enclosed in double quotes" in said.out

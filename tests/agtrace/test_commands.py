@@ -33,7 +33,7 @@ def test_the_console_script_says_what_its_commands_say(indexed: Path) -> None:
     said = agtrace("index")
     assert (said.code, said.err) == (0, "")
     assert "sessions" in said.out and "0 changed" in said.out
-    for arguments in (["search", "locked", "--failed"], ["show", LARGE, "--turns", "--reasoning"], ["show", "zzzz"]):
+    for arguments in (["search", "locked", "--failed"], ["show", "zzzz"]):
         assert agtrace(*arguments) == agtrace_here(*arguments)
 
 

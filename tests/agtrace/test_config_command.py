@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.agtrace.terminal import Said, agtrace, agtrace_here
+from tests.agtrace.terminal import Said, agtrace_here
 
 TOKEN = "tok-" + "73b1" * 6
 
@@ -76,7 +76,7 @@ def test_every_one_of_ten_faults_is_named_with_key_value_and_range(faulty: Path)
 
 @pytest.mark.parametrize("command", [["config"], ["sessions"], ["metrics"], ["index"]])
 def test_other_commands_end_with_2_and_name_all_of_them(faulty: Path, command: list[str]) -> None:
-    said = agtrace("--config", faulty, *command)
+    said = agtrace_here("--config", faulty, *command)
     assert said.code == 2 and len(said.err.splitlines()) == 10
     assert all(f" {key}: expected {expected}" in said.err for key, (_, expected) in TEN.items())
 
@@ -128,7 +128,7 @@ def test_a_key_that_is_not_known_is_named_and_stops_nothing(tmp_path: Path) -> N
     assert f"{file}: default_page_sise: expected a known key, perhaps default_page_size" in said.err
     assert f"{file}: tools.list_sessions.features: expected a known key: enabled, rollout" in said.err
     assert {one["key"] for one in told["unknown"]} == {"default_page_sise", "tools.list_sessions.features"}
-    listed = agtrace("config", AGTRACE_CONFIG=str(file))
+    listed = agtrace_here("config", AGTRACE_CONFIG=str(file))
     assert listed.code == 0 and listed.err == said.err
     assert "perhaps default_page_size" in agtrace_here("doctor", AGTRACE_CONFIG=str(file)).out
 
@@ -205,7 +205,7 @@ def test_a_file_that_is_not_there_and_a_folder_are_refused(tmp_path: Path) -> No
 
 def test_a_home_of_nobody_is_taken_as_it_is_written(tmp_path: Path) -> None:
     assert checked(written(tmp_path / "a.toml", 'prices = "~nobody-of-this-name/p.json"')).code == 0
-    said = agtrace("--config", "~nobody-of-this-name/a.toml", "config")
+    said = agtrace_here("--config", "~nobody-of-this-name/a.toml", "config")
     assert said.code == 2 and "can't be read" in said.err
 
 
@@ -217,7 +217,7 @@ def test_a_value_on_the_command_line_is_checked_as_well() -> None:
         f"clients={'[' * 60_000}",
         "http.token=short",
     ):
-        said = agtrace("--set", given, "config")
+        said = agtrace_here("--set", given, "config")
         assert said.code == 2 and said.err and "short" not in said.err
 
 
@@ -231,13 +231,13 @@ def test_a_value_on_the_command_line_is_checked_as_well() -> None:
     ],
 )
 def test_the_command_line_takes_a_key_as_a_file_does(given: str, key: str, value: Any) -> None:
-    rows = {row["key"]: row for row in agtrace("--set", given, "config", "--json").json()["settings"]}
+    rows = {row["key"]: row for row in agtrace_here("--set", given, "config", "--json").json()["settings"]}
     assert (rows[key]["value"], rows[key]["source"]) == (value, "--set")
 
 
 def test_each_client_s_limit_comes_from_the_last_source_that_names_it(tmp_path: Path) -> None:
     file = written(tmp_path / "a.toml", "clients = {one = 5000, two = 5000}")
-    said = agtrace("--set", "clients.two=6000", "config", "--json", AGTRACE_CONFIG=str(file)).json()
+    said = agtrace_here("--set", "clients.two=6000", "config", "--json", AGTRACE_CONFIG=str(file)).json()
     rows = {row["key"]: (row["value"], row["source"]) for row in said["settings"]}
     assert (rows["clients.one"], rows["clients.two"]) == ((5000, str(file)), (6000, "--set"))
 
@@ -260,7 +260,7 @@ def test_a_variable_that_is_almost_one_of_ours_is_told_and_others_are_left_alone
 
 
 def test_a_fault_shows_a_value_as_it_was_written() -> None:
-    assert "got 'max_page_size='" in agtrace("--set", "max_page_size=", "config").err
+    assert "got 'max_page_size='" in agtrace_here("--set", "max_page_size=", "config").err
     assert "expected true or false, got 'maybe'" in agtrace_here("config", AGTRACE_TELEMETRY="maybe").err
 
 
@@ -296,7 +296,7 @@ def test_a_token_from_any_source_is_not_shown(tmp_path: Path) -> None:
     file = written(tmp_path / "a.toml", f'http.token = "{TOKEN}"')
     sources = [{"AGTRACE_CONFIG": str(file)}, {"AGTRACE_HTTP_TOKEN": TOKEN}, {"AGTRACE_HTTP__TOKN": TOKEN}]
     told = [agtrace_here("config", **environment) for environment in sources]
-    told += [agtrace("--set", f"http.{key}={TOKEN}", "config") for key in ("token", "tokn")]
+    told += [agtrace_here("--set", f"http.{key}={TOKEN}", "config") for key in ("token", "tokn")]
     assert [said.code for said in told] == [0, 0, 0, 0, 2]
     for said in told:
         assert TOKEN not in said.out + said.err
@@ -307,7 +307,7 @@ def test_a_token_from_any_source_is_not_shown(tmp_path: Path) -> None:
 
 def test_each_key_says_where_its_value_comes_from(tmp_path: Path) -> None:
     file = written(tmp_path / "a.toml", "default_page_size = 5\nmax_page_size = 60\nchunk_lines = 50\n")
-    said = agtrace(
+    said = agtrace_here(
         "--set", "chunk_lines=60", "config", "--json",
         AGTRACE_CONFIG=str(file), AGTRACE_MAX_PAGE_SIZE="70", AGTRACE_TOOLS__LIST_SESSIONS__ROLLOUT="25",
     ).json()  # fmt: skip
@@ -333,7 +333,8 @@ def test_the_path_is_that_of_the_option_or_the_variable_or_the_platform(tmp_path
     place = agtrace_here("config", "path", XDG_CONFIG_HOME=str(tmp_path)).out.strip()
     assert place == str(tmp_path / "agtrace" / "config.toml")
     assert agtrace_here("config", "path", AGTRACE_CONFIG="/x/y.json").out.strip() == "/x/y.json"
-    assert agtrace("--config", "/x/z.yaml", "config", "path", AGTRACE_CONFIG="/x/y.json").out.strip() == "/x/z.yaml"
+    given = agtrace_here("--config", "/x/z.yaml", "config", "path", AGTRACE_CONFIG="/x/y.json")
+    assert given.out.strip() == "/x/z.yaml"
 
 
 # -- the schema of a file --------------------------------------------------------------------------

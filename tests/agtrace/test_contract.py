@@ -39,8 +39,13 @@ def asker(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asker:
 
 @pytest.fixture(scope="module")
 def answers(world: World, asker: Asker) -> Answered:
-    """A third of all calls, in each world another, asked once; `asking.py` checks what must hold for all answers."""
-    some = depth.part([*calls(world)], WORLDS.index(world), 3)
+    """The plain call of each tool and a sixth of all calls, in each world another, asked once.
+
+    `asking.py` checks what must hold for all answers.
+    """
+    every = [*calls(world)]
+    plain = {name: (name, arguments) for name, arguments in reversed(every)}
+    some = [*plain.values(), *depth.part(every, WORLDS.index(world), 6)]
     return [(name, arguments, asker.anything(name, **arguments)) for name, arguments in some]
 
 
@@ -50,7 +55,7 @@ def test_every_answer_keeps_the_contract(answers: Answered, asker: Asker) -> Non
         answered += not given.is_error
         if not given.is_error and name in ("list_sessions", "search_event_previews", "get_session_details"):
             _next_page(asker, name, arguments, given.value)
-    assert answered > 30
+    assert answered > 15
 
 
 def test_every_answer_is_a_response_or_an_error_of_the_wire(answers: Answered, world: World) -> None:
@@ -73,7 +78,7 @@ def test_default_arguments_never_exceed_the_portable_size(world: World, asker: A
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_the_configured_maximum_holds_for_any_arguments(world: World, asker: Asker, most: int) -> None:
     clamped = asker.with_most(most)
-    for name, arguments in [*calls(world)][:: depth.depth(13, 5) if most == PORTABLE else 11]:
+    for name, arguments in [*calls(world)][:: depth.depth(29, 5) if most == PORTABLE else depth.depth(23, 11)]:
         clamped.anything(name, **arguments)  # it checks the size
 
 
@@ -88,10 +93,10 @@ def test_the_same_call_gives_the_same_answer(answers: Answered, asker: Asker) ->
     "world", [world for world in WORLDS if world.name in ("empty", "outputs", "emoji")], indirect=True
 )
 def test_what_no_argument_expects_is_answered_within_the_contract(world: World, asker: Asker) -> None:
-    """Errors, too; what is refused depends little on what there is, so each world has a third of the calls."""
-    some = depth.part([*strange_calls()], WORLDS.index(world), 3)
+    """Errors, too; what is refused depends little on what there is, so each world has some of the calls."""
+    some = depth.part([*strange_calls()], WORLDS.index(world), 7)
     refused = sum(asker.anything(tool, **arguments).is_error for tool, arguments in some)
-    assert refused > 100
+    assert refused > 50
 
 
 def test_every_argument_has_values_to_be_asked_with() -> None:

@@ -365,6 +365,7 @@ def test_a_question_in_a_script_without_spaces_finds_its_line_within_the_bytes(t
 # -- real logs -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_within_its_bytes_every_long_event_answers_with_kept_lines_and_gaps_that_are_its_text(
     everything: Asker,
 ) -> None:

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
-from tests.agtrace.terminal import agtrace, agtrace_here, index_here
+from tests.agtrace.terminal import agtrace_here, index_here
 
 TITLE = "Make the tide table retry when the database is locked, and say which lock it was that was held so long"
 IDS = [f"{number:08x}-0000-4000-8000-000000000001" for number in range(60)]
@@ -68,14 +68,14 @@ def test_the_only_time_in_a_list_of_sessions_is_the_one_that_its_order_goes_by(t
 
 @pytest.mark.usefixtures("many")
 def test_in_a_pipe_nothing_is_cut_or_padded_and_ids_are_whole() -> None:
-    said = agtrace("sessions", COLUMNS="").out
+    said = agtrace_here("sessions", COLUMNS="").out
     rows = [line for line in said.split("\n") if "tidepool" in line]
     assert len(rows) == 10 and all(line.endswith(TITLE[:100]) or TITLE in line for line in rows)
     assert all(line == line.rstrip() for line in said.split("\n")) and "…" not in said
     assert {row.split()[0] for row in rows} <= set(IDS)
-    found = agtrace("search", "lock held", COLUMNS="").out
+    found = agtrace_here("search", "lock held", COLUMNS="").out
     assert "…" not in found and any(TITLE in line and line.split()[0] in IDS for line in found.split("\n"))
-    assert "tidepool" in agtrace("projects", COLUMNS="").out
+    assert "tidepool" in agtrace_here("projects", COLUMNS="").out
 
 
 @pytest.mark.usefixtures("many")

@@ -15,7 +15,7 @@ from tests.conftest import SAMPLES
 
 ONE, TWO = (f"0badc0de-0000-4000-8000-00000000000{number}" for number in (1, 2))
 SEARCH = "mcp__agtrace__search_event_previews"
-QUERIES = ("database is locked", "surge warning on the map", "flaky test high water", "import lanternfish")
+QUERIES = ("database is locked", "surge warning on the map", "flaky test high water")
 FILTERS: dict[str, dict[str, Any]] = {
     "provider": {"provider": "codex"},
     "event_type": {"event_type": "Message"},

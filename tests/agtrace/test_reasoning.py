@@ -206,29 +206,29 @@ LIMITS = (1, 3, 10, 50)
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_pages_are_disjoint_and_complete_for_every_real_session(everything: Asker, limit: int) -> None:
+def test_pages_are_disjoint_and_complete_for_every_real_session(each: Asker, limit: int) -> None:
     """The total is exact, and every thought that a plain scan finds is listed once, in file order."""
-    for uid, found in depth.part([*stored(everything).items()], LIMITS.index(limit), 2):
+    for uid, found in depth.part([*stored(each).items()], LIMITS.index(limit), 2):
         readable = [index for index, text in sorted(found.items()) if text]
         if not readable:
             continue
         listed = []
-        for page in pages(everything, session_id=uid, limit=limit):
+        for page in pages(each, session_id=uid, limit=limit):
             assert page["data"]["total"] == len(readable)
             assert page.get("pagination", {}).get("total_count", len(readable)) == len(readable)
             listed += [thought["event_index"] for thought in page["data"]["chain"]]
         assert listed == readable
 
 
-def test_every_thought_shown_is_the_beginning_of_the_event_that_it_names(everything: Asker) -> None:
-    for uid, found in stored(everything).items():
-        shown = chain(everything, session_id=uid, limit=50)
+def test_every_thought_shown_is_the_beginning_of_the_event_that_it_names(each: Asker) -> None:
+    for uid, found in stored(each).items():
+        shown = chain(each, session_id=uid, limit=50)
         for thought in shown:
             text = found[thought["event_index"]]
             assert without_controls(text).strip().startswith(thought["text"].removesuffix("..."))
             assert thought.get("chars") == (len(text) if len(text) > 1_000 else None)
         for thought in shown[:1] + shown[-1:]:
-            opened = everything.ask("get_event_details", session_id=uid, event_index=thought["event_index"])["data"]
+            opened = each.ask("get_event_details", session_id=uid, event_index=thought["event_index"])["data"]
             assert opened["event_type"] == "Reasoning"
             assert opened["payload"]["text"].startswith(found[thought["event_index"]][:500])
 

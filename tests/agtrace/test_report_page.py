@@ -67,6 +67,7 @@ def two_thousand() -> str:
     return html(report(2000, entries=20))
 
 
+@pytest.mark.thorough
 def test_a_page_of_two_thousand_sessions_has_all_of_them_in_less_than_five_megabytes(two_thousand: str) -> None:
     assert len(two_thousand.encode()) < 5_000_000
     rows, *groups = _unpacked(two_thousand)
@@ -148,6 +149,7 @@ def test_what_is_at_least_so_much_is_marked_and_says_why(tokens_made: Made, why:
     assert bool(re.search(r"<dt>Tokens</dt>\s*<dd>≥", page)) is (tokens_made == "partial")
 
 
+@pytest.mark.thorough
 def test_the_list_and_the_head_of_a_session_mark_what_is_at_least_so_much(opened: Opener) -> None:
     least = session(total_tokens=40_600_000, tokens_made="partial", cost_usd=5.3, cost_made="partial")
     page = opened(html(around([least])))
@@ -235,6 +237,7 @@ def seventy() -> tuple[Report, str]:
     return made, html(made)
 
 
+@pytest.mark.thorough
 def test_two_thousand_sessions_are_there_in_less_than_two_seconds(two_thousand: str, opened: Opener) -> None:
     """Of the processor's time, whatever else the machine does."""
     page = opened(two_thousand)
@@ -284,6 +287,7 @@ def test_sessions_are_found_by_words_and_every_filter(seventy: tuple[Report, str
         assert page.locator("#rows-shown a").first.inner_text() == max(made.sessions, key=first).title
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("chart", "filter"), [("projects", "#by-project"), ("detectors", "#by-finding")])
 def test_a_click_on_a_bar_lists_its_sessions(
     seventy: tuple[Report, str], opened: Opener, chart: str, filter: str
@@ -304,6 +308,7 @@ def test_a_click_on_a_bar_lists_its_sessions(
     assert 0 < int(page.inner_text("#found").partition(" of ")[0]) < 70
 
 
+@pytest.mark.thorough
 def test_a_report_without_dollars_has_none(opened: Opener) -> None:
     page = opened(html(without_dollars(report(70, entries=25))))
     assert "$" not in page.inner_text("#report") and "Cost" not in page.inner_text("#report")
@@ -352,6 +357,7 @@ def test_a_session_is_opened_read_and_left_by_keyboard(seventy: tuple[Report, st
     assert not page.is_visible("#keys")
 
 
+@pytest.mark.thorough
 def test_findings_that_are_not_shown_are_counted_and_a_command_shows_them(opened: Opener) -> None:
     odd = session(
         session_id="a;reboot", insights=[insight(severity="Warning")], total_insights=63,
@@ -368,6 +374,7 @@ def test_findings_that_are_not_shown_are_counted_and_a_command_shows_them(opened
     assert "agtrace read 'ax://analysis/a;reboot'" in said
 
 
+@pytest.mark.thorough
 def test_a_session_has_an_address_and_back_leads_to_the_list(seventy: tuple[Report, str], opened: Opener) -> None:
     made, written = seventy
     page = opened(written, place=f"#s={made.sessions[3].session_id}")
@@ -435,6 +442,7 @@ def test_what_got_into_the_page_would_not_run_and_nothing_could_be_fetched(brows
     page.close()
 
 
+@pytest.mark.thorough
 def test_every_text_and_every_mark_stands_out_from_its_ground_in_both_themes(
     seventy: tuple[Report, str], opened: Opener
 ) -> None:
@@ -453,6 +461,7 @@ def test_every_text_and_every_mark_stands_out_from_its_ground_in_both_themes(
         assert page.evaluate(f"{CONTRAST}.paleTexts()") == []
 
 
+@pytest.mark.thorough
 def test_a_key_turns_the_page_and_its_charts_from_light_to_dark(seventy: tuple[Report, str], opened: Opener) -> None:
     page = opened(seventy[1], color_scheme="light")
     look = "[getComputedStyle(document.body).backgroundColor, document.getElementById('chart-sessions').toDataURL()]"
@@ -464,6 +473,7 @@ def test_a_key_turns_the_page_and_its_charts_from_light_to_dark(seventy: tuple[R
     assert page.inner_text("#theme") == "Light"
 
 
+@pytest.mark.thorough
 def test_nothing_scrolls_sideways_on_a_tablet_or_a_phone(seventy: tuple[Report, str], opened: Opener) -> None:
     page = opened(seventy[1], viewport={"width": 1400, "height": 800})
     for place in ("report", "session"):

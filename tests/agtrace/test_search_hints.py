@@ -129,9 +129,10 @@ def test_hits_by_session_show_each_session_once_with_its_newest_hit_and_their_nu
 
 
 def test_every_page_of_sessions_fits_and_together_they_are_the_sessions_with_hits(samples: Asker) -> None:
-    found = samples.with_most(2_048).items("search_event_previews", "sessions", query="e", group_by="session", limit=50)
+    asked = {"query": "test", "limit": 50}
+    found = samples.with_most(2_048).items("search_event_previews", "sessions", group_by="session", **asked)
     assert len({item["session_id"] for item in found}) == len(found)
-    every = samples.items("search_event_previews", "matches", order="newest", query="e", limit=50)
+    every = samples.items("search_event_previews", "matches", order="newest", **asked)
     assert sum(item["matches"] for item in found) == len(every)
     assert [item["session_id"] for item in found] == list(dict.fromkeys(match["session_id"] for match in every))
 

@@ -12,7 +12,7 @@ import pytest
 
 from agtrace.problems import NotInstalled
 from agtrace.upkeep.service import is_installed, property_list, service, unit
-from tests.agtrace.terminal import agtrace
+from tests.agtrace.terminal import agtrace_here
 
 PATHS = ["/usr/bin/agtrace", "/opt/my tools/agtrace", '/opt/a "b"/100%/$HOME/\\x/agtrace', "/opt/Überschall/agtrace"]
 
@@ -89,25 +89,25 @@ def test_without_apply_it_only_shows_with_it_it_starts_and_removes_what_it_wrote
     own_home: Path, systemctl: Path
 ) -> None:
     path = own_home / ".config" / "systemd" / "user" / "agtrace.service"
-    shown = agtrace("service")
+    shown = agtrace_here("service")
     assert shown.code == 0 and "not installed" in shown.out and "index --watch" in shown.out
     assert not path.exists() and not systemctl.exists(), "nothing was written or run"
-    assert agtrace("service", "--apply").code == 0
+    assert agtrace_here("service", "--apply").code == 0
     assert systemctl.read_text().splitlines() == ["--user daemon-reload", "--user enable --now agtrace.service"]
     assert f"AGTRACE_DATA_DIR={os.environ['AGTRACE_DATA_DIR']}" in path.read_text()
     assert is_installed("linux", {}, own_home)
-    assert "installed and running" in agtrace("service").out
-    assert agtrace("service", "--remove").code == 0 and not path.exists()
+    assert "installed and running" in agtrace_here("service").out
+    assert agtrace_here("service", "--remove").code == 0 and not path.exists()
     assert "--user disable --now agtrace.service" in systemctl.read_text()
-    assert "not installed" in agtrace("service", "--remove").out
+    assert "not installed" in agtrace_here("service", "--remove").out
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="is about systemd")
 def test_a_service_that_can_t_be_started_says_why(own_home: Path, systemctl: Path) -> None:
     systemctl.with_name("fails").touch()
-    said = agtrace("service", "--apply")
+    said = agtrace_here("service", "--apply")
     assert said.code == 1 and "systemctl --user daemon-reload failed" in said.err
 
 
 def test_apply_and_remove_exclude_each_other() -> None:
-    assert agtrace("service", "--apply", "--remove").code == 2
+    assert agtrace_here("service", "--apply", "--remove").code == 2

@@ -14,8 +14,10 @@ from agtrace_indexer.run import index
 from tests.agtrace.terminal import AGTRACE
 from tests.conftest import SAMPLES
 from tests.contents import contents
+from tests.depth import part
 
 COMMANDS = ["sessions", "--help"]
+CODEX = SAMPLES / "codex"
 SESSION = "d41f7a52"
 PRINTING = [
     "roots", "search x", "report --html -", "report --json", "doctor", "health", f"forget {SESSION} --dry-run",
@@ -43,8 +45,8 @@ def test_a_stream_that_is_closed_leads_nowhere(command: str, indexed: Path, tmp_
 
 def test_an_index_made_with_closed_streams_is_a_whole_one(tmp_path: Path, database: Path) -> None:
     """None of its files took the number of a stream that somebody writes to."""
-    assert shell(f"exec $0 index {SAMPLES} <&- >&- 2>&-", tmp_path) == (0, "")
-    index(tmp_path / "fresh.sqlite3", [str(SAMPLES)])
+    assert shell(f"exec $0 index {CODEX} <&- >&- 2>&-", tmp_path) == (0, "")
+    index(tmp_path / "fresh.sqlite3", [str(CODEX)])
     assert contents(database) == contents(tmp_path / "fresh.sqlite3")
 
 
@@ -59,11 +61,11 @@ def test_every_command_whose_reader_is_gone_ends_in_silence(indexed: Path) -> No
     os.close(reader)
     running = [
         (line, subprocess.Popen([AGTRACE, *line.split()], stdin=-3, stdout=writer, stderr=-1, text=True))
-        for line in PRINTING
+        for line in part(PRINTING, 0, 3)
     ]
     os.close(writer)
     said = {line: (process.communicate(timeout=300)[1], process.returncode) for line, process in running}
-    assert said == dict.fromkeys(PRINTING, ("", 141))
+    assert set(said.values()) == {("", 141)}, said
 
 
 @pytest.mark.parametrize(

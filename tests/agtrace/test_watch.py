@@ -140,6 +140,7 @@ def test_a_new_log_in_new_folders_is_indexed_and_what_is_appended_to_it(logs: Pa
         assert watcher.line()[10:] == "1 file read, +1 event"
 
 
+@pytest.mark.thorough
 def test_a_log_that_moves_with_its_folder_is_followed(logs: Path, database: Path) -> None:
     add(logs / "a" / "2.jsonl", 2)
     with watching(logs) as watcher:
@@ -181,6 +182,7 @@ def test_a_log_that_grows_without_a_pause_is_indexed_while_it_grows(logs: Path) 
 # -- roots ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_an_agent_that_is_installed_while_agtrace_watches_is_picked_up(own_home: Path) -> None:
     with watching() as watcher:
         log = own_home / ".claude" / "projects" / "p" / "2.jsonl"
@@ -223,7 +225,9 @@ def limited(limit: str, number: int) -> tuple[str, ...]:
     return command
 
 
-@pytest.mark.parametrize(("limit", "number"), [("instances", 0), ("watches", 6)])
+@pytest.mark.parametrize(
+    ("limit", "number"), [("instances", 0), pytest.param("watches", 6, marks=pytest.mark.thorough)]
+)
 def test_where_no_notifications_are_left_changes_are_looked_for_and_it_is_said_once(
     limit: str, number: int, logs: Path
 ) -> None:
@@ -238,6 +242,7 @@ def test_where_no_notifications_are_left_changes_are_looked_for_and_it_is_said_o
         assert watcher.end() == (0, [], [])
 
 
+@pytest.mark.thorough
 def test_a_limit_that_is_reached_by_new_folders_is_noticed_and_nothing_in_them_missed(logs: Path) -> None:
     """watchdog itself says nothing when it can't watch a folder below another."""
     with watching(logs, within=limited("watches", 4)) as watcher:
@@ -252,6 +257,7 @@ def test_a_limit_that_is_reached_by_new_folders_is_noticed_and_nothing_in_them_m
         assert watcher.end() == (0, [], [])
 
 
+@pytest.mark.thorough
 def test_notifications_that_failed_are_made_anew(logs: Path, tmp_path: Path) -> None:
     """A folder that is moved away, made again, moved and then removed elsewhere ends a thread of watchdog 7.1."""
     away, here = tmp_path / "away", logs / "a"
