@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.agtrace.asking import Asker, call_in, claude_log, text_of
 from tests.conftest import SAMPLES
-from tests.depth import examples
+from tests.depth import depth
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 TOKEN = "ghp_" + "abcDEF0123456789ghij" * 2
@@ -86,7 +86,7 @@ def read(asker: Asker, **arguments: Any) -> str:
 # -- ranges --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=depth(6, 40), deadline=None)
 @given(
     st.data(),
     st.sampled_from([RUN, MANY, WIDE, STRANGE, SHORT, CALL, EMPTY]),
@@ -252,7 +252,7 @@ def transcript(asker: Asker) -> str:
     return read(asker, ref=f"ax://session/{ONE[:8]}", max_bytes=102_400)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=depth(6, 40), deadline=None)
 @given(data=st.data(), most=st.sampled_from([2_048, 10_240, 102_400]))
 def test_the_chunks_of_a_range_of_a_session_join_to_exactly_these_lines(
     asker: Asker, transcript: str, data: st.DataObject, most: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from agtrace.tools import TOOLS
+from tests import depth
 from tests.agtrace.terminal import AGTRACE, agtrace_here
 
 LARGE = "d41f7a52"
@@ -108,14 +109,14 @@ OPENED: list[Asked] = [
 
 
 def test_json_is_what_an_agent_gets_over_mcp(indexed: Path) -> None:
-    asked = [*SESSIONS, *COUNTS, *SEARCHES, *TEXTS, *OPENED]
+    asked = depth.part([*SESSIONS, *COUNTS, *SEARCHES, *TEXTS, *OPENED], 0, 2)
     for (arguments, _, _), answer in zip(asked, anyio.run(answered_over_mcp, asked), strict=True):
         said = agtrace_here(*arguments, "--json")
         assert said.json() == answer and answer["success"], arguments
         assert (said.code, said.err) == (0, ""), arguments
 
 
-async def answered_over_mcp(asked: list[Asked]) -> list[Any]:
+async def answered_over_mcp(asked: Sequence[Asked]) -> list[Any]:
     server = StdioServerParameters(command=str(AGTRACE), args=["mcp"], env=dict(os.environ))
     with Path(os.devnull).open("w") as errors:
         async with Client(stdio_client(server, errors)) as client:
@@ -199,8 +200,8 @@ def test_what_a_reference_refers_to_is_printed_to_its_end(indexed: Path) -> None
     whole = agtrace_here("read", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="4096").out
     assert "\n".join(lines) in whole
     assert all(f"\n## event {number} " in whole for number in events_of(indexed, LARGE))
-    part = agtrace_here("read", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="4096").out
-    assert part.partition("\n\n")[2] == "".join(whole.partition("\n\n")[2].splitlines(keepends=True)[19:700])
+    some = agtrace_here("read", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="4096").out
+    assert some.partition("\n\n")[2] == "".join(whole.partition("\n\n")[2].splitlines(keepends=True)[19:700])
 
 
 def events_of(data: Path, session: str) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import threading
@@ -29,9 +30,9 @@ INLINE_PARENT = "5be1c2d7-90f4-4a61-b1c8-7d20e6a4f315"
 
 
 @pytest.fixture
-def indexed(database: Path) -> Path:
-    """An index of the sample sessions."""
-    index_here(SAMPLES)
+def indexed(database: Path, sample_index: Path) -> Path:
+    """An index of the sample sessions, which a test may change."""
+    shutil.copy2(sample_index / database.name, database)
     return database
 
 

@@ -18,6 +18,7 @@ from agtrace.sessions.query import Resuming
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
 from tests.agtrace.terminal import agtrace_here, index_here
+from tests.depth import depth
 
 ONE = "6d1c2b3a-0000-4000-8000-000000000001"
 TWO = "7e2d3c4b-0000-4000-8000-000000000002"
@@ -282,7 +283,7 @@ def test_answers_that_are_slow_to_set_take_seconds_at_most(tmp_path: Path) -> No
     log = claude_log(tmp_path / "home", ONE)
     parts = ["[", "> ", "*a ", "`", "<a ", "- ", "![", "|a|b|\n|-|-|\n"]
     for number, part in enumerate(parts):
-        log.prompt(f"Go {number}.").say(part * (13_000 // len(part)))
+        log.prompt(f"Go {number}.").say(part * (depth(5_000, 13_000) // len(part)))
     index_here(tmp_path / "home")
     begun = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     with in_terminal("show", ONE, "--no-pager", columns=80) as terminal:

@@ -325,7 +325,9 @@ def test_in_a_terminal_it_shows_what_goes_on_and_leaves_the_terminal_as_it_was(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
-@pytest.mark.parametrize(("by", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("by", "code"), [pytest.param(signal.SIGTERM, 0, marks=pytest.mark.thorough), (signal.SIGINT, 130)]
+)
 def test_a_signal_ends_it_and_restores_the_terminal(own_home: Path, by: signal.Signals, code: int) -> None:
     with in_terminal("watch", columns=80) as terminal:
         terminal.until("no session is running")
