@@ -9,9 +9,9 @@ from tests.agents.nest import Knowing, Nest, checkout
 
 
 @pytest.fixture(scope="session")
-def knowing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Knowing]:
+def knowing(tmp_path_factory: pytest.TempPathFactory, compiled_rules: Path) -> Iterator[Knowing]:
     """An agtrace that knows Tern."""
-    knowing = Knowing(checkout(tmp_path_factory.mktemp("code")))
+    knowing = Knowing(checkout(tmp_path_factory.mktemp("code")), compiled_rules.parent)
     yield knowing
     knowing.close()
 

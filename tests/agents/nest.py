@@ -27,9 +27,11 @@ ANSWERING = """
 import json, os, signal, sys
 from click.testing import CliRunner
 import agtrace.answers.desk, agtrace.render, agtrace_indexer.parallel.pool, agtrace_indexer.run.work
+from pathlib import Path
 from agtrace.commands import group
-from agtrace_indexer.redact import redact
-redact("a text")
+from agtrace_indexer import redact
+redact.use(Path(sys.argv[1]))
+redact.redact("a text")
 for line in sys.stdin:
     if not (child := os.fork()):
         signal.alarm(120)
@@ -73,7 +75,7 @@ def lines(session: str) -> list[dict[str, Any]]:
 def checkout(folder: Path) -> Path:
     """A copy of the indexer that knows Tern; gives what goes into PYTHONPATH."""
     package = folder / "agtrace_indexer"
-    shutil.copytree(ROOT / "indexer" / "agtrace_indexer", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "indexer" / "agtrace_indexer", package, ignore=shutil.ignore_patterns("*.pyc.*"))
     shutil.copytree(TERN, package / "providers" / "tern", ignore=shutil.ignore_patterns("__pycache__"))
     registry = package / "providers" / "registry.py"
     text = registry.read_text()
@@ -87,11 +89,11 @@ def checkout(folder: Path) -> Path:
 class Knowing:
     """An agtrace that knows Tern, loaded once for many machines."""
 
-    def __init__(self, code: Path) -> None:
+    def __init__(self, code: Path, rules: Path) -> None:
         self._environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(code)}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", ANSWERING], env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", ANSWERING, str(rules)], env=self._environment, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def run(self, environment: dict[str, str], commands: list[list[str]]) -> list[tuple[int, str, str]]:

@@ -212,7 +212,7 @@ def everything_can_be_opened(database: Path) -> None:
     for uid, count in {row[0]: row[15] for row in contents(database)["sessions"]}.items():
         if not 0 < len(uid) <= 200:
             continue
-        for number in range(min(count, 12)):
+        for number in range(min(count, depth(4, 12))):
             asked = answers.ask("get_event_details", {"session_id": uid, "event_index": number}).value
             assert asked.get("error", {}).get("code") != "internal_error", (uid, number)
         for level in ("summary", "turns"):
@@ -233,7 +233,12 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+LARGE_BOMBS = ("an object of many keys", "many keys")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name in LARGE_BOMBS)) for name in BOMBS]
+)
 def test_megabytes_of_tiny_values_on_one_line_stay_in_bounds(name: str, tmp_path: Path) -> None:
     prompt, answer = _claude_lines(13)
     (tmp_path / "bomb.jsonl").write_bytes(b"\n".join([prompt, BOMBS[name](), answer, b""]))
@@ -265,10 +270,11 @@ def test_a_record_that_comes_again_and_again_costs_as_much_as_others_do(tmp_path
     assert seconds("again", ("gulls" for _ in range(LINES))) < 3 * others, "by the square it would be ten times as much"
 
 
+@pytest.mark.thorough
 def test_many_long_lines_of_no_known_format_are_not_gathered(tmp_path: Path) -> None:
     line = b'{"x":"' + b"y" * 25_000_000 + b'"}\n'
     with (tmp_path / "unknown.jsonl").open("wb") as file:
-        for _ in range(depth(4, 10)):
+        for _ in range(10):
             file.write(line)
     ended = agtrace("index", "--json", tmp_path / "unknown.jsonl")
     assert ended.code == 0
@@ -323,6 +329,7 @@ def test_of_a_compressed_file_no_more_is_read_to_see_whether_it_is_a_log(tmp_pat
     assert (done.files_unreadable, done.bytes_read < 10_000) == (1, True), "some of its 60 KB"
 
 
+@pytest.mark.thorough
 def test_a_log_is_read_up_to_a_line_without_end(tmp_path: Path, database: Path) -> None:
     prompt, answer = _claude_lines(16)
     _sparse(tmp_path / "log.jsonl", prompt + b"\n" + answer[:200])

@@ -21,7 +21,7 @@ from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests.conftest import LOGS, REAL_LOGS, SAMPLES
 from tests.contents import contents
-from tests.depth import examples
+from tests.depth import depth, examples
 
 ENDS_LATER = "codex/sessions/2026/10/06/rollout-2026-10-06T13-31-44-01a11132-cb80-755b-8f0b-6f22348b7f75.jsonl"
 """A log in which executions end long after their calls."""
@@ -98,7 +98,7 @@ def test_sums_that_go_on_from_those_of_the_first_events_are_what_they_are_from_t
 ) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     first = 1 + int(begin * len(lines))
-    lines = [b"".join(lines[:first]), *lines[first : first + 40]]
+    lines = [b"".join(lines[:first]), *lines[first : first + depth(20, 40)]]
     data = b"".join(lines)
     whole = at_once(work, path.name, data)
     with pytest.MonkeyPatch.context() as patch:

@@ -273,7 +273,7 @@ def expected(several: Path) -> dict[str, Any]:
     return said(several.parent / "expected" / "index.sqlite3")
 
 
-@pytest.mark.parametrize("killed", [1, 2])
+@pytest.mark.parametrize("killed", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_workers_that_are_killed_cost_nothing(
     killed: int, several: Path, database: Path, expected: dict[str, Any]
 ) -> None:
@@ -333,6 +333,7 @@ worker.serve(pathlib.Path(sys.argv[-1]), sys.stdin.buffer, sys.stdout.buffer)
 """
 
 
+@pytest.mark.thorough
 def test_what_is_too_much_for_a_worker_is_read_beside_it(
     several: Path, tmp_path: Path, database: Path, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +352,7 @@ sys.stdout.buffer.write(answer)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_workers_that_end_after_their_first_answer_cost_nothing_and_nobody_hears_of_it(
     several: Path, tmp_path: Path, database: Path, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch

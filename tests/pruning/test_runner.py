@@ -283,7 +283,7 @@ class Way(NamedTuple):
 
 NO_SERVER = ("start_failed", "not_running")
 LOST = ("degraded", "shutdown_after_degraded")
-IN_DEPTH = ("is never ready", "refuses", "hangs", "doesn't end")
+IN_DEPTH = ("exits", "ends", "is never ready", "refuses", "hangs", "doesn't end")
 KILLED = {"exit_code": None, "signal": "SIGKILL"}
 ENDED = {"exit_code": 4, "signal": None}
 SLOW = {"AGTRACE_PRUNER__STARTUP_TIMEOUT_MS": "600"}

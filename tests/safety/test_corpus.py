@@ -13,6 +13,7 @@ from agtrace_schema.requests import GroupBy
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, query
 from tests.agtrace.terminal import agtrace_here
+from tests.depth import depth
 from tests.hostile import BUILDERS, unclosed_line
 from tests.safety.planting import CONTROL, QUOTED
 
@@ -89,7 +90,7 @@ def _questions(corpus: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
         )
         yield from (("analyze_session", session), ("get_reasoning_chain", session))
         yield "compare_sessions", {"id1": uid, "id2": sessions[sessions.index(uid) - 1]}
-        for number in range(min(events, 12)):
+        for number in range(min(events, depth(4, 12))):
             yield "get_event_details", session | {"event_index": number}
             yield "get_event_details", session | {"event_index": number, "mode": "minimal"}
             yield "read_artifact", {"ref": f"ax://event/{uid}/{number}"}
