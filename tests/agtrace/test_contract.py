@@ -41,7 +41,7 @@ def asker(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asker:
 def answers(world: World, asker: Asker) -> Answered:
     """The plain call of each tool and a sixth of all calls, in each world another, asked once.
 
-    `asking.py` checks what must hold for all answers.
+    `asking.py` checks what must hold for all answers, and that the plain ones take no more than the portable size.
     """
     every = [*calls(world)]
     plain = {name: (name, arguments) for name, arguments in reversed(every)}
@@ -66,13 +66,6 @@ def test_every_answer_is_a_response_or_an_error_of_the_wire(answers: Answered, w
         whole |= set() if given.is_error or "truncation" in given.value else {name}
     everywhere = {"list_sessions", "get_project_info", "count_events", "search_event_previews"}
     assert whole >= everywhere if world.name == "empty" else whole >= TOOLS.keys() - {"read_artifact"}
-
-
-def test_default_arguments_never_exceed_the_portable_size(world: World, asker: Asker) -> None:
-    for name, tool in TOOLS.items():
-        needed = input_schema(tool.arguments).get("required", [])
-        given = asker.anything(name, **{argument: VALUES[argument][0] for argument in needed})
-        assert len(given.text.encode()) <= PORTABLE
 
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
