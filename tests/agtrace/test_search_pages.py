@@ -320,7 +320,8 @@ def test_every_project_that_is_shown_can_be_filtered_by(each: Asker) -> None:
 
 
 def test_every_event_and_turn_that_is_shown_can_be_opened(each: Asker) -> None:
-    for match in each.items("search_event_previews", "matches", order="newest", query="failed", limit=50)[:50]:
+    found = each.items("search_event_previews", "matches", order="newest", query="failed", limit=50)
+    for match in found[: depth(12, 50)]:
         opened = each.ask("get_event_details", session_id=match["session_id"], event_index=match["event_index"])["data"]
         session = {"session_id": match["session_id"]}
         for link in ("call_event", "result_event", "previous_event", "next_event"):
