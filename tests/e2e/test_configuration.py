@@ -102,21 +102,6 @@ def test_the_very_next_request_sees_a_changed_file(server: Running) -> None:
     assert (server.page(), bytes_allowed(server.ask())) == (5, tokens(10_240))
 
 
-def test_a_larger_budget_gives_a_larger_answer(server: Running) -> None:
-    question = {"session_id": LONG, "event_index": 2}
-    small = server.text("get_event_details", **question)
-    server.set(token_budget_threshold=8_000)
-    large = server.text("get_event_details", **question)
-    assert 9_000 < len(small) <= 10_240 < 19_000 < len(large) <= 20_480
-
-
-def test_the_largest_limit_follows_the_file(server: Running) -> None:
-    assert server.ask(limit=60)["error"]["code"] == "invalid_parameter"
-    server.set(max_page_size=60)
-    assert server.page(limit=60) == 60
-    assert "1 to 60" in json.dumps(server.ask(limit=61)["error"])
-
-
 def test_a_chunk_has_the_size_that_the_file_says(server: Running) -> None:
     server.set(chunk_size=500)
     assert 1_400 < len(long_text(server)) <= 500 * 4
@@ -196,12 +181,6 @@ def test_a_file_is_followed_in_each_form_and_place(home: Path, tmp_path: Path, w
         replace(file, FORMS[form].format(page=6, budget=8_000))
         assert (server.page(), bytes_allowed(server.ask())) == (6, tokens(20_480))
         assert server.configuration["file"] == str(file)
-
-
-def test_camel_case_names_are_followed_in_json(server: Running) -> None:
-    replace(server.file, FORMS["json"].format(page=8, budget=8_000))
-    assert (server.page(), bytes_allowed(server.ask())) == (8, tokens(20_480))
-    assert 2_000 < len(long_text(server)) <= 700 * 4
 
 
 def test_the_command_line_is_above_the_environment_and_that_above_the_file(home: Path, tmp_path: Path) -> None:
@@ -369,19 +348,6 @@ BOMB = "a: &a [x, x]\n" + "".join(
     f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n"
     for before, after in zip("abcdefgh", "bcdefghi", strict=True)
 )
-
-
-def test_what_only_yaml_can_do_wrong_changes_nothing(home: Path, tmp_path: Path) -> None:
-    """Aliases that stand for billions of values, tags of Python, a tab, brackets without end."""
-    file = tmp_path / "agtrace.yaml"
-    file.write_text("default_page_size: 7")
-    with running("stdio", home, file) as server:
-        assert server.page() == 7
-        for content in (BOMB, "prices: !!python/object/apply:os.getcwd []", "\tmax_page_size: 5", DEEP[:5_000]):
-            replace(file, content)
-            assert server.page() == 7
-            assert server.events("config.invalid")[-1]["problem"].startswith("expected valid YAML: ")
-        assert len(server.events("config.invalid")) == 4
 
 
 FAULTS = {"default_page_size": 0, "chunk_size": True, "keep_days": "ten", "http": {"hosts": ["*"]}, "nothing": 1}
@@ -556,13 +522,6 @@ def test_a_rollout_protects_its_share_of_connections_and_none_changes_sides(http
     assert [is_paged(one) for one in each_answer(http, [connections[at] for at in again])] == [
         paged[at] for at in again
     ]
-
-
-@pytest.mark.parametrize(("percent", "paged"), [(0, False), (100, True)])
-def test_a_rollout_of_0_and_100_is_off_and_on(http: Running, percent: int, paged: bool) -> None:
-    roll_out(http, percent)
-    answers = each_answer(http, [f"connection-{number}" for number in range(40)])
-    assert {is_paged(answer) for answer in answers} == {paged}
 
 
 # -- a comparison ----------------------------------------------------------------------------------
