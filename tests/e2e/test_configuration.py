@@ -558,12 +558,6 @@ def test_a_split_gives_a_share_the_unprotected_answer(http: Running) -> None:
     assert arms["protected"]["bytes"]["largest"] < 10_240 < 30_000 < arms["unprotected"]["bytes"]["p50"]
 
 
-@pytest.mark.parametrize(("share", "items"), [(0, 10), (100, SESSIONS)])
-def test_a_split_over_stdio_has_the_whole_process_on_one_side(stdio: Running, share: int, items: int) -> None:
-    afresh(stdio).set(ab={"mode": "split", "share": share})
-    assert [stdio.page() for _ in range(3)] == [items] * 3
-
-
 # -- telemetry -------------------------------------------------------------------------------------
 
 

@@ -200,28 +200,6 @@ def test_findings_stand_where_they_happened_and_the_timeline_leads_to_events(sit
     page.locator("#health .told a").wait_for(state="attached")
 
 
-def test_a_mark_of_the_timeline_chosen_by_keys_is_zoomed_around_and_opens_its_event(site: Site, visit: Visit) -> None:
-    page = visit(site, f"/s/{LARGE}")
-    page.keyboard.press("h")
-    page.focus("#health .timeline svg")
-    for key in ("PageDown",) * 5 + ("ArrowRight",):
-        page.keyboard.press(key)
-    told = page.inner_text("#health .told")
-    event = page.locator("#health .told a").get_attribute("data-event")
-    assert told.lower().count("event") == 1 and told.endswith(f"Event {event}")
-    place = """(([mark, frame]) => mark.left - frame.left)(
-        ['.chosen', ''].map((name) => document.querySelector(`#health .timeline ${name}`).getBoundingClientRect()))"""
-    before, width = page.evaluate(place), page.evaluate("document.querySelector('#health .timeline svg').clientWidth")
-    for name in ("Zoom in", "Zoom in", "Zoom in", "Zoom out"):
-        page.click(f"[aria-label='{name}']")
-        assert abs(page.evaluate(place) - before) < 4
-    assert page.evaluate("document.querySelector('#health .timeline svg').clientWidth") > 3 * width
-    page.focus("#health .timeline svg")
-    page.keyboard.press("Enter")
-    becomes(page, f"location.hash === '#e{event}'")
-    page.locator(".entry.chosen").wait_for()
-
-
 def test_a_long_result_is_loaded_when_its_call_is_unfolded(hostile: Site, visit: Visit) -> None:
     page = visit(hostile, f"/s/{SESSIONS[8].id}")
     call = page.locator("details.call[data-load]")
@@ -294,28 +272,6 @@ def test_the_command_that_resumes_a_session_is_copied(site: Site, visit: Visit) 
     page.keyboard.press("/")
     page.keyboard.press("Control+V")
     assert page.input_value("#find-query") == page.inner_text("#resume")
-
-
-def test_a_text_on_one_line_is_shown_without_the_marks_of_markdown_and_an_agents_tags(
-    own_home: Path, compiled_rules: Path, visit: Visit
-) -> None:
-    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000001")
-    log.prompt("You are **bob**. See [the plan](https://example.org/plan) for <T> and **/*.py, **/*.js, 2 ** 3 ** 4.")
-    error = "<tool_use_error>File has not been read yet.</tool_use_error>"
-    log.call("Edit", {"file_path": "/home/mira/tide.py", "old_string": "a", "new_string": "b"}, error, failed=True)
-    title = "You are bob. See the plan for <T> and **/*.py, **/*.js, 2 ** 3 ** 4."
-    with opened(own_home, compiled_rules, logs=own_home / ".claude") as site:
-        page = visit(site)
-        assert page.locator(".cell-title > a").all_inner_texts() == [title]
-        page.keyboard.press("/")
-        page.check("#find [value=newest]")
-        page.fill("#find-query", "You are")
-        assert page.locator("#find-results .quote").first.inner_text() == title
-        page.goto(f"{site.base}/s/11ee0000")
-        assert page.inner_text("#session-title") == page.inner_text("#outline .asks bdi") == title
-        assert page.inner_text(".call .error") == "File has not been read yet."
-        assert "**bob**" in page.inner_text(".request .text"), "the request itself is as it was written"
-        page.close()
 
 
 def test_a_call_without_a_result_runs_while_its_session_does(
