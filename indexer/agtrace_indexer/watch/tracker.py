@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOOK = 60.0
 """Seconds after which a run looks at everything again."""
 
-_MOST = 64
+_MOST = 32
 """The number of logs and containers, the last ones that changed, whose state is compared before every answer."""
 
 _PARTS = 4
@@ -35,6 +35,10 @@ _PARTS = 4
 
 _TICK = 20_000_000
 """Nanoseconds within which two changes may leave the same time behind: file systems count in steps of up to 10 ms."""
+
+
+_Stamp = tuple[int, ...]
+"""Size, times of the last change of content and of anything, and inode; empty for a file that isn't there."""
 
 
 class ChangeTracker:
@@ -53,7 +57,7 @@ class ChangeTracker:
         self._catalog: Catalog | None = None
         self._changed: frozenset[str] | None = None
         """The files that changed since the last run began, as far as that is known; None if any may have."""
-        self._recent: dict[str, str | None] = {}
+        self._recent: dict[str, _Stamp | None] = {}
         """The logs that were last worked on and their folders, with what shows whether they have changed."""
         self._before: Circumstances | None = None
         """The circumstances when the last run began."""
@@ -182,12 +186,12 @@ def _changed_at(path: str) -> int:
         return 0
 
 
-def _stamp(path: str) -> str | None:
+def _stamp(path: str) -> _Stamp | None:
     """Return what differs after each change of a file or folder; None so soon after one that it might not."""
     try:
         status = os.lstat(path)
     except OSError:
-        return ""
+        return ()
     if abs(time.time_ns() - status.st_ctime_ns) < _TICK:
         return None
-    return f"{status.st_size}/{status.st_mtime_ns}/{status.st_ctime_ns}/{status.st_ino}"
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
