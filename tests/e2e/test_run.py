@@ -16,7 +16,7 @@ from tests.e2e.model_server import Call, Messages, ModelServer, Responses, Wire
 from tests.pruning.misbehaving import pruning
 
 QUESTION = "Keep the function that decides how long a retry waits, with its constants"
-LOSE_THE_SERVER = "read -r _ _ _ server _ < /proc/$PPID/stat; kill -KILL $server"
+LOSE_THE_SERVER = "kill -KILL $PPID"
 """A command that ends the server which runs it: its parent is the keeper that the server started."""
 
 
