@@ -201,10 +201,10 @@ def _add(name: str, server: Server) -> None:
         code = _replaced(agent, before, command)
     if code:
         fail(f"{agent.executable} ended with exit code {code}; its settings are as they were", UNREADABLE)
-    for name in kept.keys() - server.variables.keys():
-        _say(f"{name} was kept from the entry before")
-    for name in sorted((before or {}).keys() - _WRITTEN):
-        _say(f"{name} was set in {place} and is now gone: add it there again")
+    for variable in kept.keys() - server.variables.keys():
+        _say(f"{variable} was kept from the entry before")
+    for key in sorted((before or {}).keys() - _WRITTEN):
+        _say(f"{key} was set in {place} and is now gone: add it there again")
 
 
 def _say(text: str, end: str = "\n") -> None:

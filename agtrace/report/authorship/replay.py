@@ -473,12 +473,8 @@ class _Target:
 
     def uses(self) -> Iterator[tuple[Session, Use, bool]]:
         """Yield the calls that named the file and didn't fail, with whether it was this very one."""
-        found = list(
-            files.uses(
-                self._connection,
-                ntpath.basename(self._path) if ntpath.splitdrive(self._path)[0] else posixpath.basename(self._path),
-            )
-        )
+        names = ntpath if ntpath.splitdrive(self._path)[0] else posixpath
+        found = list(files.uses(self._connection, names.basename(self._path)))
         rows = {use.session_row for use in found}
         known = {session.id: session for session in sessions.in_rows(self._connection, rows)}
         for use in found:

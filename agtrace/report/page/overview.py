@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from agtrace_schema.analysis import Change, Figures, Report, Severity
+from agtrace_schema.analysis import Change, Figures, Report, ReportedSession, Severity
 from agtrace_schema.landmarks import LandmarkKind
 from msgspec import Struct
 
@@ -55,27 +55,7 @@ def overview(report: Report) -> dict[str, Any]:
             for lesson in report.lessons
         ],
         "worst": [
-            {
-                "id": session.session_id,
-                "title": session.title,
-                "score": session.score,
-                "grade": wording.grade(session.score),
-                "ending": session.ending.ending,
-                "ended": wording.ENDINGS[session.ending.ending],
-                "worst": worst(session) or "nothing found",
-                "about": [
-                    AGENTS.get(str(session.provider), str(session.provider)),
-                    session.project or "no project",
-                    wording.minute(session.start_time),
-                ],
-                "failed": f"{session.failed_calls:,} of {session.tool_calls:,}",
-                "lasted": "" if session.duration_seconds is None else duration(1000 * session.duration_seconds),
-                "cost": wording.at_least(
-                    "" if session.cost_usd is None else wording.shown_dollars(session.cost_usd), session.cost_made
-                ),
-            }
-            for session in report.sessions[:WORST]
-            if wording.grade(session.score) in _NOT_GOOD
+            _session(session) for session in report.sessions[:WORST] if wording.grade(session.score) in _NOT_GOOD
         ],
         "versions": [f"{named(name)} {version}" for name, version in report.versions.items()],
     }
@@ -142,6 +122,28 @@ def _change(change: Change) -> dict[str, str]:
         "verdict": change.verdict,
         "arrow": _ARROWS[change.verdict],
         "word": _VERDICTS[change.verdict],
+    }
+
+
+def _session(session: ReportedSession) -> dict[str, Any]:
+    return {
+        "id": session.session_id,
+        "title": session.title,
+        "score": session.score,
+        "grade": wording.grade(session.score),
+        "ending": session.ending.ending,
+        "ended": wording.ENDINGS[session.ending.ending],
+        "worst": worst(session) or "nothing found",
+        "about": [
+            AGENTS.get(str(session.provider), str(session.provider)),
+            session.project or "no project",
+            wording.minute(session.start_time),
+        ],
+        "failed": f"{session.failed_calls:,} of {session.tool_calls:,}",
+        "lasted": "" if session.duration_seconds is None else duration(1000 * session.duration_seconds),
+        "cost": wording.at_least(
+            "" if session.cost_usd is None else wording.shown_dollars(session.cost_usd), session.cost_made
+        ),
     }
 
 
