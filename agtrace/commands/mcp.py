@@ -60,8 +60,8 @@ def _serve_http(host: str, port: int, *, with_token: bool) -> None:
     from agtrace.settings.live import Live
 
     live = Live.start()
-    settings = live.current.settings
-    if settings.http.token and not with_token:
+    settings, faults = live.current.settings, live.current.faults
+    if not with_token and (settings.http.token or any(fault.key == "http.token" for fault in faults)):
         raise SettingError("http.token (AGTRACE_HTTP_TOKEN) is set: unset it, or leave out --no-token")
     if with_token and not settings.http.token:
         live.use_token(load_token(settings.token_file))
