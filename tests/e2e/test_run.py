@@ -17,7 +17,7 @@ from tests.pruning.misbehaving import pruning
 
 QUESTION = "Keep the function that decides how long a retry waits, with its constants"
 LOSE_THE_SERVER = "kill -KILL $PPID"
-"""A command that ends the server which runs it: its parent is the keeper that the server started."""
+"""A command that ends the server that runs it, which is its parent."""
 
 
 class Agent(NamedTuple):

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from heapq import nlargest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.run.versions import Circumstances, circumstances_of
@@ -36,8 +36,7 @@ _PARTS = 4
 _TICK = 20_000_000
 """Nanoseconds within which two changes may leave the same time behind: file systems count in steps of up to 10 ms."""
 
-
-_Stamp = tuple[int, ...]
+_Stamp: TypeAlias = tuple[int, ...]
 """Size, times of the last change of content and of anything, and inode; empty for a file that isn't there."""
 
 
