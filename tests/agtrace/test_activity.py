@@ -324,6 +324,7 @@ WORDS = st.sampled_from(["type", "message", "content", "payload", "kind", "data"
                          "status", "parts", "role", "user", "assistant", "gemini"])  # fmt: skip
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(100), deadline=None)
 @given(st.dictionaries(WORDS, any_json(WORDS)))
 def test_no_record_makes_a_reader_of_phases_fail(record: dict[str, object]) -> None:

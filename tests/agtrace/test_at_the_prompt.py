@@ -110,11 +110,13 @@ def test_mcp_says_to_a_person_what_it_waits_for() -> None:
     assert "Traceback" not in terminal.plain
 
 
+@pytest.mark.thorough
 def test_mcp_says_nothing_to_a_client() -> None:
     done = subprocess.run([AGTRACE, "mcp"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
     assert "waiting" not in done.stderr + done.stdout
 
 
+@pytest.mark.thorough
 @needs_terminals
 def test_report_shows_at_a_terminal_how_far_it_is(tmp_path: Path) -> None:
     corpus.make(tmp_path / "logs", 6)

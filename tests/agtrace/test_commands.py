@@ -29,6 +29,7 @@ def run(*arguments: str | Path, **environment: str) -> Said:
 # --- every command on the samples ---
 
 
+@pytest.mark.thorough
 def test_the_console_script_says_what_its_commands_say(indexed: Path) -> None:
     said = agtrace("index")
     assert (said.code, said.err) == (0, "")

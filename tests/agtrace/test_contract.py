@@ -39,13 +39,13 @@ def asker(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asker:
 
 @pytest.fixture(scope="module")
 def answers(world: World, asker: Asker) -> Answered:
-    """The plain call of each tool and a sixth of all calls, in each world another, asked once.
+    """The plain call of each tool and a twelfth of all calls, in each world another, asked once.
 
     `asking.py` checks what must hold for all answers, and that the plain ones take no more than the portable size.
     """
     every = [*calls(world)]
     plain = {name: (name, arguments) for name, arguments in reversed(every)}
-    some = [*plain.values(), *depth.part(every, WORLDS.index(world), 6)]
+    some = [*plain.values(), *depth.part(every, WORLDS.index(world), 12)]
     return [(name, arguments, asker.anything(name, **arguments)) for name, arguments in some]
 
 
@@ -71,7 +71,7 @@ def test_every_answer_is_a_response_or_an_error_of_the_wire(answers: Answered, w
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_the_configured_maximum_holds_for_any_arguments(world: World, asker: Asker, most: int) -> None:
     clamped = asker.with_most(most)
-    for name, arguments in [*calls(world)][:: depth.depth(29, 5) if most == PORTABLE else depth.depth(23, 11)]:
+    for name, arguments in [*calls(world)][:: depth.depth(61, 5) if most == PORTABLE else depth.depth(47, 11)]:
         clamped.anything(name, **arguments)  # it checks the size
 
 

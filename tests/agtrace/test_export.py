@@ -263,6 +263,7 @@ def test_no_text_anywhere_in_a_log_does_harm(tmp_path: Path) -> None:
         assert not CONTROL.search(exported(item["id"], "--jsonl").out)
 
 
+@pytest.mark.thorough
 def test_endless_lines_are_shortened_in_markdown_and_whole_on_a_page(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "home", ONE)
     log.prompt("x" * 1_000_000).call("Bash", {"command": "y" * 1_000_000}, "z" * 1_000_000)
@@ -385,6 +386,7 @@ def test_paths_in_a_home_begin_with_a_tilde_and_what_is_passed_on_names_nobody_s
 # -- long sessions ---------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_long_session_is_written_in_little_memory(tmp_path: Path) -> None:
     """Of megabytes of results, a few are in memory at a time; what the head needs to know of each call is small."""
     log = claude_log(tmp_path / "home", ONE)

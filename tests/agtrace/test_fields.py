@@ -38,6 +38,7 @@ def test_a_session_without_a_title_shows_its_request_where_titles_are_asked_for(
     assert any("snippet" in item for item in asked) and any("title" in item for item in asked)
 
 
+@pytest.mark.thorough
 def test_every_field_of_a_model_can_be_asked_for(samples: Asker) -> None:
     for field in set(SessionItem.__struct_fields__) - {"title"}:
         assert all(item.keys() <= {"id", field} for item in samples.items("list_sessions", "sessions", fields=field))

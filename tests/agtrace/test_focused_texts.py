@@ -179,6 +179,7 @@ def test_an_artifact_and_a_session_answer_as_an_event_does(built: Asker, name: s
     assert (lines["start_line"], lines["end_line"]) == gaps(shown_text(given.value))[0]
 
 
+@pytest.mark.thorough
 def test_the_lines_of_a_turn_have_the_numbers_of_the_session(built: Asker) -> None:
     arguments = {"session_id": SESSION, "detail_level": "full", "turn_index": 1}
     value = built.ask("get_session_details", **arguments, context_focus_question="Which gauges are compiled?")
@@ -203,6 +204,7 @@ def test_level_steps_quotes_what_the_question_is_about(built: Asker) -> None:
     assert (opened["start_line"], opened["end_line"]) == gaps(content)[0]
 
 
+@pytest.mark.thorough
 def test_telemetry_notes_that_an_answer_was_focused_and_not_the_question(built: Asker) -> None:
     noted: list[Request] = []
 
@@ -250,6 +252,7 @@ def test_the_ordinary_answer_says_why_it_is_that(tmp_path: Path, text: str, ques
         assert following["chunk"]["chunk_index"] == 1
 
 
+@pytest.mark.thorough
 def test_a_text_of_more_than_four_megabytes_has_its_first_chunk(tmp_path: Path) -> None:
     claude_log(tmp_path, SESSION).prompt("Go.").call(
         "Bash", {"command": "make"}, f"a gauge of {'tides' * 40}\n" * 20_500
@@ -315,6 +318,7 @@ def test_what_a_question_cannot_be_combined_with_is_named(built: Asker, more: di
 # -- failures, secrets, scripts ---------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_every_failing_line_is_in_or_counted(tmp_path: Path) -> None:
     def answered(failing: int) -> dict[str, Any]:
         folder = tmp_path / str(failing)
@@ -333,6 +337,7 @@ def test_every_failing_line_is_in_or_counted(tmp_path: Path) -> None:
     assert call_in(many["hint"])[1]["mode"] == "standard"
 
 
+@pytest.mark.thorough
 def test_secrets_are_masked_before_lines_are_chosen_and_cut(tmp_path: Path) -> None:
     lines = build_log(1_500_000)
     lines[5_000] = f"pushing the image of the harbour with the token {TOKEN}"

@@ -205,6 +205,7 @@ def test_cursors_into_a_forgotten_session_end_in_a_clear_error(tmp_path: Path) -
         assert not page.is_error and LARGE[:8] not in page.text
 
 
+@pytest.mark.thorough
 def test_questions_are_answered_while_sessions_are_forgotten(tmp_path: Path) -> None:
     asker, database = Asker(tmp_path / "data", SAMPLES), tmp_path / "data" / "index.sqlite3"
     codes: set[str] = set()

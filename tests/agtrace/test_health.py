@@ -89,6 +89,7 @@ def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) 
     assert "asked_bytes" not in logged[1]
 
 
+@pytest.mark.thorough
 def test_the_figures_wait_for_no_question(asker: Asker) -> None:
     """A search may take half a minute; who asks whether the process lives is answered meanwhile."""
     answers = Answers(replace(asker.settings, search_timeout_seconds=1), log=lambda record: None)

@@ -83,6 +83,7 @@ def test_a_server_ends_at_any_moment(large: Path) -> None:
     assert [interrupted(moment, COMMAND, "mcp", data=large) for moment in MOMENTS] == [130] * len(MOMENTS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [["index", "--rebuild"], ["report", "--json"]], ids=" ".join)
 def test_what_works_on_all_cores_ends_at_any_moment_with_all_its_processes(large: Path, command: list[str]) -> None:
     codes = [interrupted(moment, ON_ALL_CORES, *command, data=large) for moment in MOMENTS]

@@ -266,6 +266,7 @@ def test_walking_the_steps_shows_every_event_once_where_it_belongs(each: Asker, 
         assert {event.event_index: event.outcome for event in found if event.outcome} == outcomes
 
 
+@pytest.mark.thorough
 def test_what_the_steps_show_is_the_beginning_of_the_event(each: Asker) -> None:
     """500 characters of each text, control characters removed; `chars` tells how much there is."""
     for uid in sessions(each, 6):

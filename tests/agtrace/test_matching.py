@@ -312,6 +312,7 @@ def test_a_catastrophic_expression_ends_in_time_and_the_server_goes_on(tmp_path:
     anyio.run(story)
 
 
+@pytest.mark.thorough
 def test_searches_at_once_have_their_whole_time_each() -> None:
     """The library counts the time of all threads."""
     block = BlockText.of(array("I", [5001]).tobytes(), pack(b"a" * 5000 + b"!\0"))

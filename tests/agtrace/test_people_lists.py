@@ -50,6 +50,7 @@ def test_sessions_show_as_much_as_the_terminal_has_room_for(columns: int, shown:
     assert bool(re.match(rf"{IDS[0][8:]}", row[8:36])) == (columns >= 180)
 
 
+@pytest.mark.thorough
 def test_the_only_time_in_a_list_of_sessions_is_the_one_that_its_order_goes_by(tmp_path: Path) -> None:
     long, short = (claude_log(tmp_path / "home", id) for id in IDS[:2])
     long.clock, short.clock = (int(time.time()) - half_days * 43_200 for half_days in (181, 41))
@@ -87,6 +88,7 @@ def test_ids_are_shown_whole_where_asked_for_and_open_the_session() -> None:
         assert f"claude --resume {id[0]}" in agtrace_here("show", id[0]).out
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize(
     ("options", "rows"), [(["-n", "3"], 3), (["-n", "55"], 55), (["--limit", "999"], 60), (["--all"], 60), ([], 10)]
@@ -107,6 +109,7 @@ def test_a_hit_says_of_which_session_it_is_and_what_kind_of_event() -> None:
     assert "  claude  tidepool  " in line and "  1 match  Make the tide table" in line
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("many")
 def test_columns_of_a_report_are_not_far_apart_and_totals_are_money() -> None:
     for columns in (140, 60):

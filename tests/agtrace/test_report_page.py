@@ -75,6 +75,7 @@ def test_a_page_of_two_thousand_sessions_has_all_of_them_in_less_than_five_megab
     assert sum(map(len, groups)) == 2000
 
 
+@pytest.mark.thorough
 def test_where_details_weigh_too_much_timelines_thin_out_then_the_healthiest_lose_them_and_it_is_said() -> None:
     sessions = report(48, entries=120).sessions
     whole = pack(sessions, 10_000_000)
@@ -248,6 +249,7 @@ def test_two_thousand_sessions_are_there_in_less_than_two_seconds(two_thousand: 
     assert page.inner_text("#found") == "0 of 2,000 sessions: nothing matches; press Clear to show all"
 
 
+@pytest.mark.thorough
 def test_sessions_are_found_by_words_and_every_filter(seventy: tuple[Report, str], opened: Opener) -> None:
     made, written = seventy
     page = opened(written)
@@ -318,6 +320,7 @@ def test_a_report_without_dollars_has_none(opened: Opener) -> None:
     assert "Cost" not in page.inner_text("#session .facts")
 
 
+@pytest.mark.thorough
 def test_a_session_is_opened_read_and_left_by_keyboard(seventy: tuple[Report, str], opened: Opener) -> None:
     made, written = seventy
     chosen = made.sessions[1]

@@ -56,6 +56,7 @@ def test_sessions_of_a_root_that_is_taken_away_stay_as_archived_ones(folders: li
     assert not [file for file in doctor["files"] if file["gone"]]
 
 
+@pytest.mark.thorough
 def test_the_homes_of_agents_stay_away_until_they_are_named(own_home: Path) -> None:
     projects = own_home / ".claude" / "projects"
     shutil.copytree(SAMPLES / "claude" / "projects", projects)

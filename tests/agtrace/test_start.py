@@ -161,6 +161,7 @@ def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need
     }
 
 
+@pytest.mark.thorough
 def test_what_answers_need_loads_while_the_client_thinks_about_the_greeting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +173,7 @@ def test_what_answers_need_loads_while_the_client_thinks_about_the_greeting(
         assert server.said()["event"] == "invalid_setting"
 
 
+@pytest.mark.thorough
 def test_a_client_that_asks_everything_at_once_gets_every_answer(tmp_path: Path) -> None:
     """Also one that never says that it has read the greeting."""
     with (tmp_path / "stderr").open("w") as stderr, serving(RUN, stderr) as server:
@@ -189,6 +191,7 @@ def test_a_client_that_asks_everything_at_once_gets_every_answer(tmp_path: Path)
     assert {name for name in loaded if name.startswith(("agtrace.commands.", "agtrace.render"))} == set()
 
 
+@pytest.mark.thorough
 def test_only_the_server_over_http_loads_the_library_for_monitoring(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("w") as stderr, serving(RUN, stderr) as server:
         server.greet()
@@ -201,6 +204,7 @@ def test_only_the_server_over_http_loads_the_library_for_monitoring(tmp_path: Pa
     assert "prometheus_client" not in families(loaded) and "agtrace.answers.telemetry.prometheus" not in loaded
 
 
+@pytest.mark.thorough
 def test_a_server_collects_its_garbage_though_it_starts_without() -> None:
     code = (
         "import gc, os, sys; from agtrace.cli import main\n"

@@ -94,6 +94,7 @@ def test_nothing_in_it_commands_a_terminal(database: Path) -> None:
 WORDS = st.sampled_from(sorted({*GIVEN, *GIVEN["cost"], *GIVEN["context_window"]}))
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(st.sampled_from(sorted(GIVEN)), any_json(WORDS)))
 def test_no_values_make_it_fail(tmp_path_factory: pytest.TempPathFactory, given: dict[str, Any]) -> None:
     line = status_line(json.dumps(given).encode(), Path("/nowhere/index.sqlite3"))

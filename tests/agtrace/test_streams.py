@@ -43,6 +43,7 @@ def test_a_stream_that_is_closed_leads_nowhere(command: str, indexed: Path, tmp_
     assert shell(f"exec $0 {command} >&-", tmp_path)[0] == code
 
 
+@pytest.mark.thorough
 def test_an_index_made_with_closed_streams_is_a_whole_one(tmp_path: Path, database: Path) -> None:
     """None of its files took the number of a stream that somebody writes to."""
     assert shell(f"exec $0 index {CODEX} <&- >&- 2>&-", tmp_path) == (0, "")
@@ -50,6 +51,7 @@ def test_an_index_made_with_closed_streams_is_a_whole_one(tmp_path: Path, databa
     assert contents(database) == contents(tmp_path / "fresh.sqlite3")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["sessions", "--help"])
 def test_a_full_stream_is_told_where_that_is_possible(command: str, indexed: Path, tmp_path: Path) -> None:
     assert shell(f"exec $0 {command} > /dev/full", tmp_path) == (2, "agtrace: can't write: No space left on device\n")
@@ -68,6 +70,7 @@ def test_every_command_whose_reader_is_gone_ends_in_silence(indexed: Path) -> No
     assert set(said.values()) == {("", 141)}, said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "where",
     [

@@ -192,6 +192,7 @@ def test_an_agent_that_is_installed_while_agtrace_watches_is_picked_up(own_home:
         assert watcher.line()[10:] == "1 file read, +1 event"
 
 
+@pytest.mark.thorough
 def test_a_root_that_goes_and_comes_back_is_watched_again(logs: Path) -> None:
     with watching(logs) as watcher:
         logs.rename(logs.with_name("elsewhere"))
@@ -275,6 +276,7 @@ def test_notifications_that_failed_are_made_anew(logs: Path, tmp_path: Path) -> 
 # -- trouble -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_another_process_that_writes_is_waited_for(logs: Path, database: Path) -> None:
     with watching(logs) as watcher:
         with WriteLock(database, SECONDS):
@@ -284,6 +286,7 @@ def test_another_process_that_writes_is_waited_for(logs: Path, database: Path) -
         assert watcher.end() == (0, [], [])
 
 
+@pytest.mark.thorough
 def test_a_run_that_fails_is_told_once_and_tried_again_until_it_succeeds(logs: Path, database: Path) -> None:
     with watching(logs) as watcher:
         unusable = database.with_name("unusable")
@@ -308,6 +311,7 @@ def test_an_index_that_cannot_be_opened_at_the_start_ends_it_with_3(logs: Path, 
 # -- its output and its end ----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_json_is_one_object_a_line(logs: Path, database: Path) -> None:
     watcher = Watcher(logs, "--json")
     first = json.loads(watcher.line())

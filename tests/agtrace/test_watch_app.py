@@ -170,6 +170,7 @@ def test_a_log_that_is_deleted_while_it_is_followed_leaves_what_was_read(own_hom
     watched(check, size=(100, 24))
 
 
+@pytest.mark.thorough
 def test_an_index_that_is_made_again_or_gone_meanwhile_is_waited_for(own_home: Path) -> None:
     log = Claude(own_home)
     log.asked("Run the tests.")
@@ -210,6 +211,7 @@ def test_a_terminal_that_is_too_small_says_so_and_goes_on_when_it_has_grown(own_
     watched(check, size=(18, 5))
 
 
+@pytest.mark.thorough
 def test_a_session_is_followed_at_its_end_until_somebody_scrolls(own_home: Path) -> None:
     log = Claude(own_home)
     log.asked("Count the tides of a year, and name each station between here and the estuary. " * 3)
@@ -291,6 +293,7 @@ def test_the_ids_of_the_sessions_printed_are_those_that_other_commands_take(own_
     assert len(ids) == 2 and all(f"part {id[7]}" in agtrace_here("show", id).out for id in ids)
 
 
+@pytest.mark.thorough
 def test_a_question_is_shown_for_a_day_though_its_session_does_nothing(own_home: Path) -> None:
     asks, answered, old = (Claude(own_home, number, ago=ago) for number, ago in ((1, 7200), (2, 7200), (3, 2 * 86_400)))
     for log, said in ((asks, "Shall I drop the table, or keep it?"), (answered, "Done."), (old, "Which of the two?")):
@@ -305,6 +308,7 @@ def test_a_question_is_shown_for_a_day_though_its_session_does_nothing(own_home:
 # -- a real terminal -------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
 @pytest.mark.parametrize(("columns", "environment"), [(80, {}), (140, {"NO_COLOR": "1"})])
 def test_in_a_terminal_it_shows_what_goes_on_and_leaves_the_terminal_as_it_was(

@@ -254,6 +254,7 @@ def test_names_and_origins_of_the_user_are_answered_too(own_home: Path) -> None:
         assert server.post("tools/list", Origin="https://other.example")[0] == 403
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("variables", [{}, {"AGTRACE_HTTP_TOKEN": TOKEN}], ids=["made", "named"])
 def test_only_who_shows_the_token_is_answered(own_home: Path, variables: dict[str, str]) -> None:
     """Also on loopback, named by the user or made; a probe without it learns only whether the process is well."""
@@ -395,6 +396,7 @@ def test_what_is_no_request_is_refused_without_a_trace(server: Listening) -> Non
 # -- the process -----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_probes_tell_the_figures_that_the_resource_tells(server: Listening) -> None:
     """Live as long as the process, ready when the index can be answered from."""
     status, _, text = server.request("GET", "/healthz")

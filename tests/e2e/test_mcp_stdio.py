@@ -386,6 +386,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(tell_one: Callable[[Story],
     tell_one(story)
 
 
+@pytest.mark.thorough
 def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., Any], machine: Path) -> None:
     """Tampered, too old, of another tool, of another query, of another installation."""
 
@@ -522,6 +523,7 @@ def test_the_process_ends_by_itself_when_its_input_ends(own_home: Path) -> None:
     assert json.loads(run.stdout)["result"]["serverInfo"]["name"] == "agtrace"
 
 
+@pytest.mark.thorough
 def test_the_process_ends_though_its_input_ends_before_the_answer(machine: Path) -> None:
     """A request in flight, an index half built: nothing holds the process."""
     run = serve({}, HELLO + message("tools/call", 1, name="search_event_previews", arguments={"query": "e"}))
@@ -573,6 +575,7 @@ def test_stdout_carries_the_protocol_alone_and_stderr_lines_of_json(own_home: Pa
     assert process.returncode == 0
 
 
+@pytest.mark.thorough
 def test_every_answer_is_logged_with_its_tool_size_and_time(tell: Callable[..., Any], machine: Path) -> None:
     """Sizes and times, and no word of what was asked or found."""
     sizes = []
@@ -608,6 +611,7 @@ def test_calls_that_arrive_together_are_all_answered(tell_one: Callable[[Story],
 # -- a question to a long text ---------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_build_log_of_two_megabytes_answers_a_question_and_its_gaps_open(
     tell: Callable[..., Any], own_home: Path
 ) -> None:

@@ -53,6 +53,7 @@ def kill_within(command: list[str], longest: float, moments: random.Random) -> N
             process.kill()
 
 
+@pytest.mark.thorough
 def test_an_index_that_was_killed_while_it_was_put_in_order_is_the_same(
     undisturbed: Undisturbed, database: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_an_index_that_was_killed_while_it_was_put_in_order_is_the_same(
     assert contents(database) == undisturbed.expected
 
 
+@pytest.mark.thorough
 def test_a_reading_of_everything_that_was_killed_is_completed_by_the_next_run(
     undisturbed: Undisturbed, database: Path
 ) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agtrace.health.detectors.registry import DETECTORS
 from tests.health.evaluation import evaluate, table
 
 
+@pytest.mark.thorough
 def test_every_detector_is_right_about_nineteen_of_twenty_labelled_sessions() -> None:
     """At least 0.95 precision and recall, of enough sessions for each."""
     judged, scores = evaluate(DETECTORS)

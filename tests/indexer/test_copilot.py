@@ -286,6 +286,7 @@ def again(number: int, lines: list[bytes]) -> list[bytes]:
     return changed
 
 
+@pytest.mark.thorough
 @settings(relaxed, max_examples=examples(25))
 @given(steps=st.lists(st.tuples(st.booleans(), st.integers(1, len(LINES))), min_size=1, max_size=5))
 def test_after_any_appends_and_rewinds_what_counts_is_what_a_new_index_has_and_nothing_is_lost(

@@ -332,6 +332,7 @@ def test_after_any_sequence_of_changes_the_index_says_what_a_fresh_one_says(
     assert ours["tokens"] == theirs["tokens"]
 
 
+@pytest.mark.thorough
 def test_of_a_long_conversation_that_is_rewritten_no_turn_stays(tmp_path: Path, database: Path) -> None:
     with closing(made(tmp_path)) as connection:
         for serial in range(300):

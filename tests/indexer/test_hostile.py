@@ -252,6 +252,7 @@ def test_megabytes_of_tiny_values_on_one_line_stay_in_bounds(name: str, tmp_path
 LINES = depth(3000, 8000)
 
 
+@pytest.mark.thorough
 def test_a_record_that_comes_again_and_again_costs_as_much_as_others_do(tmp_path: Path) -> None:
     def seconds(name: str, texts: Iterable[str]) -> float:
         lines = [b'{"working_dir":"/w","description":"tides","schedule_id":null,"message_count":8000}']
@@ -307,6 +308,7 @@ def _sparse(path: Path, content: bytes) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_a_line_without_end_is_not_read_to_see_whether_it_is_a_logs(tmp_path: Path, database: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -319,6 +321,7 @@ def test_a_line_without_end_is_not_read_to_see_whether_it_is_a_logs(tmp_path: Pa
     assert "begins with a line of more than" in told["reason"]
 
 
+@pytest.mark.thorough
 def test_of_a_compressed_file_no_more_is_read_to_see_whether_it_is_a_log(tmp_path: Path, database: Path) -> None:
     compressor = zstandard.ZstdCompressor().compressobj()
     with (tmp_path / "export.jsonl.zst").open("wb") as file:
@@ -424,6 +427,7 @@ def real_lines() -> list[Any]:
 REAL = real_lines()
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=examples(30), deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -232,6 +232,7 @@ def test_a_line_around_the_limit_is_judged_alike_wherever_the_reading_started(wo
     assert grown(work, "long.jsonl", pieces) == at_once(work, "long.jsonl", b"".join(pieces))
 
 
+@pytest.mark.thorough
 def test_an_endless_last_line_is_kept_by_its_head_and_by_its_whole_length_once_it_ends(
     tmp_path: Path, database: Path
 ) -> None:

@@ -466,6 +466,7 @@ print(json.dumps([opened, started]))
 """
 
 
+@pytest.mark.thorough
 def test_indexing_starts_no_process_and_opens_nothing_in_the_projects_but_the_pointer_of_a_worktree(
     tmp_path: Path, database: Path
 ) -> None:

@@ -497,6 +497,7 @@ def test_columns_may_hold_values_of_any_type(value: Any, home: Path) -> None:
     assert found["ses_1"] == ("log", None)
 
 
+@pytest.mark.thorough
 def test_a_row_that_is_too_long_is_kept_by_its_beginning(home: Path) -> None:
     with at_work(home) as connection:
         long = answer(7, text("tide " * 2_000_000))

@@ -113,6 +113,7 @@ def test_rules_that_cant_be_used_leave_those_before_them_in_use(tmp_path: Path) 
     assert redact.redact(SAID) != SAID
 
 
+@pytest.mark.thorough
 def test_a_rule_that_takes_too_long_masks_the_whole_text(tmp_path: Path) -> None:
     write(tmp_path, {"add": [{"name": "slow", "pattern": "(?:a|aa)+b[0-9]"}]})
     text = "b1" * 2 + "a" * 60 + " ab1"

@@ -174,6 +174,7 @@ def vars_of(summary: Summary) -> dict[str, Any]:
     return {name: getattr(summary, name) for name in Summary.__struct_fields__}
 
 
+@pytest.mark.thorough
 def test_logs_that_are_too_large_for_workers_are_read_beside_them(
     tmp_path: Path, alone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +229,7 @@ def test_a_rebuild_by_workers_keeps_what_is_gone_and_reads_the_rest_anew(
     assert said(tmp_path / "new" / "index.sqlite3") == said(alone(database, rebuild=True))
 
 
+@pytest.mark.thorough
 def test_a_log_that_moved_while_many_new_ones_came_is_followed(tmp_path: Path, alone: Callable[..., Path]) -> None:
     logs = samples(tmp_path)
     database = alone(tmp_path / "new" / "index.sqlite3", logs)
@@ -291,6 +293,7 @@ def test_workers_that_are_killed_cost_nothing(
     assert children() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "worker",
     [
@@ -376,6 +379,7 @@ def test_a_run_that_has_no_time_reads_one_log_leaves_no_process_and_the_rest_to_
     assert said(database) == expected
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_interrupted_leaves_no_process_and_the_rest_to_the_next(
     several: Path, database: Path, expected: dict[str, Any]
 ) -> None:
@@ -406,6 +410,7 @@ index(Path(sys.argv[1]), [sys.argv[2]], report=report)
 """
 
 
+@pytest.mark.thorough
 def test_workers_end_when_their_parent_is_killed_and_the_next_run_reads_the_rest(
     several: Path, database: Path, expected: dict[str, Any]
 ) -> None:

@@ -189,6 +189,7 @@ def test_a_pattern_that_the_scanner_cant_look_for_is_refused(pattern: str) -> No
         Scanner([Look("fine"), Look(pattern)])
 
 
+@pytest.mark.thorough
 def test_eight_threads_find_what_one_finds() -> None:
     texts = part([case.text for case in (*secrets(), *near_misses())], 0, 5)
     scanner = Scanner([form.look for form in FORMS])
@@ -568,6 +569,7 @@ CALLS = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(250), deadline=None)
 @given(name=st.sampled_from(["Bash", "token", "a\0"]), arguments=CALLS)
 def test_one_look_at_a_whole_call_finds_what_looking_at_every_value_finds(name: str, arguments: Any) -> None:

@@ -44,6 +44,7 @@ def test_short_runs_go_on_where_the_one_before_stopped(outdated: tuple[Path, Pat
     assert index(database, []).files_changed == 0
 
 
+@pytest.mark.thorough
 def test_a_log_that_grows_meanwhile_is_whole(outdated: tuple[Path, Path], tmp_path: Path) -> None:
     logs, database = outdated
     index(database, [], seconds=SHORTEST)
@@ -63,6 +64,7 @@ def test_another_version_begins_anew(outdated: tuple[Path, Path], monkeypatch: p
     assert index(database, [], seconds=SHORTEST).files_behind == first.files_behind
 
 
+@pytest.mark.thorough
 def test_a_rebuild_reads_everything_all_the_same(outdated: tuple[Path, Path]) -> None:
     _, database = outdated
     index(database, [], seconds=SHORTEST)

@@ -473,6 +473,7 @@ def test_requests_are_recorded_as_figures_without_texts(driven: Driven) -> None:
     assert QUESTION.encode() not in file.read_bytes() and b"file.txt" not in file.read_bytes()
 
 
+@pytest.mark.thorough
 def test_a_command_has_the_environment_of_the_server_s_client(driven: Driven) -> None:
     """agtrace lets pydantic load no plugins; that is nothing for the programs of others."""
     name = "PYDANTIC_DISABLE_PLUGINS"

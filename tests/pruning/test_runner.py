@@ -231,6 +231,7 @@ def test_the_token_of_a_server_is_in_its_environment_and_in_no_argument(machine:
         assert running.result().code == -signal.SIGTERM
 
 
+@pytest.mark.thorough
 def test_an_agent_is_told_of_a_server_that_is_ready(machine: Machine) -> None:
     with machine.run("garbage", words=["-p", "go"]) as running:
         given = running.agent()
@@ -250,6 +251,7 @@ def test_an_agent_is_told_of_a_server_that_is_ready(machine: Machine) -> None:
     assert outputs == ["\ufffd\ufffd", "mcp_pruner.ready", "to stdout (token)"]
 
 
+@pytest.mark.thorough
 def test_settings_that_cannot_be_used_leave_the_agent_without_a_server(machine: Machine) -> None:
     with machine.command("--provider", "claude", PRUNER_TIMEOUT_MS="soon") as running:
         given = running.agent()
@@ -261,6 +263,7 @@ def test_settings_that_cannot_be_used_leave_the_agent_without_a_server(machine: 
     assert given["arguments"] == []
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_ended_while_its_server_starts_starts_no_agent(machine: Machine) -> None:
     with machine.run("silent", AGTRACE_PRUNER__STARTUP_TIMEOUT_MS="120000") as running:
         server_of(machine.folder)
@@ -372,6 +375,7 @@ def test_signals_reach_the_agent_and_the_run_ends_only_with_it(machine: Machine)
     assert ran.said.count("SIG") == 5
 
 
+@pytest.mark.thorough
 def test_an_agent_inherits_ignored_signals_and_open_files_but_none_of_ours(
     machine: Machine, run_words: list[str]
 ) -> None:
@@ -391,6 +395,7 @@ def test_an_agent_inherits_ignored_signals_and_open_files_but_none_of_ours(
     assert (ran.code, ran.said) == (7, "here\n")
 
 
+@pytest.mark.thorough
 def test_an_agent_whose_file_cannot_be_written_runs_without_the_server(machine: Machine) -> None:
     (machine.folder / "file").write_text("")
     with machine.run(AGTRACE_DATA_DIR=str(machine.folder / "file" / "data")) as running:
@@ -423,6 +428,7 @@ def test_nothing_is_left_when_the_runner_itself_is_killed(machine: Machine, beha
         running.process.stdin.close()
 
 
+@pytest.mark.thorough
 def test_codex_is_told_by_arguments_and_a_variable(machine: Machine) -> None:
     with machine.run(provider="codex", words=["exec", "go"]) as running:
         given = running.agent()
@@ -471,6 +477,7 @@ class AtTerminal(Terminal):
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
+@pytest.mark.thorough
 def test_keys_and_sizes_reach_an_agent_at_a_terminal_once_and_the_log_is_kept_off_it(
     machine: Machine, run_words: list[str]
 ) -> None:
@@ -491,6 +498,7 @@ def test_keys_and_sizes_reach_an_agent_at_a_terminal_once_and_the_log_is_kept_of
     machine.check_nothing_is_left(records)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs a shell with job control")
 def test_an_agent_is_stopped_and_continued_as_a_job_of_a_shell(machine: Machine, run_words: list[str]) -> None:
     terminal = AtTerminal(machine, ["bash", "--norc", "--noprofile", "-i"], PS1="$ ", HISTFILE="")

@@ -95,6 +95,7 @@ def test_the_server_of_tools_can_ask_it(url: str, tmp_path: Path) -> None:
         assert answer.about["pruning"]["applied"] and answer.about["pruning"]["total_lines"] == CODE.count("\n")
 
 
+@pytest.mark.thorough
 def test_it_listens_on_loopback_only() -> None:
     said = agtrace_here("pruner", "--http", "0.0.0.0:0")
     assert said.code == 2 and "can be reached from other machines" in said.err

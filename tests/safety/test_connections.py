@@ -239,6 +239,7 @@ def test_an_answer_that_takes_long_to_make_is_not_cut_off() -> None:
     anyio.run(ask)
 
 
+@pytest.mark.thorough
 def test_a_connection_may_be_used_for_longer_than_a_request_may_take() -> None:
     async def ask() -> None:
         async with serving(greets) as (_, address), await anyio.connect_tcp(*address) as connection:

@@ -60,6 +60,7 @@ TOKEN = "a-token-that-only-clients-know"
 OTHER = "what-another-program-keeps-here"
 
 
+@pytest.mark.thorough
 def test_no_secret_of_the_environment_leaves(own_home: Path, tmp_path: Path) -> None:
     """Neither the token nor what is there for others: in no answer, log line, figure, command line, file or message."""
     variables = {"AGTRACE_HTTP_TOKEN": TOKEN, "SOMEBODYS_API_KEY": OTHER}

@@ -359,6 +359,7 @@ def _state(folder: Path) -> dict[str, tuple[int, ...]]:
     return {str(p): (s.st_ino, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_nlink) for p, s in seen}
 
 
+@pytest.mark.thorough
 def test_nothing_in_the_folders_of_the_agents_is_ever_touched(home: Path, tmp_path: Path, database: Path) -> None:
     """By no command and no server: neither a log nor a folder, a time or a mode."""
     before = _state(home)

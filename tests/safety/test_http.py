@@ -122,6 +122,7 @@ def test_nothing_but_post_asks(server: Listening, method: str) -> None:
     assert 101 not in said(server, post(server, more=upgrade))
 
 
+@pytest.mark.thorough
 def test_headers_without_end_are_not_gathered(server: Listening) -> None:
     """A head of more than 64 KB, a line of it, a name of it: refused or cut off, and the next one is answered."""
     for more in ("X: " + "a" * 500_000, "a" * 500_000 + ": x", "\r\n".join(f"X-{n}: x" for n in range(20_000))):

@@ -104,6 +104,7 @@ def test_what_is_no_longer_shared_and_who_is_no_longer_there_goes(team: Team, ho
     assert "nobody of the team" in _as(team, "ann", "push").err
 
 
+@pytest.mark.thorough
 def test_who_sees_a_session_from_now_on_is_said_before_it_happens(team: Team, home: Path) -> None:
     _as(team, "postgres", "team", "init")
     _as(team, "postgres", "team", "add", "ann")
@@ -119,6 +120,7 @@ def test_who_sees_a_session_from_now_on_is_said_before_it_happens(team: Team, ho
     assert f"  {SESSION}  would be removed" in _as(team, "ann", "push", "--dry-run").out
 
 
+@pytest.mark.thorough
 def test_tables_that_lack_what_a_newer_agtrace_asks_for_are_said_to_be_older(team: Team, home: Path) -> None:
     _as(team, "postgres", "team", "init")
     _as(team, "postgres", "team", "add", "ann")
@@ -158,6 +160,7 @@ def test_a_project_that_is_unknown_or_a_list_that_was_damaged_is_said_to_be(team
     assert said.code == 2 and "can't be used: Invalid enum value 'everybody'" in said.err
 
 
+@pytest.mark.thorough
 def test_without_a_url_it_is_said_what_is_missing(home: Path) -> None:
     for command in (("push",), ("team", "status"), ("team", "init")):
         assert "AGTRACE_TEAM" in agtrace_here(*command).err

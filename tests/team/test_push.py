@@ -130,6 +130,7 @@ def test_what_is_no_longer_shared_goes_and_comes_back_when_it_is(team: Team, sam
     assert team.push(samples, "ann").new == [every[0]]
 
 
+@pytest.mark.thorough
 def test_who_sees_a_session_can_be_changed_without_sending_it_again(team: Team, samples: Path) -> None:
     team.add("ann", "bob")
     pushed = team.push(samples, "ann", "self").new
@@ -163,6 +164,7 @@ def test_a_secret_that_only_today_s_rules_know_is_masked_on_the_way(team: Team, 
     assert ranked == (0,)
 
 
+@pytest.mark.thorough
 def test_a_fork_counts_once_whichever_of_the_two_is_pushed_first(team: Team, everything: Path) -> None:
     with closing(sqlite3.connect(everything)) as index:
         found = index.execute(

@@ -194,6 +194,7 @@ def test_nobody_else_on_the_network_is_listened_to(site: Site) -> None:
     assert ours == [f"0100007F:{site.port:04X}"]
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_it_within_a_second_even_while_pages_listen(own_home: Path, compiled_rules: Path) -> None:
     with opened(own_home, compiled_rules) as site:
         begun = threading.Event()
@@ -215,6 +216,7 @@ def test_ctrl_c_ends_it_within_a_second_even_while_pages_listen(own_home: Path, 
         assert time.monotonic() - asked < SECOND
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("places", "leads"),
     [(["d41f7a52:812"], "to=%2Fs%2Fd41f7a52%3Fat%3D812%23e812"), (["last"], "to=%2Fs%2F"), ([], "to=%2F")],
@@ -226,6 +228,7 @@ def test_the_command_opens_the_browser_at_a_session_an_event_or_the_last_one(
         assert leads in link and leads in Path(urlsplit(address).path).read_text()
 
 
+@pytest.mark.thorough
 def test_where_no_browser_starts_the_printed_link_opens(site: Site) -> None:
     environment = {**site.environment, "BROWSER": "/nonexistent %s", "PATH": ""}
     with subprocess.Popen(

@@ -113,6 +113,7 @@ def test_no_secret_and_no_character_that_commands_or_hides_comes_out(every_page:
     assert any("[redacted: github-token]" in page for page in every_page)
 
 
+@pytest.mark.thorough
 def test_huge_texts_come_in_parts_that_add_up(hostile: Site) -> None:
     page = hostile.page(f"/s/{SESSIONS[8].id}")
     assert len(page) < 400_000 and len(hostile.page(f"/s/{SESSIONS[7].id}")) < 400_000

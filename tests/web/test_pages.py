@@ -69,6 +69,7 @@ def test_a_head_tells_cost_tokens_and_failures_alone_and_with_sub_agents(tmp_pat
     assert re.search(r"Cost (≥\s)?\$0\.50, with 1 sub-agent (≥\s)?\$0\.75", head)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
@@ -165,6 +166,7 @@ def test_a_filter_that_can_not_be_meant_is_told_what_is_allowed(site: Site, quer
     assert answer.status_code == 400 and says in unescape(answer.text)
 
 
+@pytest.mark.thorough
 def test_projects_and_costs_are_those_of_the_commands(site: Site) -> None:
     projects = told(site, "get_project_info")["data"]["projects"]
     page = site.page("/projects")
@@ -177,6 +179,7 @@ def test_projects_and_costs_are_those_of_the_commands(site: Site) -> None:
         assert dollars in page
 
 
+@pytest.mark.thorough
 def test_without_dollars_no_page_has_any(site: Site) -> None:
     server = subprocess.Popen(
         [AGTRACE, "open", "--no-browser", "--no-dollars"], env=site.environment, stdout=subprocess.PIPE, text=True
@@ -244,6 +247,7 @@ def test_windows_are_disjoint_and_complete_and_every_event_has_a_place(site: Sit
     assert events(site.page(f"/s/{LARGE}/window/{windows}")) == []
 
 
+@pytest.mark.thorough
 def test_what_the_program_added_again_and_again_is_one_entry_in_which_each_has_its_place(
     own_home: Path, compiled_rules: Path
 ) -> None:
@@ -258,6 +262,7 @@ def test_what_the_program_added_again_and_again_is_one_entry_in_which_each_has_i
     assert events(page) == sorted(events(page)) and {0, 1, 2, 3, 4} <= set(events(page))
 
 
+@pytest.mark.thorough
 def test_a_conversation_says_what_an_export_says(site: Site) -> None:
     """Requests, calls with their outcomes, and the lines that tell of failures."""
     page = "".join(site.page(f"/s/{LARGE}/window/{number}") for number in range(20))
@@ -368,6 +373,7 @@ def test_an_open_page_is_told_of_new_events_and_asks_for_them(own_home: Path, co
         assert ids(site.page("/"))[0] == "11ee0000"
 
 
+@pytest.mark.thorough
 def test_without_an_index_a_page_waits_for_it(own_home: Path, compiled_rules: Path) -> None:
     with opened(own_home, compiled_rules) as site:
         page = until(lambda: "No sessions match" in site.client.get("/").text)
