@@ -55,7 +55,7 @@ def test_every_answer_keeps_the_contract(answers: Answered, asker: Asker) -> Non
         answered += not given.is_error
         if not given.is_error and name in ("list_sessions", "search_event_previews", "get_session_details"):
             _next_page(asker, name, arguments, given.value)
-    assert answered > 15
+    assert answered > 10
 
 
 def test_every_answer_is_a_response_or_an_error_of_the_wire(answers: Answered, world: World) -> None:

@@ -1,1 +1,0 @@
-"""Fuzzing: mutated logs and requests, and the laws that hold for every result."""
