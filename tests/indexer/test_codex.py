@@ -142,15 +142,12 @@ def test_the_first_session_meta_wins_over_the_parents() -> None:
     assert "LONG" not in str(found)
 
 
-def test_a_resumed_session_repeats_its_meta_and_is_no_fork() -> None:
+def test_a_resumed_session_and_another_sessions_meta_further_down_make_no_fork() -> None:
     state = LogState()
     meta = line("session_meta", id="a", cwd="/a", cli_version="0.50.0")
     read(meta, line("session_meta", id="a", cwd="/b", cli_version="0.51.0"), state=state)
     facts = state.sessions[""]
     assert (facts.kind, facts.cwd, facts.version) == ("main", "/a", "0.51.0")
-
-
-def test_another_sessions_meta_further_down_makes_no_fork() -> None:
     state = LogState()
     read(line("session_meta", id="a"), said("user", "hi"), line("session_meta", id="b", cwd="/b"), state=state)
     assert (state.sessions[""].kind, state.sessions[""].parent_id, state.sessions[""].cwd) == ("main", None, None)
@@ -183,12 +180,9 @@ def test_a_text_in_both_streams_is_one_event_whichever_comes_first(event_first: 
     assert [type(payload) for payload in payloads(*lines)] == [User, Message]
 
 
-def test_a_text_said_twice_in_both_streams_is_two_events() -> None:
+def test_a_text_said_twice_is_two_events_in_one_stream_or_in_both() -> None:
     pair = [said("user", "again"), event("user_message", message="again")]
     assert payloads(*pair, *pair) == [User("again", UserKind.HUMAN)] * 2
-
-
-def test_a_text_said_twice_in_one_stream_is_two_events() -> None:
     assert len(payloads(event("agent_message", message="ok"), event("agent_message", message="ok"))) == 2
 
 
@@ -262,7 +256,7 @@ def test_a_review_repeats_its_prompt_within_one_stream() -> None:
     action = said("user", "<user_action>\n  <action>review</action>")
     lines = [*review, action, event("exited_review_mode"), *review, event("exited_review_mode"), prompt, prompt]
     assert [user.kind for user in only(User, payloads(*lines))] == [
-        UserKind.HUMAN, UserKind.COMMAND, UserKind.HUMAN, UserKind.HUMAN, UserKind.HUMAN,
+        UserKind.TASK, UserKind.COMMAND, UserKind.TASK, UserKind.HUMAN, UserKind.HUMAN,
     ]  # fmt: skip
 
 
@@ -273,12 +267,9 @@ def test_a_prompt_is_read_from_either_stream_and_once_from_both() -> None:
         assert payloads(*lines) == [User("do it", UserKind.HUMAN)]
 
 
-def test_an_injected_part_is_told_from_the_prompt_beside_it() -> None:
+def test_an_injected_part_is_told_from_the_prompt_beside_it_and_so_is_a_developers_text() -> None:
     found = payloads(said("user", "<environment_context>x", "do it"), event("user_message", message="do it"))
     assert found == [User("<environment_context>x", UserKind.INJECTED), User("do it", UserKind.HUMAN)]
-
-
-def test_developer_texts_are_injected() -> None:
     assert payloads(said("developer", "rules")) == [User("rules", UserKind.INJECTED)]
 
 
@@ -491,14 +482,11 @@ def test_an_end_event_behind_the_output_of_a_running_process_settles_it() -> Non
     assert settled(call("a"), output("a", RUNS), event("exec_command_end", call_id="a")) == []
 
 
-def test_one_response_is_one_step_and_a_result_joins_its_call() -> None:
+def test_one_response_is_one_step_and_a_result_and_late_tokens_join_it() -> None:
+    """Known bug 13."""
     thought = item("reasoning", summary=[{"text": "hm"}])
     found = read(thought, call("a"), call("b"), tokens(used(10, 0, 1)), output("a"), output("b"), call("c"))
     assert [draft.step for draft in found] == ["s1", "s1", "s1", "s1", "s1", "s1", "s2"]
-
-
-def test_tokens_counted_late_belong_to_the_response_before_them() -> None:
-    """Known bug 13."""
     found = read(call("a"), output("a"), tokens(used(10, 0, 1)), call("b"), output("b"), tokens(used(20, 0, 2)))
     assert [draft.step for draft in found] == ["s1"] * 3 + ["s2"] * 3
 
@@ -530,11 +518,13 @@ def test_repeated_totals_rate_limits_and_estimates_after_a_compaction_are_skippe
 def test_a_total_that_is_the_last_request_starts_again(more: Record) -> None:
     """Known bug 12: also where that request is larger than all before it."""
     assert usage(tokens(used(900, 0, 90)), tokens(more, more)) == [(900, 0, 90), counted(more)]
+    assert usage(tokens(used(900, 0, 90)), tokens(used(30, 10, 3), used(20, 10, 2))) == [(900, 0, 90), (10, 10, 2)]
 
 
-def test_a_figure_that_shrinks_alone_grew_by_nothing() -> None:
-    """Known bug 12."""
+def test_a_figure_that_shrinks_alone_grew_by_nothing_and_one_that_is_missing_stays_unknown() -> None:
+    """Known bugs 12 and 19."""
     assert usage(tokens(used(900, 500, 90)), tokens(used(950, 400, 95))) == [(400, 500, 90), (50, 0, 5)]
+    assert usage(tokens({"output_tokens": 5}), tokens({"output_tokens": 9})) == [(None, None, 5), (None, None, 4)]
 
 
 def counted(one: Record) -> tuple[int, int, int]:
@@ -547,9 +537,27 @@ def test_a_request_without_a_total_counts_once_a_step() -> None:
     assert usage(call("a"), once, once, output("a"), call("b"), once) == [(20, 0, 2), (20, 0, 2)]
 
 
-def test_figures_that_are_missing_stay_unknown() -> None:
-    """Known bug 19."""
-    assert usage(tokens({"output_tokens": 5}), tokens({"output_tokens": 9})) == [(None, None, 5), (None, None, 4)]
+def recorded(response: str, usage: Record, **more: Any) -> Record:
+    return line("token_usage_record", response_id=response, usage=usage, **more)
+
+
+def test_a_record_counts_once_and_so_does_that_of_a_compaction_which_no_total_has() -> None:
+    first, last, compaction = used(50, 20, 5), used(20, 0, 2), recorded("c", used(9, 0, 1))
+    lines = [recorded("a", first), tokens(first), compaction, line("compacted", compaction_response_id="c")]
+    lines += [tokens(used(70, 20, 7), last), recorded("b", last), recorded("b", last), tokens(used(80, 20, 8))]
+    assert usage(*lines) == [(30, 20, 5), (9, 0, 1), (20, 0, 2), (10, 0, 1)]
+
+
+def test_the_total_of_a_review_that_a_log_repeats_is_told_from_its_own() -> None:
+    review, own = [tokens(used(30, 0, 3), used(30, 0, 3)), tokens(used(80, 0, 8), used(50, 0, 5))], used(220, 0, 22)
+    lines = [
+        tokens(own),
+        *review,
+        review[-1],
+        tokens(own, used(120, 0, 12)),
+        tokens(used(350, 0, 35), used(130, 0, 13)),
+    ]
+    assert usage(*lines) == [(220, 0, 22), (30, 0, 3), (50, 0, 5), (130, 0, 13)]
 
 
 def tier(name: str | None) -> Record:
@@ -563,14 +571,10 @@ def test_a_fast_turn_is_fast_from_the_turn_after_the_setting_on() -> None:
         tokens(used(30, 0, 3)), tier(None), event("task_started"), tokens(used(40, 0, 4)),
         line("turn_context", service_tier="fast"), tokens(used(50, 0, 5)),
         line("turn_context", service_tier="default"), tokens(used(60, 0, 6)),
+        recorded("r", used(1, 0, 1), service_tier="priority"),
     ]  # fmt: skip
     found = [each.speed for each in only(TokenUsage, payloads(*lines))]
-    assert found == [None, None, "fast", None, "fast", None]
-
-
-def test_a_total_that_starts_again_counts_the_last_request() -> None:
-    """Known bug 12."""
-    assert usage(tokens(used(900, 0, 90)), tokens(used(30, 10, 3), used(20, 10, 2))) == [(900, 0, 90), (10, 10, 2)]
+    assert found == [None, None, "fast", None, "fast", None, "fast"]
 
 
 def test_tokens_carry_the_model_the_window_and_the_cache_writes() -> None:
@@ -582,12 +586,9 @@ def test_tokens_carry_the_model_the_window_and_the_cache_writes() -> None:
 # --- the rest ---
 
 
-def test_a_compaction_counts_its_history_and_does_not_repeat_it() -> None:
+def test_compactions_without_their_history_errors_and_interruptions_are_notifications() -> None:
     found = payloads(line("compacted", message="Summary", replacement_history=[{"content": "OLD"}] * 3))
     assert found == [Notification("compacted", "Summary\n[3 items of history replaced]")]
-
-
-def test_errors_and_interruptions_are_notifications() -> None:
     found = payloads(event("error", error={"message": "limit"}), event("turn_aborted", reason="interrupted"))
     assert found == [Notification("error", "limit"), Notification("turn_aborted", "interrupted")]
 

@@ -31,7 +31,7 @@ def _setup() -> Setup:
 
 
 def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.codex.phases import phase
+    from agtrace_indexer.providers.codex.parser import phase
 
     return phase
 
@@ -52,6 +52,7 @@ CODEX = Agent(
     title="Codex",
     parser=_parser,
     home=Home("CODEX_HOME", "the home of Codex's logs; default ~/.codex", ".codex", ("sessions", "archived_sessions")),
+    rewrites=True,
     forms=Forms("rollout-", _log_of, _rank),
     tools=Tools(
         shells=frozenset({"container.exec", "exec", "exec_command", "local_shell", "shell", "shell_command"}),

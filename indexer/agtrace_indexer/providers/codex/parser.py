@@ -43,15 +43,17 @@ from agtrace_indexer.providers.codex.tools import (
     image_of,
     is_double,
     leave_steps,
+    note_compaction,
     note_review,
     notifying,
     open_step,
+    set_speed,
     skipping,
     texts,
     unknown_record,
 )
 from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.providers.provider import Rewrite
+from agtrace_indexer.providers.provider import Phase, Rewrite
 
 # -- identities ------------------------------------------------------------------------------------
 # The identity of an item in a log and in its replays: the id of a call, or the text itself.
@@ -230,7 +232,6 @@ def _uuid_time(value: Any) -> int | None:
 # the session's own turns name theirs.
 
 _META_LEFT_OUT = {"base_instructions", "instructions", "dynamic_tools", "user_instructions"}
-_FAST = ("priority", "fast")
 
 
 def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -285,7 +286,7 @@ def turn_context(payload: Record, state: LogState, at: int | None) -> list[Draft
     note_context(payload, state)
     _begin_turn(state)
     if "service_tier" in payload:
-        _set_speed(payload["service_tier"], state)
+        set_speed(payload["service_tier"], state)
     return skip("turn_context", state)
 
 
@@ -311,17 +312,13 @@ def settings_applied(payload: Record, state: LogState, at: int | None) -> list[D
     """Read new settings of the thread: they take effect at the next turn, including the speed, which has a price."""
     settings = fields(payload.get("thread_settings"))
     if "service_tier" in settings:
-        state.memory["tier"] = settings["service_tier"] if settings["service_tier"] in _FAST else None
+        state.memory["tier"] = settings["service_tier"]
     return skip("thread_settings_applied", state)
 
 
 def _begin_turn(state: LogState) -> None:
     if "tier" in state.memory:
-        _set_speed(state.memory.pop("tier"), state)
-
-
-def _set_speed(tier: Any, state: LogState) -> None:
-    state.memory["speed"] = "fast" if tier in _FAST else None
+        set_speed(state.memory.pop("tier"), state)
 
 
 def thread_name(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -353,6 +350,7 @@ def review_mode(kind: str, *, entered: bool) -> Handler:
 
 def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a compaction: its message and how much it replaced. The history itself repeats what was logged before."""
+    note_compaction(payload, state)
     replaced = len(items(payload.get("replacement_history")))
     message = text(payload.get("message"))
     told = f"[{replaced} items of history replaced]"
@@ -429,7 +427,9 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
         return skip("user_message/double", state)
     if kind is UserKind.INJECTED:
         _learn_cwd(typed, state)
-    elif kind is UserKind.HUMAN and state.sessions[""].kind == "subagent" and not is_replaying(state):
+    elif kind is UserKind.HUMAN and (
+        state.memory.get("review") or (state.sessions[""].kind == "subagent" and not is_replaying(state))
+    ):
         kind = UserKind.TASK
     close_step(state)
     return [Draft(User(shown, kind), at)]
@@ -684,7 +684,7 @@ LINES: dict[str, Handler] = {
     "world_state": skipping("world_state"),
     "inter_agent_communication": notifying("inter_agent_communication"),
     "inter_agent_communication_metadata": skipping("inter_agent_communication_metadata"),
-    "token_usage_record": skipping("token_usage_record"),
+    "token_usage_record": tools.token_usage_record,
 }
 """Lines of an enveloped log by type."""
 
@@ -764,3 +764,34 @@ def _read(record: Record, state: LogState, at: int | None) -> Sequence[Said]:
 def _is_bare_meta(record: Record) -> bool:
     """Whether this is the first line of a bare log: {id, timestamp, instructions, git} and no type."""
     return text(record.get("id")) is not None and {"id"} < record.keys() <= _META_KEYS
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# `task_started` and `task_complete` frame a turn (`turn_started` and `turn_complete` in newer versions); older rollouts
+# have neither. Requests for approval are understood for versions that persist them; codex-rs shows them only.
+
+_OF_EVENTS = {
+    "task_started": Phase.GOES_ON,
+    "turn_started": Phase.GOES_ON,
+    "user_message": Phase.GOES_ON,
+    "task_complete": Phase.OVER,
+    "turn_complete": Phase.OVER,
+    "turn_aborted": Phase.OVER,
+    "shutdown_complete": Phase.CLOSED,
+    "exec_approval_request": Phase.ASKS_PERMISSION,
+    "apply_patch_approval_request": Phase.ASKS_PERMISSION,
+    "request_permissions": Phase.ASKS_PERMISSION,
+}
+_AT_WORK = ("call", "call_output", "reasoning")
+
+
+def phase(record: Record) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    kind = text(fields(record.get("payload")).get("type"))
+    if kind is None:
+        return None
+    if record.get("type") == "event_msg":
+        return _OF_EVENTS.get(kind)
+    if record.get("type") == "response_item" and kind.endswith(_AT_WORK):
+        return Phase.GOES_ON
+    return None

@@ -417,8 +417,8 @@ def _readable(value: Any) -> Any:
 # yet paired one is its double and left out.** Each text pairs once, so a sentence said twice in one stream is two
 # events; a text waits for its double for `_REACH` lines, and at most `_WAITING` texts wait. Texts are compared without
 # white space; after an IDE's preface, only the request itself is compared. A reasoning item is compared by its summary
-# parts, each of which has an event of its own. While a review runs, its prompt is repeated within one stream: any
-# repetition of a user's text is then a double.
+# parts, each of which has an event of its own. While a review runs, its texts are repeated within one stream: any
+# repetition is then a double.
 
 _REACH = 60  # lines that a text waits for its double; in real logs it comes within three
 _WAITING = 32
@@ -442,7 +442,7 @@ def is_double(said: str, role: str, stream: str, state: LogState) -> bool:
     """Whether the other stream said this recently (they are then paired); if not, the text now waits for its double."""
     waiting: list[list[Any]] = state.memory.setdefault("waiting", [])
     mark, line = fingerprint(said), state.memory["n"]
-    repeats = role == "user" and bool(state.memory.get("review"))
+    repeats = bool(state.memory.get("review"))
     for place, (other_role, other_stream, other_mark, other_line) in enumerate(waiting):
         if (other_mark, other_role) != (mark, role) or line - other_line > _REACH:
             continue
@@ -486,10 +486,12 @@ def leave_steps(state: LogState) -> None:
 
 
 # -- tokens ----------------------------------------------------------------------------------------
-# Token counts: the tokens of a request are the growth of the session's total. Codex repeats its counts, sends them
-# without figures and, after a compaction, with a last request of zeros: with none of these does the total grow. A
-# total starts again if input or output shrink, or if it is no more than the last request. The first total of a fork or
-# sub-agent may include its parent's tokens: the last request counts instead.
+# Token counts: the tokens of a request are the growth of a total. Codex repeats its counts, sends them without figures
+# and, after a compaction, with a last request of zeros: with none of these does a total grow. Several totals may
+# alternate: while a review runs, the log repeats those of the reviewer, then the thread's own goes on where it was. A
+# total that continues none of them starts anew. The first total of a fork, a sub-agent or a rotated rollout may include
+# what another log has: the last request counts instead. From 0.146, a `token_usage_record` has the tokens of a request,
+# also of a compaction, which no total includes; the growth that repeats it is left out.
 
 _TOTALS = (
     "input_tokens",
@@ -498,6 +500,8 @@ _TOTALS = (
     "output_tokens",
     "reasoning_output_tokens",
 )
+_FAST = ("priority", "fast")
+_TOTALS_KEPT, _RECORDS_KEPT = 8, 16
 
 
 def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -508,10 +512,46 @@ def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]
     last, total = _counts(info.get("last_token_usage")), _counts(info.get("total_token_usage"))
     if not last and not total:
         return [Draft(Notification("token_count", compact_json(payload["info"])), at)]
-    used = _growth(total, last, state) if total else _unrepeated(last, state)
+    used = _unrecorded(_growth(total, last, state) if total else _unrepeated(last, state), state)
     if not any(used.values()):
         return skip("token_count/repeated", state)
-    return _usage(used, count(info.get("model_context_window")), state, at)
+    state.memory["unrecorded"] = used
+    return _usage(used, count(info.get("model_context_window")), state, at, payload)
+
+
+def token_usage_record(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read the tokens of one response, unless a token count has already told them."""
+    used, counted = _counts(payload.get("usage")), state.memory.pop("unrecorded", None)
+    recorded = state.memory.setdefault("recorded", {})
+    response = identifier(payload.get("response_id")) or ""
+    known = response in recorded or used == counted or not any(used.values())
+    if response not in recorded:
+        remember(recorded, response, {} if known else used, _RECORDS_KEPT)
+    return skip("token_usage_record/repeated", state) if known else _usage(used, None, state, at, payload)
+
+
+def note_compaction(payload: Record, state: LogState) -> None:
+    """Note that no total will include the response of a compaction."""
+    recorded = state.memory.get("recorded", {})
+    if (response := identifier(payload.get("compaction_response_id"))) in recorded:
+        recorded[response] = {}
+
+
+def _unrecorded(used: dict[str, int], state: LogState) -> dict[str, int]:
+    """Return what records haven't told of the growth of a total: first one just as large counts, then the newest."""
+    recorded: dict[str, dict[str, int]] = state.memory.get("recorded", {})
+    waiting = [response for response in reversed(recorded) if recorded[response]]
+    for response in sorted(waiting, key=lambda one: not _less(used, recorded[one])):
+        told = recorded[response]
+        if any(used.values()) and _less(told, used):
+            used = {key: number - told.get(key, 0) for key, number in used.items()}
+            recorded[response] = {}
+    return used
+
+
+def _less(one: dict[str, int], other: dict[str, int]) -> bool:
+    """Whether no figure of a usage is greater than that of another one."""
+    return all(number <= other.get(key, 0) for key, number in one.items())
 
 
 def _counts(value: Any) -> dict[str, int]:
@@ -521,17 +561,23 @@ def _counts(value: Any) -> dict[str, int]:
 
 
 def _growth(total: dict[str, int], last: dict[str, int], state: LogState) -> dict[str, int]:
-    """Return the growth of the total; the last request if the total starts again or may include a parent's."""
-    before: dict[str, int] | None = state.memory.get("total")
-    state.memory["total"] = total
-    if total == before:
-        return {}
-    if before is None:
-        return total if state.sessions[""].kind == "main" else last
-    grown = {key: number - before.get(key, 0) for key, number in total.items()}
-    if total == last or grown.get("input_tokens", 0) < 0 or grown.get("output_tokens", 0) < 0:
-        return last if any(last.values()) else total
-    return {key: max(number, 0) for key, number in grown.items()}
+    """Return the growth of the total that this one continues; the last request if it continues none."""
+    totals: list[dict[str, int]] = state.memory.setdefault("totals", [])
+    whole = not totals and state.sessions[""].kind == "main" and not state.memory.get("goes_on")
+    before = [other for other in totals if other == total or (total != last and _grew(total, other, last))]
+    before = before or [other for other in totals[-1:] if total != last and _grew(total, other, {})]
+    totals.append(total)
+    if not before:
+        del totals[:-_TOTALS_KEPT]
+        return total if whole or (totals[1:] and not any(last.values())) else last
+    closest = max(before, key=lambda other: (other == total, sum(other.values())))
+    totals.remove(closest)
+    return {key: max(number - closest.get(key, 0), 0) for key, number in total.items()}
+
+
+def _grew(total: dict[str, int], before: dict[str, int], by: dict[str, int]) -> bool:
+    """Whether a total is what another one is after a request that used at least so much."""
+    return all(total.get(key, 0) - before.get(key, 0) >= by.get(key, 0) for key in ("input_tokens", "output_tokens"))
 
 
 def _unrepeated(last: dict[str, int], state: LogState) -> dict[str, int]:
@@ -543,8 +589,12 @@ def _unrepeated(last: dict[str, int], state: LogState) -> dict[str, int]:
     return last
 
 
-def _usage(used: dict[str, int], window: int | None, state: LogState, at: int | None) -> list[Draft]:
+def _usage(
+    used: dict[str, int], window: int | None, state: LogState, at: int | None, record: Record | None = None
+) -> list[Draft]:
     """Convert Codex's figures, whose input includes tokens read from and written to the cache."""
+    if record and "service_tier" in record:
+        set_speed(record["service_tier"], state)
     fresh, cached = used.get("input_tokens"), used.get("cached_input_tokens")
     written = used.get("cache_write_input_tokens")
     if fresh is not None:
@@ -563,6 +613,11 @@ def _usage(used: dict[str, int], window: int | None, state: LogState, at: int | 
     )
     close_step(state)
     return [Draft(usage, at, last_step(state))]
+
+
+def set_speed(tier: Any, state: LogState) -> None:
+    """Note the speed of the requests from here on, which has a price."""
+    state.memory["speed"] = "fast" if tier in _FAST else None
 
 
 def odd_usage(payload: Record, state: LogState, at: int | None) -> list[Draft]:
