@@ -537,11 +537,10 @@ def test_a_request_without_a_total_counts_once_a_step() -> None:
     assert usage(call("a"), once, once, output("a"), call("b"), once) == [(20, 0, 2), (20, 0, 2)]
 
 
-def recorded(response: str, usage: Record, **more: Any) -> Record:
-    return line("token_usage_record", response_id=response, usage=usage, **more)
-
-
 def test_a_record_counts_once_and_so_does_that_of_a_compaction_which_no_total_has() -> None:
+    def recorded(response: str, usage: Record) -> Record:
+        return line("token_usage_record", response_id=response, usage=usage)
+
     first, last, compaction = used(50, 20, 5), used(20, 0, 2), recorded("c", used(9, 0, 1))
     lines = [recorded("a", first), tokens(first), compaction, line("compacted", compaction_response_id="c")]
     lines += [tokens(used(70, 20, 7), last), recorded("b", last), recorded("b", last), tokens(used(80, 20, 8))]
@@ -571,7 +570,7 @@ def test_a_fast_turn_is_fast_from_the_turn_after_the_setting_on() -> None:
         tokens(used(30, 0, 3)), tier(None), event("task_started"), tokens(used(40, 0, 4)),
         line("turn_context", service_tier="fast"), tokens(used(50, 0, 5)),
         line("turn_context", service_tier="default"), tokens(used(60, 0, 6)),
-        recorded("r", used(1, 0, 1), service_tier="priority"),
+        line("token_usage_record", response_id="r", usage=used(1, 0, 1), service_tier="priority"),
     ]  # fmt: skip
     found = [each.speed for each in only(TokenUsage, payloads(*lines))]
     assert found == [None, None, "fast", None, "fast", None, "fast"]
