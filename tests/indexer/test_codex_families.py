@@ -475,6 +475,25 @@ def test_a_thread_is_listed_whether_or_not_the_index_of_names_has_it(
 # -- logs that grow ------------------------------------------------------------------------------------
 
 
+def test_a_rollout_that_was_migrated_in_place_is_the_same_session(
+    parent: Rollout, tmp_path: Path, database: Path
+) -> None:
+    """`codex migrate-rollouts` writes a thread anew at its path: numbered lines, the screen's side as items."""
+    parent.write()
+    index(database, [str(tmp_path)])
+    kinds = {"user_message": "UserMessage", "agent_message": "AgentMessage"}
+    for number, record in enumerate(parent.records):
+        record["ordinal"], payload = number, record["payload"]
+        if kind := kinds.get(payload.get("type")):
+            said = [{"type": "text", "text": payload["message"]}]
+            record["payload"] = {"type": "item_completed", "item": {"type": kind, "content": said}}
+    parent.records[0]["payload"]["history_mode"] = "paginated"
+    parent.turn("three", 100).write()
+    index(database, [str(tmp_path)])
+    assert rows(database, "SELECT own_id, turn_count, total_tokens FROM session") == [(parent.id, 3, 330)]
+    assert rows(database, "SELECT count(*) FROM event WHERE type = 0 AND superseded_by IS NULL") == [(3,)]
+
+
 def test_a_result_in_the_appended_tail_finds_its_call(tmp_path: Path, database: Path) -> None:
     """Known bugs 33 and 39: with its step, its outcome and the model of its turn."""
     log = Rollout(tmp_path, T0).add("turn_context", model="gpt-5.5").says("user", "go")
