@@ -72,13 +72,18 @@ def rooms(package: str) -> set[str]:
 
 
 @cache
+def parsed(path: Path) -> ast.Module:
+    """Return a module, parsed once in a process."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def modules(package: str) -> dict[str, ast.Module]:
     """Return the modules of a package by their full names, parsed."""
     folder = SOURCES[package]
     found = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text("utf-8"))
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = parsed(path)
     return found
 
 
@@ -142,7 +147,7 @@ def asks() -> Iterator[str]:
 
 def excepts(folder: Path) -> int:
     """Return the number of `except` clauses in the modules of a folder."""
-    trees = (ast.parse(path.read_text("utf-8")) for path in folder.rglob("*.py"))
+    trees = (parsed(path) for path in folder.rglob("*.py"))
     return sum(isinstance(node, ast.ExceptHandler) for tree in trees for node in ast.walk(tree))
 
 

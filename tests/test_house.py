@@ -32,6 +32,7 @@ from agtrace.tools import TOOLS
 from tests.conftest import SAMPLES
 from tests.documents import documents
 from tests.rooms import SOURCES as PACKAGES
+from tests.rooms import parsed
 
 ROOT = Path(__file__).resolve().parents[1]
 SNAPSHOT = ROOT / "tests" / "agtrace" / "tools_list.json"
@@ -60,7 +61,7 @@ class Module(NamedTuple):
 
     @property
     def tree(self) -> ast.Module:
-        return _parsed(self.path)
+        return parsed(self.path)
 
     def __str__(self) -> str:
         return self.name
@@ -72,11 +73,6 @@ def _modules() -> Iterator[Module]:
             parts = path.relative_to(folder.parent).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             yield Module(name, package, path)
-
-
-@cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 MODULES = {module.name: module for module in _modules()}

@@ -194,6 +194,7 @@ def test_a_failure_at_line_9000_of_10000_is_told_in_every_answer(asker: Asker, m
     assert around["chunk"]["start_line"] < 9_000 < around["chunk"]["end_line"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_hints_lead_to_every_failure_however_small_the_answers_are(asker: Asker, most: int) -> None:
     small = asker.with_most(most)
@@ -240,6 +241,7 @@ def test_the_text_of_an_event_is_that_of_its_details(asker: Asker, whole: dict[i
         assert read(asker, ref=f"ax://event/{ONE}/{index}", start_line=1, end_line=1) == lines(text, 1, 1)
 
 
+@pytest.mark.thorough
 def test_the_text_of_a_session_is_that_of_level_full(asker: Asker) -> None:
     pages = asker.pages("get_session_details", session_id=ONE, detail_level="full", max_bytes=102_400)
     full = "".join(page["data"]["text"] for page in pages)

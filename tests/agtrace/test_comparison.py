@@ -50,6 +50,7 @@ def section(asker: Asker, uid: str, name: str) -> list[dict[str, Any]]:
     return asker.items("get_session_details", name, session_id=uid, sections=[name])
 
 
+@pytest.mark.thorough
 def test_every_figure_of_every_real_session_is_that_of_its_details(samples: Asker, pairs: list[dict[str, Any]]) -> None:
     for data in pairs:
         side, uid = data["session_1"], data["session_1"]["session_id"]

@@ -252,6 +252,7 @@ def test_hostile_texts_end_nothing_in_any_form(tmp_path: Path) -> None:
     assert not CONTROL.search(events) and all(map(json.loads, events.splitlines()))
 
 
+@pytest.mark.thorough
 def test_no_text_anywhere_in_a_log_does_harm(tmp_path: Path) -> None:
     planted(tmp_path / "planted")
     index_here(tmp_path / "planted")

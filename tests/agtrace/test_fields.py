@@ -90,6 +90,7 @@ def test_fields_make_room_for_more_turns_on_a_page(samples: Asker) -> None:
     assert len(list(samples.pages("get_session_details", session_id=LARGE))) > 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("level", ["turns", "steps"])
 def test_a_walk_with_fields_leaves_nothing_out(samples: Asker, level: str) -> None:
     def places(**arguments: Any) -> list[tuple[Any, Any]]:

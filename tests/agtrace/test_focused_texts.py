@@ -116,6 +116,7 @@ def opener(asker: Asker, name: str, **arguments: Any) -> Callable[[int, int], st
 # -- a build log of 2 MB ----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_two_megabytes_answer_a_question_in_two_to_four_kilobytes(built: Asker, log: list[str]) -> None:
     given = built.anything("get_event_details", session_id=SESSION, event_index=RESULT, context_focus_question=QUESTION)
     assert 2_048 <= len(given.text.encode()) <= 4_096
@@ -394,6 +395,7 @@ def test_within_its_bytes_every_long_event_answers_with_kept_lines_and_gaps_that
     assert applied > 15
 
 
+@pytest.mark.thorough
 def test_a_text_that_takes_too_long_is_given_as_without_a_question(
     built: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_what_a_parent_holds_of_a_subagent_stays_and_is_said(indexed: Path) -> N
     assert f"session {WITH_AGENT} stays, with what it asked its sub-agent and the answer it got" in said.out
 
 
+@pytest.mark.thorough
 def test_without_an_index_or_with_an_unusable_list_nothing_is_made_or_forgotten(database: Path) -> None:
     said = agtrace_here("forget", LARGE, "--yes")
     assert (said.code, "there is no index yet" in said.err, database.exists()) == (3, True, False)
@@ -237,6 +238,7 @@ def test_questions_are_answered_while_sessions_are_forgotten(tmp_path: Path) -> 
 # --- retention ---
 
 
+@pytest.mark.thorough
 def test_sessions_leave_by_age_from_index_and_server(tmp_path: Path, database: Path) -> None:
     aged(tmp_path / "logs", (1, 40, 80), time.time())
     said = agtrace("index", tmp_path / "logs", "--json", AGTRACE_KEEP_DAYS="60")

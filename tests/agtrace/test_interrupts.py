@@ -79,6 +79,7 @@ def interrupted(moment: float, program: str, *arguments: str, data: Path | None 
     return process.returncode
 
 
+@pytest.mark.thorough
 def test_a_server_ends_at_any_moment(large: Path) -> None:
     assert [interrupted(moment, COMMAND, "mcp", data=large) for moment in MOMENTS] == [130] * len(MOMENTS)
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import orjson
+import pytest
 from agtrace_indexer.redact import redact_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,6 +45,7 @@ def test_any_payload_fits_any_budget_as_valid_json(data: dict[str, Any], budget:
         assert given_answer.asked_bytes > budget
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(30), deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=6))
 def test_what_is_left_out_is_told(data: dict[str, Any]) -> None:

@@ -236,6 +236,7 @@ def sums(usages: list[dict[str, Any]]) -> dict[str, int]:
     return {kind: total for kind, total in totals.items() if total or kind in ("input", "output")}
 
 
+@pytest.mark.thorough
 def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: Asker) -> None:
     smaller = 10_000 if THOROUGH else 4 * MIDDLING  # the smallest answers take ten times as many calls
     for most, count, longest in ((2_048, 3, smaller), (10_240, 6, 10_000)):
@@ -253,6 +254,7 @@ def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: A
 # -- steps ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [2_048, 32_000])
 def test_walking_the_steps_shows_every_event_once_where_it_belongs(each: Asker, most: int) -> None:
     small = 10_000 if THOROUGH else 4 * MIDDLING
@@ -364,6 +366,7 @@ def test_the_chunks_of_a_session_join_to_its_canonical_text(each: Asker) -> None
         assert full(each, uid) == transcript(live(each, uid))
 
 
+@pytest.mark.thorough
 def test_a_chunk_says_which_lines_and_events_it_holds(each: Asker) -> None:
     """At most 200 lines; lines are counted from 1 over the whole text."""
     for uid in sessions(each, 4):

@@ -28,6 +28,7 @@ def many(tmp_path: Path) -> None:
     index_here(tmp_path / "home")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize(
     ("columns", "shown"),

@@ -46,6 +46,7 @@ def _talks(page: str) -> _Talks:
     return found
 
 
+@pytest.mark.thorough
 def test_the_worst_sessions_have_their_conversation(indexed: Path, tmp_path: Path) -> None:
     made = agtrace_here("report", "--json").json()
     worst = [one["session_id"] for one in made["sessions"] if one.get("score") is not None]

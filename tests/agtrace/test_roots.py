@@ -79,6 +79,7 @@ def test_what_is_no_root_is_told_with_2_and_no_index_with_3(folders: list[Path],
     assert (said.code, "there is no index yet" in said.err) == (3, True)
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_no_log_is_told_and_does_not_become_a_root(folders: list[Path], tmp_path: Path) -> None:
     notes, begun = tmp_path / "notes.txt", tmp_path / "begun.jsonl"
     notes.write_text("what is to be done\n")

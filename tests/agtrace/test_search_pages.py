@@ -172,6 +172,7 @@ def test_a_filter_leaves_what_the_scan_leaves(each: Asker, rows: list[Row], name
     assert hits(each, query="fail", limit=50, **arguments) == wanted(rows, "fail", keep)
 
 
+@pytest.mark.thorough
 def test_a_search_within_a_session_or_a_project_stays_there(each: Asker, rows: list[Row]) -> None:
     uid = max({row.uid for row in rows}, key=lambda uid: sum(row.uid == uid for row in rows))
     assert hits(each, query="e", limit=50, session_id=uid) == wanted(rows, "e", lambda row: row.uid == uid)

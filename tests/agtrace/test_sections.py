@@ -52,6 +52,7 @@ def calls(asker: Asker, uid: str) -> list[dict[str, Any]]:
 # -- what each says --------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_tools_and_failures_are_those_of_the_executions(each: Asker) -> None:
     for uid in sessions(each):
         executions = calls(each, uid)

@@ -62,12 +62,14 @@ def write(settings: Path, before: dict[str, Any]) -> None:
     settings.write_text(json.dumps({"theme": "dark", "mcpServers": {"other": {"command": "x"}, "agtrace": before}}))
 
 
+@pytest.mark.thorough
 def test_an_entry_is_added_with_the_data_folder_in_effect_and_again(claude: Path, tmp_path: Path) -> None:
     for _ in range(2):
         assert agtrace("setup", "claude", "--apply").code == 0
         assert entry(claude)["env"] == {"AGTRACE_DATA_DIR": str(tmp_path / "data")}
 
 
+@pytest.mark.thorough
 def test_an_entry_is_taken_out_by_the_agent_itself(claude: Path) -> None:
     write(claude, BEFORE)
     assert "claude mcp remove --scope user agtrace" in agtrace_here("setup", "claude", "--remove").out
@@ -77,12 +79,14 @@ def test_an_entry_is_taken_out_by_the_agent_itself(claude: Path) -> None:
     assert "nothing to do" in agtrace("setup", "claude", "--remove", "--apply").out
 
 
+@pytest.mark.thorough
 def test_an_entry_that_the_agent_fails_to_take_out_is_reported(claude: Path) -> None:
     write(claude, BEFORE)
     said = agtrace("setup", "claude", "--remove", "--apply", FAILING="remove")
     assert (said.code, "claude ended with exit code 7" in said.err, entry(claude)) == (3, True, BEFORE)
 
 
+@pytest.mark.thorough
 def test_an_entry_is_replaced_but_for_its_environment(claude: Path, tmp_path: Path) -> None:
     write(claude, BEFORE)
     said = agtrace("setup", "claude", "--apply")

@@ -266,6 +266,7 @@ def test_what_fits_on_one_screen_needs_no_key(tmp_path: Path) -> None:
     assert "Yes." in terminal.shown
 
 
+@pytest.mark.thorough
 def test_the_user_s_pager_is_used_and_one_that_is_not_there_is_not_missed(tmp_path: Path) -> None:
     written(tmp_path)
     with in_terminal("show", ONE, columns=80, PAGER="sed 's/moon/MOON/'") as terminal:
@@ -279,6 +280,7 @@ def test_the_user_s_pager_is_used_and_one_that_is_not_there_is_not_missed(tmp_pa
 # -- hostile and large -----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_answers_that_are_slow_to_set_take_seconds_at_most(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "home", ONE)
     parts = ["[", "> ", "*a ", "`", "<a ", "- ", "![", "|a|b|\n|-|-|\n"]

@@ -28,6 +28,7 @@ def rows_of(asker: Asker) -> dict[int, tuple[str, int]]:
     return {row: (uid, start) for row, uid, start in found}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sort", STORED)
 def test_the_order_is_that_of_the_measure_which_each_session_shows(each: Asker, sort: str) -> None:
     rows = rows_of(each)

@@ -58,6 +58,7 @@ def test_a_full_stream_is_told_where_that_is_possible(command: str, indexed: Pat
     assert shell(f"exec $0 {command} > /dev/full 2>&1", tmp_path)[0] != 0
 
 
+@pytest.mark.thorough
 def test_every_command_whose_reader_is_gone_ends_in_silence(indexed: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -131,6 +131,7 @@ def test_an_appended_line_is_in_the_index_when_the_watcher_says_so(logs: Path, d
     assert found("neap tide follows")
 
 
+@pytest.mark.thorough
 def test_a_new_log_in_new_folders_is_indexed_and_what_is_appended_to_it(logs: Path) -> None:
     with watching(logs) as watcher:
         log = logs / "a" / "b" / "c" / "2.jsonl"
@@ -160,6 +161,7 @@ def test_what_changes_between_the_first_run_and_the_first_notification_is_indexe
     assert watcher.end()[0] == 0
 
 
+@pytest.mark.thorough
 def test_a_log_that_grows_without_a_pause_is_indexed_while_it_grows(logs: Path) -> None:
     indexed = threading.Event()
 
@@ -322,6 +324,7 @@ def test_json_is_one_object_a_line(logs: Path, database: Path) -> None:
     assert watcher.end() == (0, [], [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_ends_it_within_a_second_without_a_word(by: signal.Signals, code: int, logs: Path) -> None:
     with watching(logs) as watcher:

@@ -155,6 +155,7 @@ def test_nothing_in_a_log_acts_on_the_screen(own_home: Path) -> None:
     watched(check, size=(140, 30))
 
 
+@pytest.mark.thorough
 def test_a_log_that_is_deleted_while_it_is_followed_leaves_what_was_read(own_home: Path) -> None:
     log = Claude(own_home)
     log.asked("Run the tests.")

@@ -291,6 +291,7 @@ def test_other_machines_are_served_only_with_a_token(own_home: Path) -> None:
             assert server.post("tools/list", Host="evil.example")[0] == 421
 
 
+@pytest.mark.thorough
 def test_a_token_that_could_be_guessed_gives_way_to_the_generated_one(own_home: Path) -> None:
     with listening(own_home, "0.0.0.0:0", AGTRACE_HTTP_TOKEN="too-short") as server:
         assert server.post("tools/list")[0] == 401

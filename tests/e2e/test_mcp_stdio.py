@@ -208,6 +208,7 @@ def test_on_an_empty_machine_every_list_is_empty_and_says_what_to_do(tell: Calla
     tell(story)
 
 
+@pytest.mark.thorough
 def test_a_line_that_is_appended_is_found_by_the_next_call(tell: Callable[..., Any], own_home: Path) -> None:
     log = claude_log(own_home / ".claude", "fb3cff44-13ae-41a6-a6df-f287e0552835").prompt("Where is the tide table?")
 
@@ -535,6 +536,7 @@ def test_the_process_ends_though_its_input_ends_before_the_answer(machine: Path)
     assert "Found 10 events" in after.stdout
 
 
+@pytest.mark.thorough
 def test_stdout_carries_the_protocol_alone_and_stderr_lines_of_json(own_home: Path) -> None:
     """Nothing but protocol on stdout: also with logs that are broken, and with calls that are refused."""
     folder = own_home / ".claude" / "projects" / "p"

@@ -80,6 +80,7 @@ def test_a_reading_of_everything_that_was_killed_is_completed_by_the_next_run(
     assert contents(database) == undisturbed.expected
 
 
+@pytest.mark.thorough
 def test_a_server_that_is_killed_within_its_first_run_leaves_no_process_and_the_next_one_completes_the_index(
     undisturbed: Undisturbed, own_home: Path, database: Path, tmp_path: Path
 ) -> None:

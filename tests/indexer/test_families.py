@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from agtrace_indexer.run import index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -210,6 +211,7 @@ steps = st.lists(
 )  # which log, how much of what is left, whether it moves first
 
 
+@pytest.mark.thorough
 @settings(relaxed, max_examples=examples(24))
 @given(group=st.integers(0, len(FAMILIES) - 1), schedule=steps)
 def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(

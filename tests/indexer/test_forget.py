@@ -211,6 +211,7 @@ def test_what_a_later_subagent_of_a_forgotten_session_starts_is_forgotten(databa
 # --- crashes and readers ---
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes can't be forked here")
 def test_a_kill_at_any_moment_is_made_good_by_the_next_run(data: Path, database: Path, tmp_path: Path) -> None:
     gone = digests(database, *SESSIONS)
@@ -227,6 +228,7 @@ def test_a_kill_at_any_moment_is_made_good_by_the_next_run(data: Path, database:
 # --- what stays ---
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_what_stays_is_what_an_index_of_the_other_logs_says(seed: int, tmp_path: Path, database: Path) -> None:
     check_law(copy_of_samples(tmp_path / "logs"), database, seed)

@@ -282,6 +282,7 @@ def test_many_long_lines_of_no_known_format_are_not_gathered(tmp_path: Path) -> 
     assert ended.memory < MOST_MEMORY
 
 
+@pytest.mark.thorough
 def test_a_small_compressed_file_that_grows_without_end_is_read_in_bounds(tmp_path: Path) -> None:
     compressor = zstandard.ZstdCompressor().compressobj()
     prompt, answer = _claude_lines(14)

@@ -119,6 +119,7 @@ def test_words_of_blocks_that_are_gone_leave_the_word_index(database: Path) -> N
     assert found(database) == hits
 
 
+@pytest.mark.thorough
 def test_an_index_whose_logs_were_all_read_again_is_as_large_as_before(
     optimized: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -366,6 +366,7 @@ def test_workers_that_end_after_their_first_answer_cost_nothing_and_nobody_hears
     assert said(database) == expected
 
 
+@pytest.mark.thorough
 def test_a_run_that_has_no_time_reads_one_log_leaves_no_process_and_the_rest_to_the_next(
     several: Path, database: Path, expected: dict[str, Any]
 ) -> None:

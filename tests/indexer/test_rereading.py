@@ -31,6 +31,7 @@ def age(database: Path) -> None:
         catalog.set_meta("reading", "1")
 
 
+@pytest.mark.thorough
 def test_short_runs_go_on_where_the_one_before_stopped(outdated: tuple[Path, Path]) -> None:
     _, database = outdated
     before = contents(database)

@@ -285,6 +285,7 @@ def narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agtrace_indexer.index.questions.candidates._FEW", 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "covering", "longest"),
     part(

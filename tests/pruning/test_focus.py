@@ -238,6 +238,7 @@ def _parts(found: Focused, lines: list[str], first: int) -> Iterator[tuple[str, 
     assert list(written) == [], "more lines than kept and left out"
 
 
+@pytest.mark.thorough
 @_laws
 @given(_texts, _questions, st.integers(1, 100_000), st.booleans())
 def test_kept_lines_and_gaps_are_together_the_whole_text(text: str, question: str, first: int, large: bool) -> None:

@@ -16,6 +16,7 @@ def pruned() -> list[Pruned]:
     return [prune(case) for case in read_cases()]
 
 
+@pytest.mark.thorough
 def test_most_required_lines_are_kept_with_few_others_and_no_failing_line_is_lost(pruned: list[Pruned]) -> None:
     """Mean recall of at least 0.85 at a mean share of at most 40 % of lines kept of all but diffs."""
     assert faults(pruned) == [], "\n" + quality(pruned)

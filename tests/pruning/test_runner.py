@@ -363,6 +363,7 @@ def test_a_command_that_is_not_there_or_no_program_ends_as_in_a_shell(machine: M
     assert (machine.folder / "log").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.thorough
 def test_signals_reach_the_agent_and_the_run_ends_only_with_it(machine: Machine) -> None:
     """Also SIGINT, as there is no terminal that could have sent it to both."""
     with machine.run() as running:

@@ -111,6 +111,7 @@ def test_every_tool_opens_every_session_of_the_corpus_and_says_nothing_for_it(co
     assert asked == set(TOOLS)
 
 
+@pytest.mark.thorough
 def test_every_command_opens_every_session_of_the_corpus(
     corpus: Asker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

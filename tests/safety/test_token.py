@@ -95,6 +95,7 @@ def test_one_that_somebody_else_put_there_is_refused(kept: Path) -> None:
         load_token(kept)
 
 
+@pytest.mark.thorough
 def test_it_is_shown_to_who_asks_and_is_in_no_log_and_no_answer(own_home: Path, kept: Path) -> None:
     with listening(own_home) as server:
         token = kept.read_text().strip()

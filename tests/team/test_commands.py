@@ -43,6 +43,7 @@ def _as(team: Team, login: str, *command: str) -> Said:
     return agtrace_here(*command, AGTRACE_TEAM=team.url(login))
 
 
+@pytest.mark.thorough
 def test_from_an_empty_database_to_a_colleague_s_answer(team: Team, home: Path) -> None:
     assert "init" in _as(team, "ann", "push").err or "nothing is shared" in _as(team, "ann", "push").err
     assert "0001-tables" in _as(team, "postgres", "team", "init").out

@@ -122,6 +122,7 @@ def test_what_was_forgotten_goes_from_the_server_with_every_row_of_it(team: Team
     assert {name for name in left if left[name] != nothing[name]} <= {"machine", "push"}
 
 
+@pytest.mark.thorough
 def test_what_is_no_longer_shared_goes_and_comes_back_when_it_is(team: Team, samples: Path) -> None:
     team.add("ann")
     every = team.push(samples, "ann").new

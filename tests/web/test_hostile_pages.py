@@ -70,6 +70,7 @@ def every_page(hostile: Site) -> list[str]:
     return list(pages(hostile))
 
 
+@pytest.mark.thorough
 def test_no_element_attribute_or_address_comes_from_a_session(every_page: list[str]) -> None:
     for page in every_page:
         for tag, attributes in Seen(page).elements:
@@ -168,6 +169,7 @@ def test_no_text_keeps_a_lexer_busy(text: str, language: str) -> None:
     assert time.thread_time() - began < 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text", ["[" * 30_000, "*_" * 15_000, "a|b\n-|-\n" + "x|y\n" * 7_000, "> " * 15_000, "`" * 30_000]
 )

@@ -135,6 +135,7 @@ def test_a_session_that_asked_something_says_so_in_the_list(own_home: Path, comp
     assert ["asks you" in rows[f"{number:08x}"] for number in (1, 2)] == [True, False]
 
 
+@pytest.mark.thorough
 def test_pages_of_a_list_are_disjoint_and_complete(own_home: Path, compiled_rules: Path) -> None:
     for number in range(120):
         claude_log(own_home / ".claude", f"{number:08x}-0000-4000-8000-000000000001").prompt(f"Number {number % 7}")
@@ -234,6 +235,7 @@ def test_the_newest_hits_are_all_there_page_by_page(site: Site) -> None:
 # -- a conversation --------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_windows_are_disjoint_and_complete_and_every_event_has_a_place(site: Site) -> None:
     page = site.page(f"/s/{LARGE}")
     windows, last = (int(re.findall(rf'data-{name}="(\d+)"', page)[0]) for name in ("windows", "last"))
