@@ -56,7 +56,10 @@ def test_an_unreadable_line_says_the_same_whatever_ends_it(tmp_path: Path) -> No
     said = []
     for end in ("\n", "\r\n"):
         log = claude_log(tmp_path / f"home{len(said)}", ONE).prompt("needle").say("found")
-        log.path.write_text(log.path.read_text().replace("\n", end) + '{"type": "user", "mess' + end, newline="")
+        log.path.write_text(
+            log.path.read_text().replace("\n", end) + '{"type": "user", "mess' + end + '{"type": "mode"}' + end,
+            newline="",
+        )
         asker = Asker(tmp_path / f"data{len(said)}", tmp_path / f"home{len(said)}")
         said.append(asker.body(ONE, 2))
     assert said[0] == said[1] == '{"type": "user", "mess'

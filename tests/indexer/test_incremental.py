@@ -262,6 +262,33 @@ def test_a_line_that_says_nothing_leaves_an_idle_sub_agent_what_it_was(tmp_path:
     assert before["sessions"][0][5] == "warmup"
 
 
+STUB = PROMPT[: PROMPT.index(b"gulls")]
+DAMAGED = {
+    "NUL bytes before, after and between records": (b"\0" * 5000 + PROMPT + b"\0" * 9000 + b"\n\0\0\n" + CALL, 2, 0),
+    "a long tail of NUL bytes, and the agent goes on": (PROMPT + b"\n" + b"\0" * 143_000 + CALL + b"\n" + RESULT, 3, 0),
+    "a torn record before a whole one": (STUB + CALL + b"\n" + RESULT, 2, 1),
+    "two torn records and NUL bytes before a whole one": (STUB + b"\0" * 700 + STUB[:60] + CALL, 1, 1),
+    "a torn record on a line of its own": (STUB + b"\n" + CALL, 1, 1),
+    "line ends within a text": (PROMPT.replace(b"the", b"the\n\n42\r\n[]\n") + b"\n" + CALL, 2, 0),
+    "a torn record before one with line ends": (STUB + PROMPT.replace(b"the", b"the\n") + b"\n" + CALL, 2, 1),
+    "jammed records": (PROMPT + CALL + b" " + RESULT, 3, 0),
+}
+"""Damaged logs, with the records that can be read and the unreadable remainders that are shown."""
+
+
+@settings(relaxed, max_examples=examples(60))
+@given(name=st.sampled_from(sorted(DAMAGED)), places=places)
+def test_of_a_damaged_log_every_whole_record_is_read_however_it_grew(
+    work: Path, name: str, places: list[float]
+) -> None:
+    data, records, unreadable = DAMAGED[name]
+    whole = at_once(work, "damaged.jsonl", data + b"\n")
+    ((*_, read, broken, pending),) = whole["files"]
+    assert (read, broken, pending) == (records, unreadable, 0)
+    assert sum(event[6] == "unreadable_line" for event in whole["events"]) == unreadable
+    assert grown(work, "damaged.jsonl", cut(data + b"\n", places)) == whole
+
+
 # --- only new bytes ---
 
 

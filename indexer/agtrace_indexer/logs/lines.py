@@ -7,11 +7,15 @@ nothing after it is read.
 
 from __future__ import annotations
 
+import re
 import zlib
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
+import orjson
 from msgspec import Struct
+
+from agtrace_indexer.logs.decoding import crowded, pieces
 
 MAX_LINE = 32 * 1024 * 1024
 """Bytes. A longer line is not parsed: only its head, its length and its origin are kept."""
@@ -23,6 +27,11 @@ HEAD_OF_LONG_LINE = 64 * 1024
 """Bytes kept of a line longer than `MAX_LINE`."""
 
 _CHUNK = 1024 * 1024
+
+_LONGEST_JOINED, _MOST_STRINGS = 4 * 1024 * 1024, 64
+"""Bytes of a value with line ends in its strings, and lines in which one of these begins or ends."""
+
+_QUOTE = re.compile(rb'(?<!\\)(?:\\\\)*"')
 
 
 class Readable(Protocol):
@@ -47,6 +56,8 @@ class Line(NamedTuple):
     """False for the tail: no newline follows yet."""
     checksum: int = 0
     """CRC-32 of all content up to the end of the line, including the newline."""
+    breaks: int = 0
+    """Line ends in it: its agent didn't escape those of a text."""
 
     @property
     def text_length(self) -> int:
@@ -57,6 +68,11 @@ class Line(NamedTuple):
     def whole(self) -> bool:
         """Whether `data` is the whole line."""
         return len(self.data) == self.length
+
+    def part(self, start: int, end: int) -> Line:
+        """A part of it, which is a record of its own."""
+        breaks = self.data.count(b"\n", 0, start) if self.breaks else 0
+        return Line(self.number + breaks, self.offset + start, end - start, self.data[start:end], self.ended)
 
 
 class Lines(Struct):
@@ -134,3 +150,86 @@ class Lines(Struct):
         line = Line(self.number, self.offset, length, data, ended, self.checksum)
         self.offset += length + ended
         return line
+
+
+BROKEN = object()
+"""The value of a line that isn't one plain JSON value: `decoding.pieces` takes it apart."""
+
+
+def values_in(lines: Iterable[Line]) -> Iterator[tuple[Line, Any]]:
+    """Yield lines with their JSON values; lines that are one value together are joined.
+
+    Agents have written texts with their line ends as they are. So a line that ends within a string is held until the
+    string has ended. If that makes no value, each of them is a line of its own; what is still held in the end is one
+    that has no end yet.
+    """
+    held: list[Line] = []
+    for line in lines:
+        if held:
+            held.append(line)
+            is_one = _is_one(held)
+            if is_one is not False:
+                if is_one:
+                    yield _joined(held), BROKEN
+                    held = []
+                continue
+            yield from ((one, value_of(one)) for one in held[:-1])
+            held = []
+        value = value_of(line)
+        if value is BROKEN and line.ended and _ends_in_string(line):
+            held = [line]
+        else:
+            yield line, value
+    if held:
+        yield _joined(held)._replace(ended=False), BROKEN
+
+
+def records_in(lines: Iterable[Line]) -> Iterator[tuple[Line, Any]]:
+    """Yield lines, or the parts of those that aren't one plain value, with their values, `BROKEN` for what is none."""
+    for line, value in values_in(lines):
+        if value is BROKEN and line.whole and not crowded(line.data):
+            for piece in pieces(line.data):
+                yield line.part(piece.start, piece.end), piece.value if piece.readable else BROKEN
+        else:
+            yield line, value
+
+
+def value_of(line: Line) -> Any:
+    """Return the value of a line, `BROKEN` if it isn't one plain JSON value."""
+    if not line.whole or crowded(line.data):
+        return BROKEN
+    try:
+        return orjson.loads(line.data)
+    except orjson.JSONDecodeError:
+        return BROKEN
+
+
+def _is_one(held: list[Line]) -> bool | None:
+    """Whether lines are one value together, of which the first ends within a string; None if more are needed."""
+    first, last = held[0], held[-1]
+    if not last.whole or last.offset + last.length - first.offset > _LONGEST_JOINED:
+        return False
+    if last.ended and not _QUOTE.search(last.data):
+        return None
+    if sum(1 for line in held if _QUOTE.search(line.data)) > _MOST_STRINGS:
+        return False
+    end = pieces(_joined(held).data)[-1]
+    if end.readable and end.start <= first.length:
+        return True
+    return None if end.open or not (last.ended or value_of(last) is not BROKEN) else False
+
+
+def _joined(held: list[Line]) -> Line:
+    """Return consecutive lines as one, with the line ends between them."""
+    first, last = held[0], held[-1]
+    data = bytearray()
+    for line in held:
+        data += b"\n" * (line.offset - first.offset - len(data)) + line.data
+    return last._replace(
+        number=first.number, offset=first.offset, length=len(data), data=bytes(data), breaks=last.number - first.number
+    )
+
+
+def _ends_in_string(line: Line) -> bool:
+    found = pieces(line.data) if line.whole and not crowded(line.data) else []
+    return bool(found) and found[-1].open

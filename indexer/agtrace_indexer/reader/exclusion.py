@@ -19,7 +19,7 @@ from agtrace_indexer.index.tombstones import Tombstones, digest_of
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import CountedFile
-from agtrace_indexer.logs.lines import Line
+from agtrace_indexer.logs.lines import BROKEN, Line, records_in
 from agtrace_indexer.providers.registry import parser_of, unroll
 from agtrace_indexer.reader.recognition import begin, document_in, said_by
 
@@ -69,8 +69,7 @@ def kept_out_so_far(forgotten: Tombstones, found: Found, provider: Provider | No
 
 
 def _records(lines: Iterator[Line]) -> Iterator[Any]:
-    for line in lines:
-        yield from (decode(line.data) or ()) if line.whole else ()
+    return (value for _, value in records_in(lines) if value is not BROKEN)
 
 
 def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:

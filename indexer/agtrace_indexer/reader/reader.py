@@ -25,13 +25,13 @@ from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, Progress, open_regular, start_of
-from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line
+from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, value_of, values_in
 from agtrace_indexer.providers.provider import Row
 from agtrace_indexer.providers.registry import AGENTS, parser_of, source_of, unroll
 from agtrace_indexer.reader.containers import rows_of
 from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_inside, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
-from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
+from agtrace_indexer.reader.recognition import BLANK, HEAD, begin, document_in, why_no_log
 from agtrace_indexer.reader.resumption import (
     Place,
     begins_alike,
@@ -198,7 +198,7 @@ class Reader:
         if known is not None and known.status == "forgotten":
             self.store.show(found.path)
         head = start_of(file, HEAD)
-        if b"\0" in head and head.lstrip(BEFORE_JSON + b"\0")[:1] not in (b"{", b"[", b""):
+        if b"\0" in head and head.lstrip(BLANK)[:1] not in (b"{", b"[", b""):
             return self.set_aside(found, known, "unrecognized", "a binary file")
         before = known if known is not None and known.status == "log" else None
         kept = None if before is None else kept_of(self.store, found, before, file)
@@ -299,7 +299,8 @@ class Reader:
         transcript = Transcript(self.store, self.progress, log)
         try:
             for row in rows:
-                transcript.read_line(_line_of(row))
+                line = _line_of(row)
+                transcript.read_line(line, value_of(line))
                 log.lines, log.position = max(log.lines, row.number), row.position
                 self.progress.bytes_read += len(row.data)
                 self._save_if_due(transcript, log, len(row.data))
@@ -323,10 +324,10 @@ class Reader:
     def _read_each(self, log: Log, lines: Iterator[Line]) -> None:
         transcript = Transcript(self.store, self.progress, log)
         try:
-            for line in lines:
-                if not transcript.read_line(line):
+            for line, value in values_in(lines):
+                if not transcript.read_line(line, value):
                     log.pending_bytes = line.length
-                    if line.data.strip():
+                    if line.data.strip(BLANK):
                         log.reason = log.reason or "its last line is incomplete: waiting for the rest"
                     return
                 note_position(log, line)

@@ -11,7 +11,7 @@ from agtrace_schema.events import Provider
 
 from agtrace_indexer.events.drafts import LogState, Said
 from agtrace_indexer.logs.content import Content, Seekable
-from agtrace_indexer.logs.decoding import completed, crowded, decode
+from agtrace_indexer.logs.decoding import completed, crowded, objects_in
 from agtrace_indexer.logs.files import read_up_to
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, MAX_LINE, Line, Lines
 from agtrace_indexer.providers.provider import Parser
@@ -23,8 +23,8 @@ MAX_DOCUMENT = MAX_LINE
 HEAD = 1024
 """Bytes at the beginning of a file by which a log is identified, wherever it is."""
 
-BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
-"""Bytes that may precede JSON: a byte order mark, blanks."""
+BLANK = b"\xef\xbb\xbf \t\r\n\0"
+"""Bytes that say nothing before or after JSON: a byte order mark, blanks, what a loss of power left."""
 
 _SNIFFED_LINES = 64
 
@@ -80,17 +80,17 @@ def _until_recognized(lines: Iterator[Line], path: str) -> Iterator[tuple[Line, 
 
 def _recognized(line: Line, path: str) -> Provider | None:
     """Return the provider of a line, recognised by its beginning if it is too long to be parsed."""
-    if line.data.lstrip(BEFORE_JSON)[:1] != b"{":
+    if line.data.lstrip(BLANK)[:1] != b"{":
         return None
     parsable = line.whole and not crowded(line.data)
-    values = decode(line.data) if parsable else [completed(line.data[:HEAD_OF_LONG_LINE])]
+    values = objects_in(line.data) if parsable else [completed(line.data[:HEAD_OF_LONG_LINE])]
     return recognize(values[0], path) if values and isinstance(values[0], dict) else None
 
 
 def document_in(file: Seekable, read: list[Line]) -> tuple[bytes | None, Content]:
     """Return all bytes of a file that may be one JSON document; None if it begins otherwise or is too long."""
     content = Content(file)
-    if not read or read[0].data.lstrip(BEFORE_JSON)[:1] not in (b"{", b"[") or not read[-1].whole:
+    if not read or read[0].data.lstrip(BLANK)[:1] not in (b"{", b"[") or not read[-1].whole:
         return None, content
     data = read_up_to(content, MAX_DOCUMENT + 1)
     return (data if len(data) <= MAX_DOCUMENT else None), content

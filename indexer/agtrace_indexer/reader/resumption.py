@@ -82,7 +82,7 @@ def note_position(log: Log, line: Line) -> None:
         empty_lines = b"\n" * min(line.offset - log.read_to, ANCHOR)  # before it: only the last of them is a `Line`
         log.anchor = (log.anchor + empty_lines + line.data + end)[-ANCHOR:]
     log.read_to = line.offset + line.length + line.ended
-    log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
+    log.lines, log.unended, log.checksum = line.number + line.breaks, not line.ended, line.checksum
 
 
 def is_rewritten(store: Store, found: Found, known: KnownFile, head: bytes) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 from pathlib import PurePath
-from typing import Any
 
 from agtrace_indexer.events.drafts import Draft, LogState, Said, SessionFacts
 from agtrace_indexer.events.identity import line_identity
@@ -21,10 +20,9 @@ from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.taken_back import Origin, TakenBack
 from agtrace_indexer.logs.content import Content
-from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import CountedFile
-from agtrace_indexer.logs.lines import Line, Lines
+from agtrace_indexer.logs.lines import Line, Lines, records_in
 from agtrace_indexer.providers.provider import Parser
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.reader.recognition import said_by
@@ -71,10 +69,10 @@ def note(ranges: dict[str, list[list[int]]], thread: str, event_index: int) -> N
 def _lost(origins: list[Origin], spoken: Iterator[tuple[Line, Collection[Said]]]) -> list[Origin]:
     """Return the events from the first line on that the log no longer has as it was."""
     done = 0
-    for number, group in groupby(origins, attrgetter("line")):
+    for offset, group in groupby(origins, attrgetter("offset")):
         events = list(group)
-        line, said = next((pair for pair in spoken if pair[0].number >= number), (None, ()))
-        if line is None or line.number != number or not _has(line, said, events):
+        line, said = next((pair for pair in spoken if pair[0].offset >= offset), (None, ()))
+        if line is None or not _has(line, said, events):
             break
         done += len(events)
     return origins[done:]
@@ -94,7 +92,6 @@ def _has(line: Line, said: Iterable[Said], events: Iterable[Origin]) -> bool:
 
 
 def _spoken(lines: Iterable[Line], parser: Parser, state: LogState) -> Iterator[tuple[Line, list[Said]]]:
-    """Yield the lines of a log with what they say."""
-    for line in lines:
-        values: list[Any] = (decode(line.data) if line.whole else None) or []
-        yield line, [said for value in values for said in said_by(value, parser, state)]
+    """Yield the lines of a log, or parts of them, with what they say."""
+    for line, value in records_in(lines):
+        yield line, said_by(value, parser, state)

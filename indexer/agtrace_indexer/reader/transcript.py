@@ -32,9 +32,9 @@ from agtrace_indexer.index import taken_back
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.landmarks import following
 from agtrace_indexer.landmarks.following import Marks
-from agtrace_indexer.logs.decoding import crowded, decode
+from agtrace_indexer.logs.decoding import crowded, pieces
 from agtrace_indexer.logs.files import Progress
-from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
+from agtrace_indexer.logs.lines import BROKEN, HEAD_OF_LONG_LINE, LONGEST_LINE, Line
 from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.reader import taking_back
 from agtrace_indexer.reader.log import Log
@@ -82,26 +82,32 @@ class Transcript:
         self._waiting: list[_Record] = []
         self._size = 0
 
-    def read_line(self, line: Line) -> bool:
-        """Read one line; return False if it is incomplete and must wait."""
-        values = decode(line.data) if line.whole else None
-        if not values:
+    def read_line(self, line: Line, value: Any) -> bool:
+        """Read a line that has this value (`values_in`); return False if it is incomplete and must wait."""
+        if value is BROKEN:
             self.settle()
-            return self._read_odd(line, values)
-        if not line.ended and not isinstance(values[-1], dict):
+            return self._read_broken(line)
+        if not line.ended and not isinstance(value, dict):
             return False
-        for value in values:
-            self.read_record(value, line)
+        self.read_record(value, line)
         return True
 
-    def _read_odd(self, line: Line, values: list[Any] | None) -> bool:
-        """Read a line without JSON; return False if it must wait."""
+    def _read_broken(self, line: Line) -> bool:
+        """Read what is readable in a line that isn't one plain value; return False if it must wait."""
         if not line.whole or crowded(line.data):
             self._keep_head(line)
             return line.ended
-        if values is None and line.ended and line.data.strip():
-            self._unreadable(line, "unreadable_line", _shown(line))
-        return line.ended
+        found = pieces(line.data)
+        if not line.ended and not (found and all(piece.readable and isinstance(piece.value, dict) for piece in found)):
+            return False
+        for piece in found:
+            part = line.part(piece.start, piece.end)
+            if piece.readable:
+                self.read_record(piece.value, part)
+            else:
+                self.settle()
+                self._unreadable_record(part)
+        return True
 
     def _keep_head(self, line: Line) -> None:
         """Keep the beginning, the length and the origin of a line that is too long to be parsed.
@@ -377,8 +383,8 @@ def _type(told: str) -> str:
 
 
 def _shown(line: Line) -> str:
-    """Return what is kept of an unreadable line, without its end, which on Windows has a carriage return."""
-    return _beginning(line.data.removesuffix(b"\r"), _UNREADABLE_SHOWN).decode("utf-8", "replace")
+    """Return what is kept of an unreadable line, without NUL bytes."""
+    return _beginning(line.data.replace(b"\0", b""), _UNREADABLE_SHOWN).decode("utf-8", "replace")
 
 
 def _beginning(data: bytes, most: int) -> bytes:
