@@ -88,7 +88,11 @@ def _imports(module: Module, nodes: Iterator[ast.AST] | None = None) -> Iterator
             origin = _origin(module, node)
             yield origin
             yield from (f"{origin}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and _last_name(node.func) == "loader":
+            yield f"agtrace_indexer.providers.{ast.literal_eval(node.args[0])}".partition(":")[0]
         elif isinstance(node, ast.Call) and _last_name(node.func).endswith(("import_module", "__import__")):
+            if module.name == "agtrace_indexer.providers.provider":
+                continue  # its `loader` is read where it is called
             assert node.args and isinstance(node.args[0], ast.Constant), f"{module}: an import nobody can read"
             yield str(node.args[0].value)
 

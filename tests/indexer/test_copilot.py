@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Settlement
-from agtrace_indexer.providers.copilot import COPILOT, chat, parser
+from agtrace_indexer.providers.copilot import COPILOT, parser
 from agtrace_indexer.rebuild import damage_in, rebuild
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
@@ -186,8 +186,8 @@ def test_the_logs_of_copilot_chat_have_its_name(database: Path, tmp_path: Path) 
     log = written(tmp_path / "c.jsonl", lines)
     (row,) = counted(database, log).values()
     assert row["provider"] == "copilot_chat"
-    assert chat.recognizes(lines[0]) and not parser.recognizes(lines[0])
-    assert parser.recognizes(lines[1]) and not chat.recognizes(lines[1])
+    assert parser.Chat.recognizes(lines[0]) and not parser.recognizes(lines[0])
+    assert parser.recognizes(lines[1]) and not parser.Chat.recognizes(lines[1])
 
 
 def test_flat_logs_of_early_versions_are_the_same(database: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction
-from agtrace_indexer.providers.opencode import fork, parser
+from agtrace_indexer.providers.opencode import parser
 from agtrace_indexer.providers.opencode.parser import known_as
 from agtrace_schema.events import (
     Message,
@@ -23,7 +23,6 @@ from agtrace_schema.events import (
     UserKind,
 )
 
-from tests.indexer import opencode_stories as told
 from tests.indexer.opencode_stories import START, Story, answer, session, text, tidal, tokens, tool, user
 
 
@@ -299,4 +298,4 @@ def test_ids_that_were_blacked_out_are_no_ids() -> None:
 
 @pytest.mark.parametrize("document", [None, [], {}, {"info": {"id": "x"}, "messages": []}, {"info": {}, "messages": 7}])
 def test_a_document_that_is_no_export_is_left_alone(document: Any) -> None:
-    assert parser.unroll(document) is None and fork.unroll(told.tidal().export) is None
+    assert parser.unroll(document) is None

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record
-from agtrace_indexer.providers.oh_my_pi import parser as oh_my_pi
-from agtrace_indexer.providers.openclaw import parser as openclaw
 from agtrace_indexer.providers.pi import parser as pi
+from agtrace_indexer.providers.pi.parser import OhMyPi, OpenClaw
 from agtrace_indexer.providers.provider import Parser
 from agtrace_indexer.providers.registry import recognize
 from agtrace_indexer.run import index
@@ -135,7 +134,7 @@ def test_an_interruption_ends_the_calls_that_wait() -> None:
 
 def test_lines_that_openclaw_writes_in_the_models_place_are_no_responses() -> None:
     mirror = message("assistant", [{"type": "text", "text": "hi"}], model="delivery-mirror", usage={"input": 1})
-    (draft,) = openclaw.drafts(mirror, LogState())
+    (draft,) = OpenClaw.drafts(mirror, LogState())
     assert isinstance(draft, Draft) and draft.payload == Message("hi") and draft.step is None
 
 
@@ -231,19 +230,19 @@ def test_a_sub_agents_log_is_in_a_folder_named_like_its_parents(tmp_path: Path) 
     log = tmp_path / "2026-08-20T14-00-00-000Z_p1" / "Scout" / "Deep.jsonl"
     log.parent.mkdir(parents=True)
     log.parent.with_name("Scout.jsonl").write_text(json.dumps({**HEADER, "id": "scout"}) + "\n")
-    facts = [oh_my_pi.begin(path).sessions[""] for path in (log.parent.with_name("Scout.jsonl"), log)]
+    facts = [OhMyPi.begin(path).sessions[""] for path in (log.parent.with_name("Scout.jsonl"), log)]
     assert [(f.parent_id, f.kind, f.agent_type) for f in facts] == [
         ("p1", "subagent", "Scout"),
         ("scout", "subagent", "Deep"),
     ]
     log.parent.with_name("Scout.jsonl").unlink()
-    assert oh_my_pi.begin(log).sessions[""].parent_id is None
-    assert oh_my_pi.begin(log.parent.parent.with_suffix(".jsonl")).sessions[""].kind == "main"
+    assert OhMyPi.begin(log).sessions[""].parent_id is None
+    assert OhMyPi.begin(log.parent.parent.with_suffix(".jsonl")).sessions[""].kind == "main"
 
 
 def test_in_a_sub_agents_log_the_parent_speaks() -> None:
-    state = oh_my_pi.begin(PurePath("/s/2026-08-20T14-00-00-000Z_p1/Scout.jsonl"))
-    assert read(message("user", "look"), parser=oh_my_pi, state=state) == [User("look", UserKind.TASK)]
+    state = OhMyPi.begin(PurePath("/s/2026-08-20T14-00-00-000Z_p1/Scout.jsonl"))
+    assert read(message("user", "look"), parser=OhMyPi(), state=state) == [User("look", UserKind.TASK)]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +258,7 @@ def test_in_a_sub_agents_log_the_parent_speaks() -> None:
     ],
 )
 def test_openclaw_writes_more_into_the_users_role_than_what_the_user_says(said: str, kinds: list[str]) -> None:
-    found = read(message("user", said), parser=openclaw)
+    found = read(message("user", said), parser=OpenClaw())
     assert [str(text.kind) for text in found if isinstance(text, User)] == kinds
     assert " ".join(text.text for text in found if isinstance(text, User)).split() == said.split()
 

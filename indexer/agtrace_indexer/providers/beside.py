@@ -22,12 +22,15 @@ def object_in(path: PurePath, most: int) -> dict[str, Any]:
         return {}
 
 
-def small_file(path: PurePath, most: int) -> bytes:
-    """Return the content of a small regular file, and nothing for a pipe or a link. Raise `OSError`, `ValueError`."""
+def small_file(path: PurePath, most: int, *, cut: bool = False) -> bytes:
+    """Return the content of a small regular file, or with `cut` the beginning of any; nothing for a pipe or a link.
+
+    Raises `OSError`, `ValueError`.
+    """
     descriptor = os.open(path, _HOW)
     try:
         found = os.fstat(descriptor)
-        small = stat.S_ISREG(found.st_mode) and found.st_size <= most
-        return os.read(descriptor, most) if small else b""
+        wanted = stat.S_ISREG(found.st_mode) and (cut or found.st_size <= most)
+        return os.read(descriptor, most) if wanted else b""
     finally:
         os.close(descriptor)

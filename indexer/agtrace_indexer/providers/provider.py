@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -36,6 +37,17 @@ Rewrite: TypeAlias = "Callable[[list[Record]], list[Record]] | None"
 Refresh: TypeAlias = "Callable[[LogState, LogState], bool]"
 """Takes the facts of a state that has just begun into one that a log has reached, and returns whether that is enough;
 otherwise the log has to be read again, as it would now yield other events."""
+
+
+def loader(name: str) -> Callable[[], Any]:
+    """Return a function that loads a module of the agents, or a value in one: `pi.parser`, `pi.parser:phase`."""
+    module, _, value = name.partition(":")
+
+    def load() -> Any:
+        loaded = import_module(f"agtrace_indexer.providers.{module}")
+        return getattr(loaded, value) if value else loaded
+
+    return load
 
 
 _LOOKED_AT = 1_000

@@ -12,13 +12,9 @@ from agtrace_indexer.providers.copilot import COPILOT, COPILOT_CHAT
 from agtrace_indexer.providers.cursor import CURSOR
 from agtrace_indexer.providers.gemini import GEMINI
 from agtrace_indexer.providers.goose import GOOSE
-from agtrace_indexer.providers.kilo import KILO
 from agtrace_indexer.providers.kiro import KIRO
-from agtrace_indexer.providers.mimo_code import MIMO_CODE
-from agtrace_indexer.providers.oh_my_pi import OH_MY_PI
-from agtrace_indexer.providers.openclaw import OPENCLAW
-from agtrace_indexer.providers.opencode import OPENCODE
-from agtrace_indexer.providers.pi import PI
+from agtrace_indexer.providers.opencode import KILO, MIMO_CODE, OPENCODE
+from agtrace_indexer.providers.pi import OH_MY_PI, OPENCLAW, PI
 from agtrace_indexer.providers.qwen import QWEN
 
 if TYPE_CHECKING:

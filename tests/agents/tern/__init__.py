@@ -1,53 +1,23 @@
 """Tern, a made-up agent with every kind of source: logs of JSON lines, finished sessions as one JSON
-document, sessions in a database, and sessions as folders of small files.
-
-The folder is copied next to the packages of the other agents, so its imports from itself are relative.
+document, sessions in a database, and sessions as folders of small files. The folder is copied next to the packages of
+the other agents.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Containers, Home, Notices, Parser, Sign, Source
-
-if TYPE_CHECKING:
-    from agtrace_indexer.providers.setup import Setup
-
-
-def _parser() -> Parser:
-    from . import parser
-
-    return parser
-
-
-def _rows() -> Source:
-    from . import database
-
-    return database
-
-
-def _feathers() -> Source:
-    from . import feathers
-
-    return feathers
-
-
-def _setup() -> Setup:
-    from .setup import SETUP
-
-    return SETUP
-
+from agtrace_indexer.providers.provider import Agent, Containers, Home, Notices, Sign, loader
 
 TERN = Agent(
     name="tern",
     title="Tern",
-    parser=_parser,
+    parser=loader("tern.parser"),
     home=Home("TERN_NEST", "the home of Tern's logs; default ~/.tern", ".tern", ("flights",)),
     containers=(
-        Containers(re.compile(r"(.*/nest\.db)(?:-wal|-shm|-journal)?"), _rows, "nest.db"),
-        Containers(re.compile(r"(.*/feathers)(?:/[^/]+/[0-9]+\.json)?"), _feathers, "feathers"),
+        Containers(re.compile(r"(.*/nest\.db)(?:-wal|-shm|-journal)?"), loader("tern.database"), "nest.db"),
+        Containers(re.compile(r"(.*/feathers)(?:/[^/]+/[0-9]+\.json)?"), loader("tern.feathers"), "feathers"),
     ),
     tools=Tools(
         shells=frozenset({"dive"}),
@@ -70,7 +40,7 @@ TERN = Agent(
     ),
     hidden_reasoning="as birdsong",
     command="tern",
-    setup=_setup,
+    setup=loader("tern.setup:SETUP"),
     keys_remembered=None,
 )
 """Tern: its logs, tools, notifications and settings."""

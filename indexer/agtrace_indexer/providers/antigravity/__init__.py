@@ -5,16 +5,10 @@ from __future__ import annotations
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Forms, Home, Notices, Parser
+from agtrace_indexer.providers.provider import Agent, Forms, Home, Notices, loader
 
 _FULL, _CUT = "transcript_full.jsonl", "transcript.jsonl"
 _IN_LOGS = later(r"[/\\]\.system_generated[/\\]logs\Z")
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.antigravity import parser
-
-    return parser
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -29,7 +23,7 @@ def _rank(path: str) -> tuple[bool, ...]:
 ANTIGRAVITY = Agent(
     name="antigravity",
     title="Antigravity",
-    parser=_parser,
+    parser=loader("antigravity.parser"),
     home=Home("", "", ".gemini", tuple(f"antigravity{of}/brain" for of in ("-cli", "", "-ide"))),
     forms=Forms("transcript", _log_of, _rank),
     tools=Tools(

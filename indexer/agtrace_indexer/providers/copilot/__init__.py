@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, ReadPhase, Sign
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Sign, loader
 
 SHELLS = frozenset({"bash", "powershell", "local_shell"})
 """The tools that run a command; `local_shell` is the human's own, typed after `!`."""
@@ -22,28 +22,10 @@ _NOTICES = Notices(
 )
 
 
-def _parser() -> Parser:
-    from agtrace_indexer.providers.copilot import parser
-
-    return parser
-
-
-def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.copilot.phases import phase
-
-    return phase
-
-
-def _chat_parser() -> Parser:
-    from agtrace_indexer.providers.copilot import chat
-
-    return chat
-
-
 COPILOT = Agent(
     name="copilot",
     title="Copilot CLI",
-    parser=_parser,
+    parser=loader("copilot.parser"),
     home=Home("COPILOT_HOME", "the home of Copilot CLI's logs; default ~/.copilot", ".copilot", ("session-state",)),
     tools=Tools(
         shells=SHELLS,
@@ -62,7 +44,7 @@ COPILOT = Agent(
     ),
     notices=_NOTICES,
     hidden_reasoning="encrypted",
-    phase=_phase,
+    phase=loader("copilot.parser:phase"),
     command="copilot",
     resumes=("--resume",),
     keys_remembered=64,  # only chunks of one response repeat a key, and they are close together
@@ -74,7 +56,7 @@ COPILOT = Agent(
 COPILOT_CHAT = Agent(
     name="copilot_chat",
     title="Copilot Chat",
-    parser=_chat_parser,
+    parser=loader("copilot.parser:Chat"),
     home=Home("", "", "", ()),
     tools=Tools(
         shells=frozenset({"run_in_terminal"}),

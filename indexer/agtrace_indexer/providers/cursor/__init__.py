@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Parser
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.cursor import parser
-
-    return parser
-
+from agtrace_indexer.providers.provider import Agent, Home, loader
 
 CURSOR = Agent(
     name="cursor",
     title="Cursor",
-    parser=_parser,
+    parser=loader("cursor.parser"),
     home=Home("CURSOR_CONFIG_DIR", "the home of Cursor's transcripts; default ~/.cursor", ".cursor", ("projects",)),
     tools=Tools(
         shells=frozenset({"Shell", "run_terminal_cmd", "run_terminal_command_v2"}),

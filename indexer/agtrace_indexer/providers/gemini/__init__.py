@@ -3,42 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
-
-if TYPE_CHECKING:
-    from agtrace_indexer.providers.provider import ReadPhase, ReadRetention
-    from agtrace_indexer.providers.setup import Setup
+from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Sign, loader
 
 _SESSION = later(r"(session-.+)\.jsonl?$", re.DOTALL)
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.gemini import parser
-
-    return parser
-
-
-def _setup() -> Setup:
-    from agtrace_indexer.providers.gemini.setup import SETUP
-
-    return SETUP
-
-
-def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.gemini.phases import phase
-
-    return phase
-
-
-def _retention() -> ReadRetention:
-    from agtrace_indexer.providers.gemini.parser import retention
-
-    return retention
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -54,7 +25,7 @@ def _rank(path: str) -> tuple[bool, ...]:
 GEMINI = Agent(
     name="gemini",
     title="Gemini CLI",
-    parser=_parser,
+    parser=loader("gemini.parser"),
     home=Home("GEMINI_CLI_HOME", "the folder that holds Gemini CLI's .gemini; default ~", "", (".gemini/tmp",)),
     forms=Forms("session-", _log_of, _rank),
     tools=Tools(
@@ -78,9 +49,9 @@ GEMINI = Agent(
     ),
     command="gemini",
     resumes=("--resume",),
-    setup=_setup,
-    phase=_phase,
-    retention=_retention,
+    setup=loader("gemini.setup:SETUP"),
+    phase=loader("gemini.parser:phase"),
+    retention=loader("gemini.parser:retention"),
     client=Client("gemini-cli-mcp-client", 39_900),  # it adds 41 characters to an answer, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound
 )

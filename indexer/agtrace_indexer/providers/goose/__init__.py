@@ -14,25 +14,12 @@ from agtrace_indexer.providers.provider import (
     Forms,
     Home,
     Notices,
-    Parser,
     Sign,
-    Source,
+    loader,
     of_user_data,
 )
 
 _FOLDER, _DATABASE, _LINES = "sessions", "sessions.db", ".jsonl"
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.goose import parser
-
-    return parser
-
-
-def _database() -> Source:
-    from agtrace_indexer.providers.goose import database
-
-    return database
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -50,12 +37,16 @@ def _rank(path: str) -> tuple[bool, ...]:
 GOOSE = Agent(
     name="goose",
     title="Goose",
-    parser=_parser,
+    parser=loader("goose.parser"),
     home=Home("GOOSE_PATH_ROOT", "the folder to which all of Goose's files are moved", None, ("data/sessions",)),
     elsewhere=(of_user_data("goose/sessions"),),
     rewrites=True,  # before 1.10 the whole file at each message, as its first line counts them
     forms=Forms(_FOLDER, _log_of, _rank),
-    containers=(Containers(later(r"(.*[/\\]sessions\.db)(?:-wal|-shm|-journal)?", re.DOTALL), _database, _DATABASE),),
+    containers=(
+        Containers(
+            later(r"(.*[/\\]sessions\.db)(?:-wal|-shm|-journal)?", re.DOTALL), loader("goose.parser"), _DATABASE
+        ),
+    ),
     tools=Tools(
         shells=frozenset({"developer__shell", "shell"}),
         reading=frozenset({"analyze", "developer__analyze", "load", "load_skill", "tree"}),

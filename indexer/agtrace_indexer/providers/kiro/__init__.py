@@ -12,51 +12,26 @@ from agtrace_indexer.providers.provider import (
     Containers,
     Home,
     Notices,
-    Parser,
-    ReadPhase,
-    Refresh,
     Sidecar,
     Sign,
-    Source,
+    loader,
     of_user_data,
 )
 
 _DATABASES = ("kiro-cli/data.sqlite3", "amazon-q/data.sqlite3")
 
 
-def _parser() -> Parser:
-    from agtrace_indexer.providers.kiro import parser
-
-    return parser
-
-
-def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.kiro.phases import phase
-
-    return phase
-
-
-def _database() -> Source:
-    from agtrace_indexer.providers.kiro import database
-
-    return database
-
-
-def _refresh() -> Refresh:
-    from agtrace_indexer.providers.kiro.parser import refresh
-
-    return refresh
-
-
 KIRO = Agent(
     name="kiro",
     title="Kiro CLI",
-    parser=_parser,
+    parser=loader("kiro.parser"),
     home=Home("KIRO_HOME", "the home of Kiro CLI's logs; default ~/.kiro", ".kiro", ("sessions/cli",)),
     elsewhere=(of_user_data(*_DATABASES), Home("", "", "Library/Application Support", _DATABASES)),
-    sidecar=Sidecar(".jsonl", ".json", _refresh),
+    sidecar=Sidecar(".jsonl", ".json", loader("kiro.parser:refresh")),
     containers=(
-        Containers(later(r"(.*[/\\]data\.sqlite3)(?:-wal|-shm|-journal)?", re.DOTALL), _database, "data.sqlite3"),
+        Containers(
+            later(r"(.*[/\\]data\.sqlite3)(?:-wal|-shm|-journal)?", re.DOTALL), loader("kiro.parser"), "data.sqlite3"
+        ),
     ),
     tools=Tools(
         shells=frozenset({"shell", "execute_bash", "execute_cmd"}),
@@ -76,7 +51,7 @@ KIRO = Agent(
         interruptions=(Sign("turn_end", r"(?i)\Acancel"),),
         compactions=(Sign("compaction"),),
     ),
-    phase=_phase,
+    phase=loader("kiro.parser:phase"),
     command="kiro-cli",
     resumes=("chat", "--resume-id"),
     keys_remembered=64,  # only notes on the end of a turn replace one another

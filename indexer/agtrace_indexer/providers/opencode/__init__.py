@@ -1,13 +1,13 @@
 """OpenCode: its database since 1.2, its tree of small files before, and its exports (README.md).
 
-Kilo CLI and MiMo Code are forks with the same tables under other names: `agent` describes any of the three.
+Kilo CLI and MiMo Code are forks with the same tables under other names: `agent` describes any of the three. An export
+doesn't say which of them wrote it, and is read as OpenCode's.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
 
 from agtrace_schema.patterns import later
 
@@ -18,14 +18,10 @@ from agtrace_indexer.providers.provider import (
     Database,
     Forms,
     Notices,
-    Parser,
     Sign,
-    Source,
+    loader,
     of_user_data,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _FORKS = ("kilo", "mimocode")
 """The folders of the forks, whose trees of files are theirs."""
@@ -62,9 +58,7 @@ _NOTICES = Notices(
 )
 
 
-def agent(
-    name: str, title: str, command: str, *, folder: str, variable: str, parser: Callable[[], Parser], tree: str
-) -> Agent:
+def agent(name: str, title: str, command: str, *, folder: str, variable: str, tree: str) -> Agent:
     """Describe OpenCode or one of its forks.
 
     `folder` is the name of its data folder and of its database, `variable` the one that names another database,
@@ -73,7 +67,7 @@ def agent(
     return Agent(
         name=name,
         title=title,
-        parser=parser,
+        parser=loader("opencode.parser"),
         home=of_user_data(f"{folder}/storage", f"{folder}/{folder}-*.db")._replace(
             database=Database(
                 variable, f"the database of {title}; default {folder}.db in its data", folder, f"{folder}.db"
@@ -81,10 +75,14 @@ def agent(
         ),
         forms=Forms(_SESSION, _log_of, _rank),
         containers=(
-            Containers(later(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL), _rows, folder),
+            Containers(
+                later(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL),
+                loader("opencode.database"),
+                folder,
+            ),
             Containers(
                 later(rf"({tree}/storage(?:_[^/]*)?)(?:/{_SMALL_FILE})?", re.DOTALL),
-                _small_files,
+                loader("opencode.parser"),
                 "/storage",
             ),
         ),
@@ -96,24 +94,6 @@ def agent(
         resumes=("--session",),
         keys_remembered=None,  # any row can change or be deleted
     )
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.opencode import parser
-
-    return parser
-
-
-def _rows() -> Source:
-    from agtrace_indexer.providers.opencode import database
-
-    return database
-
-
-def _small_files() -> Source:
-    from agtrace_indexer.providers.opencode import storage
-
-    return storage
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -128,7 +108,13 @@ def _rank(path: str) -> tuple[bool, ...]:
 
 
 OPENCODE = agent(
-    "opencode", "OpenCode", "opencode", folder="opencode", variable="OPENCODE_DB", parser=_parser,
+    "opencode", "OpenCode", "opencode", folder="opencode", variable="OPENCODE_DB",
     tree="".join((".*", *(f"(?<!/{fork})" for fork in _FORKS))),
 )  # fmt: skip
 """OpenCode: its logs, tools and notifications."""
+
+KILO = agent("kilo", "Kilo CLI", "kilo", folder="kilo", variable="KILO_DB", tree=".*/kilo")
+"""Kilo CLI: its logs, tools and notifications."""
+
+MIMO_CODE = agent("mimo_code", "MiMo Code", "mimo", folder="mimocode", variable="MIMOCODE_DB", tree=".*/mimocode")
+"""MiMo Code: its logs, tools and notifications."""

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+from agtrace_schema.patterns import later
+
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, ReadPhase, Sign
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.pi import parser
-
-    return parser
-
-
-def phase_reader() -> ReadPhase:
-    """Return what tells phases in records of Pi's format."""
-    from agtrace_indexer.providers.pi.phases import phase
-
-    return phase
-
+from agtrace_indexer.providers.provider import Agent, Fork, Home, Notices, Sign, loader
 
 NOTICES = Notices(
     api_errors=frozenset({"error"}),
@@ -29,7 +19,7 @@ NOTICES = Notices(
 PI = Agent(
     name="pi",
     title="Pi",
-    parser=_parser,
+    parser=loader("pi.parser"),
     home=Home("PI_CODING_AGENT_DIR", "the home of Pi's logs; default ~/.pi/agent", ".pi/agent", ("sessions",)),
     elsewhere=(Home("PI_CODING_AGENT_SESSION_DIR", "the folder of Pi's logs, if it isn't in its home", None, ("",)),),
     rewrites=True,  # once, when a log of an older format is continued
@@ -43,9 +33,62 @@ PI = Agent(
         contents=("content",),
     ),
     notices=NOTICES,
-    phase=phase_reader,
+    phase=loader("pi.parser:phase"),
     hidden_reasoning="as signatures only",
     command="pi",
     resumes=("--session",),
 )
 """Pi: its logs, tools, notifications and settings."""
+
+OH_MY_PI = Agent(
+    name="oh_my_pi",
+    title="oh-my-pi",
+    parser=loader("pi.parser:OhMyPi"),
+    home=Home("OMP_CODING_AGENT_DIR", "the home of oh-my-pi's logs; default ~/.omp/agent", ".omp/agent", ("sessions",)),
+    fork=Fork("pi", later(r"[/\\]\.omp[/\\]")),
+    rewrites=True,  # its first line is the title
+    tools=Tools(
+        shells=frozenset({"bash"}),
+        reading=frozenset({"find", "ls", "lsp", "web_search"}),
+        asking=frozenset({"ask"}),
+        questioning=frozenset({"ask"}),
+        starting=frozenset({"task"}),
+        commands=("command",),
+        paths=("path", "file_path"),
+    ),
+    notices=NOTICES,
+    phase=loader("pi.parser:phase"),
+    hidden_reasoning="as signatures only",
+    command="omp",
+    resumes=("--resume",),
+)
+"""oh-my-pi: its logs, tools, notifications and settings."""
+
+OPENCLAW = Agent(
+    name="openclaw",
+    title="OpenClaw",
+    parser=loader("pi.parser:OpenClaw"),
+    home=Home("OPENCLAW_STATE_DIR", "the home of OpenClaw's logs; default ~/.openclaw", ".openclaw", ("agents",)),
+    elsewhere=(Home("", "", ".clawdbot", ("agents",)), Home("", "", ".moltbot", ("agents",))),
+    fork=Fork(
+        "pi",
+        later(
+            r"(?!.*[/\\]\.(?:pi|omp)[/\\])"
+            r".*[/\\](?:agents[/\\][^/\\]+[/\\]sessions|\.?(?:openclaw|clawdbot|moltbot))[/\\]",
+            re.DOTALL,
+        ),
+    ),
+    rewrites=True,
+    tools=Tools(
+        shells=frozenset({"exec"}),
+        waiting=frozenset({"process"}),
+        starting=frozenset({"sessions_spawn"}),
+        commands=("command",),
+        paths=("path", "file_path"),
+    ),
+    notices=NOTICES,
+    phase=loader("pi.parser:phase"),
+    hidden_reasoning="as signatures only",
+    no_messages=frozenset({"HEARTBEAT_OK", "NO_REPLY"}),
+)
+"""OpenClaw: its logs, tools and notifications."""

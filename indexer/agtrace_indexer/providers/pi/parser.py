@@ -8,6 +8,7 @@ entries word for word, with ids and times, by which they are recognised (`sessio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Any, TypeAlias
@@ -27,11 +28,13 @@ from agtrace_schema.events import (
 )
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record
+from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import count, fields, image_placeholder, items, listed, milliseconds, text
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.logs.decoding import decode
+from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.notes import readable_json, skip, unknown
-from agtrace_indexer.providers.provider import Rewrite
+from agtrace_indexer.providers.provider import Phase, Rewrite
 
 # -- content ---------------------------------------------------------------------------------------
 # The text of the blocks of a message or a result: images are replaced by their size.
@@ -447,6 +450,36 @@ _READERS: dict[str, Callable[[Record, LogState], Any]] = {
 }
 
 
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn goes on, by single records of Pi's format (Pi, oh-my-pi, OpenClaw).
+# A response says why it stopped: `toolUse` before calls, `stop` or `length` at the end of the turn; what failed
+# (`error`) may be tried again. OpenClaw's older logs don't say it; a response without calls then says nothing.
+
+_AT_WORK = ("user", "toolResult")
+_ENDS = ("stop", "length", "aborted")
+_CALLS = ("toolCall", "tool_use")
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    message = record.get("message")
+    if record.get("type") != "message" or not isinstance(message, dict):
+        return None
+    role, reason = message.get("role"), message.get("stopReason")
+    if role in _AT_WORK:
+        return Phase.GOES_ON
+    if role != "assistant":
+        return None
+    if reason == "toolUse" or _has_call(message.get("content")):
+        return Phase.GOES_ON
+    return Phase.OVER if reason in _ENDS else None
+
+
+def _has_call(content: Any) -> bool:
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and part.get("type") in _CALLS for part in parts)
+
+
 # -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
@@ -478,3 +511,100 @@ def begin(_path: PurePath) -> LogState:
 def drafts(record: Record, state: LogState) -> Sequence[Draft]:
     """Return the events of the next record; see `Parser.drafts`."""
     return read_entry(record, state, plain)
+
+
+# -- OpenClaw --------------------------------------------------------------------------------------
+# Pi's format, with schedules, heartbeats, events and metadata in texts of the user's role.
+
+_INJECTED = ("[cron:", "Read HEARTBEAT.md", "A new session was started via /new or /reset")
+"""The beginnings of texts that nobody typed."""
+
+_PREFIX = later(
+    r"\s*(?:System: \[[^\n]{0,2000}(?:\n|\Z)"
+    r"|[A-Z][A-Za-z ]{0,60} \(untrusted[^)\n]{0,60}\):\s{0,9}```(?:json)?\n.{0,20000}?\n```\s{0,9})",
+    re.DOTALL,
+)
+"""An event, or metadata in a fence, before what somebody wrote."""
+
+_MOST_PREFIXES = 16
+
+
+def speakers(said: str, state: LogState) -> list[User]:
+    """Divide a text into what OpenClaw put before it, and what somebody wrote."""
+    before, rest = _peeled(said)
+    told = [User(before, UserKind.INJECTED)] if before.strip() else []
+    if not rest.strip():
+        return told
+    kind = UserKind.INJECTED if rest.lstrip().startswith(_INJECTED) else request_kind(state)
+    return [User(said, UserKind.INJECTED)] if told and kind is UserKind.INJECTED else [*told, User(rest, kind)]
+
+
+def _peeled(said: str) -> tuple[str, str]:
+    end = 0
+    for _ in range(_MOST_PREFIXES):
+        found = _PREFIX.match(said, end)
+        if found is None:
+            break
+        end = found.end()
+    return said[:end].rstrip(), said[end:].lstrip() if end else said
+
+
+class OpenClaw:
+    """The parser of OpenClaw: a record is always Pi's, and the place of a log shows that OpenClaw wrote it."""
+
+    as_patch, unroll, begin = as_patch, staticmethod(unroll), staticmethod(begin)
+
+    @staticmethod
+    def recognizes(_record: Record) -> bool:
+        """Return False: the record is Pi's."""
+        return False
+
+    @staticmethod
+    def drafts(record: Record, state: LogState) -> Sequence[Draft]:
+        """Return the events of the next record; see `Parser.drafts`."""
+        return read_entry(record, state, speakers)
+
+
+# -- oh-my-pi --------------------------------------------------------------------------------------
+# oh-my-pi: Pi's format, with the title in the first line, and logs of sub-agents (pi/README.md).
+# The log of a sub-agent is in a folder with the name of its parent's log, at any depth. Its parent's id is in that name
+# or, if that is a sub-agent as well, in the first lines of that log.
+
+_OF_A_LOG = later(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}-?[0-9]*Z?_.+")
+"""The name of a main session's log, `<time>_<id>`."""
+
+_HEAD = 4096
+
+
+def _session_of(folder: PurePath) -> str | None:
+    """Return the id of the session whose log is next to a folder of its name; None if there is none."""
+    try:
+        head = small_file(folder.with_name(f"{folder.name}.jsonl"), _HEAD, cut=True)
+    except (OSError, ValueError):
+        return None
+    for line in head.split(b"\n"):
+        for record in decode(line) or ():
+            if isinstance(record, dict) and record.get("type") == "session":
+                return identifier(record.get("id"))
+    return None
+
+
+class OhMyPi:
+    """The parser of oh-my-pi."""
+
+    as_patch, unroll, drafts = as_patch, staticmethod(unroll), staticmethod(drafts)
+
+    @staticmethod
+    def recognizes(record: Record) -> bool:
+        """Whether it is the title, which is padded to the same length whatever it is; the rest is Pi's format."""
+        return record.get("type") == "title" and isinstance(record.get("title"), str) and "pad" in record
+
+    @staticmethod
+    def begin(path: PurePath) -> LogState:
+        """Return the state before the first record: a folder named like a log belongs to that log's session."""
+        folder = path.parent
+        if not any(_OF_A_LOG.fullmatch(name) for name in folder.parts):
+            return LogState()
+        parent = session_named(folder.name) if _OF_A_LOG.fullmatch(folder.name) else _session_of(folder)
+        agent = text(path.name.partition(".")[0])
+        return LogState({"": SessionFacts(parent_id=parent, kind="subagent", agent_type=agent)})

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, ReadPhase, Sign
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.qwen import parser
-
-    return parser
-
-
-def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.qwen.phases import phase
-
-    return phase
-
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Sign, loader
 
 QWEN = Agent(
     name="qwen",
     title="Qwen Code",
-    parser=_parser,
+    parser=loader("qwen.parser"),
     home=Home("QWEN_RUNTIME_DIR", "the home of Qwen Code's logs; default ~/.qwen", ".qwen", ("projects", "tmp")),
     elsewhere=(Home("QWEN_HOME", "the home of Qwen Code, if its logs are there", None, ("projects", "tmp")),),
     tools=Tools(
@@ -41,7 +28,7 @@ QWEN = Agent(
         api_errors=frozenset({"api_error"}),
         compactions=(Sign("system/chat_compression"),),
     ),
-    phase=_phase,
+    phase=loader("qwen.parser:phase"),
     command="qwen",
     resumes=("--resume",),
 )
