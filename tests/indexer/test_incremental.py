@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -287,6 +288,23 @@ def test_of_a_damaged_log_every_whole_record_is_read_however_it_grew(
     assert (read, broken, pending) == (records, unreadable, 0)
     assert sum(event[6] == "unreadable_line" for event in whole["events"]) == unreadable
     assert grown(work, "damaged.jsonl", cut(data + b"\n", places)) == whole
+
+
+def test_a_text_without_its_end_waits_while_its_agent_may_write_and_counts_as_unreadable_after_an_hour(
+    work: Path,
+) -> None:
+    logs, database = fresh(work)
+    log = logs / "torn.jsonl"
+    append(log, PROMPT + b"\n" + STUB + b"\n")
+    read = []
+    for _ in range(2):
+        index(database, [str(logs)])
+        ((*_, records, unreadable, pending),) = contents(database)["files"]
+        read.append((records, unreadable, pending))
+        os.utime(log, (1_780_000_000, 1_780_000_000))
+    index(database, [str(logs)])
+    assert read == [(1, 0, len(STUB)), (1, 1, 0)]
+    assert index(database, [str(logs)]).files_opened == 0
 
 
 # --- only new bytes ---

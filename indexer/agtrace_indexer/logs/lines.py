@@ -156,12 +156,12 @@ BROKEN = object()
 """The value of a line that isn't one plain JSON value: `decoding.pieces` takes it apart."""
 
 
-def values_in(lines: Iterable[Line]) -> Iterator[tuple[Line, Any]]:
+def values_in(lines: Iterable[Line], *, final: bool = False) -> Iterator[tuple[Line, Any]]:
     """Yield lines with their JSON values; lines that are one value together are joined.
 
     Agents have written texts with their line ends as they are. So a line that ends within a string is held until the
     string has ended. If that makes no value, each of them is a line of its own; what is still held in the end is one
-    that has no end yet.
+    that has no end yet, unless that is `final`: its agent writes no more.
     """
     held: list[Line] = []
     for line in lines:
@@ -180,8 +180,10 @@ def values_in(lines: Iterable[Line]) -> Iterator[tuple[Line, Any]]:
             held = [line]
         else:
             yield line, value
-    if held:
-        yield _joined(held)._replace(ended=False), BROKEN
+    if held and final:
+        yield from ((one, value_of(one)) for one in held)
+    elif held:
+        yield _joined(held)._replace(ended=False, breaks=len(held)), BROKEN
 
 
 def records_in(lines: Iterable[Line]) -> Iterator[tuple[Line, Any]]:

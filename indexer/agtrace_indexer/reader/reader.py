@@ -7,6 +7,7 @@ a known log, was moved, replaces another, or is new.
 from __future__ import annotations
 
 import errno
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -51,6 +52,9 @@ BATCH = 8 * 1024 * 1024
 _LASTING = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR})
 """Errors that prevent a file from being opened until it changes. Others, such as too many open files, may be temporary:
 the file then has no stamp, and the next run tries again."""
+
+_STILL = 3600 * 10**9
+"""Nanoseconds after which an agent won't end a string that it began on a line that has ended."""
 
 _OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
@@ -324,9 +328,11 @@ class Reader:
     def _read_each(self, log: Log, lines: Iterator[Line]) -> None:
         transcript = Transcript(self.store, self.progress, log)
         try:
-            for line, value in values_in(lines):
+            for line, value in values_in(lines, final=time.time_ns() - log.found.mtime_ns > _STILL):
                 if not transcript.read_line(line, value):
                     log.pending_bytes = line.length
+                    if line.breaks:
+                        log.found = replace(log.found, stamp="")  # it is looked at until it is whole or given up
                     if line.data.strip(BLANK):
                         log.reason = log.reason or "its last line is incomplete: waiting for the rest"
                     return
