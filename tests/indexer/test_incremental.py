@@ -290,7 +290,7 @@ def test_of_a_damaged_log_every_whole_record_is_read_however_it_grew(
     assert grown(work, "damaged.jsonl", cut(data + b"\n", places)) == whole
 
 
-def test_a_text_without_its_end_waits_while_its_agent_may_write_and_counts_as_unreadable_after_an_hour(
+def test_a_text_without_its_end_waits_while_its_agent_may_write_and_counts_as_unreadable_after_a_minute(
     work: Path,
 ) -> None:
     logs, database = fresh(work)

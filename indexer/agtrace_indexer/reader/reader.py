@@ -53,7 +53,7 @@ _LASTING = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ELOOP, errn
 """Errors that prevent a file from being opened until it changes. Others, such as too many open files, may be temporary:
 the file then has no stamp, and the next run tries again."""
 
-_STILL = 3600 * 10**9
+_STILL = 60 * 10**9
 """Nanoseconds after which an agent won't end a string that it began on a line that has ended."""
 
 _OVERHEAD_OF_A_LINE = 256
