@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from agtrace_indexer.run import index
 
 T0 = 1_780_000_000_000
@@ -43,12 +44,13 @@ class Rollout:
         self.home, self.clock, self.id = home, at, uuid7(at, number)
         self.used = {"input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0}
         self.records: list[dict[str, Any]] = []
+        self.file = f"rollout-{self.id}.jsonl"
         told = {"id": self.id, "timestamp": stamped(at), "cwd": "/work/own", "source": "cli"}
         self.add("session_meta", **(told | meta))
 
     @property
     def path(self) -> Path:
-        return self.home / "sessions" / "2026" / "05" / "28" / f"rollout-{self.id}.jsonl"
+        return self.home / "sessions" / "2026" / "05" / "28" / self.file
 
     def add(self, kind: str, /, **payload: Any) -> Rollout:
         self.records.append({"timestamp": stamped(self.clock), "type": kind, "payload": payload})
@@ -473,6 +475,58 @@ def test_a_thread_is_listed_whether_or_not_the_index_of_names_has_it(
 
 
 # -- logs that grow ------------------------------------------------------------------------------------
+
+
+def rotated(log: Rollout, number: int, kept: int | None = None, **total: int) -> Rollout:
+    """The rollout in which a thread goes on, from what it had before an ordinal: of all it had if none is given."""
+    for ordinal, record in enumerate(log.records, log.records[0].get("ordinal", 0)):
+        record["ordinal"] = ordinal
+    end = log.records[-1]["ordinal"] + 1
+    further = Rollout(log.home, log.clock, number, id=log.id, history_base={"end_ordinal_exclusive": kept or end})
+    further.id, further.file = log.id, f"rollout-2026-05-2{number}T10-00-00-{log.id}_{uuid7(log.clock, number)}.jsonl"
+    further.records[0]["ordinal"], further.used = end, total or log.used
+    return further
+
+
+@pytest.mark.parametrize("total", [{}, {"input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0}])
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_thread_that_goes_on_in_further_rollouts_is_one_session(
+    tmp_path: Path, database: Path, deleted: bool, total: dict[str, int]
+) -> None:
+    """Its total goes on or begins anew; the first rollouts may be compressed, moved or deleted meanwhile."""
+    first = Rollout(tmp_path, T0).turn("one", 100)
+    second = rotated(first, 8, **total).turn("two", 100)
+    third = rotated(second, 9, **total).turn("three", 100)
+    path = first.write()
+    index(database, [str(tmp_path)])
+    second.write()
+    index(database, [str(tmp_path)])
+    path.with_suffix(".jsonl.zst").write_bytes(zstandard.compress(path.read_bytes()))
+    path.unlink()
+    if deleted:
+        path.with_suffix(".jsonl.zst").unlink()
+    third.write()
+    for more in ("four", "five"):
+        index(database, [str(tmp_path)])
+        third.turn(more, 100).write()
+    third.write(below=tmp_path / "archived_sessions")
+    third.path.unlink()
+    index(database, [str(tmp_path)])
+    assert rows(database, "SELECT own_id, turn_count, tool_calls, total_tokens FROM session") == [(first.id, 5, 5, 550)]
+    if not deleted:
+        index_anew(database, tmp_path)
+        assert rows(database, "SELECT own_id, turn_count, total_tokens FROM session") == [(first.id, 5, 550)]
+
+
+def test_turns_that_a_further_rollout_reverts_are_gone(parent: Rollout, tmp_path: Path, database: Path) -> None:
+    second = rotated(parent, 8, kept=1 + len(parent.records) // 2).turn("three", 100)
+    third = rotated(second, 9, kept=second.records[0]["ordinal"]).turn("four", 100)
+    for log in (parent, second, third):
+        log.write()
+    index(database, [str(tmp_path)])
+    requests = "SELECT r.text FROM turn t JOIN request r ON r.event_index = t.request_event ORDER BY t.turn_index"
+    assert rows(database, requests) == [("one",), ("four",)]
+    assert rows(database, "SELECT turn_count, total_tokens FROM session") == [(2, 440)]
 
 
 def test_a_rollout_that_was_migrated_in_place_is_the_same_session(

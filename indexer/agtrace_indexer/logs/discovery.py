@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import permutations
@@ -44,6 +45,13 @@ class Found(Struct, frozen=True, gc=False):
     """The path of the database or folder that contains this log and others; empty for a log in a file of its own."""
     status: str = "skipped"
     """The status of its row if it has an oddity."""
+    pieces: tuple[Found, ...] = ()
+    """The files that it consists of, in order, if its agent goes on in further files."""
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether its first piece was deleted."""
+        return bool(self.pieces) and stem(self.pieces[0].path) != stem(self.path)
 
 
 class Forms(Protocol):
@@ -60,6 +68,10 @@ class Forms(Protocol):
     @property
     def rank(self) -> Callable[[str], tuple[bool, ...]]:
         """Return, given a file's path, its rank among the forms of its log: the lowest is preferred."""
+
+    @property
+    def pieces(self) -> re.Pattern[str] | None:
+        """Match the stem of a file, if logs go on in further ones: the first group is the log, the second the piece."""
 
 
 def walk(roots: Iterable[str]) -> Iterator[Found]:
@@ -100,6 +112,46 @@ def preferred(found: Collection[Found], forms: Sequence[Forms]) -> dict[str, str
         if first != path:
             instead[path] = first
     return instead
+
+
+def in_pieces(found: Iterable[Found], forms: Sequence[Forms], logs: Iterable[str]) -> list[Found]:
+    """Return the logs that go on in further files, each with its pieces, in the order of their names.
+
+    A log has the path of its first piece, even after that was deleted; `logs` are the paths of those in the index.
+    """
+    files = {file.path: file for file in found if file.oddity is None}
+    further = {log for path in files if "_" in stem(path) and (log := _log_of_piece(path, forms))}
+    if not further:
+        return []
+    pieces: dict[tuple[str, str], list[str]] = {log: [] for log in further}
+    for path in sorted({*files, *logs}, key=stem):
+        if (log := _log_of_piece(path, forms)) in pieces:
+            pieces[log].append(path)
+    return [_joined(paths, [files[path] for path in paths if path in files]) for paths in pieces.values()]
+
+
+def _joined(paths: list[str], pieces: list[Found]) -> Found:
+    """Return a log by the paths of its pieces, with those that there are."""
+    first, last = pieces[0], pieces[-1]
+    path = first.path if stem(first.path) == stem(paths[0]) else paths[0]
+    stamp = "+".join(piece.stamp for piece in pieces)
+    size, changed = sum(piece.size for piece in pieces), max(piece.mtime_ns for piece in pieces)
+    return Found(path, stamp, size, changed, below=last.below, pieces=tuple(pieces))
+
+
+def _log_of_piece(path: str, forms: Iterable[Forms]) -> tuple[str, str] | None:
+    """Return the log that a file may be a piece of: its place and its id."""
+    folder, name = os.path.split(path)
+    for form in forms:
+        if form.pieces and form.hint in path and (log := form.log_of(folder, name)):
+            found = form.pieces.fullmatch(log[1])
+            return (log[0], found[1]) if found else None
+    return None
+
+
+def stem(path: str) -> str:
+    """Return the name of a file without its endings."""
+    return os.path.basename(path).partition(".")[0]
 
 
 def has_forms(path: str, forms: Iterable[Forms]) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from typing import Any, BinaryIO
+from collections.abc import Generator
+from typing import Any, BinaryIO, Self
 
 from msgspec import Struct, field
 
-from agtrace_indexer.logs.content import Content
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.content import Content, Seekable
+from agtrace_indexer.logs.discovery import Found, stem
 
 ANCHOR = 256
 """Bytes before the end of what was read that distinguish an append from a rewrite."""
@@ -47,11 +48,67 @@ class Progress(Struct):
             self.unknown_record_types[kind] = self.unknown_record_types.get(kind, 0) + count
 
 
+class Pieces:
+    """The files of a log that goes on in further ones, read as one: decompressed, each ending with a line break."""
+
+    def __init__(self, pieces: tuple[Found, ...]) -> None:
+        self._pieces, self._start, self.damage = pieces, 0, ""
+        self.starts: list[tuple[str, int]] = []
+        """The names and positions of the pieces that were opened."""
+        self.seek(0)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the piece that is open."""
+        self._stream.close()
+
+    def begin_with(self, name: str, start: int, end: int) -> bool:
+        """Begin with the piece of this name, or if it is gone, at its end with the one after it; return which."""
+        self._pieces = tuple(piece for piece in self._pieces if stem(piece.path) >= name)
+        there = bool(self._pieces) and stem(self._pieces[0].path) == name
+        self._start = start if there else end
+        return there
+
+    def seek(self, position: int, /) -> int:
+        """Go to a position in the piece that it begins with."""
+        self._stream, self._rest = self._bytes(max(position - self._start, 0)), b""
+        return position
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes; none at the end."""
+        data = self._rest or next(self._stream, b"")
+        self._rest = data[size:]
+        return data[:size]
+
+    def _bytes(self, skipped: int) -> Generator[bytes]:
+        position = self._start
+        self.starts.clear()
+        for piece in self._pieces:
+            self.starts.append((stem(piece.path), position))
+            with open_regular(piece) as file:
+                content, last = Content(file), b"\n"
+                if skipped:
+                    content.skip_to(skipped - 1)
+                    last = content.read(1)
+                position, skipped = position + skipped, 0
+                while data := content.read(_CHUNK):
+                    yield data
+                    position, last = position + len(data), data[-1:]
+            self.damage = self.damage or content.damage or ""
+            if last != b"\n":
+                yield b"\n"
+                position += 1
+
+
 class CountedFile:
     """A file that counts what is read from it."""
 
-    def __init__(self, file: BinaryIO, progress: Progress) -> None:
+    def __init__(self, file: Seekable, progress: Progress) -> None:
         self._file, self._progress = file, progress
+        self.pieces = file if isinstance(file, Pieces) else None
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to `size` bytes; none at the end."""
@@ -64,12 +121,14 @@ class CountedFile:
         return self._file.seek(position)
 
 
-def open_regular(found: Found) -> BinaryIO:
+def open_regular(found: Found) -> BinaryIO | Pieces:
     """Open a file for reading without waiting for a pipe that took its place or following a link below its root.
 
     The listing contained no links, so if the file or a folder on the way to it has become one since, it is refused.
     Raise `OSError`.
     """
+    if found.pieces:
+        return Pieces(found.pieces)
     descriptor = _opened(found.path[: found.below], found.path[found.below :])
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -152,6 +152,9 @@ class Forms(Struct, frozen=True):
     others."""
     rank: Callable[[str], tuple[bool, ...]]
     """Returns the rank of a file, by its path, among those of its log; the lowest is the first."""
+    pieces: re.Pattern[str] | None = None
+    """Matches the name of a log that may go on in further files, which have the same first group, a `_` after it, and
+    the order of their names; None if there are none."""
 
 
 class Row(Struct, frozen=True):

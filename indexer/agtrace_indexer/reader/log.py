@@ -13,6 +13,7 @@ from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.json_values import by_name
 from agtrace_indexer.index.taken_back import TakenBack
 from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.files import Pieces
 
 
 class Log(Struct):
@@ -45,6 +46,8 @@ class Log(Struct):
     """Whether the last line isn't followed by a newline yet, so that the next run continues it."""
     position: Any = None
     """Where its source continues (`providers.provider.Source`); None for a log that is a file."""
+    pieces: Pieces | None = None
+    """The files that it is read from, if there are several."""
     taken_back: dict[str, list[list[int]]] = field(default_factory=dict)
     """Thread -> [first, last] of the events that the log no longer has."""
     kept: TakenBack | None = None
@@ -69,9 +72,13 @@ class Log(Struct):
         threads = {key: by_name(thread) for key, thread in self.threads.items()}
         place = {
             "checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended, "position": self.position,
-            "taken_back": self.taken_back,
+            "taken_back": self.taken_back, "piece": self.pieces and self._piece(self.pieces),
         }  # fmt: skip
         return {"parser": self.state.to_json(), "threads": threads, **place}
+
+    def _piece(self, pieces: Pieces) -> tuple[str, int]:
+        """Return the piece that was read last: its name and where it starts."""
+        return next(piece for piece in reversed(pieces.starts) if piece[1] < self.read_to)
 
 
 def digest(data: bytes) -> bytes:

@@ -16,6 +16,7 @@ from agtrace_indexer.logs.discovery import (
     described,
     described_at,
     has_forms,
+    in_pieces,
     is_sidecar,
     preferred,
     walk,
@@ -97,9 +98,13 @@ def _plan_of_all(catalog: Catalog, roots: list[str], rebuild: bool, again: froze
     hides = bool(catalog.meta("forgotten")) and all_looked_into
     plan = Plan(seen=len(found))
     instead = preferred(found, FORMS)
-    for file in found:
+    indexed = (path for path, before in known.items() if before.status == "log")
+    logs = in_pieces([file for file in found if file.path not in instead], FORMS, indexed)
+    instead |= {piece.path: log.path for log in logs for piece in log.pieces}
+    joined = {log.path for log in logs}
+    for file in [*logs, *(file for file in found if file.path not in joined)]:
         before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
-        if file.path in instead:
+        if file.path in instead and not file.pieces:
             file = replace(file, oddity=REPEATS.format(instead[file.path]), status="duplicate")
         same = before is not None and not before.gone and before.status not in again and _unchanged(file, before)
         if same and not rebuild and not (file.status == "unreadable" and _for_another_reason(catalog, file)):

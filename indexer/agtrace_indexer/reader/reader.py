@@ -144,12 +144,13 @@ class Reader:
 
     def _read_open(self, found: Found, known: KnownFile | None, file: CountedFile, archived: FindArchived) -> None:
         row = known if known is not None and known.status == "log" else None
-        place = None if row is None or self._rebuild else where_it_ended(self.store, found, row, file)
-        if place is None and not (row is not None and self._rebuild):
+        rebuild = self._rebuild and not found.cut_off
+        place = None if row is None or rebuild else where_it_ended(self.store, found, row, file)
+        if place is None and not (row is not None and rebuild):
             moved, place = self._moved_here(found, file, archived)
             if moved is not None:
                 row, known = self._follow(found, row, moved, place), None
-        if row is None or place is None or self._rebuild:
+        if row is None or place is None or rebuild:
             self._read_new(found, row or known, file)
         else:
             self._continue(found, row, file, *place)
@@ -189,6 +190,7 @@ class Reader:
         if known.gone:
             self.store.rejoin(known.id)
         log = known_log(self.store, found, known, anchor)
+        log.pieces = file.pieces
         if not refreshed(log):
             self.store.forget_contents(known.id)
             return self._read_new(found, None, file)
@@ -214,7 +216,7 @@ class Reader:
             same = kept is not None or is_rewritten(self.store, found, before, head)
             self._make_room(before, found, same=same)
         log = self._new_log(found, provider, head)
-        log.kept = kept
+        log.kept, log.pieces = kept, file.pieces
         return self._read_lines(log, chain(read, lines), content)
 
     def _pass_over(self, found: Found, known: KnownFile | None, why: KeptOut) -> None:
@@ -322,7 +324,7 @@ class Reader:
             self._read_each(log, lines)
         except OSError as error:
             _stop(log, error)
-        log.reason = content.damage or log.reason
+        log.reason = content.damage or (log.pieces and log.pieces.damage) or log.reason
         self._save(log)
 
     def _read_each(self, log: Log, lines: Iterator[Line]) -> None:

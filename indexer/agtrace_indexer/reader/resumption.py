@@ -13,7 +13,7 @@ from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.decoding import decode
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import Found, stem
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, checksum_to, inode, read_up_to, start_of
 from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of, writer_at
@@ -33,6 +33,8 @@ def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFi
     stored = store.state(known.id)
     if stored is None:
         return None
+    if file.pieces is not None:
+        return _where_piece_ended(known, file, *(stored.get("piece") or (stem(known.path), 0)))
     grew = found.size > known.size and inode(found.stamp) == inode(known.stamp)
     if grew and _may_be_rewritten(known) and digest(start_of(file, known.head_size)) != known.head:
         return None
@@ -43,6 +45,16 @@ def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFi
         return (content, anchor) if digest(anchor) == known.anchor else None
     checksum, anchor = checksum_to(content, known.read_to)
     return (content, anchor) if checksum == stored["checksum"] else None
+
+
+def _where_piece_ended(known: KnownFile, file: CountedFile, piece: str, start: int) -> Place | None:
+    """Return the same for a log in several files, of which only the one that was read last can have changed."""
+    assert file.pieces is not None
+    there = file.pieces.begin_with(piece, start, known.read_to)
+    content = Content(file)
+    content.skip_to(known.read_to - known.anchor_size * there)
+    anchor = read_up_to(content, known.anchor_size * there)
+    return (content, anchor) if not there or digest(anchor) == known.anchor else None
 
 
 def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Log:

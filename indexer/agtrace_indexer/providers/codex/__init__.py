@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.providers.setup import Setup
 
 _ROLLOUT = later(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
+_THREAD = later(r"rollout-(?:\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-)?([^_]+)(?:_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
 _PLACE = later(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
 
 
@@ -53,7 +54,7 @@ CODEX = Agent(
     parser=_parser,
     home=Home("CODEX_HOME", "the home of Codex's logs; default ~/.codex", ".codex", ("sessions", "archived_sessions")),
     rewrites=True,
-    forms=Forms("rollout-", _log_of, _rank),
+    forms=Forms("rollout-", _log_of, _rank, _THREAD),
     tools=Tools(
         shells=frozenset({"container.exec", "exec", "exec_command", "local_shell", "shell", "shell_command"}),
         patching=frozenset({"exec", "exec_command", "local_shell", "shell", "shell_command"}),

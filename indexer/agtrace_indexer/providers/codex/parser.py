@@ -21,6 +21,7 @@ from typing import Any
 from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall, ToolResult, User, UserKind
 from agtrace_schema.patterns import later
 
+from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.clues import remote
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
 from agtrace_indexer.events.json_values import (
@@ -231,11 +232,16 @@ def _uuid_time(value: Any) -> int | None:
 # parent's directory, branch and name aren't the session's; its model and speed are those of the replayed requests, and
 # the session's own turns name theirs.
 
+_TURNS_KEPT = 250
 _META_LEFT_OUT = {"base_instructions", "instructions", "dynamic_tools", "user_instructions"}
 
 
-def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a meta: the first is the session's, one with another id is the replayed parent's (README.md)."""
+def session_meta(payload: Record, state: LogState, at: int | None) -> list[Said]:
+    """Read a meta: the first is the session's, one with another id is the replayed parent's (README.md).
+
+    One with a `history_base` begins a rollout that goes on from what the thread had up to an ordinal: what followed
+    was reverted.
+    """
     facts, memory, own = state.sessions[""], state.memory, identifier(payload.get("id"))
     if facts.id is None and "meta" not in memory:
         memory["meta"] = memory["n"]
@@ -247,10 +253,16 @@ def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft
     if own == facts.id:
         _place(payload, facts)
         facts.version = text(payload.get("cli_version")) or facts.version
+    base = fields(payload.get("history_base"))
+    memory["goes_on"] = bool(base)
+    kept = count(base.get("end_ordinal_exclusive")) if own == facts.id else None
+    reverted = [ordinal for ordinal in memory.get("turns", ()) if kept is not None and ordinal >= kept]
+    memory["turns"] = [ordinal for ordinal in memory.get("turns", ()) if ordinal not in reverted]
     told = {key: value for key, value in payload.items() if key not in _META_LEFT_OUT}
     at = at or milliseconds(payload.get("timestamp"))
     clues = remote(fields(payload.get("git")).get("repository_url")) if own == facts.id else ()
-    return [Draft(Notification("session_meta", compact_json(told)), at, clues=clues)]
+    noted = Draft(Notification("session_meta", compact_json(told)), at, clues=clues)
+    return [*([Rollback(len(reverted))] if reverted else []), noted]
 
 
 def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> None:
@@ -332,7 +344,8 @@ def thread_name(payload: Record, state: LogState, at: int | None) -> list[Draft]
 
 def rolled_back(payload: Record, state: LogState, at: int | None) -> list[Said]:
     """Read a `thread_rolled_back`: the last turns are dropped, but their tokens were spent."""
-    turns = count(payload.get("num_turns"))
+    if turns := count(payload.get("num_turns")):
+        state.memory["turns"] = state.memory.get("turns", [])[:-turns]
     noted = notifying("thread_rolled_back")(payload, state, at)
     return [*([Rollback(turns)] if turns else []), *noted]
 
@@ -736,6 +749,8 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
         if isinstance(said, Draft):
             said.identity = identity_of(said.payload)
             said.replayed, said.clustered = replayed, clustered
+            if isinstance(said.payload, User) and said.payload.kind in REQUESTS and "ordinal" in record:
+                state.memory["turns"] = [*state.memory.get("turns", ())[-_TURNS_KEPT:], count(record["ordinal"]) or 0]
     return found
 
 

@@ -563,8 +563,12 @@ def _counts(value: Any) -> dict[str, int]:
 def _growth(total: dict[str, int], last: dict[str, int], state: LogState) -> dict[str, int]:
     """Return the growth of the total that this one continues; the last request if it continues none."""
     totals: list[dict[str, int]] = state.memory.setdefault("totals", [])
-    whole = not totals and state.sessions[""].kind == "main" and not state.memory.get("goes_on")
-    before = [other for other in totals if other == total or (total != last and _grew(total, other, last))]
+    goes_on = state.memory.pop("goes_on", False)
+    whole = not totals and state.sessions[""].kind == "main" and not goes_on
+    anew = goes_on and total == last and state.memory.get("open")
+    before = [
+        other for other in totals if not anew and (other == total or (total != last and _grew(total, other, last)))
+    ]
     before = before or [other for other in totals[-1:] if total != last and _grew(total, other, {})]
     totals.append(total)
     if not before:
