@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import permutations
 from operator import attrgetter, itemgetter
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,24 +54,19 @@ class Found(Struct, frozen=True, gc=False):
         return bool(self.pieces) and stem(self.pieces[0].path) != stem(self.path)
 
 
-class Forms(Protocol):
-    """An agent's rules for logs that it temporarily keeps in several files (`providers/provider.py`)."""
+class Forms(Struct, frozen=True):
+    """The files in which an agent temporarily keeps the same log: the first of them is read, the others repeat it."""
 
-    @property
-    def hint(self) -> str:
-        """A part of the path of every such file."""
-
-    @property
-    def log_of(self) -> Callable[[str, str], tuple[str, str] | None]:
-        """Return, given a file's folder and name, the log that it is a form of."""
-
-    @property
-    def rank(self) -> Callable[[str], tuple[bool, ...]]:
-        """Return, given a file's path, its rank among the forms of its log: the lowest is preferred."""
-
-    @property
-    def pieces(self) -> re.Pattern[str] | None:
-        """Match the stem of a file, if logs go on in further ones: the first group is the log, the second the piece."""
+    hint: str
+    """A part of the path of every such file: others are told by it at once."""
+    log_of: Callable[[str, str], tuple[str, str] | None]
+    """Returns, for the folder and the name of a file, what all files of its log have in common; None if there can't be
+    others."""
+    rank: Callable[[str], tuple[bool, ...]]
+    """Returns the rank of a file, by its path, among those of its log; the lowest is the first."""
+    pieces: re.Pattern[str] | None = None
+    """Matches the name of a log that may go on in further files, which have the same first group, a `_` after it, and
+    the order of their names; None if there are none."""
 
 
 def walk(roots: Iterable[str]) -> Iterator[Found]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.logs.discovery import Forms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,21 +141,6 @@ class Fork(Struct, frozen=True):
     """The name of the agent whose format it writes: `pi`."""
     paths: re.Pattern[str]
     """Is found in the paths of its logs."""
-
-
-class Forms(Struct, frozen=True):
-    """The files in which an agent temporarily keeps the same log: the first of them is read, the others repeat it."""
-
-    hint: str
-    """A part of the path of every such file: others are told by it at once."""
-    log_of: Callable[[str, str], tuple[str, str] | None]
-    """Returns, for the folder and the name of a file, what all files of its log have in common; None if there can't be
-    others."""
-    rank: Callable[[str], tuple[bool, ...]]
-    """Returns the rank of a file, by its path, among those of its log; the lowest is the first."""
-    pieces: re.Pattern[str] | None = None
-    """Matches the name of a log that may go on in further files, which have the same first group, a `_` after it, and
-    the order of their names; None if there are none."""
 
 
 class Row(Struct, frozen=True):

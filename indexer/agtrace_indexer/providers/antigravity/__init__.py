@@ -5,7 +5,8 @@ from __future__ import annotations
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Forms, Home, Notices, loader
+from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.providers.provider import Agent, Home, Notices, loader
 
 _FULL, _CUT = "transcript_full.jsonl", "transcript.jsonl"
 _IN_LOGS = later(r"[/\\]\.system_generated[/\\]logs\Z")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
+from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
 
 if TYPE_CHECKING:
     from agtrace_indexer.providers.provider import ReadPhase
@@ -26,7 +27,7 @@ def _parser() -> Parser:
 
 
 def _setup() -> Setup:
-    from agtrace_indexer.providers.codex.setup import SETUP
+    from agtrace_indexer.providers.codex.parser import SETUP
 
     return SETUP
 

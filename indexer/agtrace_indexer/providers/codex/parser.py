@@ -13,8 +13,10 @@ tool output, a token count or a user's text (`steps`). The tokens of a request a
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -36,25 +38,9 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.codex import tools
-from agtrace_indexer.providers.codex.tools import (
-    Handler,
-    close_step,
-    content_text,
-    image,
-    image_of,
-    is_double,
-    leave_steps,
-    note_compaction,
-    note_review,
-    notifying,
-    open_step,
-    set_speed,
-    skipping,
-    texts,
-    unknown_record,
-)
 from agtrace_indexer.providers.notes import skip
 from agtrace_indexer.providers.provider import Phase, Rewrite
+from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, TOKEN_VARIABLE, Setup, options
 
 # -- identities ------------------------------------------------------------------------------------
 # The identity of an item in a log and in its replays: the id of a call, or the text itself.
@@ -81,54 +67,39 @@ def identity_of(payload: Payload) -> str | None:
 # Messages and reasoning of the model, without doubles (`doubles`).
 
 
-def _assistant_text(said: str, stream: str, state: LogState, at: int | None) -> list[Draft]:
-    if not said:
-        return skip("message/empty", state)
-    if is_double(said, "assistant", stream, state):
-        return skip("agent_message/double", state)
-    return [Draft(Message(said), at, open_step(state))]
+def saying(stream: str, key: str) -> tools.Handler:
+    """Make a handler for what the assistant says, on the model's side or on the screen's."""
 
+    def say(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+        said = tools.content_text(payload.get(key))
+        if said and tools.is_double(said, "assistant", stream, state):
+            return skip("agent_message/double", state)
+        return [Draft(Message(said), at, tools.open_step(state))] if said else skip("message/empty", state)
 
-def assistant_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a message of the assistant, on the model's side."""
-    return _assistant_text(content_text(payload.get("content")), "item", state, at)
-
-
-def assistant_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read an `agent_message`: the same, on the screen's side."""
-    return _assistant_text(text(payload.get("message")) or "", "event", state, at)
-
-
-def assistant_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read an `AgentMessage`, which a paginated thread has instead of `agent_message`."""
-    return _assistant_text(content_text(item.get("content")), "event", state, at)
+    return say
 
 
 def _reasoning_text(parts: list[str], stream: str, state: LogState, at: int | None) -> list[Draft]:
     """Return drafts of the parts that the other stream hasn't said."""
-    new = [part for part in parts if not is_double(part, "reasoning", stream, state)]
+    new = [part for part in parts if not tools.is_double(part, "reasoning", stream, state)]
     if not new:
         return skip("reasoning/double" if parts else "reasoning/empty", state)
-    return [Draft(Reasoning("\n\n".join(new)), at, open_step(state))]
+    return [Draft(Reasoning("\n\n".join(new)), at, tools.open_step(state))]
 
 
 def reasoning_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read the summary and any readable content; an item without readable text still begins a response."""
-    parts = texts(payload.get("summary")) + texts(payload.get("content")) + texts(payload.get("text"))
+    parts = tools.texts(payload.get("summary")) + tools.texts(payload.get("content")) + tools.texts(payload.get("text"))
     if not parts:
-        open_step(state)
+        tools.open_step(state)
         return skip("reasoning/encrypted" if payload.get("encrypted_content") else "reasoning/empty", state)
     return _reasoning_text(parts, "item", state, at)
 
 
 def reasoning_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read an `agent_reasoning`: one part of a summary, or of the raw thoughts."""
-    return _reasoning_text(texts(payload.get("text")), "event", state, at)
-
-
-def reasoning_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a `Reasoning` of a paginated thread, with all its parts."""
-    return _reasoning_text(texts(item.get("summary_text")) + texts(item.get("raw_content")), "event", state, at)
+    """Read what the screen shows of it: one part of a summary or of the raw thoughts, or a `Reasoning` with all."""
+    parts = [part for key in ("text", "summary_text", "raw_content") for part in tools.texts(payload.get(key))]
+    return _reasoning_text(parts, "event", state, at)
 
 
 # -- replay ----------------------------------------------------------------------------------------
@@ -152,16 +123,12 @@ def open_head(meta: Record, state: LogState, at: int | None) -> None:
     facts, forked = state.sessions[""], identifier(meta.get("forked_from_id"))
     born = _uuid_time(meta.get("id")) or milliseconds(meta.get("timestamp")) or at
     state.memory["birth"] = {"born": born, "logged": at, "start": count(meta.get("subagent_history_start_ordinal"))}
-    if facts.kind != "main":
+    if facts.kind != "main" and not meta.get("history_base"):
         _suspect(state, told=forked not in (None, facts.id))
 
 
-def note_second_meta(state: LogState) -> None:
-    """Note that another session's meta follows right after the first: its history was copied."""
-    _suspect(state, told=True)
-
-
 def _suspect(state: LogState, *, told: bool) -> None:
+    """Note that the log may begin with a replay, or is told to."""
     state.memory["replay"] = {**state.memory["birth"], "older": False, "clustered": False, "seen": False}
     state.sessions[""].replays = told
 
@@ -172,33 +139,28 @@ def is_replaying(state: LogState) -> bool:
     return bool(head.get("older") or head.get("clustered"))
 
 
-def is_clustered(state: LogState) -> bool:
-    """Whether only its time shows that the current record is the parent's."""
-    return bool(state.memory.get("replay", {}).get("clustered"))
+def is_replayed(record: Record, state: LogState, at: int | None) -> tuple[bool, bool]:
+    """Whether the next record is part of the replay according to the log, and whether only its time says so.
 
-
-def is_replayed(record: Record, state: LogState, at: int | None) -> bool:
-    """Whether the next record, according to the log, is part of the replay; the session's first own record ends it."""
+    The session's first own record ends it: nothing in what follows doubles or continues what was replayed.
+    """
     head, facts = state.memory.get("replay"), state.sessions[""]
     if head is None:
-        return False
+        return False, False
     own = _tells_own(record, head)
     if own is not None:
         facts.replays = facts.replays and own and head["seen"]
     if own:
-        _close_head(state)
-        return False
+        for key in ("replay", "waiting"):
+            state.memory.pop(key, None)
+        tools.close_step(state)
+        state.memory["foreign"] = state.memory.get("step")
+        return False, False
     head["older"] = head["older"] or own is False
-    head["clustered"] = facts.replays and _is_clustered(record, head, at)
+    in_time = at is not None and head["logged"] is not None and at < head["logged"] + _CLUSTER_MS
+    head["clustered"] = facts.replays and in_time and record.get("type") != "session_meta"
     head["seen"] = head["seen"] or head["clustered"]
-    return bool(head["older"])
-
-
-def _close_head(state: LogState) -> None:
-    """Begin the session's own part: nothing in it doubles or continues what was replayed."""
-    del state.memory["replay"]
-    state.memory.pop("waiting", None)
-    leave_steps(state)
+    return bool(head["older"]), bool(head["clustered"])
 
 
 def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
@@ -212,13 +174,6 @@ def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
     if made is None and payload.get("type") in _TURN_STARTS and (seconds := count(payload.get("started_at"))):
         made = seconds * 1000 + 999
     return None if made is None or born is None else made >= born
-
-
-def _is_clustered(record: Record, head: dict[str, Any], at: int | None) -> bool:
-    """Whether a line has the time at which the log began, like everything that a fork writes at once."""
-    if record.get("type") == "session_meta":
-        return False
-    return at is not None and head["logged"] is not None and at < head["logged"] + _CLUSTER_MS
 
 
 def _uuid_time(value: Any) -> int | None:
@@ -285,7 +240,7 @@ def _come_from(other: str, facts: SessionFacts, state: LogState) -> None:
     if facts.kind == "main":
         facts.kind = "fork"
     facts.parent_id = facts.parent_id or other
-    note_second_meta(state)
+    _suspect(state, told=True)
 
 
 def _place(payload: Record, facts: SessionFacts) -> None:
@@ -298,7 +253,7 @@ def turn_context(payload: Record, state: LogState, at: int | None) -> list[Draft
     note_context(payload, state)
     _begin_turn(state)
     if "service_tier" in payload:
-        set_speed(payload["service_tier"], state)
+        tools.set_speed(payload["service_tier"], state)
     return skip("turn_context", state)
 
 
@@ -310,14 +265,10 @@ def note_context(payload: Record, state: LogState) -> None:
     facts.model = text(context.get("model")) or facts.model
 
 
-def turn_started(kind: str) -> Handler:
-    """Make a handler for the start of a turn: from now on, settings made since the last one are in effect."""
-
-    def start(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-        _begin_turn(state)
-        return skip(kind, state)
-
-    return start
+def turn_started(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read the start of a turn: from now on, settings made since the last one are in effect."""
+    _begin_turn(state)
+    return skip("task_started", state)
 
 
 def settings_applied(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -330,7 +281,7 @@ def settings_applied(payload: Record, state: LogState, at: int | None) -> list[D
 
 def _begin_turn(state: LogState) -> None:
     if "tier" in state.memory:
-        set_speed(state.memory.pop("tier"), state)
+        tools.set_speed(state.memory.pop("tier"), state)
 
 
 def thread_name(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -346,16 +297,16 @@ def rolled_back(payload: Record, state: LogState, at: int | None) -> list[Said]:
     """Read a `thread_rolled_back`: the last turns are dropped, but their tokens were spent."""
     if turns := count(payload.get("num_turns")):
         state.memory["turns"] = state.memory.get("turns", [])[:-turns]
-    noted = notifying("thread_rolled_back")(payload, state, at)
+    noted = tools.notifying("thread_rolled_back")(payload, state, at)
     return [*([Rollback(turns)] if turns else []), *noted]
 
 
-def review_mode(kind: str, *, entered: bool) -> Handler:
+def review_mode(kind: str, *, entered: bool) -> tools.Handler:
     """Make a handler for a review's begin or end; in between, the thread repeats the reviewer's prompt (`doubles`)."""
-    notify = notifying(kind)
+    notify = tools.notifying(kind)
 
     def change(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
-        note_review(state, entered=entered)
+        tools.note_review(state, entered=entered)
         return notify(payload, state, at)
 
     return change
@@ -363,7 +314,7 @@ def review_mode(kind: str, *, entered: bool) -> Handler:
 
 def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a compaction: its message and how much it replaced. The history itself repeats what was logged before."""
-    note_compaction(payload, state)
+    tools.note_compaction(payload, state)
     replaced = len(items(payload.get("replacement_history")))
     message = text(payload.get("message"))
     told = f"[{replaced} items of history replaced]"
@@ -373,8 +324,8 @@ def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
 def turn_aborted(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """Read the end of a turn that was interrupted or replaced."""
     if state.memory.get("review"):
-        note_review(state, entered=False)
-    return notifying("turn_aborted", "reason", ends_turn=True)(payload, state, at)
+        tools.note_review(state, entered=False)
+    return tools.notifying("turn_aborted", "reason", ends_turn=True)(payload, state, at)
 
 
 def error(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -386,7 +337,7 @@ def error(payload: Record, state: LogState, at: int | None) -> list[Draft]:
 def task_complete(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read the end of a turn, which repeats the last message; only its error is new."""
     if state.memory.get("review"):
-        note_review(state, entered=False)
+        tools.note_review(state, entered=False)
     if isinstance(payload.get("error"), dict):
         return error(payload, state, at)
     return skip("task_complete", state)
@@ -436,24 +387,18 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
     if not shown:
         return skip("message/empty", state)
     kind = _kind_of(typed)
-    if is_double(typed, "user", stream, state):
+    if tools.is_double(typed, "user", stream, state):
         return skip("user_message/double", state)
     if kind is UserKind.INJECTED:
-        _learn_cwd(typed, state)
+        facts, found = state.sessions[""], _CWD.search(typed) if "<environment_context>" in typed else None
+        if found and facts.cwd is None and not is_replaying(state):  # bare logs name it nowhere else
+            facts.cwd = (found[1] or found[2]).strip()
     elif kind is UserKind.HUMAN and (
         state.memory.get("review") or (state.sessions[""].kind == "subagent" and not is_replaying(state))
     ):
         kind = UserKind.TASK
-    close_step(state)
+    tools.close_step(state)
     return [Draft(User(shown, kind), at)]
-
-
-def _learn_cwd(said: str, state: LogState) -> None:
-    """Take the directory from an injected text, as bare logs name it nowhere else (README.md)."""
-    if is_replaying(state):
-        return
-    if state.sessions[""].cwd is None and "<environment_context>" in said and (found := _CWD.search(said)):
-        state.sessions[""].cwd = (found[1] or found[2]).strip()
 
 
 def user_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -464,7 +409,7 @@ def user_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     for part in [content] if isinstance(content, str) else items(content):
         words = part if isinstance(part, str) else fields(part).get("text")
         if not isinstance(words, str):
-            _append(shown, UserKind.HUMAN, image(fields(part)))
+            _append(shown, UserKind.HUMAN, tools.image(fields(part)))
             continue
         _append(shown, _kind_of(words), words)
         _append(typed, _kind_of(words), None if _IMAGE_TAG.fullmatch(words) else words)
@@ -482,7 +427,9 @@ def _append(groups: dict[UserKind, list[str]], kind: UserKind, part: str | None)
 def user_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a `user_message`: the typed text, and its images."""
     typed = text(payload.get("message")) or ""
-    pictures = [image_of(url) for url in items(payload.get("images")) + items(payload.get("local_images")) if text(url)]
+    pictures = [
+        tools.image_of(url) for url in items(payload.get("images")) + items(payload.get("local_images")) if text(url)
+    ]
     return _user_text("\n".join([typed, *pictures] if typed else pictures), typed, "event", state, at)
 
 
@@ -496,13 +443,13 @@ def user_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]
 
 def developer_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a message in the role of the developer or the system, in which Codex itself speaks."""
-    said = content_text(payload.get("content"))
+    said = tools.content_text(payload.get("content"))
     return [Draft(User(said, UserKind.INJECTED), at)] if said else skip("message/empty", state)
 
 
 def agent_mail(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a message between agents (from 0.145): a parent's message to a sub-agent is its task."""
-    said = content_text(payload.get("content"))
+    said = tools.content_text(payload.get("content"))
     if not said:
         return skip("agent_message/encrypted", state)
     path = state.memory.get("path")
@@ -510,7 +457,7 @@ def agent_mail(payload: Record, state: LogState, at: int | None) -> list[Draft]:
         return [Draft(Notification("agent_message", said), at)]
     elsewhere = path and identifier(payload.get("recipient")) not in (None, path)
     addressed = state.sessions[""].kind == "subagent" and not elsewhere
-    close_step(state)
+    tools.close_step(state)
     return [Draft(User(said, UserKind.TASK if addressed else UserKind.NOTIFICATION), at)]
 
 
@@ -518,17 +465,19 @@ def agent_mail(payload: Record, state: LogState, at: int | None) -> list[Draft]:
 # Every type of record that Codex writes, with its reader: lines, response items, events, and TurnItems.
 
 
+def _read_as(
+    handlers: dict[str, tools.Handler], where: str, kind: Any, payload: Record, state: LogState, at: int | None
+) -> Sequence[Said]:
+    """Read a payload by its type; one of a type that isn't known is kept under that name."""
+    handler = handlers.get(kind) if isinstance(kind, str) else None
+    return handler(payload, state, at) if handler else tools.unknown_record(f"{where}{kind}", payload, state, at)
+
+
 def response_item(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """Read an item of the model's side. In odd published logs each has cwd and model."""
-    kind = item_kind(payload)
     if "cwd" in payload or "model" in payload:
         note_context(payload, state)
-    handler = ITEMS.get(kind) if kind else None
-    return (
-        handler(payload, state, at)
-        if handler
-        else unknown_record(f"response_item/{kind or 'untyped'}", payload, state, at)
-    )
+    return _read_as(ITEMS, "response_item/", item_kind(payload) or "untyped", payload, state, at)
 
 
 def item_kind(payload: Record) -> str | None:
@@ -544,49 +493,35 @@ def item_kind(payload: Record) -> str | None:
 
 def message(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """Read a message, by its role."""
-    role = text(payload.get("role"))
-    handler = _ROLES.get(role) if role else None
-    return (
-        handler(payload, state, at) if handler else unknown_record(f"response_item/message/{role}", payload, state, at)
-    )
+    return _read_as(_ROLES, "response_item/message/", text(payload.get("role")), payload, state, at)
 
 
 def event(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """Read an event of the screen's side, by its type."""
-    kind = text(payload.get("type"))
-    handler = EVENTS.get(kind) if kind else None
-    return (
-        handler(payload, state, at) if handler else unknown_record(f"event_msg/{kind or 'untyped'}", payload, state, at)
-    )
+    return _read_as(EVENTS, "event_msg/", text(payload.get("type")) or "untyped", payload, state, at)
 
 
 def item_completed(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """Read a TurnItem of a paginated thread (from 0.144), which replaces the older events."""
     item = fields(payload.get("item"))
-    kind = text(item.get("type"))
-    handler = TURN_ITEMS.get(kind) if kind else None
-    return (
-        handler(item, state, at)
-        if handler
-        else unknown_record(f"event_msg/item_completed/{kind or 'untyped'}", payload, state, at)
-    )
+    return _read_as(TURN_ITEMS, "event_msg/item_completed/", text(item.get("type")) or "untyped", item, state, at)
 
 
-_ROLES: dict[str, Handler] = {
+_ROLES: dict[str, tools.Handler] = {
     "user": user_item,
-    "assistant": assistant_item,
+    "assistant": saying("item", "content"),
     "developer": developer_item,
     "system": developer_item,
 }
 
-ITEMS: dict[str, Handler] = {
+ITEMS: dict[str, tools.Handler] = {
     "message": message,
     "reasoning": reasoning_item,
-    "function_call": tools.function_call,
-    "custom_tool_call": tools.custom_call,
-    "local_shell_call": tools.local_shell_call,
+    "function_call": tools.calling(tools.tool_name, tools.arguments_of),
+    "custom_tool_call": tools.calling(tools.tool_name, tools.field("input")),
+    "local_shell_call": tools.calling(tools.constant("local_shell"), tools.field("action")),
     "web_search_call": tools.web_search_call,
-    "tool_search_call": tools.tool_search_call,
+    "tool_search_call": tools.calling(tools.constant("tool_search"), tools.arguments_of),
     "image_generation_call": tools.image_call,
     "function_call_output": tools.output_item,
     "custom_tool_call_output": tools.output_item,
@@ -595,18 +530,26 @@ ITEMS: dict[str, Handler] = {
     "tool_search_output": tools.tool_search_output,
     "agent_message": agent_mail,
     "token_count": tools.bare_token_count,
-    "tool_call": tools.legacy_call,
+    "tool_call": tools.calling(tools.legacy_name, tools.arguments_of),
     "tool_result": tools.legacy_result,
-    "ghost_snapshot": skipping("ghost_snapshot"),
-    "compaction": skipping("compaction/encrypted"),
-    "compaction_summary": skipping("compaction/encrypted"),
-    "context_compaction": skipping("compaction/encrypted"),
+    "ghost_snapshot": tools.skipping("ghost_snapshot"),
+    "compaction": tools.skipping("compaction/encrypted"),
+    "compaction_summary": tools.skipping("compaction/encrypted"),
+    "context_compaction": tools.skipping("compaction/encrypted"),
 }
 """Response items by type, with the names in published logs and fixtures."""
 
-EVENTS: dict[str, Handler] = {
+_ADDING_NOTHING = """
+    context_compacted item_started web_search_begin image_generation_begin exec_command_output_delta
+    agent_reasoning_section_break turn_diff plan_update undo_started mcp_startup_update mcp_startup_complete
+    shutdown_complete collab_agent_spawn_begin collab_agent_interaction_begin collab_agent_interaction_end
+    collab_waiting_begin collab_waiting_end collab_close_begin collab_close_end account/rateLimits/updated
+    codex/event/raw_item
+""".split()  # noqa: SIM905
+
+EVENTS: dict[str, tools.Handler] = {
     "user_message": user_event,
-    "agent_message": assistant_event,
+    "agent_message": saying("event", "message"),
     "agent_reasoning": reasoning_event,
     "agent_reasoning_raw_content": reasoning_event,
     "item_completed": item_completed,
@@ -630,48 +573,24 @@ EVENTS: dict[str, Handler] = {
     "thread_rolled_back": rolled_back,
     "entered_review_mode": review_mode("entered_review_mode", entered=True),
     "exited_review_mode": review_mode("exited_review_mode", entered=False),
-    "sub_agent_activity": tools.starting(notifying("sub_agent_activity")),
-    "collab_agent_spawn_end": tools.starting(skipping("collab_agent_spawn_end")),
+    "sub_agent_activity": tools.starting(tools.notifying("sub_agent_activity")),
+    "collab_agent_spawn_end": tools.starting(tools.skipping("collab_agent_spawn_end")),
     "thread_settings_applied": settings_applied,
-    **{kind: turn_started(kind) for kind in ("task_started", "turn_started")},
-    **{kind: notifying(kind) for kind in ("guardian_assessment", "thread_goal_updated")},
-    **{kind: notifying(kind, "message") for kind in ("stream_error", "warning", "background_event")},
-    **{kind: notifying(kind, "message") for kind in ("undo_completed", "deprecation_notice", "model_reroute")},
-    "turn.completed": notifying("turn.completed"),
-    **{
-        kind: skipping(kind)
-        for kind in (
-            "context_compacted",
-            "item_started",
-            "web_search_begin",
-            "image_generation_begin",
-            "exec_command_output_delta",
-            "agent_reasoning_section_break",
-            "turn_diff",
-            "plan_update",
-            "undo_started",
-            "mcp_startup_update",
-            "mcp_startup_complete",
-            "shutdown_complete",
-            "collab_agent_spawn_begin",
-            "collab_agent_interaction_begin",
-            "collab_agent_interaction_end",
-            "collab_waiting_begin",
-            "collab_waiting_end",
-            "collab_close_begin",
-            "collab_close_end",
-            "account/rateLimits/updated",
-            "codex/event/raw_item",
-        )
-    },
+    "task_started": turn_started,
+    "turn_started": turn_started,
+    **{kind: tools.notifying(kind) for kind in ("guardian_assessment", "thread_goal_updated")},
+    **{kind: tools.notifying(kind, "message") for kind in ("stream_error", "warning", "background_event")},
+    **{kind: tools.notifying(kind, "message") for kind in ("undo_completed", "deprecation_notice", "model_reroute")},
+    "turn.completed": tools.notifying("turn.completed"),
+    **{kind: tools.skipping(kind) for kind in _ADDING_NOTHING},
 }
 """Events by type: doubles of items, events for the screen only, and events that add nothing to the items."""
 
-TURN_ITEMS: dict[str, Handler] = {
+TURN_ITEMS: dict[str, tools.Handler] = {
     "UserMessage": user_turn_item,
-    "AgentMessage": assistant_turn_item,
-    "Reasoning": reasoning_turn_item,
-    "Plan": notifying("plan", "text"),
+    "AgentMessage": saying("event", "content"),
+    "Reasoning": reasoning_event,
+    "Plan": tools.notifying("plan", "text"),
     "CommandExecution": tools.exec_end,
     "FileChange": tools.patch_end,
     "McpToolCall": tools.mcp_end,
@@ -680,23 +599,23 @@ TURN_ITEMS: dict[str, Handler] = {
     "ImageView": tools.image_view,
     "WebSearch": tools.web_search_end,
     "Extension": tools.web_search_end,
-    "CollabAgentToolCall": tools.starting(skipping("collab_agent_tool_call")),
-    "SubAgentActivity": tools.starting(notifying("sub_agent_activity")),
-    "ContextCompaction": skipping("context_compacted"),
+    "CollabAgentToolCall": tools.starting(tools.skipping("collab_agent_tool_call")),
+    "SubAgentActivity": tools.starting(tools.notifying("sub_agent_activity")),
+    "ContextCompaction": tools.skipping("context_compacted"),
     "EnteredReviewMode": review_mode("entered_review_mode", entered=True),
     "ExitedReviewMode": review_mode("exited_review_mode", entered=False),
 }
 """The items of `item_completed` by type."""
 
-LINES: dict[str, Handler] = {
+LINES: dict[str, tools.Handler] = {
     "session_meta": session_meta,
     "response_item": response_item,
     "event_msg": event,
     "turn_context": turn_context,
     "compacted": compacted,
-    "world_state": skipping("world_state"),
-    "inter_agent_communication": notifying("inter_agent_communication"),
-    "inter_agent_communication_metadata": skipping("inter_agent_communication_metadata"),
+    "world_state": tools.skipping("world_state"),
+    "inter_agent_communication": tools.notifying("inter_agent_communication"),
+    "inter_agent_communication_metadata": tools.skipping("inter_agent_communication_metadata"),
     "token_usage_record": tools.token_usage_record,
 }
 """Lines of an enveloped log by type."""
@@ -742,8 +661,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """Return the events of the next record, enveloped or bare; see `Parser.drafts`."""
     state.memory["n"] = state.memory.get("n", 0) + 1
     at = _time(record)
-    replayed = is_replayed(record, state, at)
-    clustered = is_clustered(state)
+    replayed, clustered = is_replayed(record, state, at)
     found = _read(record, state, at)
     for said in found:
         if isinstance(said, Draft):
@@ -765,15 +683,15 @@ def _time(record: Record) -> int | None:
 def _read(record: Record, state: LogState, at: int | None) -> Sequence[Said]:
     kind, payload = text(record.get("type")), record.get("payload")
     if isinstance(payload, dict):
-        handler = LINES.get(kind) if kind else None
-        return handler(payload, state, at) if handler else unknown_record(kind or "untyped", record, state, at)
+        known = kind in LINES
+        return _read_as(LINES, "", kind or "untyped", payload if known else record, state, at)
     if kind is None and record.get("record_type") == "state":
         return skip("state", state)
     if _is_bare_meta(record):
         return session_meta(record, state, at)
     if item_kind(record) in ITEMS:
         return response_item(record, state, at)
-    return unknown_record(kind or "untyped", record, state, at)
+    return tools.unknown_record(kind or "untyped", record, state, at)
 
 
 def _is_bare_meta(record: Record) -> bool:
@@ -810,3 +728,52 @@ def phase(record: Record) -> Phase | None:
     if record.get("type") == "response_item" and kind.endswith(_AT_WORK):
         return Phase.GOES_ON
     return None
+
+
+# -- setup -----------------------------------------------------------------------------------------
+# Adding our MCP server to the Codex CLI, whose settings are TOML.
+
+
+def _add(variables: Sequence[str]) -> list[str]:
+    return ["mcp", "add", SERVER_NAME, *options("--env", variables), "--"]
+
+
+def _snippet(executable: str, variables: Mapping[str, str]) -> str:
+    arguments = ", ".join(_toml_string(argument) for argument in SERVER_ARGUMENTS)
+    text = f"[mcp_servers.{SERVER_NAME}]\ncommand = {_toml_string(executable)}\nargs = [{arguments}]\n"
+    if variables:
+        text += f"\n[mcp_servers.{SERVER_NAME}.env]\n"
+    return text + "".join(f"{name} = {_toml_string(value)}\n" for name, value in variables.items())
+
+
+def _toml_string(value: object) -> str:
+    # A JSON string is a TOML basic string, except for DEL, which must be escaped in TOML.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _servers(text: str) -> Any:
+    return tomllib.loads(text)["mcp_servers"]
+
+
+def _over_http(url: str, token: str | None) -> str:
+    """Write the command; Codex takes the token only from the environment, with which it must be started."""
+    exported = f'export {TOKEN_VARIABLE}="{token}"; ' if token else ""
+    variable = f" --bearer-token-env-var {TOKEN_VARIABLE}" if token else ""
+    return f"{exported}codex mcp add {SERVER_NAME} --url {url}{variable}"
+
+
+SETUP = Setup(
+    title="Codex CLI",
+    executable="codex",
+    add_arguments=_add,
+    remove_arguments=(),
+    put_back_arguments=(),
+    home_variable="CODEX_HOME",
+    config_file=".codex/config.toml",
+    moved_config_file="config.toml",
+    write_snippet=_snippet,
+    read_servers=_servers,
+    over_http=_over_http,
+    take_out_arguments=("mcp", "remove", SERVER_NAME),
+)
+"""The Codex CLI as a client of our server."""

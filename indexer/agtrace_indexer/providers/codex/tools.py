@@ -202,20 +202,15 @@ def _read_text(output: str) -> Reading:
     return Reading(output)
 
 
-def _read_shell(output: str, found: re.Match[str]) -> Reading:
-    """Read style 2: `Exit code: N`, shell_command and apply_patch since 0.70."""
-    return exited(output, int(found["exit"]), found["seconds"])
-
-
 def _read_exec(output: str, found: re.Match[str]) -> Reading:
-    """Read style 3: `Process exited with code N` or still running; other tools have only the wall time."""
-    if found["exit"]:
-        return exited(output, int(found["exit"]), found["seconds"])
-    duration = _milliseconds(found["seconds"])
-    if found["running"]:
-        handle = f"{SESSION} {identifier(found['session'])}"
+    """Read styles 2 and 3: how a command exited or that it still runs; other tools have only the wall time."""
+    told, duration = found.groupdict(), _milliseconds(found["seconds"])
+    if told["exit"]:
+        return exited(output, int(told["exit"]), found["seconds"])
+    if told["running"]:
+        handle = f"{SESSION} {identifier(told['session'])}"
         return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration, handle)
-    if found["aborted"]:
+    if told["aborted"]:
         return Reading(output, Outcome.INTERRUPTED, OutcomeSource.TEXT, None, duration)
     return Reading(output, duration_ms=duration)
 
@@ -233,7 +228,7 @@ def _read_script(output: str, found: re.Match[str]) -> Reading:
 
 _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] = [
     (_EXEC, _read_exec),
-    (_SHELL, _read_shell),
+    (_SHELL, _read_exec),
     (_SCRIPT, _read_script),
 ]
 
@@ -479,12 +474,6 @@ def close_step(state: LogState) -> None:
     state.memory["open"] = False
 
 
-def leave_steps(state: LogState) -> None:
-    """Leave the steps so far to another session: nothing that follows belongs to them."""
-    close_step(state)
-    state.memory["foreign"] = state.memory.get("step")
-
-
 # -- tokens ----------------------------------------------------------------------------------------
 # Token counts: the tokens of a request are the growth of a total. Codex repeats its counts, sends them without figures
 # and, after a compaction, with a last request of zeros: with none of these does a total grow. Several totals may
@@ -512,7 +501,12 @@ def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]
     last, total = _counts(info.get("last_token_usage")), _counts(info.get("total_token_usage"))
     if not last and not total:
         return [Draft(Notification("token_count", compact_json(payload["info"])), at)]
-    used = _unrecorded(_growth(total, last, state) if total else _unrepeated(last, state), state)
+    counted = [last, last_step(state)]
+    if not total and state.memory.get("last") == counted:
+        return skip("token_count/repeated", state)
+    if not total:
+        state.memory["last"] = counted
+    used = _unrecorded(_growth(total, last, state) if total else last, state)
     if not any(used.values()):
         return skip("token_count/repeated", state)
     state.memory["unrecorded"] = used
@@ -584,15 +578,6 @@ def _grew(total: dict[str, int], before: dict[str, int], by: dict[str, int]) -> 
     return all(total.get(key, 0) - before.get(key, 0) >= by.get(key, 0) for key in ("input_tokens", "output_tokens"))
 
 
-def _unrepeated(last: dict[str, int], state: LogState) -> dict[str, int]:
-    """Return the last request if there is no total; the same figures in the same step were counted already."""
-    counted = [last, last_step(state)]
-    if state.memory.get("last") == counted:
-        return {}
-    state.memory["last"] = counted
-    return last
-
-
 def _usage(
     used: dict[str, int], window: int | None, state: LogState, at: int | None, record: Record | None = None
 ) -> list[Draft]:
@@ -660,26 +645,34 @@ def call_item(call_id: str | None, name: str, arguments: Json, state: LogState, 
     return draft_call(call_id, name, arguments, state, at)
 
 
-def function_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a call whose arguments are JSON in a string."""
-    return call_item(call_id_of(payload), tool_name(payload), decoded_arguments(payload.get("arguments")), state, at)
+def calling(name: Callable[[Record], str], arguments: Callable[[Record], Json]) -> Handler:
+    """Make a handler for a call of a tool."""
+
+    def call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+        call_id = call_id_of(payload) or identifier(payload.get("id"))
+        return call_item(call_id, name(payload), arguments(payload), state, at)
+
+    return call
 
 
-def custom_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a call with free text as its input."""
-    return call_item(call_id_of(payload), tool_name(payload), payload.get("input"), state, at)
+def constant(name: str) -> Callable[[Record], str]:
+    """Return a function that names a tool which its record doesn't name."""
+    return lambda payload: name
 
 
-def local_shell_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a command of the built-in shell tool."""
-    return call_item(
-        call_id_of(payload) or identifier(payload.get("id")), "local_shell", payload.get("action"), state, at
-    )
+def field(key: str) -> Callable[[Record], Json]:
+    """Return a function that reads the arguments of a call in one field."""
+    return lambda payload: payload.get(key)
 
 
-def tool_search_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a search for deferred tools."""
-    return call_item(call_id_of(payload), "tool_search", decoded_arguments(payload.get("arguments")), state, at)
+def arguments_of(payload: Record) -> Json:
+    """Read arguments that are JSON in a string."""
+    return decoded_arguments(payload.get("arguments"))
+
+
+def legacy_name(payload: Record) -> str:
+    """Read the name in `{type: tool_call, function: {name}, arguments}`, as in some published fixtures."""
+    return text(fields(payload.get("function")).get("name")) or tool_name(payload)
 
 
 def web_search_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -689,12 +682,6 @@ def web_search_call(payload: Record, state: LogState, at: int | None) -> list[Dr
     if state.memory.get("told", {}).pop(search_mark(asked), None):
         return skip("call/double", state)
     return draft_call(call_id_of(payload) or identifier(payload.get("id")), "web_search", asked, state, at)
-
-
-def legacy_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read `{type: tool_call, function: {name}, arguments}`, as in some published fixtures."""
-    name = text(fields(payload.get("function")).get("name")) or tool_name(payload)
-    return call_item(call_id_of(payload), name, decoded_arguments(payload.get("arguments")), state, at)
 
 
 def call_id_of(payload: Record) -> str | None:
@@ -736,23 +723,18 @@ _LONGEST_OUTPUT = 500
 _STARTS = 64
 
 
-def note_start(event: Record, state: LogState) -> None:
-    """Note the thread that a call started, from any form of event."""
-    call_id = first_identifier(event.get("event_id"), event.get("call_id"), event.get("id"))
-    receivers = items(event.get("receiver_thread_ids")) + items(event.get("receiverThreadIds"))
-    threads = (event.get("new_thread_id"), event.get("agent_thread_id"), event.get("agentThreadId"), *receivers)
-    thread = first_identifier(*threads)
-    started = event.get("kind") in (None, "started") and event.get("tool") in (None, "spawnAgent", "spawn_agent")
-    if call_id and thread and started and len(call_id) + len(thread) <= 400:
-        remember(state.memory.setdefault("started", {}), call_id, thread, _STARTS)
-
-
 def starting(handler: Handler) -> Handler:
-    """Make a handler that also notes the thread that an event reports as started."""
+    """Make a handler that also notes the thread which any form of event reports as started by a call."""
 
-    def start(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
-        note_start(payload, state)
-        return handler(payload, state, at)
+    def start(event: Record, state: LogState, at: int | None) -> Sequence[Said]:
+        call_id = first_identifier(event.get("event_id"), event.get("call_id"), event.get("id"))
+        receivers = items(event.get("receiver_thread_ids")) + items(event.get("receiverThreadIds"))
+        threads = (event.get("new_thread_id"), event.get("agent_thread_id"), event.get("agentThreadId"), *receivers)
+        thread = first_identifier(*threads)
+        started = event.get("kind") in (None, "started") and event.get("tool") in (None, "spawnAgent", "spawn_agent")
+        if call_id and thread and started and len(call_id) + len(thread) <= 400:
+            remember(state.memory.setdefault("started", {}), call_id, thread, _STARTS)
+        return handler(event, state, at)
 
     return start
 
@@ -760,12 +742,8 @@ def starting(handler: Handler) -> Handler:
 def started_by(call_id: str | None, shown: str, state: LogState) -> str | None:
     """Return the thread that a call started; None if it started none."""
     noted: str | None = state.memory.get("started", {}).pop(call_id, None) if call_id else None
-    return noted or _named(shown)
-
-
-def _named(shown: str) -> str | None:
-    if len(shown) > _LONGEST_OUTPUT or not shown.startswith("{") or '"agent_id"' not in shown:
-        return None
+    if noted or len(shown) > _LONGEST_OUTPUT or not shown.startswith("{") or '"agent_id"' not in shown:
+        return noted
     return identifier(fields(decoded_arguments(shown)).get("agent_id"))
 
 
@@ -877,18 +855,16 @@ def _end_event(
             skip(kind, state)
             if call_id not in memory.get("calls", {}):
                 return [*settled_by_event(call_id, read(payload), state, at)]
-            _note_end(call_id, read(payload), memory)
+            reading = read(payload)
+            outcome = None if reading.outcome is Outcome.UNKNOWN else str(reading.outcome)
+            end = [outcome, reading.exit_code, reading.duration_ms]
+            remember(memory.setdefault("ends", {}), call_id, end, _EVENT_ENDS)
             return []
         begun = [] if told else _told_call(call_id, name(payload), arguments(payload), "ended", state, at)
         memory["told"][call_id] = "ended"
         return [*begun, *draft_result(call_id, read(payload), state, at)]
 
     return end_call
-
-
-def _note_end(call_id: str, reading: Reading, memory: dict[str, Any]) -> None:
-    outcome = None if reading.outcome is Outcome.UNKNOWN else str(reading.outcome)
-    remember(memory.setdefault("ends", {}), call_id, [outcome, reading.exit_code, reading.duration_ms], _EVENT_ENDS)
 
 
 def _told_call(call_id: str, name: str, arguments: Json, how: str, state: LogState, at: int | None) -> list[Draft]:
@@ -905,22 +881,14 @@ def _exec_arguments(payload: Record) -> Json:
     return {key: payload[key] for key in ("command", "cwd") if key in payload}
 
 
-def _exec_reading(payload: Record) -> Reading:
-    shown = first_text(payload.get("aggregated_output"), payload.get("stdout"), payload.get("formatted_output"))
+def _end_reading(payload: Record) -> Reading:
+    """Read how a run ended: by its flag, its status or its exit code."""
     exit_code = whole(payload.get("exit_code"))
-    outcome = of_status(payload.get("status"))
+    outcome = of_success(payload.get("success")) or of_status(payload.get("status"))
     if outcome is None and exit_code is not None:
         outcome = of_exit_code(exit_code)
-    return _event_reading(shown or text(payload.get("stderr")) or "", outcome, payload, exit_code)
-
-
-def _patch_reading(payload: Record) -> Reading:
-    shown = first_text(payload.get("stdout"), payload.get("stderr")) or ""
-    outcome = of_success(payload.get("success")) or of_status(payload.get("status"))
-    return _event_reading(shown, outcome, payload)
-
-
-def _event_reading(shown: str, outcome: Outcome | None, payload: Record, exit_code: int | None = None) -> Reading:
+    keys = ("aggregated_output", "stdout", "formatted_output", "stderr")
+    shown = first_text(*map(payload.get, keys)) or content_text(payload.get("content_items") or payload.get("error"))
     source = OutcomeSource.STRUCTURE if outcome else None
     return Reading(shown, outcome or Outcome.UNKNOWN, source, exit_code, duration(payload.get("duration")))
 
@@ -943,11 +911,6 @@ def _dynamic_name(payload: Record) -> str:
     return tool_name({"name": payload.get("tool"), "namespace": payload.get("namespace")})
 
 
-def _dynamic_reading(payload: Record) -> Reading:
-    shown = content_text(payload.get("content_items")) or content_text(payload.get("error"))
-    return _event_reading(shown, of_success(payload.get("success")), payload)
-
-
 def web_search_end(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a `web_search_end`: it comes before its item and may have another id, so they are matched by query."""
     asked, call_id = payload.get("action") or payload.get("query"), _event_id(payload)
@@ -957,21 +920,13 @@ def web_search_end(payload: Record, state: LogState, at: int | None) -> list[Dra
     return _told_call(call_id, "web_search", asked, "ended", state, at)
 
 
-def _constant(name: str) -> Callable[[Record], str]:
-    return lambda payload: name
-
-
-def _field(key: str) -> Callable[[Record], Json]:
-    return lambda payload: payload.get(key)
-
-
-exec_begin = _call_event("exec_command_begin", _constant("exec_command"), _exec_arguments)
-exec_end = _end_event("exec_command_end", _constant("exec_command"), _exec_arguments, _exec_reading)
-patch_begin = _call_event("patch_apply_begin", _constant("apply_patch"), _field("changes"))
-patch_end = _end_event("patch_apply_end", _constant("apply_patch"), _field("changes"), _patch_reading)
+exec_begin = _call_event("exec_command_begin", constant("exec_command"), _exec_arguments)
+exec_end = _end_event("exec_command_end", constant("exec_command"), _exec_arguments, _end_reading)
+patch_begin = _call_event("patch_apply_begin", constant("apply_patch"), field("changes"))
+patch_end = _end_event("patch_apply_end", constant("apply_patch"), field("changes"), _end_reading)
 mcp_begin = _call_event("mcp_tool_call_begin", _mcp_name, _mcp_arguments)
 mcp_end = _end_event("mcp_tool_call_end", _mcp_name, _mcp_arguments, _mcp_reading)
-dynamic_begin = _call_event("dynamic_tool_call_request", _dynamic_name, _field("arguments"))
-dynamic_end = _end_event("dynamic_tool_call_response", _dynamic_name, _field("arguments"), _dynamic_reading)
-image_end = _end_event("image_generation_end", _constant("image_generation"), _field("revised_prompt"), image_reading)
-image_view = _call_event("view_image_tool_call", _constant("view_image"), _field("path"))
+dynamic_begin = _call_event("dynamic_tool_call_request", _dynamic_name, field("arguments"))
+dynamic_end = _end_event("dynamic_tool_call_response", _dynamic_name, field("arguments"), _end_reading)
+image_end = _end_event("image_generation_end", constant("image_generation"), field("revised_prompt"), image_reading)
+image_view = _call_event("view_image_tool_call", constant("view_image"), field("path"))

@@ -7,7 +7,8 @@ import re
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Sign, loader
+from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Sign, loader
 
 _SESSION = later(r"(session-.+)\.jsonl?$", re.DOTALL)
 

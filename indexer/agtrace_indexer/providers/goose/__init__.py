@@ -8,16 +8,8 @@ import re
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import (
-    Agent,
-    Containers,
-    Forms,
-    Home,
-    Notices,
-    Sign,
-    loader,
-    of_user_data,
-)
+from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.providers.provider import Agent, Containers, Home, Notices, Sign, loader, of_user_data
 
 _FOLDER, _DATABASE, _LINES = "sessions", "sessions.db", ".jsonl"
 

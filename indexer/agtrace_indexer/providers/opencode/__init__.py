@@ -12,16 +12,8 @@ import re
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import (
-    Agent,
-    Containers,
-    Database,
-    Forms,
-    Notices,
-    Sign,
-    loader,
-    of_user_data,
-)
+from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.providers.provider import Agent, Containers, Database, Notices, Sign, loader, of_user_data
 
 _FORKS = ("kilo", "mimocode")
 """The folders of the forks, whose trees of files are theirs."""
