@@ -90,9 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--logs", type=Path, help="a folder with real logs, to be repeated to that size; - for none [../shared/logs]"
     )
-    parser.add_argument(
-        "--peers", action="store_true", help="also index with the programs from PyPI; each may take 15 minutes"
-    )
+    parser.add_argument("--peers", action="store_true", help="also index with agentsview, from PyPI")
     parser.add_argument(
         "--growth", type=_sizes, metavar="MB,MB,...", help=f"measure at these sizes: {growth.SIZES} with --only growth"
     )

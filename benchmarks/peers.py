@@ -1,9 +1,9 @@
-"""Searching logs without agtrace: `python -m benchmarks.peers CORPUS [QUERY ...]`.
+"""Indexing and searching logs without agtrace: `python -m benchmarks.peers CORPUS [QUERY ...]`.
 
-Three programs from PyPI that put logs of coding agents into SQLite, and ripgrep, which has no index. Each program runs
-in an environment of its own, in a pinned version, with a home folder that has nothing but the corpus; the real home
-isn't touched. A corpus is a folder with the agents' own folders: `claude/projects`, `codex/sessions`, `gemini/tmp`.
-Programs that can't be installed, fail or take too long have a row in the table like the others.
+agentsview, a program from PyPI that puts logs of coding agents into SQLite, and ripgrep, which has no index. agentsview
+runs in an environment of its own, in a pinned version, with a home folder that has nothing but the corpus; the real
+home isn't touched. A corpus has the folders of the agents: `claude/projects`, `codex/sessions`, `gemini/tmp`.
+A program that can't be installed, fails or takes too long has a row in the table like the others.
 """
 
 from __future__ import annotations
@@ -94,26 +94,17 @@ class Peer:
     """A program from PyPI, with facts from its source, and the place where it is or would be installed."""
 
     name: str
-    requirements: tuple[str, ...]
-    python: tuple[int, int]
-    """The lowest Python version that it supports."""
+    requirement: str
     environment: Path
-
     reads: tuple[str, ...]
     """The logs that it reads, as patterns relative to a corpus."""
-    leaves_out: str
-    """A pattern of file names among them that it skips; may be empty."""
     indexes_tool_output: bool
-
     indexing: tuple[str, ...]
-    """The command to index; in all commands {home} stands for the home folder and {query} for the query."""
+    """The command to index."""
     searching: tuple[str, ...]
-    """The command to find twenty hits in what is indexed."""
-    searching_fresh: tuple[str, ...]
-    """The command to find twenty hits after checking for new lines; empty if there is none."""
-    quoted: Callable[[str], str]
-    """Quotes a query of several words or with punctuation."""
-
+    """The command to find twenty hits in what is indexed; {query} stands for the query."""
+    variables: tuple[tuple[str, str], ...]
+    """Environment variables with which it runs."""
     database: str
     """A path relative to the home folder."""
     finished: str
@@ -122,7 +113,7 @@ class Peer:
     @property
     def trouble(self) -> str:
         """The reason why it can't run; empty if it can."""
-        if _text(self.environment / "requirements.txt") == " ".join(self.requirements):
+        if _text(self.environment / "requirements.txt") == self.requirement:
             return ""
         return _text(self.environment / "trouble.txt") or "not installed"
 
@@ -131,7 +122,7 @@ class Peer:
         if self.trouble:
             return IndexRun(0.0, 0, 0, 0, None, self.trouble)
         _furnish(home, corpus)
-        seconds, code, peak, output = _measured(self._command(self.indexing, home), home, limit)
+        seconds, code, peak, output = _measured(self._command(self.indexing), self._environment(home), home, limit)
         finished = self._finished(home)
         size = sum(map(_size, self._offered(corpus) if code == 0 and finished else finished))
         database = home / self.database
@@ -139,22 +130,23 @@ class Peer:
         note = _note(code, limit, output) or ("" if finished else "it found no logs")
         return IndexRun(seconds, size, sum(map(_size, files)), peak, code if finished else code or 1, note)
 
-    def search(self, query: str, home: Path, fresh: bool = False) -> SearchRun:
-        """Search an indexed home; with `fresh` it checks for new lines first, as two of the three do by default."""
-        template = self.searching_fresh if fresh else self.searching
-        if self.trouble or not template:
-            return SearchRun(0.0, self.trouble or "it has no search that checks for new lines")
-        command = self._command(template, home, self.quoted(query))
-        seconds, code, _, output = _measured(command, home, SEARCH_LIMIT)
+    def search(self, query: str, home: Path) -> SearchRun:
+        """Search an indexed home."""
+        if self.trouble:
+            return SearchRun(0.0, self.trouble)
+        command = self._command(self.searching, query)
+        seconds, code, _, output = _measured(command, self._environment(home), home, SEARCH_LIMIT)
         return SearchRun(seconds, "" if code == 0 else _note(code, SEARCH_LIMIT, output))
 
-    def _command(self, template: tuple[str, ...], home: Path, query: str = "") -> list[str]:
-        program, *arguments = (part.replace("{home}", str(home)).replace("{query}", query) for part in template)
+    def _command(self, template: tuple[str, ...], query: str = "") -> list[str]:
+        program, *arguments = (part.replace("{query}", query) for part in template)
         return [str(self.environment / "bin" / program), *arguments]
 
+    def _environment(self, home: Path) -> dict[str, str]:
+        return {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8", **dict(self.variables)}
+
     def _offered(self, corpus: Path) -> set[Path]:
-        found = {path for pattern in self.reads for path in corpus.glob(pattern)}
-        return {path for path in found if not (self.leaves_out and path.match(self.leaves_out))}
+        return {path for pattern in self.reads for path in corpus.glob(pattern)}
 
     def _finished(self, home: Path) -> set[Path]:
         try:
@@ -166,8 +158,7 @@ class Peer:
 
 def peers(folder: Path) -> list[Peer]:
     """Return the programs, installed below this folder or not."""
-    folder = folder.absolute()
-    return [_cc_conversation_search(folder), _ai_session_search(folder), _claude_code_to_sqlite(folder)]
+    return [_agentsview(folder.absolute())]
 
 
 def install(folder: Path) -> list[Peer]:
@@ -208,120 +199,39 @@ def median(search: Callable[[], SearchRun], runs: int = RUNS) -> SearchRun:
     return SearchRun(statistics.median(times))
 
 
-def _cc_conversation_search(folder: Path) -> Peer:
-    """Messages of Claude Code in an FTS5 table, without tool results.
+def _agentsview(folder: Path) -> Peer:
+    """Messages, tool calls and results of many agents in SQLite, messages in an FTS5 table too; a native program.
 
-    core/indexer.py writes "[Tool result]" into messages.full_content, which message_content_fts indexes, instead of a
-    tool_result block; of a tool's input only "command" is kept, and thinking is dropped. Logs of sub-agents are
-    skipped. The depth of a session's answers is computed in quadratic time, and never ends if parents form a circle.
+    Without its daemon a command syncs once and ends.
     """
-    search = ("cc-conversation-search", "search", "--limit", "20")
     return Peer(
-        name="cc-conversation-search",
-        requirements=("cc-conversation-search==0.5.3",),
-        python=(3, 9),
-        environment=folder / "cc-conversation-search",
-        reads=("claude/projects/*/*.jsonl",),
-        leaves_out="agent-*",
-        indexes_tool_output=False,
-        indexing=("cc-conversation-search", "index", "--all"),
-        searching=(*search, "--no-index", "--", "{query}"),
-        searching_fresh=(*search, "--", "{query}"),
-        quoted=lambda query: query if query.isalnum() else _phrase(query),
-        database=".conversation-search/index.db",
-        finished="SELECT conversation_file FROM conversations",
-    )
-
-
-def _ai_session_search(folder: Path) -> Peer:
-    """Messages of nine agents in two FTS5 tables, one of words and one of trigrams; a native program.
-
-    Tool results are in messages.content, kind "tool_result", which messages_fts and messages_trigram index. Logs of
-    sub-agents are read, thinking is dropped. Of Gemini CLI's logs it reads only the older ones, one JSON document each.
-    """
-    search = ("aise", "messages", "search", "--skip-release-notification", "--limit", "20")
-    return Peer(
-        name="ai-session-search",
-        requirements=("ai-session-search==1.0.0rc4",),
-        python=(3, 12),
-        environment=folder / "ai-session-search",
-        reads=("claude/projects/**/*.jsonl", "codex/sessions/**/*.jsonl", "gemini/tmp/**/session-*.json"),
-        leaves_out="",
+        name="agentsview",
+        requirement="agentsview==0.46.1",
+        environment=folder / "agentsview",
+        reads=("claude/projects/**/*.jsonl", "codex/sessions/**/*.jsonl", "gemini/tmp/**/session-*.json*"),
         indexes_tool_output=True,
-        indexing=("aise", "reindex", "--skip-release-notification"),
-        searching=(*search, "--index-refresh", "existing-only", "--", "{query}"),
-        searching_fresh=(*search, "--index-refresh", "before-query", "--", "{query}"),
-        quoted=str,
-        database=".local/share/ai-session-search/index.db",
-        finished="SELECT source_path FROM files_seen",
-    )
-
-
-def _claude_code_to_sqlite(folder: Path) -> Peer:
-    """Messages of Claude Code in SQLite with an FTS5 table; searched with sqlite-utils, which comes with it.
-
-    utils.py puts the first 100,000 characters of a tool_result block into messages.content, which messages_fts indexes;
-    of a tool call only the tool's name is kept. Logs of sub-agents are skipped unless asked for. Every import reads all
-    logs again.
-    """
-    database = "logs.db"
-    search = ("sqlite-utils", "search", "--limit", "20")
-    return Peer(
-        name="claude-code-to-sqlite",
-        requirements=("claude-code-to-sqlite==0.1.0", "sqlite-utils==4.2.1"),
-        python=(3, 10),
-        environment=folder / "claude-code-to-sqlite",
-        reads=("claude/projects/**/*.jsonl",),
-        leaves_out="agent-*",
-        indexes_tool_output=True,
-        indexing=("claude-code-to-sqlite", "sessions", f"{{home}}/{database}"),
-        searching=(*search, "--quote", f"{{home}}/{database}", "messages", "--", "{query}"),
-        searching_fresh=(),
-        quoted=str,
-        database=database,
+        indexing=("agentsview", "sync"),
+        searching=("agentsview", "session", "search", "--limit", "20", "--", "{query}"),
+        variables=(("DO_NOT_TRACK", "1"), ("AGENTSVIEW_NO_DAEMON", "1")),
+        database=".agentsview/sessions.db",
         finished="SELECT file_path FROM sessions",
     )
 
 
-def _phrase(query: str) -> str:
-    return '"' + query.replace('"', '""') + '"'
-
-
 def _install(peer: Peer) -> None:
     """Recreate the environment; leaves requirements.txt in it, or trouble.txt."""
-    python = _interpreter(peer.python)
-    if not python:
-        _leave(peer, "trouble.txt", "needs Python {}.{} or newer".format(*peer.python))
-        return
     pip = [str(peer.environment / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    for command in ([python, "-m", "venv", "--clear", str(peer.environment)], [*pip, *peer.requirements]):
+    for command in ([sys.executable, "-m", "venv", "--clear", str(peer.environment)], [*pip, peer.requirement]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             _leave(peer, "trouble.txt", "not installed: " + _last(done.stderr))
             return
-    _leave(peer, "requirements.txt", " ".join(peer.requirements))
+    _leave(peer, "requirements.txt", peer.requirement)
 
 
 def _leave(peer: Peer, name: str, text: str) -> None:
     peer.environment.mkdir(parents=True, exist_ok=True)
     (peer.environment / name).write_text(text)
-
-
-def _interpreter(least: tuple[int, int]) -> str | None:
-    """Return this Python, or another that is new enough, from PATH or pyenv's folder; None if there is none."""
-    question = f"import sys; sys.exit(sys.version_info < {least})"
-    for python in _interpreters(least):
-        if subprocess.run([python, "-c", question], capture_output=True, check=False).returncode == 0:
-            return python
-    return None
-
-
-def _interpreters(least: tuple[int, int]) -> Iterator[str]:
-    yield sys.executable
-    found = (shutil.which(f"python3.{minor}") for minor in range(least[1], 20))
-    yield from (python for python in found if python)
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    yield from map(str, sorted(pyenv.glob("versions/3.*/bin/python")))
 
 
 def _furnish(home: Path, corpus: Path) -> None:
@@ -343,10 +253,11 @@ def _link(log: Path, place: Path) -> None:
         shutil.copy2(log, place)
 
 
-def _measured(command: list[str], home: Path, limit: float) -> tuple[float, int | None, int, str]:
+def _measured(
+    command: list[str], environment: dict[str, str], home: Path, limit: float
+) -> tuple[float, int | None, int, str]:
     """Return seconds, the exit code or None if it was stopped, bytes of peak memory, and all output."""
     helper = [sys.executable, "-I", "-c", MEASURE, str(limit), *command]
-    environment = {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8"}
     done = subprocess.run(helper, env=environment, cwd=home, capture_output=True, check=True)
     seconds, code, peak = json.loads(done.stdout)
     return seconds, code, peak, done.stderr.decode(errors="replace")
@@ -375,11 +286,11 @@ def _size(path: Path) -> int:
 
 
 def report(corpus: Path, folder: Path, queries: tuple[str, ...], limit: float) -> Iterator[str]:
-    """Index and search with every program, and search with ripgrep; yield the lines of a table."""
+    """Index and search with agentsview, and search with ripgrep; yield the lines of a table."""
     yield (
         f"{'':<24}{'tool output':>12}{'MB':>7}{'s':>8}{'MB/s':>7}{'database':>10}{'peak MB':>9}  "
         + "".join(f"{query:>20}" for query in queries)
-        + "   ms of a search: as indexed / fresh"
+        + "   ms of a search"
     )
     for peer in install(folder):
         with tempfile.TemporaryDirectory(dir=folder) as home:
@@ -393,12 +304,8 @@ def _row(peer: Peer, run: IndexRun, home: Path, queries: tuple[str, ...]) -> str
         f"{peer.name:<24}{'yes' if peer.indexes_tool_output else 'no':>12}{run.bytes_indexed / 1e6:>7.0f}"
         f"{run.seconds:>8.1f}{run.rate:>7.1f}{run.database_bytes / 1e6:>7.0f} MB{run.peak_rss_bytes / 1e6:>9.0f}  "
     )
-    searches = []
-    for query in queries:
-        pair = [median(partial(peer.search, query, home, fresh)) for fresh in (False, True)]
-        row += f"{' / '.join(map(_milliseconds, pair)):>20}"
-        searches += pair
-    return row + _notes([run, *searches])
+    searches = [median(partial(peer.search, query, home)) for query in queries]
+    return row + "".join(f"{_milliseconds(one):>20}" for one in searches) + _notes([run, *searches])
 
 
 def _notes(runs: Sequence[IndexRun | SearchRun]) -> str:
