@@ -37,7 +37,7 @@ from tests.rooms import parsed
 ROOT = Path(__file__).resolve().parents[1]
 SNAPSHOT = ROOT / "tests" / "agtrace" / "tools_list.json"
 FACTS_OF_AGENTS = {
-    *("events", "events.tools", "providers", "providers.provider", "providers.registry"),
+    *("events", "events.tools", "providers", "providers.provider", "providers.registry", "providers.unread"),
     *(f"providers.{name}" for name in registry.AGENTS),
 }
 """Modules of the indexer that say what the agents are and load quickly."""

@@ -6,11 +6,12 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import asdict
@@ -75,10 +76,13 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
     roots = roots_of(paths)
     with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
         summary = _index(chosen, roots, report, rebuild=rebuild)
+    missed = _missed(chosen)
     if as_json:
-        print_json({**asdict(summary), "index": str(chosen.database)}, indent)
+        told = {**asdict(summary), **missed, "no_logs": missed["no_logs"] | summary.no_logs}
+        print_json({**told, "index": str(chosen.database)}, indent)
     else:
         print_lines(_lines(summary, roots))
+        print_lines(_not_read(missed))
         if summary.files_changed and indent:
             print_lines(_by_agent(chosen.database))
     return summary
@@ -177,18 +181,40 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
         yield f"{counted(unknown, 'record')} of {kinds} kept and searchable: `agtrace doctor` names them"
 
 
+def _missed(chosen: Settings) -> dict[str, Any]:
+    """Return the files that were taken for no logs, with reasons, and the stores of agents that aren't read."""
+    from pathlib import Path
+
+    from agtrace_indexer.index.opening import open_read_only
+    from agtrace_indexer.index.questions import upkeep
+    from agtrace_indexer.providers import unread
+
+    home = Path(chosen.environment.get("HOME") or Path.home())
+    with closing(open_read_only(chosen.database)) as connection:
+        others = [file for file in upkeep.files_not_read(connection) if file.status in ("empty", "unrecognized")]
+    stores = [{"agent": title, "path": path} for title, path in unread.found(chosen.environment, home)]
+    return {"no_logs": {file.path: file.reason or "" for file in others}, "unread_agents": stores}
+
+
+def _not_read(missed: dict[str, Any]) -> Iterator[str]:
+    from agtrace.text.lines import unbroken
+
+    for why, files in Counter(missed["no_logs"].values()).most_common():
+        yield f"not read: {counted(files, 'file')}, {why}: `agtrace doctor` names them"
+    for store in missed["unread_agents"]:
+        yield f"not read yet: {store['agent']}, {unbroken(store['path'])}"
+
+
 def _by_agent(database: Path) -> Iterator[str]:
     from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.questions import upkeep
     from agtrace_indexer.providers.registry import AGENTS
 
     with closing(open_read_only(database)) as connection:
-        agents, unread = upkeep.providers(connection), upkeep.files_not_read(connection)
+        agents = upkeep.providers(connection)
     yield ", ".join(f"{AGENTS[agent.provider].title} {agent.sessions:,}" for agent in agents)
     if starts := sum(agent.warmups for agent in agents):
         yield f"not listed as sessions: {counted(starts, 'mere start')} of an agent"
-    if others := [file for file in unread if file.status in ("empty", "unrecognized")]:
-        yield f"not read: {counted(len(others), 'file')}, empty or no known log: `agtrace doctor` names them"
 
 
 @contextmanager

@@ -92,6 +92,8 @@ def test_a_file_that_is_no_log_is_told_and_does_not_become_a_root(folders: list[
     assert str(notes) not in [file["path"] for file in agtrace_here("doctor", "--json").json()["not_read"]]
     inside = folders[0] / "notes.txt"
     shutil.copy(notes, inside)
-    assert agtrace("index", "--json", inside).json()["no_logs"] == {str(inside): "not a log format that agtrace knows"}
+    for named in ([inside], []):
+        told = agtrace("index", "--json", *named).json()["no_logs"]
+        assert told[str(inside)] == "not a log format that agtrace knows" and told[str(begun)] == "an empty file"
     assert str(inside) not in roots()
     assert str(inside) in [file["path"] for file in agtrace_here("doctor", "--json").json()["not_read"]]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.agtrace.asking import claude_log
-from tests.agtrace.terminal import agtrace_here, index_here
+from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 
 HEADER = {"type": "opened", "id": "a1", "cwd": "/w"}
 MESSAGE = {"type": "said", "id": "a2", "text": "The key is hunter2hunter2."}
@@ -127,3 +127,22 @@ def test_logs_of_a_known_agent_in_a_folder_that_is_not_indexed_are_told_as_such(
     assert "folders with logs that aren't indexed: 1" in agtrace_here("doctor").out
     index_here(kept)
     assert agtrace_here("doctor", "--json").json()["not_indexed"] == []
+
+
+def test_index_names_files_taken_for_no_logs_and_stores_of_known_agents_that_it_does_not_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for store in (".config/Cursor/User/globalStorage/state.vscdb", ".kiro/sessions/w/s/messages.jsonl"):
+        (tmp_path / store).parent.mkdir(parents=True)
+        (tmp_path / store).touch()
+    _lines(folder / "rollout-of-another-shape.jsonl", HEADER)
+    (folder / "empty.jsonl").touch()
+    told = agtrace("index", "--json", folder).json()
+    no_format = "not a log format that agtrace knows"
+    assert told["no_logs"] == {
+        str(folder / "rollout-of-another-shape.jsonl"): no_format, str(folder / "empty.jsonl"): "an empty file",
+    }  # fmt: skip
+    assert [store["agent"] for store in told["unread_agents"]] == ["Kiro CLI 3", "Cursor"]
+    said = agtrace("index").out
+    assert f"not read: 1 file, {no_format}" in said and "not read yet: Cursor, " in said

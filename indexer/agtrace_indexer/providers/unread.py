@@ -1,4 +1,4 @@
-"""Agents whose logs agtrace doesn't read yet, and where they keep them: silence would be taken for "no sessions"."""
+"""Stores of agents that agtrace doesn't read yet: silence would be taken for "no sessions"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Unread(NamedTuple):
-    """An agent whose logs aren't read."""
+    """A store that isn't read."""
 
     title: str
     variable: str
@@ -18,7 +18,7 @@ class Unread(NamedTuple):
     folder: str
     """The folder below the user's home if the variable isn't set."""
     logs: str
-    """Where its logs are in that folder."""
+    """Where its logs are in that folder; a store is there if something matches."""
 
 
 UNREAD = (
@@ -31,14 +31,26 @@ UNREAD = (
     Unread("Hermes", "HERMES_HOME", ".hermes", "state.db"),
     Unread("Mistral Vibe", "VIBE_HOME", ".vibe", "logs/session"),
     Unread("Grok CLI", "", ".grok", "sessions"),
+    Unread("Kiro CLI 3", "KIRO_HOME", ".kiro", "sessions/*/*/messages.jsonl"),
+    Unread("Cursor CLI", "CURSOR_CONFIG_DIR", ".cursor", "chats/*/*/store.db"),
+    *(
+        Unread(title, "", folder, store)
+        for folder in (".config", "Library/Application Support", "AppData/Roaming")
+        for title, store in (
+            ("Cursor", "Cursor/User/globalStorage/state.vscdb"),
+            ("Kiro", "Kiro/User/globalStorage/kiro.kiroagent"),
+            ("Copilot Chat", "Code/User/workspaceStorage/*/chatSessions"),
+        )
+    ),
 )
-"""Where they keep their logs in 2026, by their documentation or source."""
+"""Where they are in 2026, by documentation, source or reports: those of other agents, and stores of agents that keep
+other logs, too, which are read."""
 
 
 def found(environment: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
-    """Yield the title and the place of the logs of each of these agents that has been used on this machine."""
+    """Yield the title and the place of each of these stores that is on this machine."""
     for agent in UNREAD:
         named = environment.get(agent.variable) if agent.variable else None
-        place = (Path(named) if named else home / agent.folder) / agent.logs
-        if place.exists():
-            yield agent.title, str(place)
+        folder = Path(named) if named else home / agent.folder
+        if next(folder.glob(agent.logs), None) is not None:
+            yield agent.title, str(folder / agent.logs.partition("/*")[0])
