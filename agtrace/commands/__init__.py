@@ -29,7 +29,15 @@ def serve() -> None:
         )
         sys.stderr.flush()
     try:
-        _serve()
+        from agtrace.settings.live import Live
+
+        live = Live.start()
+        gc.disable()  # what the SDK loads stays for good: collecting garbage takes a twelfth of the start-up time
+        from agtrace.serving.stdio_transport import serve_stdio
+
+        gc.freeze()
+        gc.enable()
+        serve_stdio(live)
     except (SettingError, OSError) as error:
         from agtrace.commands.errors import USAGE, fail
 
@@ -46,15 +54,3 @@ def print_status_line(stream: BinaryIO) -> None:
     line = status_line(given, data_dir() / "index.sqlite3") if given else NOTHING
     sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "replace"))
     sys.stdout.flush()
-
-
-def _serve() -> None:
-    from agtrace.settings.live import Live
-
-    live = Live.start()
-    gc.disable()  # what the SDK loads stays for good: collecting garbage takes a twelfth of the start-up time
-    from agtrace.serving.stdio_transport import serve_stdio
-
-    gc.freeze()
-    gc.enable()
-    serve_stdio(live)

@@ -114,7 +114,15 @@ def resume(session: str, run: bool, as_json: bool) -> None:
     elif not Path(found.folder).is_dir():
         tell(f"its folder is not here: {found.folder}")
     if run:
-        _run(found)
+        program = shutil.which(found.command[0])
+        if program is None:
+            fail(f"{found.command[0]} isn't on the PATH", TROUBLE)
+        if found.folder is not None:
+            if not (os.path.isdir(found.folder) and os.access(found.folder, os.X_OK)):
+                fail(f"can't change to {found.folder}: it isn't there, or closed to you", TROUBLE)
+            os.chdir(found.folder)
+        sys.stdout.flush()
+        os.execv(program, found.command)
     value = {"command": found.command, "folder": found.folder, "log_gone": found.log_gone}
     leave_lines(value, as_json, [found.line])
 
@@ -129,16 +137,3 @@ def _resuming(given: str) -> Resuming:
         if found.why_not:
             fail(f"{short_id(connection, session.uid)} can't be continued: {found.why_not}", TROUBLE)
     return found
-
-
-def _run(found: Resuming) -> None:
-    """Become the agent. Raises `SystemExit` if that isn't possible."""
-    program = shutil.which(found.command[0])
-    if program is None:
-        fail(f"{found.command[0]} isn't on the PATH", TROUBLE)
-    if found.folder is not None:
-        if not (os.path.isdir(found.folder) and os.access(found.folder, os.X_OK)):
-            fail(f"can't change to {found.folder}: it isn't there, or closed to you", TROUBLE)
-        os.chdir(found.folder)
-    sys.stdout.flush()
-    os.execv(program, found.command)

@@ -63,23 +63,18 @@ def forget(
     if asking and not click.confirm(f"Forget {_counted(told)} for good?", err=True):
         fail("nothing was forgotten", TROUBLE)
     if forgotten:
-        left = _forget(digests)
+        from agtrace_indexer.forget import forget
+
+        database = usable().database
+        if sys.stderr.isatty():
+            room = size(database.stat().st_size)
+            sys.stderr.write(f"rewriting the index, which takes as much free disk space as it occupies ({room}) ...\n")
+        left = forget(database, digests, now=time.time(), patience=_PATIENCE)
     leave_lines(
         {**told, "forgotten": forgotten, "traces_left": left}, as_json, _readable(_result(left)) if forgotten else ()
     )
     if left is not None:
         sys.exit(TROUBLE)
-
-
-def _forget(digests: set[str]) -> str | None:
-    """Forget these sessions; at a terminal, say first what takes the time and how much room that needs."""
-    from agtrace_indexer.forget import forget
-
-    database = usable().database
-    if sys.stderr.isatty():
-        room = size(database.stat().st_size)
-        sys.stderr.write(f"rewriting the index, which takes as much free disk space as it occupies ({room}) ...\n")
-    return forget(database, digests, now=time.time(), patience=_PATIENCE)
 
 
 def _description(told: dict[str, Any]) -> Iterator[str]:

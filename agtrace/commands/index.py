@@ -75,7 +75,10 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
         _make_anew_if_older(chosen)
     roots = roots_of(paths)
     with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
-        summary = _index(chosen, roots, report, rebuild=rebuild)
+        from agtrace_indexer.run import index
+
+        run = partial(index, chosen.database, roots, report=report, rebuild=rebuild, keep_days=chosen.keep_days)
+        summary = patiently(lambda seconds: run(patience=seconds), _PATIENCE)
     missed = _missed(chosen)
     if as_json:
         told = {**asdict(summary), **missed, "no_logs": missed["no_logs"] | summary.no_logs}
@@ -118,14 +121,6 @@ def _removed(chosen: Settings) -> set[str]:
         return set()
     with closing(open_read_only(chosen.database)) as connection:
         return removed(connection)
-
-
-def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
-    """Index, waiting for another process that is writing."""
-    from agtrace_indexer.run import index
-
-    run = partial(index, chosen.database, roots, report=report, rebuild=rebuild, keep_days=chosen.keep_days)
-    return patiently(lambda seconds: run(patience=seconds), _PATIENCE)
 
 
 def _make_anew_if_older(chosen: Settings) -> None:
@@ -281,7 +276,13 @@ _ROOTS_PATIENCE = 60
 def roots(context: click.Context, as_json: bool) -> None:
     """List the files and folders that are kept fresh; `agtrace roots remove PATH` removes one."""
     if context.invoked_subcommand is None:
-        _list(as_json=as_json)
+        from agtrace_indexer.index.opening import open_read_only
+        from agtrace_indexer.index.roots import listed, removed
+
+        with closing(open_read_only(with_index().database)) as connection:
+            found, away = listed(connection), sorted(removed(connection))
+        value = {"roots": [root._asdict() for root in found], "removed": away}
+        leave_lines(value, as_json, _readable(_roots_lines(found, away)))
 
 
 @roots.command(short_help="Stop keeping a file or folder fresh.")
@@ -299,16 +300,6 @@ def remove(path: str, as_json: bool) -> None:
     chosen = with_index()
     root = take_away(chosen.database, path, home_roots(chosen), patience=_ROOTS_PATIENCE)
     leave_lines({"removed": root._asdict()}, as_json, _readable(_told(root)))
-
-
-def _list(*, as_json: bool) -> None:
-    from agtrace_indexer.index.opening import open_read_only
-    from agtrace_indexer.index.roots import listed, removed
-
-    with closing(open_read_only(with_index().database)) as connection:
-        found, away = listed(connection), sorted(removed(connection))
-    value = {"roots": [root._asdict() for root in found], "removed": away}
-    leave_lines(value, as_json, _readable(_roots_lines(found, away)))
 
 
 def _roots_lines(roots: list[Root], away: list[str]) -> Iterator[str]:

@@ -33,7 +33,11 @@ def service(apply: bool, remove: bool) -> None:
     """
     if apply and remove:
         raise click.UsageError("--apply can't be combined with --remove")
-    found = _service()
+    from agtrace.upkeep.service import service
+
+    executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    found = service(sys.platform, executable, _absolute(load().environment), Path.home(), user)
     if apply:
         from agtrace.upkeep.installation import install
 
@@ -42,42 +46,29 @@ def service(apply: bool, remove: bool) -> None:
     elif remove:
         _remove(found)
     else:
-        _show(found)
+        from agtrace.upkeep.installation import is_running
 
-
-def _service() -> Service:
-    """Return the service for this machine. Raises `NotInstalled`."""
-    from agtrace.upkeep.service import service
-
-    executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    return service(sys.platform, executable, _absolute(load().environment), Path.home(), user)
+        state = "not installed"
+        if found.path.is_file():
+            state = "installed and running" if is_running(found) else "installed, but not running"
+        print_lines(
+            [
+                f"The service is {state}. `agtrace service --apply` writes this to {found.path}:",
+                "",
+                *(f"  {line}".rstrip() for line in found.content.decode().splitlines()),
+                "",
+                "and runs:",
+                "",
+                *(f"  {shlex.join(command)}" for command in found.start),
+                "",
+                found.hint,
+            ]
+        )
 
 
 def _absolute(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with absolute paths: a service runs in another folder."""
     return {name: os.path.abspath(value) if name in _PATHS and value else value for name, value in environment.items()}
-
-
-def _show(found: Service) -> None:
-    from agtrace.upkeep.installation import is_running
-
-    state = "not installed"
-    if found.path.is_file():
-        state = "installed and running" if is_running(found) else "installed, but not running"
-    print_lines(
-        [
-            f"The service is {state}. `agtrace service --apply` writes this to {found.path}:",
-            "",
-            *(f"  {line}".rstrip() for line in found.content.decode().splitlines()),
-            "",
-            "and runs:",
-            "",
-            *(f"  {shlex.join(command)}" for command in found.start),
-            "",
-            found.hint,
-        ]
-    )
 
 
 def _remove(found: Service) -> None:

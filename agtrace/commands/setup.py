@@ -61,7 +61,10 @@ def setup(client: str | None, apply: bool, remove: bool) -> None:
 
     Nothing else in their settings changes. The list says which clients are on this machine, and which have the server.
     """
-    server = _server()
+    environment = load().environment
+    executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])  # clients start it from other folders
+    variables = {_DATA_DIR: os.path.abspath(environment[_DATA_DIR])} if environment.get(_DATA_DIR) else {}
+    server = Server(Machine(Path.home(), environment, sys.platform), executable, variables)
     if client is None:
         if apply or remove:
             raise click.UsageError("--apply and --remove need a CLIENT; `agtrace setup` lists them")
@@ -75,13 +78,6 @@ def setup(client: str | None, apply: bool, remove: bool) -> None:
         _show_command(client, server, remove=remove)
     else:
         (_remove if remove else _add)(client, server)
-
-
-def _server() -> Server:
-    environment = load().environment
-    executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])  # clients start it from other folders
-    variables = {_DATA_DIR: os.path.abspath(environment[_DATA_DIR])} if environment.get(_DATA_DIR) else {}
-    return Server(Machine(Path.home(), environment, sys.platform), executable, variables)
 
 
 # -- editors and other clients ---------------------------------------------------------------------

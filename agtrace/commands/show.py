@@ -195,7 +195,20 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
         _show_sections({"session_id": session_id, **_only(asked, "sections", "fields", "cursor")}, as_json=as_json)
     elif as_json or given.intersection(_OF_LEVELS) or asked["turns"] == _EVERY_TURN:
         _refuse(given, _OF_CONVERSATION, "is for the conversation; `agtrace export --jsonl` has all of it as JSON")
-        _show_session(_at_level(session_id, given, asked), as_json=as_json)
+        wanted = _at_level(session_id, given, asked)
+        following = pages("get_session_details", wanted)
+        answer = next(following)
+        if as_json:
+            print_json(answer.value)
+        else:
+            from agtrace.render.session import SessionView
+            from agtrace.render.text import text_rest
+
+            view = SessionView()
+            view.page(answer.value, first=wanted["cursor"] is None)
+            for page in following:
+                view.page(page.value, first=False)
+            text_rest(answer.value, answer.next_calls)
     else:
         _show_conversation(session_id, asked)
 
@@ -283,23 +296,6 @@ def _refuse(given: set[str], options: dict[str, str], why: str) -> None:
 
 def _only(asked: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: asked[name] for name in names}
-
-
-def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
-    """Print a session from this page to its end: a terminal's pager is handier than cursors."""
-    following = pages("get_session_details", wanted)
-    answer = next(following)
-    if as_json:
-        print_json(answer.value)
-    else:
-        from agtrace.render.session import SessionView
-        from agtrace.render.text import text_rest
-
-        view = SessionView()
-        view.page(answer.value, first=wanted["cursor"] is None)
-        for page in following:
-            view.page(page.value, first=False)
-        text_rest(answer.value, answer.next_calls)
 
 
 def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:

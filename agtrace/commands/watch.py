@@ -42,45 +42,34 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
     from agtrace.sessions.prices import load as load_prices
 
     settings = usable()
-    lookout = Lookout(settings, load_prices(settings.prices), within=_seconds(within))
-    with closing(lookout):
-        at_terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))  # it is drawn on stderr
-        if once or as_json or not at_terminal:
-            _print(lookout, session, as_json=as_json)
-        else:
-            sys.exit(_run(lookout, session))
-
-
-def _seconds(within: str) -> float:
-    """Return how many seconds ago a time was. Raises `InvalidParameter`."""
     from agtrace.times import moment
 
     now = datetime.now(UTC)
-    return max(now.timestamp() - moment("within", within, now) / 1000, 1)
+    lookout = Lookout(
+        settings, load_prices(settings.prices), within=max(now.timestamp() - moment("within", within, now) / 1000, 1)
+    )
+    with closing(lookout):
+        at_terminal = all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))  # it is drawn on stderr
+        if once or as_json or not at_terminal:
+            found = lookout.look(_ONCE_SECONDS)
+            if session is not None:
+                uid = _uid(lookout, session)
+                found = replace(found, sessions=tuple(one for one in found.sessions if one.session_id == uid))
+            if as_json:
+                print_json(to_builtins(found))
+            else:
+                from agtrace.render.watching.blocks import running
 
+                running(found)
+        else:
+            from agtrace.render.watching.application import WatchApp
 
-def _print(lookout: Lookout, session: str | None, *, as_json: bool) -> None:
-    found = lookout.look(_ONCE_SECONDS)
-    if session is not None:
-        uid = _uid(lookout, session)
-        found = replace(found, sessions=tuple(one for one in found.sessions if one.session_id == uid))
-    if as_json:
-        print_json(to_builtins(found))
-    else:
-        from agtrace.render.watching.blocks import running
-
-        running(found)
-
-
-def _run(lookout: Lookout, session: str | None) -> int:
-    from agtrace.render.watching.application import WatchApp
-
-    if session is not None:
-        lookout.look()
-    first = None if session is None else _uid(lookout, session)
-    app = WatchApp(_Source(lookout), session=first)
-    app.run()
-    return app.return_code or 0
+            if session is not None:
+                lookout.look()
+            first = None if session is None else _uid(lookout, session)
+            app = WatchApp(_Source(lookout), session=first)
+            app.run()
+            sys.exit(app.return_code or 0)
 
 
 def _uid(lookout: Lookout, given: str) -> str:

@@ -102,7 +102,13 @@ class Pruners:
         async with client.stream("POST", address(settings.endpoint), content=body, headers=headers) as reply:
             if not reply.is_success:
                 raise PrunerFailed("http_error", f"HTTP status {reply.status_code}", reply.status_code)
-            return await _body(reply, _MOST_AROUND + _MOST_TIMES * len(text))
+            most = _MOST_AROUND + _MOST_TIMES * len(text)
+            read = bytearray()
+            async for piece in reply.aiter_bytes():
+                read += piece
+                if len(read) > most:
+                    raise PrunerFailed("invalid_response", f"the reply has more than {most:,} bytes")
+            return bytes(read)
 
 
 def address(endpoint: str) -> str:
@@ -120,16 +126,6 @@ def shown(endpoint: str) -> str:
     except ValueError:
         return "not a URL"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-async def _body(reply: httpx2.Response, most: int) -> bytes:
-    """Return the body of a reply. Raises `PrunerFailed` if it has more than this many bytes."""
-    read = bytearray()
-    async for piece in reply.aiter_bytes():
-        read += piece
-        if len(read) > most:
-            raise PrunerFailed("invalid_response", f"the reply has more than {most:,} bytes")
-    return bytes(read)
 
 
 class Reply(BaseModel):

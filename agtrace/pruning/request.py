@@ -119,26 +119,10 @@ async def answered(place: Workplace, passage: Passage, arguments: Mapping[str, A
 
 async def _passed(place: Workplace, passage: Passage, given: Mapping[str, Any]) -> types.CallToolResult:
     passage.go("accepted")
-    wanted = _checked(passage, given)
-    passage.go("valid")
-    async with place.places:
-        try:
-            output = await TOOLS[passage.tool].run(wanted, place.bench)
-        except ToolFailed as failure:
-            return await _failed(place, passage, failure, wanted)
-        text = await anyio.to_thread.run_sync(_masked, output)
-        passage.go("done", duration_ms=round(output.duration_ms, 1), bytes=len(text.encode()))
-        passage.go("captured")
-        pruning, pruned = await _pruned(place, passage, wanted, text, output.first_line)
-        return await anyio.to_thread.run_sync(_answer, place, passage, wanted, output, text, pruning, pruned)
-
-
-def _checked(passage: Passage, given: Mapping[str, Any]) -> Arguments:
-    """Return the arguments. Raises `MCPError` if the tool or an argument is invalid."""
     try:
         if not passage.tool:
             raise InvalidArguments([FieldError("name", f"there are only {', '.join(TOOLS)}")])
-        return parse(TOOLS[passage.tool].arguments, given)
+        wanted = parse(TOOLS[passage.tool].arguments, given)
     except InvalidArguments as error:
         errors = [{"field": redact(one.field), "message": redact(one.message)} for one in error.errors]
         known = {"name", "arguments", *(TOOLS[passage.tool].arguments.model_fields if passage.tool else [])}
@@ -146,24 +130,31 @@ def _checked(passage: Passage, given: Mapping[str, Any]) -> Arguments:
         passage.go("invalid", validation_errors=named)
         message = "; ".join(one["message"] for one in errors)
         raise MCPError(types.INVALID_PARAMS, message, {"request_id": passage.id, "errors": errors}) from None
+    passage.go("valid")
+    async with place.places:
+        try:
+            output = await TOOLS[passage.tool].run(wanted, place.bench)
+        except ToolFailed as failure:
+            told = await anyio.to_thread.run_sync(_told, place, passage, wanted, failure)
+            passage.go(
+                "failed" if failure.timeout_ms is None else "timed out",
+                error=failure.error_code if failure.exit_code is None else f"exit code {failure.exit_code}",
+                error_code=failure.error_code,
+                exit_code=failure.exit_code,
+                duration_ms=round(failure.output.duration_ms, 1) if failure.output else passage.ms,
+                timeout_ms=failure.timeout_ms,
+            )
+            return told
+        text = await anyio.to_thread.run_sync(_masked, output)
+        passage.go("done", duration_ms=round(output.duration_ms, 1), bytes=len(text.encode()))
+        passage.go("captured")
+        pruning, pruned = await _pruned(place, passage, wanted, text, output.first_line)
+        return await anyio.to_thread.run_sync(_answer, place, passage, wanted, output, text, pruning, pruned)
 
 
 def _masked(output: Output) -> str:
     """Return what a tool gave without secrets; a private key that begins before it is masked, too."""
     return redact(f"{output.inside}\n{output.text}" if output.inside else output.text)
-
-
-async def _failed(place: Workplace, passage: Passage, failure: ToolFailed, wanted: Arguments) -> types.CallToolResult:
-    told = await anyio.to_thread.run_sync(_told, place, passage, wanted, failure)
-    passage.go(
-        "failed" if failure.timeout_ms is None else "timed out",
-        error=failure.error_code if failure.exit_code is None else f"exit code {failure.exit_code}",
-        error_code=failure.error_code,
-        exit_code=failure.exit_code,
-        duration_ms=round(failure.output.duration_ms, 1) if failure.output else passage.ms,
-        timeout_ms=failure.timeout_ms,
-    )
-    return told
 
 
 def _told(place: Workplace, passage: Passage, wanted: Arguments, failure: ToolFailed) -> types.CallToolResult:

@@ -158,7 +158,11 @@ class _Runner:
         told = self._plan.agent.told(f"http://{HOST}:{port}/mcp", token, self._file)
         try:
             if told.file:
-                _write(self._file, told.file)
+                self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with open(
+                    os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8"
+                ) as written:
+                    written.write(told.file)
         except OSError as error:
             child.kill()
             self._course.go("start failed", error=f"{self._file}: {error.strerror or error}")
@@ -255,13 +259,6 @@ def _our_server() -> list[str]:
     settings = [f"{key}={value}" for key, value in command_line().items() if key != "http.token"]
     options = [*(["--config", str(file)] if named else []), *(part for one in settings for part in ("--set", one))]
     return [sys.executable, "-P", "-m", "agtrace", *options, "prune", "--http", f"{HOST}:0"]
-
-
-def _write(file: Path, content: str) -> None:
-    """Write a new file that only its owner may read. Raises `OSError`."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8") as written:
-        written.write(content)
 
 
 # -- the server as a child --------------------------------------------------------------------------

@@ -45,7 +45,19 @@ def analysis(answer: dict[str, Any]) -> None:
     if "insights" not in data:  # the answer had to be too small for it
         OUT.print(Text(", ".join(f"{name} {count}" for name, count in data.items()), style="dim"))
         return
-    _score(data)
+    OUT.print(Text(plain(data["ending"]["reason"]), style="italic"))
+    if "done" in data:
+        OUT.print(Text(f"Done: {plain(said(data['done']))}", style="dim"))
+    if "unscored" in data:
+        OUT.print(Text(f"No score: {plain(data['unscored'])}", style="dim"))
+    if "own_score" in data:
+        OUT.print(Text(f"Without its sub-agents: {data['own_score']} of 100", style="dim"))
+    for part in data["parts"]:
+        kept = round(_BAR * (part["of"] - part["lost"]) / part["of"])
+        line = Text(f"{part['part']:<12}")
+        line.append("█" * kept, style="green").append("░" * (_BAR - kept), style="red")
+        line.append(f" {-part['lost'] or 0:>4}  ", style="bold" if part["lost"] else "dim")
+        OUT.print(indented(line.append(plain(part["why"]), style="dim")))
     heading("Findings")
     for insight in data["insights"]:
         _finding(data["session_id"], insight)
@@ -60,22 +72,6 @@ def analysis(answer: dict[str, Any]) -> None:
         every = plain(command("read", answer["artifact_ref"]))
         OUT.print(Text(f"every finding: {every}", style="dim"), soft_wrap=True)
     footer(answer)
-
-
-def _score(data: dict[str, Any]) -> None:
-    OUT.print(Text(plain(data["ending"]["reason"]), style="italic"))
-    if "done" in data:
-        OUT.print(Text(f"Done: {plain(said(data['done']))}", style="dim"))
-    if "unscored" in data:
-        OUT.print(Text(f"No score: {plain(data['unscored'])}", style="dim"))
-    if "own_score" in data:
-        OUT.print(Text(f"Without its sub-agents: {data['own_score']} of 100", style="dim"))
-    for part in data["parts"]:
-        kept = round(_BAR * (part["of"] - part["lost"]) / part["of"])
-        line = Text(f"{part['part']:<12}")
-        line.append("█" * kept, style="green").append("░" * (_BAR - kept), style="red")
-        line.append(f" {-part['lost'] or 0:>4}  ", style="bold" if part["lost"] else "dim")
-        OUT.print(indented(line.append(plain(part["why"]), style="dim")))
 
 
 def _finding(session_id: str, insight: dict[str, Any]) -> None:

@@ -123,15 +123,6 @@ class Unfolded(NamedTuple):
 
 def conversation(out: Console, about: Head, continued: Resuming, items: Iterable[Item], unfolded: Unfolded) -> None:
     """Print a conversation, with which session it is above, and below it what is folded away."""
-    _print_head(out, about, continued)
-    page = _Page(out, about.agent, unfolded)
-    for item in items:
-        page.item(item)
-    page.end()
-
-
-def _print_head(out: Console, about: Head, continued: Resuming) -> None:
-    """Print title, project, agent, time, duration, cost, how it ended, the whole id, and what continues the session."""
     facts = {fact.name: " ".join(filter(None, (fact.says, fact.quoted))) for fact in about.facts}
     facts["Began"] = when(about.began)
     out.print(Text(plain_line(about.title), style="bold"), soft_wrap=not out.is_terminal)
@@ -142,6 +133,10 @@ def _print_head(out: Console, about: Head, continued: Resuming) -> None:
     why = continued.obstacle
     line = Text(f"can't be continued: {why}", style="dim") if why else Text(plain_line(continued.line), style="cyan")
     out.print(line, soft_wrap=True)
+    page = _Page(out, about.agent, unfolded)
+    for item in items:
+        page.item(item)
+    page.end()
 
 
 def _dim(out: Console, line: str) -> None:
@@ -168,13 +163,28 @@ class _Page:
         self._calling = calling
         match item:
             case Turn():
-                self._turn(item)
+                copied = "copied" if item.copied else ""
+                said = "  ".join(filter(None, (f"turn {item.number}", when(item.time), copied)))
+                self._out.print(
+                    Rule(Text(said, style="dim"), align="left", style="dim") if self._out.is_terminal else said
+                )
             case Request():
                 self._request(item)
             case Said():
-                self._said(item.text)
+                shown = plain(item.text).strip("\n")
+                if self._out.is_terminal and len(shown) <= _MOST_MARKDOWN:
+                    from agtrace.render.markdown import as_markdown  # 60 ms with what it loads, for terminals only
+
+                    self._out.print(Padding(as_markdown(shown), (0, 0, 0, _OF_MODEL)))
+                else:
+                    self._indented(shown, _OF_MODEL)
             case Folded():
-                self._folded(item)
+                lines = item.text.strip("\n").count("\n") + 1
+                self._line(Text(f"{item.event:>7}  {item.label}, {counted(lines, 'line')}", style="dim"))
+                if self._unfolded.thinking:
+                    self._quote(item.text, "dim italic")
+                else:
+                    self._left["thought" if item.label == "Thinking" else "summary"] += 1
             case Execution():
                 self._call(item)
             case Mark():
@@ -188,11 +198,6 @@ class _Page:
             shown = "" if all(self._unfolded) else ": --all shows thoughts and results"
             _dim(self._out, f"left out: {said}{shown}")
 
-    def _turn(self, turn: Turn) -> None:
-        copied = "copied" if turn.copied else ""
-        said = "  ".join(filter(None, (f"turn {turn.number}", when(turn.time), copied)))
-        self._out.print(Rule(Text(said, style="dim"), align="left", style="dim") if self._out.is_terminal else said)
-
     def _request(self, request: Request) -> None:
         label = "" if request.label == "Request" else f"{request.label}: "
         text = Text(label, style="dim").append(plain(request.text).strip("\n"), style="not dim bold")
@@ -204,23 +209,6 @@ class _Page:
         grid.add_column(overflow="fold")
         grid.add_row(">", text)
         self._out.print(grid)
-
-    def _said(self, text: str) -> None:
-        shown = plain(text).strip("\n")
-        if self._out.is_terminal and len(shown) <= _MOST_MARKDOWN:
-            from agtrace.render.markdown import as_markdown  # 60 ms with what it loads, for terminals only
-
-            self._out.print(Padding(as_markdown(shown), (0, 0, 0, _OF_MODEL)))
-        else:
-            self._indented(shown, _OF_MODEL)
-
-    def _folded(self, item: Folded) -> None:
-        lines = item.text.strip("\n").count("\n") + 1
-        self._line(Text(f"{item.event:>7}  {item.label}, {counted(lines, 'line')}", style="dim"))
-        if self._unfolded.thinking:
-            self._quote(item.text, "dim italic")
-        else:
-            self._left["thought" if item.label == "Thinking" else "summary"] += 1
 
     def _call(self, call: Execution) -> None:
         """Print a call on one line, of which what it is about is cut on a terminal, and why it failed on another."""

@@ -140,7 +140,19 @@ def costs(found: Costs) -> None:
     if not found.groups:
         OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")
         return
-    OUT.print(_table(found))
+    fitting = _WIDE if OUT.width >= _WIDTH_OF_WIDE else _USUAL if OUT.width >= _WIDTH_OF_USUAL else _NARROW
+    columns = [name for name in fitting if name != "cost" or found.prices is not None]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column(found.by, overflow="fold")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    marked = found.total.tokens_made == "partial", found.total.cost_made == "partial"
+    for group in found.groups:
+        cells = _cells(group, *marked)
+        table.add_row(Text(plain_line(group.group)), *(cells[name] for name in columns))
+    cells = _cells(found.total, *marked)
+    table.add_row("total", *(cells[name] for name in columns), style="bold")
+    OUT.print(table)
     for note in _notes(found):
         OUT.print(Text(plain(note), style="dim"))
 
@@ -156,22 +168,6 @@ def _headline(found: Costs) -> str:
         said.append(f"{'at least ' if total.cost_made == 'partial' else ''}{dollars(total.cost_usd)}")
     sessions = counted(total.sessions, "session")
     return ", ".join([*said, sessions])
-
-
-def _table(found: Costs) -> Table:
-    fitting = _WIDE if OUT.width >= _WIDTH_OF_WIDE else _USUAL if OUT.width >= _WIDTH_OF_USUAL else _NARROW
-    columns = [name for name in fitting if name != "cost" or found.prices is not None]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(found.by, overflow="fold")
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    marked = found.total.tokens_made == "partial", found.total.cost_made == "partial"
-    for group in found.groups:
-        cells = _cells(group, *marked)
-        table.add_row(Text(plain_line(group.group)), *(cells[name] for name in columns))
-    cells = _cells(found.total, *marked)
-    table.add_row("total", *(cells[name] for name in columns), style="bold")
-    return table
 
 
 def _cells(spent: Spent, tokens_marked: bool, cost_marked: bool) -> dict[str, str]:

@@ -88,15 +88,11 @@ def offers(next_calls: Iterable[NextCall]) -> Iterator[Offer]:
     """Yield the calls as commands, with what each does; calls without a command are left out."""
     for call in next_calls:
         if call.tool in _COMMANDS:
-            yield Offer(_command(call.tool, call.arguments), call.says_of(map(_option, call.names)))
-
-
-def _command(tool: str, arguments: Mapping[str, Any]) -> str:
-    name, forms = _COMMANDS[tool]
-    named = [form.format(**arguments) for form in forms]
-    left = {key: value for key, value in arguments.items() if f"{{{key}}}" not in "".join(forms)}
-    options = _options({_IN_COMMAND.get((tool, key), key): value for key, value in left.items()})
-    return command(name, *named, options=list(options))
+            name, forms = _COMMANDS[call.tool]
+            named = [form.format(**call.arguments) for form in forms]
+            left = {key: value for key, value in call.arguments.items() if f"{{{key}}}" not in "".join(forms)}
+            options = _options({_IN_COMMAND.get((call.tool, key), key): value for key, value in left.items()})
+            yield Offer(command(name, *named, options=list(options)), call.says_of(map(_option, call.names)))
 
 
 def _options(arguments: dict[str, Any]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agtrace_schema.analysis import Ending, Figures, Report, ReportedSession
+from agtrace_schema.analysis import Ending, Report, ReportedSession
 from rich.table import Table
 from rich.text import Text
 
@@ -55,7 +55,20 @@ def report(found: Report) -> None:
             OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")
         return
     _lessons(found)
-    _endings(found.figures)
+    heading("how they ended")
+    there = [(ending, found.figures.endings[ending]) for ending in wording.ENDINGS if found.figures.endings.get(ending)]
+    bar, legend = Text(no_wrap=True), [Text()]
+    widest = OUT.width - 2
+    for (ending, count), cells in zip(there, _cells([count for _, count in there], min(widest, _BAR)), strict=True):
+        mark, style = _LOOKS[ending]
+        bar.append(mark * cells, style=style)
+        named = Text.assemble((mark, style), f" {wording.ENDINGS[ending]} {count:,}   ")
+        if legend[-1].cell_len + named.cell_len > widest:
+            legend.append(Text())
+        legend[-1].append_text(named)
+    for line in (bar, *legend):
+        line.rstrip()
+        OUT.print(indented(line))
     _changes(found)
     _failing_tools(found)
     _findings(found)
@@ -73,23 +86,6 @@ def _lessons(found: Report) -> None:
     for lesson in found.lessons[:_LESSONS]:
         OUT.print(indented(Text(one_line(plain(lesson.advice), OUT.width - 4))))
     left_out("lesson", min(len(found.lessons), _LESSONS), len(found.lessons))
-
-
-def _endings(figures: Figures) -> None:
-    heading("how they ended")
-    there = [(ending, figures.endings[ending]) for ending in wording.ENDINGS if figures.endings.get(ending)]
-    bar, legend = Text(no_wrap=True), [Text()]
-    widest = OUT.width - 2
-    for (ending, count), cells in zip(there, _cells([count for _, count in there], min(widest, _BAR)), strict=True):
-        mark, style = _LOOKS[ending]
-        bar.append(mark * cells, style=style)
-        named = Text.assemble((mark, style), f" {wording.ENDINGS[ending]} {count:,}   ")
-        if legend[-1].cell_len + named.cell_len > widest:
-            legend.append(Text())
-        legend[-1].append_text(named)
-    for line in (bar, *legend):
-        line.rstrip()
-        OUT.print(indented(line))
 
 
 def _cells(counts: Sequence[int], width: int) -> list[int]:

@@ -80,7 +80,12 @@ class SessionView:
             )
         for step in turn.get("steps", []):
             if "summary" in step:
-                _print_summary(step)
+                style = "red" if step.get("failed_tools") else ""
+                entry(str(step["step_index"]), Text(plain(step["summary"]), style=style))
+                if step.get("error"):
+                    entry("", Text(plain(step["error"]), style="red"))
+                if step.get("reasoning"):
+                    entry("", Text(plain(step["reasoning"]), style="dim italic"))
             else:
                 self._print_step(step)
 
@@ -89,7 +94,10 @@ class SessionView:
         if index is not None and index != self._step:
             self._step = index
             head = Text(f"step {index}", style="bold dim")
-            OUT.print(indented(head.append(_step_figures(step), style="not bold dim")))
+            tokens = step.get("tokens") or {}
+            said = [f"{short(tokens['output'])} out"] if tokens.get("output") else []
+            said += [f"context {short(step['context_tokens'])}"] if step.get("context_tokens") else []
+            OUT.print(indented(head.append(f"  {', '.join(said)}" if said else "", style="not bold dim")))
         for part, style in (("reasoning", "dim italic"), ("message", "")):
             if part in step:
                 entry(str(step[part]["event_index"]), Text(_short(step[part]["text"]), style=style))
@@ -104,9 +112,25 @@ def _facts(data: dict[str, Any]) -> None:
     _dim("  ".join(plain(str(data[name])) for name in names if data.get(name)))
     if data.get("stats") is not None:
         print_stats(data)
-        _dim(_family(data, data["stats"]))
+        stats = data["stats"]
+        said = []
+        if data.get("parent_id"):
+            call = f":{data['started_by']}" if "started_by" in data else ""
+            said.append(f"{data['kind']} of {data['parent_id']}{call}")
+        if stats.get("copied", {}).get("turns"):
+            said.append(f"{counted(stats['copied']['turns'], 'turn')} copied from it, not counted here")
+        if data.get("children"):
+            said.append("started " + ", ".join(child["id"] for child in data["children"]))
+        if stats.get("with_children"):
+            whole = stats["with_children"]
+            if whole.get("total_tokens") is not None:
+                said.append(f"with sub-agents {short(whole['total_tokens'])} tokens {_cost(whole)}".rstrip())
+        _dim("  ".join(said))
     if data.get("failing_turns"):
-        _print_failing_turns(data["failing_turns"])
+        failing = data["failing_turns"]
+        more = failing["total"] - len(failing["turns"])
+        named = ", ".join(map(str, failing["turns"])) + (f" and {more} more" if more else "")
+        OUT.print(Text(f"tools failed in {'turn' if failing['total'] == 1 else 'turns'} {named}", style="red"))
     if data.get("last_message"):
         event, text = data["last_message"]
         _dim(f"it ended with (event {event}): {plain(text)}")
@@ -125,12 +149,6 @@ def print_stats(data: dict[str, Any]) -> None:
     _dim(said(stats.get("done", {})))
     for model in stats.get("models", []):
         _dim(f"  {plain(model['model'])}: {short(model.get('total_tokens'))} {_cost(model)}".rstrip())
-
-
-def _print_failing_turns(failing: dict[str, Any]) -> None:
-    more = failing["total"] - len(failing["turns"])
-    named = ", ".join(map(str, failing["turns"])) + (f" and {more} more" if more else "")
-    OUT.print(Text(f"tools failed in {'turn' if failing['total'] == 1 else 'turns'} {named}", style="red"))
 
 
 def _dim(line: str) -> None:
@@ -154,23 +172,6 @@ def _cost(figures: dict[str, Any]) -> str:
     return how_made(dollars(figures.get("cost_usd")), figures.get("cost_made"))
 
 
-def _family(data: dict[str, Any], stats: dict[str, Any]) -> str:
-    """Return which session this one comes from, which it started, and the sums with its sub-agents."""
-    said = []
-    if data.get("parent_id"):
-        call = f":{data['started_by']}" if "started_by" in data else ""
-        said.append(f"{data['kind']} of {data['parent_id']}{call}")
-    if stats.get("copied", {}).get("turns"):
-        said.append(f"{counted(stats['copied']['turns'], 'turn')} copied from it, not counted here")
-    if data.get("children"):
-        said.append("started " + ", ".join(child["id"] for child in data["children"]))
-    if stats.get("with_children"):
-        whole = stats["with_children"]
-        if whole.get("total_tokens") is not None:
-            said.append(f"with sub-agents {short(whole['total_tokens'])} tokens {_cost(whole)}".rstrip())
-    return "  ".join(said)
-
-
 def _turn_head(turn: dict[str, Any]) -> Text:
     if turn.get("turn_index") is None:
         return Text("outside of turns", style="bold")
@@ -190,22 +191,6 @@ def _turn_head(turn: dict[str, Any]) -> Text:
     if turn.get("copied"):
         head.append("  copied", style="not bold yellow")
     return head
-
-
-def _step_figures(step: dict[str, Any]) -> str:
-    tokens = step.get("tokens") or {}
-    said = [f"{short(tokens['output'])} out"] if tokens.get("output") else []
-    said += [f"context {short(step['context_tokens'])}"] if step.get("context_tokens") else []
-    return f"  {', '.join(said)}" if said else ""
-
-
-def _print_summary(step: dict[str, Any]) -> None:
-    style = "red" if step.get("failed_tools") else ""
-    entry(str(step["step_index"]), Text(plain(step["summary"]), style=style))
-    if step.get("error"):
-        entry("", Text(plain(step["error"]), style="red"))
-    if step.get("reasoning"):
-        entry("", Text(plain(step["reasoning"]), style="dim italic"))
 
 
 def _print_execution(tool: dict[str, Any]) -> None:

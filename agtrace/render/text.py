@@ -33,7 +33,15 @@ def text_head(answer: dict[str, Any]) -> None:
     if "origin" in data:
         OUT.print(Text(f"{plain_line(data['origin']['file'])}:{data['origin']['line']}", style="dim"), soft_wrap=True)
     if "failures" in data:
-        _print_failures(data["failures"])
+        failures = data["failures"]
+        OUT.print(Text(", ".join(_counts(failures)), style="red"))
+        more = failures.get("more", {})
+        for name in failures.get("names", []):
+            entry("", Text(plain(name), style="red"))
+        left_out("failed test", 0, more.get("names", 0))
+        for line in failures.get("lines", []):
+            entry(str(line["line"]), Text(plain(line["text"]), style="red"))
+        left_out("failing line", 0, more.get("lines", 0))
     told_focus(answer)
     OUT.print()
 
@@ -97,17 +105,6 @@ def _later(later: dict[str, Any], session_id: str) -> str:
         after += f"{' and' if after else ' after'} the command at {later['command']}"
     what = "the same" if later["same_call"] else "a similar"
     return f"{what} call{failed} succeeded at {session_id}:{later['succeeded']}{after}"
-
-
-def _print_failures(failures: dict[str, Any]) -> None:
-    OUT.print(Text(", ".join(_counts(failures)), style="red"))
-    more = failures.get("more", {})
-    for name in failures.get("names", []):
-        entry("", Text(plain(name), style="red"))
-    left_out("failed test", 0, more.get("names", 0))
-    for line in failures.get("lines", []):
-        entry(str(line["line"]), Text(plain(line["text"]), style="red"))
-    left_out("failing line", 0, more.get("lines", 0))
 
 
 def _counts(failures: dict[str, Any]) -> Iterator[str]:

@@ -71,7 +71,13 @@ def believable(moment: int | None) -> int:
 
 def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:
     """Return the selected sessions of all times, oldest first by their own clocks."""
-    below = _below(connection)
+    parents: dict[int, int | None] = {}
+    for id, kind, parent in reports.relatives(connection):
+        parents[id] = parent if kind == "subagent" else None
+    found: dict[int, list[int]] = defaultdict(list)
+    for id in parents:
+        found[_top(id, parents)].append(id)
+    below = {top: tuple(members) for top, members in found.items()}
     wanted = None if selection.projects is None else set(selection.projects)
     return [
         Family(session, below[session.id])
@@ -86,17 +92,6 @@ def in_period(found: Iterable[Family], since: int | None, until: int | None) -> 
         return list(found)
     first, last = since or 0, _EVER if until is None else until
     return [family for family in found if family.started_at and first <= family.started_at <= last]
-
-
-def _below(connection: sqlite3.Connection) -> dict[int, tuple[int, ...]]:
-    """Return, for each session that a report lists, its row and those of the sub-agents rolled up into it."""
-    parents: dict[int, int | None] = {}
-    for id, kind, parent in reports.relatives(connection):
-        parents[id] = parent if kind == "subagent" else None
-    found: dict[int, list[int]] = defaultdict(list)
-    for id in parents:
-        found[_top(id, parents)].append(id)
-    return {top: tuple(members) for top, members in found.items()}
 
 
 def _top(id: int, parents: dict[int, int | None]) -> int:

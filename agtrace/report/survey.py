@@ -305,7 +305,11 @@ class Examiner:
     def _seen(self, family: Family) -> Seen:
         own, agents = self._examined(family)
         analysis = analysis_of(own, agents)
-        tally = _tally(family, analysis, [own, *agents], self._usage(family))
+        together = Usage()
+        for member in family.members:
+            if member in self._used:
+                together.include(self._used[member])
+        tally = _tally(family, analysis, [own, *agents], together)
         times = self._timeline(family, own, agents)
         pairs = (pair for one in (own, *agents) for pair in one.examined.found)
         found = tuple(figures.Found(detector.name, detector.lens, finding.severity) for detector, finding in pairs)
@@ -318,13 +322,6 @@ class Examiner:
         if len(family.members) == 1:
             return own, []
         return own, agents_of(self._connection, family.row, now=now, prices=prices)
-
-    def _usage(self, family: Family) -> Usage:
-        together = Usage()
-        for member in family.members:
-            if member in self._used:
-                together.include(self._used[member])
-        return together
 
     def _timeline(self, family: Family, own: Examination, agents: Iterable[Examination]) -> Timeline | None:
         if not self._asked.timelines:

@@ -49,7 +49,15 @@ class Connection(H11Protocol):
         """Accept a new connection, dropping another if there are too many."""
         super().connection_made(transport)
         self._wait()
-        self._make_room()
+        open_ones = [one for one in self.connections if isinstance(one, Connection) and not one._is_dropped]
+        if len(open_ones) <= most_connections(self.most_open):
+            return
+        due = {one._due.when(): one for one in open_ones if one._due is not None}
+        due[min(due)]._drop()
+        _log.warning(
+            "%d connections are open, the maximum: the one waited for longest was dropped for a new one",
+            len(open_ones) - 1,
+        )
 
     def data_received(self, data: bytes) -> None:
         """Receive part of a request."""
@@ -90,18 +98,6 @@ class Connection(H11Protocol):
     def _drop(self) -> None:
         self._is_dropped = True
         self.transport.abort()  # closing would wait until everything written is received
-
-    def _make_room(self) -> None:
-        """If there is one connection too many, drop the one waited for longest."""
-        open_ones = [one for one in self.connections if isinstance(one, Connection) and not one._is_dropped]
-        if len(open_ones) <= most_connections(self.most_open):
-            return
-        due = {one._due.when(): one for one in open_ones if one._due is not None}
-        due[min(due)]._drop()
-        _log.warning(
-            "%d connections are open, the maximum: the one waited for longest was dropped for a new one",
-            len(open_ones) - 1,
-        )
 
 
 class Listening(socket.socket):

@@ -55,7 +55,14 @@ class Door:
             await refused(scope, receive, send)
             return
         with anyio.CancelScope() as turn:
-            if not await self._takes_seat(turn):
+            coming = [other for other, is_whole in self._seated.items() if not is_whole]
+            if coming and not self._seats.available_tokens:
+                self._leave(coming[0])
+                coming[0].cancel()
+            with anyio.move_on_after(_SEAT_SECONDS):
+                await self._seats.acquire_on_behalf_of(turn)
+                self._seated[turn] = False
+            if turn not in self._seated:
                 full = f"{int(self._seats.total_tokens)} requests are being answered; try again."
                 await refused_with(503, full, {"Retry-After": "1"})(scope, receive, send)
                 return
@@ -72,17 +79,6 @@ class Door:
         if request.method != "POST":
             return refused_with(405, "Only POST is supported: there are no sessions or streams.", {"Allow": "POST"})
         return None
-
-    async def _takes_seat(self, turn: anyio.CancelScope) -> bool:
-        """Take a seat; return False if none becomes free in time."""
-        coming = [other for other, is_whole in self._seated.items() if not is_whole]
-        if coming and not self._seats.available_tokens:
-            self._leave(coming[0])
-            coming[0].cancel()
-        with anyio.move_on_after(_SEAT_SECONDS):
-            await self._seats.acquire_on_behalf_of(turn)
-            self._seated[turn] = False
-        return turn in self._seated
 
     def _leave(self, turn: anyio.CancelScope) -> None:
         if self._seated.pop(turn, None) is not None:

@@ -23,7 +23,17 @@ def load_token(path: Path) -> str:
     try:
         if not os.path.lexists(path):
             _make(path)
-        return _read(path)
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise SettingError(f"{path} is not a regular file; remove it, and a new token is generated")
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if os.name != "nt" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
+                raise SettingError(f"{path} may be accessible to other users; remove it, and a new token is generated")
+            token = file.read(_LONGEST).decode("ascii", "replace").strip()
+        if not is_token(token):
+            raise SettingError(f"{path} doesn't hold a token; remove it, and a new one is generated")
+        return token
     except OSError as error:
         raise SettingError(
             f"can't keep a token in {path}: {error.strerror or error}; set AGTRACE_HTTP_TOKEN or AGTRACE_DATA_DIR"
@@ -38,17 +48,3 @@ def _make(path: Path) -> None:
         fresh.flush()
         with suppress(FileExistsError):
             os.link(fresh.name, path)
-
-
-def _read(path: Path) -> str:
-    if not stat.S_ISREG(path.lstat().st_mode):
-        raise SettingError(f"{path} is not a regular file; remove it, and a new token is generated")
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if os.name != "nt" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
-            raise SettingError(f"{path} may be accessible to other users; remove it, and a new token is generated")
-        token = file.read(_LONGEST).decode("ascii", "replace").strip()
-    if not is_token(token):
-        raise SettingError(f"{path} doesn't hold a token; remove it, and a new one is generated")
-    return token

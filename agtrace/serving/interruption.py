@@ -50,14 +50,10 @@ def _wait(told: int, handle: object) -> None:
         said = os.read(told, 64)
         if _OURS in said or (signal.SIGINT in said and signal.getsignal(signal.SIGINT) is handle):
             with together:
-                _end()
+                from agtrace.serving.ending import end
 
-
-def _end() -> None:
-    from agtrace.serving.ending import end
-
-    try:
-        if os.isatty(2):
-            os.write(2, b"".join(reversed(last_words)))
-    finally:
-        end(INTERRUPTED)
+                try:
+                    if os.isatty(2):
+                        os.write(2, b"".join(reversed(last_words)))
+                finally:
+                    end(INTERRUPTED)

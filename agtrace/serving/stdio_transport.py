@@ -150,7 +150,10 @@ async def _hand_on(
 ) -> None:
     """Pass the server one message after another, as long as there is room; invalid lines are answered here."""
     async for line in lines:
-        message = _message(line)
+        try:
+            message = types.jsonrpc_message_adapter.validate_json((line or b"").decode(errors="replace"), by_name=False)
+        except ValueError:
+            message = None
         waiting.begins(line, message)
         if message is not None:
             await inbox.send(SessionMessage(message))
@@ -210,14 +213,6 @@ def _piece(descriptor: int) -> bytes:
 
 def _longer(kept: _Line, more: bytes) -> _Line:
     return None if kept is None or len(kept) + len(more) > LARGEST_REQUEST else kept + more
-
-
-def _message(line: _Line) -> types.JSONRPCMessage | None:
-    """Return the message in a line, or None."""
-    try:
-        return types.jsonrpc_message_adapter.validate_json((line or b"").decode(errors="replace"), by_name=False)
-    except ValueError:
-        return None
 
 
 def _refusal(line: _Line) -> types.JSONRPCError:

@@ -92,18 +92,13 @@ def _with_output(item: LandmarkItem, output: str) -> LandmarkItem:
         from agtrace.text.signatures import telling_failure  # takes 10 ms, which lists of sessions don't need
 
         return item if item.detail else replace(item, detail=one_line(telling_failure(output), _FAILURE))
-    extent = _extent(output, item.name)
+    found = re.search(_COMMITTED.format(re.escape(item.name)), output) if item.name else None
+    extent = one_line(", ".join(filter(None, found.groups())), _DETAIL) if found else None
     return replace(item, detail=f"{item.detail or ''} ({extent})".strip()) if extent else item
 
 
 def _failed(item: LandmarkItem) -> bool:
     return item.kind in _ENDINGS and item.verdict is Verdict.FAILED
-
-
-def _extent(output: str, commit: str | None) -> str | None:
-    """Return what git printed of a commit: `main, 4 files changed, 98 insertions(+), 16 deletions(-)`."""
-    found = re.search(_COMMITTED.format(re.escape(commit)), output) if commit else None
-    return one_line(", ".join(filter(None, found.groups())), _DETAIL) if found else None
 
 
 _COMMITTED = (

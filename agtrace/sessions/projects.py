@@ -196,19 +196,14 @@ def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, .
 
 def _unknown(trouble: str, given: str, names: Set[str]) -> UnknownProject:
     """Return the error for a name that nothing has, with some that are like it; with any if none is."""
-    near = _like(given, names)
-    known, as_what = (near, "nearest: ") if near else (sorted(names, key=str.lower), "known: ")
-    return UnknownProject(trouble, known[:_NAMED], as_what=as_what)
-
-
-def _like(given: str, names: Set[str]) -> list[str]:
-    """Return the names that begin with what was given, then those that contain it, then similar ones."""
     import difflib  # only if needed
 
     asked, by_lower = given.strip().lower(), {name.lower(): name for name in sorted(names)}
     holding = sorted((name for name in by_lower if asked in name), key=lambda name: (name.find(asked) > 0, name))
     close = difflib.get_close_matches(asked, by_lower, _NAMED)
-    return [by_lower[name] for name in dict.fromkeys([*holding, *close])]
+    near = [by_lower[name] for name in dict.fromkeys([*holding, *close])]
+    known, as_what = (near, "nearest: ") if near else (sorted(names, key=str.lower), "known: ")
+    return UnknownProject(trouble, known[:_NAMED], as_what=as_what)
 
 
 def _apart(connection: sqlite3.Connection, found: Iterable[int], names: list[str]) -> list[str]:

@@ -91,22 +91,18 @@ def steps_of(
         if not found and shown_to < -1:
             yield Step(turn.turn_index, -1, None)
         for step in found:
-            yield _step(connection, session, step, include_reasoning=include_reasoning)
-
-
-def _step(connection: sqlite3.Connection, session: Session, step: turns.Step, *, include_reasoning: bool) -> Step:
-    used = StepUsage.of(usage.of_step(connection, session.id, step))
-    summary = StepSummary(
-        step_index=step.step_index,
-        first_event=step.first_event,
-        tool_calls=step.calls,
-        failed_tools=known_failures(session.provider, step.calls, step.failed),
-        tokens=used.tokens,
-        context_tokens=used.context_tokens,
-        tokens_incomplete=used.incomplete,
-        **_said(connection, session, step, include_reasoning=include_reasoning),
-    )
-    return Step(step.turn_index, step.step_index, summary)
+            used = StepUsage.of(usage.of_step(connection, session.id, step))
+            summary = StepSummary(
+                step_index=step.step_index,
+                first_event=step.first_event,
+                tool_calls=step.calls,
+                failed_tools=known_failures(session.provider, step.calls, step.failed),
+                tokens=used.tokens,
+                context_tokens=used.context_tokens,
+                tokens_incomplete=used.incomplete,
+                **_said(connection, session, step, include_reasoning=include_reasoning),
+            )
+            yield Step(step.turn_index, step.step_index, summary)
 
 
 def _said(

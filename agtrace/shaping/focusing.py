@@ -55,7 +55,9 @@ def focused(
     for _ in range(_TRIES):
         found = focus(text, question, first_line=first_line, most_chars=room, clock=time.thread_time, seconds=_SECONDS)
         if isinstance(found, Unfocused):
-            return _unfocused(found)
+            if found.reason == "too_slow":
+                return Pruning(attempted=True, fallback=True, error="timeout", summary="the text takes too long")
+            return Pruning(attempted=True, reason="not_prunable", summary=found.reason.replace("_", " "))
         if not gaps(found, first_line):
             return Pruning(attempted=True, reason="not_prunable", summary="its lines are too long")
         taken = size(found.text)
@@ -97,9 +99,3 @@ def cut_lines(found: Focused, lines: Sequence[str], first_line: int = 1) -> list
             if part != whole:
                 told.append(f"line {number}: {len(part)} of {len(whole)} chars")
     return told
-
-
-def _unfocused(found: Unfocused) -> Pruning:
-    if found.reason == "too_slow":
-        return Pruning(attempted=True, fallback=True, error="timeout", summary="the text takes too long")
-    return Pruning(attempted=True, reason="not_prunable", summary=found.reason.replace("_", " "))

@@ -257,13 +257,10 @@ class StreamChunks:
             size += len(pieces[-1])
         self._text, self._more = "".join(pieces), stream.more
         if stream.until is not None:
-            self._end_behind(stream.until - stream.line)
-
-    def _end_behind(self, lines: int) -> None:
-        """Drop everything after this many lines, if there are as many."""
-        end = line_start(self._text, lines)
-        if end is not None:
-            self._text, self._more = self._text[:end], False
+            lines = stream.until - stream.line
+            end = line_start(self._text, lines)
+            if end is not None:
+                self._text, self._more = self._text[:end], False
 
     def next(self, room: int) -> tuple[str, Chunk | None]:
         """Return the next piece, of at most this many bytes as JSON, and its chunk; None for the whole stream."""

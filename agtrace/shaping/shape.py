@@ -148,7 +148,10 @@ class _Envelope(Struct):
         elif isinstance(data, Body):
             yield from self._body_rungs(data)
         elif isinstance(data, Stream):
-            yield from self._stream_rungs(data)
+            chunks = StreamChunks(data)
+            for frame, room in self._frames(data, data.frame, data.essential):
+                piece, chunk = chunks.next(room)
+                yield {**frame, "data": {**frame["data"], data.key: piece}, "chunk": chunk and dump(chunk)}
         elif isinstance(data, Digest):
             yield from self._digest_rungs(data)
         else:
@@ -195,13 +198,6 @@ class _Envelope(Struct):
             truncation = {**(frame["truncation"] or {}), **made.truncation} if made.truncation else frame["truncation"]
             told = {"truncation": truncation, "pruning": made.pruning, "hint": _Hint.of(made.hint)}
             yield {**frame, "data": data, **told}
-
-    def _stream_rungs(self, stream: Stream) -> Iterator[dict[str, Any]]:
-        """Yield as much of the stream as fits the budget, with `chunk` if that isn't everything."""
-        chunks = StreamChunks(stream)
-        for frame, room in self._frames(stream, stream.frame, stream.essential):
-            piece, chunk = chunks.next(room)
-            yield {**frame, "data": {**frame["data"], stream.key: piece}, "chunk": chunk and dump(chunk)}
 
     def _frames(
         self, text: Body | Stream | Digest, *around: dict[str, Any], hint: Hint | None = None

@@ -258,20 +258,17 @@ class _Reader:
             self._traceback, self._read = begun[1], 0
             return None
         if self._traceback is not None:
-            return self._end_of_traceback(line)
+            self._read += 1
+            assert self._traceback is not None
+            rest, too_long = line.removeprefix(self._traceback), self._read > _LONGEST_TRACEBACK
+            if (not rest or rest[0].isspace()) and not too_long:
+                return None
+            self._traceback = None
+            return None if too_long else Failing("error")
         if self._numbered and (named := _NUMBERED.match(line)):
             return Failing("test", named[1])
         self._numbered = self._numbered or line.endswith(" failing")
         return None
-
-    def _end_of_traceback(self, line: str) -> Failing | None:
-        self._read += 1
-        assert self._traceback is not None
-        rest, too_long = line.removeprefix(self._traceback), self._read > _LONGEST_TRACEBACK
-        if (not rest or rest[0].isspace()) and not too_long:
-            return None
-        self._traceback = None
-        return None if too_long else Failing("error")
 
 
 def _told(line: str, roots: Sequence[str]) -> Failing | None:

@@ -47,7 +47,17 @@ class KeptTexts:
         """
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._clear()
+            kept = []
+            for path in self._folder.iterdir():
+                with suppress(OSError):
+                    found = path.stat()
+                    kept.append((found.st_mtime, found.st_size, path))
+            left, oldest = MOST_BYTES, time.time() - KEPT_SECONDS
+            for at, size, path in sorted(kept, reverse=True):
+                left -= size
+                if at < oldest or left < 0:
+                    with suppress(OSError):
+                        path.unlink()
             id = uuid4().hex[:16]
             with NamedTemporaryFile(dir=self._folder, prefix=".") as fresh:  # readable by its owner only
                 fresh.write(zstandard.ZstdCompressor(level=3).compress(f"{first_line}\n{text}".encode()))
@@ -72,17 +82,3 @@ class KeptTexts:
 
     def _path(self, id: str) -> Path:
         return self._folder / f"{id}{_SUFFIX}"
-
-    def _clear(self) -> None:
-        """Remove what is too old, and the oldest of what is too much."""
-        kept = []
-        for path in self._folder.iterdir():
-            with suppress(OSError):
-                found = path.stat()
-                kept.append((found.st_mtime, found.st_size, path))
-        left, oldest = MOST_BYTES, time.time() - KEPT_SECONDS
-        for at, size, path in sorted(kept, reverse=True):
-            left -= size
-            if at < oldest or left < 0:
-                with suppress(OSError):
-                    path.unlink()

@@ -130,19 +130,14 @@ def telling_text(text: str) -> str:
 
 def telling_failure(text: str) -> str:
     """Return what to quote of a failed result, behind the first test that it names as failed, if it does."""
-    test, line = _failed_test(text), telling_text(text)
-    return line if test is None or test in line else f"{test}: {line}"
-
-
-def _failed_test(text: str) -> str | None:
-    """Return the first test that a text names as failed: the innermost one that fails with it."""
     names = [told.name for told in read(_lines(text)) if told is not None and told.kind == "test" and told.name]
     inner = names[:1]
     for name in names[1:]:
         if not name.startswith(f"{inner[-1]}/"):
             break
         inner.append(name)
-    return inner[-1] if inner else None
+    test, line = (inner[-1] if inner else None), telling_text(text)
+    return line if test is None or test in line else f"{test}: {line}"
 
 
 def from_telling_line(text: str) -> str:

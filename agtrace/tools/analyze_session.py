@@ -121,16 +121,12 @@ def _worst(found: Analysis) -> dict[str, Any]:
     if len(whole.get("agents", ())) > _AGENTS:
         whole = {**whole, "agents": whole["agents"][:_AGENTS], "total_agents": len(whole["agents"])}
     for most, events in _SIZES:
-        data = _with_findings(whole, most, events)
+        insights = whole["insights"]
+        shown = [{**insight, "evidence": insight["evidence"][:events]} for insight in insights[:most]]
+        data = {**whole, "insights": shown} | ({"total_insights": len(insights)} if len(insights) > most else {})
         if len(orjson.dumps(data)) <= limits().size(_BYTES) - _AROUND:
             break
     return data
-
-
-def _with_findings(whole: dict[str, Any], most: int, events: int) -> dict[str, Any]:
-    insights = whole["insights"]
-    shown = [{**insight, "evidence": insight["evidence"][:events]} for insight in insights[:most]]
-    return {**whole, "insights": shown} | ({"total_insights": len(insights)} if len(insights) > most else {})
 
 
 TOOL = Tool(

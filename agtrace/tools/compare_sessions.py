@@ -306,7 +306,11 @@ def _differences(one: Side, two: Side) -> Iterator[str]:
     stopped = [side.failures.rejected + side.failures.interrupted for side in (a, b)]
     if stopped[0] != stopped[1]:
         yield f"rejected or interrupted calls: {stopped[0] or 'none'} in 1, {stopped[1] or 'none'} in 2"
-    yield from _token_difference(a, b)
+    if (a.total_tokens is None) != (b.total_tokens is None):
+        yield f"the log of {1 if a.total_tokens is None else 2} has no token figures"
+    incomplete = " (figures incomplete)" if a.incomplete_responses or b.incomplete_responses else ""
+    for difference in _times_more("tokens", a.total_tokens or 0, b.total_tokens or 0):
+        yield difference + incomplete
     if a.cost_made in _SOUND and b.cost_made in _SOUND:
         yield from _times_more("cost", a.cost_usd or 0, b.cost_usd or 0)
     yield from _times_more("active time", one.row.active_ms, two.row.active_ms)
@@ -316,7 +320,12 @@ def _differences(one: Side, two: Side) -> Iterator[str]:
         yield one_line(f"1: {a.provider}, {_main_model(a)}; 2: {b.provider}, {_main_model(b)}", SUMMARY)
     if len({one.row.project_id, two.row.project_id} - {None}) == 2:
         yield "different projects"
-    yield from _tool_differences(one.tools, two.tools)
+    for number, mine, other in ((1, one.tools, two.tools), (2, two.tools, one.tools)):
+        only = sorted(mine.keys() - other.keys(), key=lambda name: (-mine[name][0], name))
+        if only:
+            names = ", ".join(named(name, 25) if name else NO_TOOL for name in only[:_TOOLS_NAMED])
+            more = f" and {len(only) - _TOOLS_NAMED} more" if len(only) > _TOOLS_NAMED else ""
+            yield f"only {number} used {names}{more}"
     yield from _file_difference(one.files, two.files)
 
 
@@ -324,14 +333,6 @@ def _failed(side: ComparedSession) -> str:
     if not side.tool_calls:
         return "no calls"
     return f"{side.failures.failed or 'none'} of {side.tool_calls}"
-
-
-def _token_difference(one: ComparedSession, two: ComparedSession) -> Iterator[str]:
-    if (one.total_tokens is None) != (two.total_tokens is None):
-        yield f"the log of {1 if one.total_tokens is None else 2} has no token figures"
-    incomplete = " (figures incomplete)" if one.incomplete_responses or two.incomplete_responses else ""
-    for difference in _times_more("tokens", one.total_tokens or 0, two.total_tokens or 0):
-        yield difference + incomplete
 
 
 def _times_more(what: str, one: float, two: float) -> Iterator[str]:
@@ -344,15 +345,6 @@ def _times_more(what: str, one: float, two: float) -> Iterator[str]:
 
 def _main_model(side: ComparedSession) -> str:
     return named(side.models[0].model, LABEL) if side.models else "unknown model"
-
-
-def _tool_differences(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, int]]) -> Iterator[str]:
-    for number, mine, other in ((1, one, two), (2, two, one)):
-        only = sorted(mine.keys() - other.keys(), key=lambda name: (-mine[name][0], name))
-        if only:
-            names = ", ".join(named(name, 25) if name else NO_TOOL for name in only[:_TOOLS_NAMED])
-            more = f" and {len(only) - _TOOLS_NAMED} more" if len(only) > _TOOLS_NAMED else ""
-            yield f"only {number} used {names}{more}"
 
 
 def _file_difference(one: dict[str, Access], two: dict[str, Access]) -> Iterator[str]:

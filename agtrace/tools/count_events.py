@@ -59,8 +59,14 @@ def answer(context: Context, wanted: CountEvents) -> Reply:
     _check(wanted)
     found = counting.counted(connection, wanted.group_by, wanted.measure, _filters(context, wanted), kind)
     shown = counting.shown(connection, wanted.group_by, found, wanted.limit)
+    totals = counting.totals(found)
+    (total,) = (totals[1:2] if wanted.measure == "failed" else totals[:1]) or [0]
+    unit = _UNITS.get(wanted.group_by, "tool call")
+    what = {"calls": unit, "failed": f"failed {unit}", "tokens": "token"}[wanted.measure]
+    names = ", ".join(columns(wanted.group_by, wanted.measure))
+    known = f"unknown how many {what}s" if total is None else counted(total, what)
     return Reply(
-        summary=unless_behind(_summary(wanted, counting.totals(found)), len(found), context.freshness),
+        summary=unless_behind(f"{known} by {wanted.group_by}; [{names}]", len(found), context.freshness),
         data=dump(shown),
         budget=limits().list_bytes(wanted.limit),
         hint=_opening(wanted, str(shown.rows[0][0])) if shown.rows else _widening(wanted),
@@ -94,16 +100,6 @@ def _filters(context: Context, wanted: CountEvents) -> EventFilters:
         since=period.since,
         until=period.until,
     )
-
-
-def _summary(wanted: CountEvents, totals: list[int | None]) -> str:
-    """Return what all groups come to, and the names of the columns."""
-    (total,) = (totals[1:2] if wanted.measure == "failed" else totals[:1]) or [0]
-    unit = _UNITS.get(wanted.group_by, "tool call")
-    what = {"calls": unit, "failed": f"failed {unit}", "tokens": "token"}[wanted.measure]
-    names = ", ".join(columns(wanted.group_by, wanted.measure))
-    known = f"unknown how many {what}s" if total is None else counted(total, what)
-    return f"{known} by {wanted.group_by}; [{names}]"
 
 
 def _opening(wanted: CountEvents, group: str) -> NextCall | None:

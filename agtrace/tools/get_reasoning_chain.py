@@ -6,7 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agtrace_indexer.index.questions import events, texts
 from agtrace_indexer.index.questions.events import Event
@@ -152,7 +152,14 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
     left = [index for index in chain.readable if index > behind]
     shown = thoughts(connection, session, left[: wanted.limit], last_event)
     shown_id = short_id(connection, session.uid)
-    head = _head(shown_id, wanted.turn_index, chain)
+    parts = {
+        "session_id": shown_id,
+        "turn_index": wanted.turn_index,
+        "total": len(chain.readable),
+        "hidden": chain.hidden,
+        "copied": chain.copied or None,
+    }
+    head = {name: part for name, part in parts.items() if part is not None}
     return Reply(
         summary=_summary(session.provider, shown_id, wanted.turn_index, chain),
         data=Pages(
@@ -169,18 +176,6 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
         untrusted=True,
         counts={"total": len(chain.readable), "hidden": chain.hidden},
     )
-
-
-def _head(shown_id: str, turn_index: int | None, chain: Chain) -> dict[str, Any]:
-    """Return the fields before the thoughts; they are exact on every page."""
-    parts = {
-        "session_id": shown_id,
-        "turn_index": turn_index,
-        "total": len(chain.readable),
-        "hidden": chain.hidden,
-        "copied": chain.copied or None,
-    }
-    return {name: part for name, part in parts.items() if part is not None}
 
 
 def _summary(provider: str, shown_id: str, turn_index: int | None, chain: Chain) -> str:

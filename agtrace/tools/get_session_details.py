@@ -172,15 +172,11 @@ class View(Struct, frozen=True):
         opening = call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index)
         return opening.saying("shows why it was done", kilobytes(0, limits().usual))
 
-    def diagnosis_hint(self) -> NextCall:
-        """Return the call that diagnoses the session."""
-        opening = call("analyze_session", session_id=self.shown_id, include_loops=True)
-        return opening.saying("shows what went wrong and where", kilobytes(0, 5_120))
-
     def failing_turn_hint(self, listed: list[TurnOverview]) -> NextCall:
         """Return the diagnosis of a session with many failures; else the first turn with a failure, or the first."""
         if self.session.failed_calls >= _MANY_FAILURES and not self.position and self.wanted.turn_index is None:
-            return self.diagnosis_hint()
+            opening = call("analyze_session", session_id=self.shown_id, include_loops=True)
+            return opening.saying("shows what went wrong and where", kilobytes(0, 5_120))
         with_failures = turns.failing_turns(self.context.connection, self.session, self.last_event)
         of_all = with_failures.turns[0] if with_failures else None
         first = next((item.turn_index for item in listed if item.failed_tools), of_all)

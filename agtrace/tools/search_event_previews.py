@@ -159,16 +159,6 @@ def opening(context: Context, wanted: SearchEventPreviews, hits: Sequence[Hit]) 
     return opens_event(connection, first.session_row, session_id, first.event_index, says)
 
 
-def after_nothing(context: Context, wanted: SearchEventPreviews, asked: Question, deadline: Deadline) -> NextCall:
-    """Return the call that finds something, or lists the sessions. Raises `SearchTimeout`."""
-    shorter = "; or try a shorter piece of the text."
-    return (
-        session_named(context, wanted.query)
-        or _without_filters(wanted, asked, deadline)
-        or call("list_sessions").saying("lists the sessions", kilobytes(0, limits().usual), after=shorter)
-    )
-
-
 def session_named(context: Context, query: str) -> NextCall | None:
     """Return the call that opens a session if the query is its id or a prefix of it."""
     given = query.strip()
@@ -276,7 +266,12 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
         best = ranked(walk.question, wanted.query, walk.deadline)
     if best.sessions:
         return ranked_reply(context, wanted, best)
-    hint = after_nothing(context, wanted, walk.question, walk.deadline)
+    shorter = "; or try a shorter piece of the text."
+    hint = (
+        session_named(context, wanted.query)
+        or _without_filters(wanted, walk.question, walk.deadline)
+        or call("list_sessions").saying("lists the sessions", kilobytes(0, limits().usual), after=shorter)
+    )
     return _listed(context, wanted, walk, found, hint, best.nowhere)
 
 

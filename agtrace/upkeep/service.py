@@ -54,9 +54,30 @@ def service(platform: str, executable: str, environment: Mapping[str, str], home
     if any(not text.isprintable() for text in (executable, *variables.values())):
         raise NotInstalled("a path has a character that the file of a service can't hold")
     if platform == "linux":
-        return _of_systemd(executable, variables, environment, home)
+        folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "systemd" / "user"
+        control = ("systemctl", "--user")
+        return Service(
+            kind="systemd",
+            path=folder / _UNIT,
+            content=unit(executable, variables).encode(),
+            start=((*control, "daemon-reload"), (*control, "enable", "--now", _UNIT)),
+            stop=((*control, "disable", "--now", _UNIT),),
+            after_removal=((*control, "daemon-reload"),),
+            status=(*control, "is-active", "--quiet", _UNIT),
+            hint="It ends when you log out, unless you run: loginctl enable-linger",
+        )
     if platform == "darwin":
-        return _of_launchd(executable, variables, home, user)
+        path, domain = home / "Library" / "LaunchAgents" / f"{_LABEL}.plist", f"gui/{user}"
+        return Service(
+            kind="launchd",
+            path=path,
+            content=property_list(executable, variables),
+            start=(("launchctl", "bootstrap", domain, str(path)),),
+            stop=(("launchctl", "bootout", f"{domain}/{_LABEL}"),),
+            after_removal=(),
+            status=("launchctl", "print", f"{domain}/{_LABEL}"),
+            hint="It starts at every login.",
+        )
     raise NotInstalled("services are known for Linux (systemd) and macOS (launchd) only: run `agtrace index --watch`")
 
 
@@ -69,21 +90,6 @@ def is_installed(platform: str, environment: Mapping[str, str], home: Path) -> b
 
 
 # -- systemd (systemd.unit(5), systemd.service(5), systemd.exec(5)) ----------------------------------
-
-
-def _of_systemd(executable: str, variables: Mapping[str, str], environment: Mapping[str, str], home: Path) -> Service:
-    folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "systemd" / "user"
-    control = ("systemctl", "--user")
-    return Service(
-        kind="systemd",
-        path=folder / _UNIT,
-        content=unit(executable, variables).encode(),
-        start=((*control, "daemon-reload"), (*control, "enable", "--now", _UNIT)),
-        stop=((*control, "disable", "--now", _UNIT),),
-        after_removal=((*control, "daemon-reload"),),
-        status=(*control, "is-active", "--quiet", _UNIT),
-        hint="It ends when you log out, unless you run: loginctl enable-linger",
-    )
 
 
 def unit(executable: str, variables: Mapping[str, str]) -> str:
@@ -112,20 +118,6 @@ def _quoted(text: str) -> str:
 
 
 # -- launchd (launchd.plist(5), launchctl(1)) --------------------------------------------------------
-
-
-def _of_launchd(executable: str, variables: Mapping[str, str], home: Path, user: int) -> Service:
-    path, domain = home / "Library" / "LaunchAgents" / f"{_LABEL}.plist", f"gui/{user}"
-    return Service(
-        kind="launchd",
-        path=path,
-        content=property_list(executable, variables),
-        start=(("launchctl", "bootstrap", domain, str(path)),),
-        stop=(("launchctl", "bootout", f"{domain}/{_LABEL}"),),
-        after_removal=(),
-        status=("launchctl", "print", f"{domain}/{_LABEL}"),
-        hint="It starts at every login.",
-    )
 
 
 def property_list(executable: str, variables: Mapping[str, str]) -> bytes:

@@ -85,23 +85,19 @@ def _look(path: str) -> Look | None:
     if head.startswith(_SQLITE):
         return Look("an SQLite database")
     if head.lstrip().startswith(_OPENING):
-        return _json(head)
+        records = records_of(head)
+        if records and isinstance(records[0], dict):
+            return Look("JSON lines" if len(records) > 1 else "one line of JSON", _fields(records), _types(records))
+        document = (decode(head) or [completed(head)])[0]
+        values = document.values() if isinstance(document, dict) else [document]
+        inner = max((value for value in values if isinstance(value, list)), key=len, default=[])
+        return Look("a JSON document", _fields([document]) or _fields(inner), _types(inner) or _types([document]))
     return Look("binary data" if b"\0" in head else "text")
 
 
 def records_of(head: bytes) -> list[Any]:
     """Return the first records of JSON lines, whose last may have been cut off; lines that are none are left out."""
     return [record for line in head.splitlines()[:_RECORDS] for record in decode(line) or ()]
-
-
-def _json(head: bytes) -> Look:
-    records = records_of(head)
-    if records and isinstance(records[0], dict):
-        return Look("JSON lines" if len(records) > 1 else "one line of JSON", _fields(records), _types(records))
-    document = (decode(head) or [completed(head)])[0]
-    values = document.values() if isinstance(document, dict) else [document]
-    inner = max((value for value in values if isinstance(value, list)), key=len, default=[])
-    return Look("a JSON document", _fields([document]) or _fields(inner), _types(inner) or _types([document]))
 
 
 def _fields(records: list[Any]) -> tuple[str, ...]:

@@ -133,10 +133,6 @@ class TeamConnection:
         connection.adapters.register_dumper(int, _Int)
         self.ahead = Ahead()
         self._is_to_stop: Callable[[], bool] | None = None
-        self._check_tables()
-        self.execute(_SETTINGS)
-
-    def _check_tables(self) -> None:
         try:
             found = self._connection.execute("SELECT value FROM team.meta WHERE key = 'tables'").fetchone()
         except (errors.UndefinedTable, errors.InsufficientPrivilege, errors.InvalidSchemaName):
@@ -147,6 +143,7 @@ class TeamConnection:
             self.close()
             newer = "a newer agtrace made the team's tables: update agtrace"
             raise TeamUnavailable(newer if version > TABLES else _OLDER)
+        self.execute(_SETTINGS)
 
     def cursor(self) -> TeamConnection:
         """Return what executes statements: no more is needed for that."""

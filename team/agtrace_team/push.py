@@ -197,7 +197,11 @@ class Push:
             with self._team.transaction():
                 self._join({one.project for one in sessions})
                 self._relate(sessions)
-                self._end(done)
+                self._team.execute("SELECT sweep()")
+                sent = len(done.new) + len(done.changed)
+                if sent or done.removed:
+                    told = (sent, done.events, done.bytes, len(done.removed), json.dumps(done.masked))
+                    self._team.execute(_NOTE, (self._machine, *told))
         return done
 
     def _before_their_origins(self, sessions: list[Chosen]) -> list[Chosen]:
@@ -293,6 +297,8 @@ class Push:
         """Put a session in the place of the one that is there, in the open transaction."""
         project = self._project(session)
         parent, there = self._there.get(session.parent_uid or ""), self._there.get(session.uid)
+        sql = "SELECT repository_id FROM repository_folder WHERE project_id = %s"
+        found = self._team.execute(sql, (project,)).fetchone()
         row = rows.session | {
             "person_id": self._person,
             "pushed_uid": session.uid,
@@ -301,7 +307,7 @@ class Push:
             "digest": digest,
             "file_id": self._file(session, rows),
             "project_id": project,
-            "repository_id": self._repository_of(project),
+            "repository_id": (project if found is None else found[0]),
             "parent_session": parent and parent.id,
             "started_by": parent and rows.session["started_by"],
             "uid": self._free_uid(session.uid),
@@ -352,11 +358,6 @@ class Push:
         hash, root = self._index.execute(sql, (session.project,)).fetchone()
         row = {"person_id": self._person, "hash": hash, "root_path": root and redact(root)}
         return self._writing.put("project", row, "person_id, hash")
-
-    def _repository_of(self, project: int | None) -> int | None:
-        sql = "SELECT repository_id FROM repository_folder WHERE project_id = %s"
-        found = self._team.execute(sql, (project,)).fetchone()
-        return project if found is None else found[0]
 
     def _free_uid(self, uid: str) -> str:
         """Return the id by which the team knows a session: its own, unless another session there has that id.
@@ -412,13 +413,6 @@ class Push:
         if pairs:
             sql = "INSERT INTO kin SELECT * FROM unnest(%s::bigint[], %s::bigint[]) ON CONFLICT DO NOTHING"
             self._team.execute(sql, [list(side) for side in zip(*pairs, strict=True)])
-
-    def _end(self, done: Pushed) -> None:
-        self._team.execute("SELECT sweep()")
-        sent = len(done.new) + len(done.changed)
-        if sent or done.removed:
-            told = (sent, done.events, done.bytes, len(done.removed), json.dumps(done.masked))
-            self._team.execute(_NOTE, (self._machine, *told))
 
 
 @contextmanager

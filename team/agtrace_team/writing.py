@@ -47,7 +47,12 @@ class Writing:
         names = self._names(id, rows.names)
         events = self._events(rows, id, kept, names, originals)
         self._touched(rows, id)
-        self._blocks(rows, id, names)
+        new = self.new_ids("block", len(rows.blocks))
+        blocks = list(zip(new, rows.blocks, strict=True))
+        self.insert("block", ({**block.row, "id": number, "session_id": id} for number, block in blocks))
+        self.insert("block_data", ({**block.data, "block_id": number} for number, block in blocks))
+        tools = ((number, names[tool]) for number, block in blocks for tool in block.tools)
+        self.insert("block_tool", ({"block_id": number, "name_id": name} for number, name in dict.fromkeys(tools)))
         self.insert("ranked_event", ({**row, "id": events[row["id"]], "session_id": id} for row in rows.ranked))
 
     def _cleared(self, id: int) -> dict[int, int]:
@@ -88,14 +93,6 @@ class Writing:
         place = ("event_index", "path_id")
         found = ({**row, "session_id": id, "path_id": ids[rows.paths[row["path_id"]]]} for row in rows.touched)
         self.insert("touched", {tuple(row[name] for name in place): row for row in found}.values())
-
-    def _blocks(self, rows: Leaving, id: int, names: Mapping[Any, int]) -> None:
-        new = self.new_ids("block", len(rows.blocks))
-        blocks = list(zip(new, rows.blocks, strict=True))
-        self.insert("block", ({**block.row, "id": number, "session_id": id} for number, block in blocks))
-        self.insert("block_data", ({**block.data, "block_id": number} for number, block in blocks))
-        tools = ((number, names[tool]) for number, block in blocks for tool in block.tools)
-        self.insert("block_tool", ({"block_id": number, "name_id": name} for number, name in dict.fromkeys(tools)))
 
     def new_ids(self, kind: str, number: int) -> range:
         """Reserve row ids of a kind: session, event or block."""

@@ -158,7 +158,10 @@ def _is_thing(entry: Entry, history: History) -> bool:
 
 def _by_response(history: History, last: Call | Message) -> SessionEnding:
     """Return how a session ended whose last thing is a response or a result of its calls."""
-    calls = _calls_with(last, history)
+    done = (entry for entry in reversed(history.entries) if isinstance(entry, (Call, Message)))
+    from_last = dropwhile(lambda entry: entry is not last, done)
+    together = takewhile(lambda entry: entry is last or of_one_response(entry, last), from_last)
+    calls = [entry for entry in reversed(list(together)) if isinstance(entry, Call)]
     if unanswered := [call for call in calls if is_unanswered(call, history.provider)]:
         if asking := next(filter(asks_human, unanswered), None):
             question = asked(asking.arguments).name
@@ -175,14 +178,6 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
         how = "refused" if stopped.outcome is Outcome.REJECTED else "interrupted"
         return _ended("interrupted", f"the human {how} {tool_named(stopped.tool)}, and nothing came after it", stopped)
     return _ended("unknown", f"the model said nothing after the result of {tool_named(last.tool)}", last)
-
-
-def _calls_with(last: Call | Message, history: History) -> list[Call]:
-    """Return the calls of the response that this entry ends, in file order."""
-    done = (entry for entry in reversed(history.entries) if isinstance(entry, (Call, Message)))
-    from_last = dropwhile(lambda entry: entry is not last, done)
-    together = takewhile(lambda entry: entry is last or of_one_response(entry, last), from_last)
-    return [entry for entry in reversed(list(together)) if isinstance(entry, Call)]
 
 
 def _failed_at_last(history: History) -> Call | None:

@@ -165,7 +165,7 @@ def attempts(history: History) -> list[Attempt]:
     response, after_human = None, False
     for entry in history.entries:
         if isinstance(entry, Said):
-            after_human |= is_human(entry)
+            after_human |= entry.kind in _HUMAN
         elif isinstance(entry, Call):
             asked = (entry.turn, entry.step)
             if together and asked == response and entry.step is not None:
@@ -189,11 +189,6 @@ def _counted(found: list[Attempt]) -> Iterator[Attempt]:
         if not attempt.passed_over:
             yield replace(attempt, after_human=after_human) if after_human != attempt.after_human else attempt
             after_human = False
-
-
-def is_human(said: Said) -> bool:
-    """Whether a text in the user's role comes from the human, or the parent agent."""
-    return said.kind in _HUMAN
 
 
 def is_passed_over(call: Call) -> bool:

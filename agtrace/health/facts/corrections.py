@@ -109,7 +109,9 @@ class _Weighing:
 
     def called(self, call: Call) -> Iterator[Correction]:
         """Note a call; yield the correction if the human refused it with words."""
-        self.worked |= _changes_something(call)
+        self.worked |= call.outcome is Outcome.OK and (
+            bool(call.writes) or (command_of(call) is not None and not only_reads(call))
+        )
         if call.outcome is not Outcome.REJECTED or asks_human(call):
             return
         reason = (human_words(call.result) or "").strip()
@@ -122,7 +124,9 @@ class _Weighing:
 
     def said(self, text: Said, place: int) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
-        goes_ahead = self.refused is not None and _goes_ahead(text.text)
+        goes_ahead = self.refused is not None and (
+            len(text.text) <= _GO_AHEAD_LENGTH and _GO_AHEAD.fullmatch(text.text) is not None
+        )
         if not self.first and not goes_ahead and self._is_correction(text, place):
             yield Correction(text.event_index, text.turn, " ".join(text.text.split()))
         elif not goes_ahead:
@@ -171,14 +175,6 @@ class _Defined:
 
 def _defined(lines: Iterable[str]) -> set[str]:
     return {name for line in lines for name in _DEFINED.findall(line)}
-
-
-def _goes_ahead(text: str) -> bool:
-    return len(text) <= _GO_AHEAD_LENGTH and _GO_AHEAD.fullmatch(text) is not None
-
-
-def _changes_something(call: Call) -> bool:
-    return call.outcome is Outcome.OK and (bool(call.writes) or (command_of(call) is not None and not only_reads(call)))
 
 
 def _admitted(entries: list[Entry], place: int) -> int:

@@ -77,7 +77,21 @@ async def run(arguments: GrepArguments, bench: Workbench) -> Output:
         )
     except OSError as error:
         raise ToolFailed("spawn_failed", f"The search can't be started: {error.strerror}.") from None
-    return _result(lines, ended, arguments, (time.monotonic() - began) * 1000)
+    duration_ms = (time.monotonic() - began) * 1000
+    text = lines.text(timed_out=ended.why == "timeout")
+    size = len(text.encode())
+    truncated = Truncation(size, None) if lines.stopped else None
+    errors = lines.errors.kept().text
+    output = Output(text, size, lines.errors.total, 0 if lines.matches else 1, duration_ms, truncated=truncated)
+    if ended.why == "timeout":
+        message = f"The search was ended after {arguments.timeout_ms:,} ms (timeout_ms)."
+        raise ToolFailed("timeout", message, timeout_ms=arguments.timeout_ms, output=output)
+    if ended.code == _TROUBLE and not lines.matches and _OF_THE_SYSTEM not in errors:
+        why = errors.strip().rpartition("\n")[2].removeprefix("error: ")
+        raise ToolFailed("bad_pattern", f"The pattern is not understood: {why}.")
+    if ended.why == "itself" and not 0 <= ended.code <= _TROUBLE:
+        raise ToolFailed("spawn_failed", "The search ended unexpectedly.", exit_code=ended.code, output=output)
+    return output
 
 
 def _asked(path: str, environment: Mapping[str, str]) -> str:
@@ -97,23 +111,6 @@ def _check(folder: Path, paths: Sequence[str]) -> None:
             raise ToolFailed("not_regular", f"{shown(name)} is neither a regular file nor a folder.")
         if not os.access(folder / path, os.R_OK):
             raise ToolFailed("EACCES", f"{shown(name)}: this may not be read (EACCES).")
-
-
-def _result(lines: _Lines, ended: processes.Ended, arguments: GrepArguments, duration_ms: float) -> Output:
-    text = lines.text(timed_out=ended.why == "timeout")
-    size = len(text.encode())
-    truncated = Truncation(size, None) if lines.stopped else None
-    errors = lines.errors.kept().text
-    output = Output(text, size, lines.errors.total, 0 if lines.matches else 1, duration_ms, truncated=truncated)
-    if ended.why == "timeout":
-        message = f"The search was ended after {arguments.timeout_ms:,} ms (timeout_ms)."
-        raise ToolFailed("timeout", message, timeout_ms=arguments.timeout_ms, output=output)
-    if ended.code == _TROUBLE and not lines.matches and _OF_THE_SYSTEM not in errors:
-        why = errors.strip().rpartition("\n")[2].removeprefix("error: ")
-        raise ToolFailed("bad_pattern", f"The pattern is not understood: {why}.")
-    if ended.why == "itself" and not 0 <= ended.code <= _TROUBLE:
-        raise ToolFailed("spawn_failed", "The search ended unexpectedly.", exit_code=ended.code, output=output)
-    return output
 
 
 class _Line(NamedTuple):
@@ -146,7 +143,10 @@ class _Lines:
         for record in records:
             self._record(self._begun + record)
             if self.stopped:
-                self._drop_context_of_next()
+                last = max((line.number for line in self._here if line.matches), default=-self._context)
+                self._here = [line for line in self._here if line.number <= last + self._context and line.number > 0]
+                while self._here and self._here[-1].text == "--":
+                    self._here.pop()
                 return False
         if len(self._unread) > _MOST_UNREAD:
             self._unread = self._unread[:_MOST_UNREAD]
@@ -216,12 +216,6 @@ class _Lines:
         self.matches -= sum(line.matches for line in self._here)
         self._room += sum(len(line.text.encode()) + 1 for line in self._here)
         self._here = []
-
-    def _drop_context_of_next(self) -> None:
-        last = max((line.number for line in self._here if line.matches), default=-self._context)
-        self._here = [line for line in self._here if line.number <= last + self._context and line.number > 0]
-        while self._here and self._here[-1].text == "--":
-            self._here.pop()
 
 
 _BINARY = re.compile(

@@ -99,17 +99,6 @@ def _read_kept(arguments: ReadArguments, kept: KeptTexts) -> Output:
 
 
 def _read(path: Path, arguments: ReadArguments, given_up: Callable[[], bool]) -> _Read:
-    descriptor = _opened(path)
-    try:
-        file = _File(descriptor, path, given_up)
-        lines = arguments.lines
-        return _whole(file) if lines is None else _lines(file, *lines, arguments.around_line or lines[0])
-    finally:
-        os.close(descriptor)
-
-
-def _opened(path: Path) -> int:
-    """Open a file without ever waiting for anybody. Raises `ToolFailed` if it isn't a regular one, `OSError`."""
     _check(path, os.stat(path))  # what is no file mustn't even be opened
     descriptor = os.open(path, os.O_RDONLY | _CONTROLLING)
     try:
@@ -117,7 +106,12 @@ def _opened(path: Path) -> int:
     except ToolFailed:
         os.close(descriptor)
         raise
-    return descriptor
+    try:
+        file = _File(descriptor, path, given_up)
+        lines = arguments.lines
+        return _whole(file) if lines is None else _lines(file, *lines, arguments.around_line or lines[0])
+    finally:
+        os.close(descriptor)
 
 
 def _check(path: Path, found: os.stat_result) -> None:

@@ -82,8 +82,12 @@ def block(session: RunningSession, width: int, *, idle: int | None = None, chose
     seconds = session.idle_seconds if idle is None else idle
     about = " › ".join(filter(None, (session.title, session.request if session.request != session.title else None)))
     room = width - 2
+    dot = "yellow" if session.waits_for_you else "dim" if session.is_closed or session.is_idle else "cyan"
+    text = Text().append("● ", style=dot).append_text(state(session))
+    text.append(f"  {plain_line(session.id)}")
+    text.append(f"  {plain_line(session.project or 'no project')}", style="bold")
     lines = [
-        _row(_who(session), _figures(session, seconds), min(room, _WIDEST)),
+        _row(text.append(f"  {session.agent}", style="dim"), _figures(session, seconds), min(room, _WIDEST)),
         _cut(Text("  ").append(plain_line(about or "(no request)")), room),
         _cut(Text("  ").append_text(_now(session)), room),
     ]
@@ -114,18 +118,21 @@ def told(item: Item) -> Text | None:
         case Said():
             return Text(_long(item.text))
         case Execution():
-            return _execution(item)
+            text = Text("  ")
+            text.append(f"{plain_line(item.tool)} ", style="bold cyan")
+            text.append(plain_line(item.about)[:_CALL])
+            word, style = _OUTCOMES.get(str(item.outcome), (str(item.outcome), ""))
+            if item.outcome == "unknown" and item.result is None:
+                word = "no result yet"
+            text.append(f"  {word}", style=style)
+            if item.duration_ms is not None and item.duration_ms >= 1000:
+                text.append(f" {duration(item.duration_ms)}", style="dim")
+            if item.error:
+                text.append(f"\n    {plain_line(item.error)}", style="red")
+            return text
         case Mark():
             return Text(f"· {plain_line(item.text)}", style="yellow")
     return None
-
-
-def _who(session: RunningSession) -> Text:
-    dot = "yellow" if session.waits_for_you else "dim" if session.is_closed or session.is_idle else "cyan"
-    text = Text().append("● ", style=dot).append_text(state(session))
-    text.append(f"  {plain_line(session.id)}")
-    text.append(f"  {plain_line(session.project or 'no project')}", style="bold")
-    return text.append(f"  {session.agent}", style="dim")
 
 
 def _figures(session: RunningSession, idle: int) -> Text:
@@ -170,21 +177,6 @@ def _cut(text: Text, width: int) -> Text:
     """Return a text of at most so many cells; a longer one ends with an ellipsis."""
     text = text.copy()
     text.truncate(max(width, 1), overflow="ellipsis")
-    return text
-
-
-def _execution(call: Execution) -> Text:
-    text = Text("  ")
-    text.append(f"{plain_line(call.tool)} ", style="bold cyan")
-    text.append(plain_line(call.about)[:_CALL])
-    word, style = _OUTCOMES.get(str(call.outcome), (str(call.outcome), ""))
-    if call.outcome == "unknown" and call.result is None:
-        word = "no result yet"
-    text.append(f"  {word}", style=style)
-    if call.duration_ms is not None and call.duration_ms >= 1000:
-        text.append(f" {duration(call.duration_ms)}", style="dim")
-    if call.error:
-        text.append(f"\n    {plain_line(call.error)}", style="red")
     return text
 
 

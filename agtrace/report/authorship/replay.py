@@ -212,7 +212,12 @@ class _State:
             return self._replace(undone, None)
         text = "\n".join(self.lines)
         if part.every:
-            return self._undo_everywhere(text, undone, earlier)
+            spans = spans_of(text, places_of(text, undone), undone)
+            if undone.new not in undone.old:  # else the text would have been replaced in those as well
+                spans = _newer(text, spans, undone, earlier)
+            for span in reversed(spans):
+                self._replace_in(text, span, undone, None)
+            return bool(spans)
         places = list(islice(places_of(text, undone), _MOST_PLACES))
         for place in places:
             before = f"{text[:place]}{undone.new}{text[place + len(undone.old) :]}"
@@ -220,15 +225,6 @@ class _State:
                 self._replace_in(text, spans_of(text, [place], undone)[0], undone, None)
                 return True
         return False
-
-    def _undo_everywhere(self, text: str, undone: Replacement, earlier: Sequence[Edit]) -> bool:
-        """Undo a replacement wherever its text is, but in lines that are older."""
-        spans = spans_of(text, places_of(text, undone), undone)
-        if undone.new not in undone.old:  # else the text would have been replaced in those as well
-            spans = _newer(text, spans, undone, earlier)
-        for span in reversed(spans):
-            self._replace_in(text, span, undone, None)
-        return bool(spans)
 
     def _insert(self, part: Replacement, author: Author | None) -> bool:
         new = lines_of(part.new)

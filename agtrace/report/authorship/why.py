@@ -204,7 +204,16 @@ def why(connection: sqlite3.Connection, file: Path, lines: tuple[int, int] | Non
     uses = uses_of(connection, [path], in_clones=not named_only)
     if named_only and not uses.touched:
         return Why(path=path, note="No session in the index named this file.")
-    content = _content(path, asked=lines is not None)
+    asked = lines is not None
+    try:
+        facts = os.stat(path)
+        if stat.S_ISDIR(facts.st_mode):
+            raise InvalidParameter("file", f"{named_path(path, _LONGEST_PATH)} is a folder")
+        content = _read(path, facts)
+    except OSError as error:
+        content = _Content(None, f"can't be read: {(error.strerror or str(error)).lower()}")
+    if content.lines is None and asked:
+        raise InvalidParameter("file", f"{named_path(path, _LONGEST_PATH)} {content.why_not}; leave out the line")
     if lines is not None:
         _check(path, content, lines)
     known = _known(connection, path, uses, content, lines, in_clones=not named_only)
@@ -213,20 +222,6 @@ def why(connection: sqlite3.Connection, file: Path, lines: tuple[int, int] | Non
         note = None if known.uses.touched else _NOWHERE
         return Why(path=path, total_lines=total, lines=_described(known, *lines), note=note)
     return Why(path=path, total_lines=total, sessions=_writers(known), note=_note(known))
-
-
-def _content(path: str, *, asked: bool) -> _Content:
-    """Read a file, unless it can't be compared. Raises `InvalidParameter` for such a one if lines were asked for."""
-    try:
-        facts = os.stat(path)
-        if stat.S_ISDIR(facts.st_mode):
-            raise InvalidParameter("file", f"{named_path(path, _LONGEST_PATH)} is a folder")
-        found = _read(path, facts)
-    except OSError as error:
-        found = _Content(None, f"can't be read: {(error.strerror or str(error)).lower()}")
-    if found.lines is None and asked:
-        raise InvalidParameter("file", f"{named_path(path, _LONGEST_PATH)} {found.why_not}; leave out the line")
-    return found
 
 
 def _read(path: str, facts: os.stat_result) -> _Content:
@@ -500,15 +495,11 @@ def _file_sessions(found: Why) -> Iterator[str]:
     yield f"{found.path}: written by {counted(len(found.sessions), 'session')}, newest first"
     for each in found.sessions:
         yield ""
-        yield from _writer(each)
-
-
-def _writer(each: WhyFileSession) -> Iterator[str]:
-    now = "" if each.lines is None else f", {counted(each.lines, 'line')} of it now"
-    first, *rest = _session_lines(each.session)
-    yield first.strip()
-    yield f"  {counted(each.edits, 'edit')}{now}"
-    yield from rest
+        now = "" if each.lines is None else f", {counted(each.lines, 'line')} of it now"
+        first, *rest = _session_lines(each.session)
+        yield first.strip()
+        yield f"  {counted(each.edits, 'edit')}{now}"
+        yield from rest
 
 
 def _session_lines(session: WhySession) -> Iterator[str]:

@@ -202,7 +202,9 @@ def body(about: Head, items: Iterable[Item], *, thinking: bool, tools: bool) -> 
             case Request() | Folded():
                 yield f"\n**{item.label}**\n\n{quoted(item.text)}\n"
         speaking = isinstance(item, (Said, Execution, Folded))
-    yield from _left_out(left)
+    said = left_out(left)
+    if said:
+        yield f"\n---\n\n*Left out: {said}.*\n"
 
 
 def _fact(fact: Fact) -> str:
@@ -221,10 +223,6 @@ def _call(call: Execution, full: bool, left: Counter[str]) -> Iterator[str]:
     if full:
         yield from (f"\n{fenced(text)}\n" for text in (call.arguments, call.result or "") if text.strip())
         return
-    yield from _shortened(call, left)
-
-
-def _shortened(call: Execution, left: Counter[str]) -> Iterator[str]:
     from agtrace.report.web.calls import arguments_of  # `agtrace show` needs none of it
 
     parts = list(arguments_of(call.given))
@@ -253,12 +251,6 @@ def _first(text: str, most: int) -> tuple[str, int]:
         return "", 0
     lines = text.strip("\n").split("\n")
     return "\n".join(cut(line, _LINE) for line in lines[:most]), max(len(lines) - most, 0)
-
-
-def _left_out(left: Mapping[str, int]) -> Iterator[str]:
-    said = left_out(left)
-    if said:
-        yield f"\n---\n\n*Left out: {said}.*\n"
 
 
 def left_out(left: Mapping[str, int]) -> str:

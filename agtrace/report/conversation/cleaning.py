@@ -56,7 +56,14 @@ class Cleaner:
     def __init__(self, homes: Iterable[str | None], *, of_anybody: bool = False, verbatim: bool = False) -> None:
         self.masked: Counter[str] = Counter()
         self._verbatim = verbatim
-        self._homes = _below(homes, of_anybody=of_anybody)
+        found = sorted({home.rstrip("/\\") for home in homes if home} - _NOT_HOMES, key=len, reverse=True)
+        folders = [r"[\\/]{1,2}".join(map(re.escape, re.split(r"[\\/]", home))) for home in found]
+        names = [re.escape(re.sub("[^A-Za-z0-9]", "-", home)) for home in found if re.search(r"[\\/].*[\\/]", home)]
+        if of_anybody:
+            folders, names = [*folders, *_OF_ANYBODY], [*names, _NAMED_FOR_ANYBODY]
+        never = ["(?!)"]
+        whole = rf"(?:(?<=file://)|(?<![\w.~/-]))(?:{'|'.join(folders or never)})(?![\w-]|\.\w)"
+        self._homes = re.compile(rf"{whole}|(?<!\w)(?P<name>{'|'.join(names or never)})(?=-)")
 
     def text(self, text: str) -> str:
         """Return a text without secrets, control characters and home folders; masks in it are counted."""
@@ -101,18 +108,6 @@ def _kind(kind: str) -> str:
     words = (_SPELLED.get(word, word if word in _COMMON else word.capitalize()) for word in kind.split("-"))
     name = " ".join(words)
     return name if name[-1:] != "s" else f"{name} entry"
-
-
-def _below(homes: Iterable[str | None], *, of_anybody: bool) -> re.Pattern[str]:
-    """Return a pattern for home folders at the beginning of a path, also as agents write a path in a file's name."""
-    found = sorted({home.rstrip("/\\") for home in homes if home} - _NOT_HOMES, key=len, reverse=True)
-    folders = [r"[\\/]{1,2}".join(map(re.escape, re.split(r"[\\/]", home))) for home in found]
-    names = [re.escape(re.sub("[^A-Za-z0-9]", "-", home)) for home in found if re.search(r"[\\/].*[\\/]", home)]
-    if of_anybody:
-        folders, names = [*folders, *_OF_ANYBODY], [*names, _NAMED_FOR_ANYBODY]
-    never = ["(?!)"]
-    whole = rf"(?:(?<=file://)|(?<![\w.~/-]))(?:{'|'.join(folders or never)})(?![\w-]|\.\w)"
-    return re.compile(rf"{whole}|(?<!\w)(?P<name>{'|'.join(names or never)})(?=-)")
 
 
 def _tilde(found: re.Match[str]) -> str:

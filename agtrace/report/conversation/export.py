@@ -230,7 +230,15 @@ class _Telling:
         if event.ts:
             self._begun = self._begun or event.ts
         if event.type in _WRITTEN:
-            yield from self._written(event)
+            current = self._response
+            if current is None or (current.turn, current.step) != (event.turn_index, event.step_index):
+                yield from self._close_response()
+                begin = self._last or event.ts
+                current = _Response(event.turn_index, event.step_index, event.event_index, begin, event.ts)
+                self._response = current
+            current.end = event.ts or current.end
+            if event.type == EventType.TOKEN_USAGE and event.copy_of is None:  # a copy counts in the session it is from
+                current.add(token_usage(self._connection, event.session_row, event.event_index))
         else:
             yield from self._close_response()
         if event.type == EventType.TOOL_CALL:
@@ -248,17 +256,6 @@ class _Telling:
             span = self._span(f"invoke_agent {self._agent}", self._root, self._begun, self._last, told)
             del span["parentSpanId"]
             yield span
-
-    def _written(self, event: Event) -> Iterator[dict[str, Any]]:
-        current = self._response
-        if current is None or (current.turn, current.step) != (event.turn_index, event.step_index):
-            yield from self._close_response()
-            begin = self._last or event.ts
-            current = _Response(event.turn_index, event.step_index, event.event_index, begin, event.ts)
-            self._response = current
-        current.end = event.ts or current.end
-        if event.type == EventType.TOKEN_USAGE and event.copy_of is None:  # a copy counts in the session it is from
-            current.add(token_usage(self._connection, event.session_row, event.event_index))
 
     def _close_response(self) -> Iterator[dict[str, Any]]:
         told, self._response = self._response, None

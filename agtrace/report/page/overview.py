@@ -268,7 +268,13 @@ def _tools_chart(report: Report) -> Chart | None:
 def _detectors_chart(report: Report) -> Chart | None:
     found = sorted(report.detectors, key=lambda item: -item.sessions)
     most = found[0] if found else None
-    worst = _worst_severities(report)
+    worst: Counter[tuple[str, Severity]] = Counter()
+    for session in report.sessions:
+        of_detector: dict[str, int] = {}
+        for insight in session.insights:
+            rank = SEVERITIES.index(insight.severity)
+            of_detector[insight.detector] = min(rank, of_detector.get(insight.detector, rank))
+        worst.update((detector, SEVERITIES[rank]) for detector, rank in of_detector.items())
     return Chart(
         name="detectors",
         title="What was found",
@@ -309,18 +315,6 @@ def _projects_chart(report: Report) -> Chart | None:
         rows=[(name, [used]) for name, used in shown],
         note=f"{counted(left, 'other project')} cost less" if left > 0 else "A click lists a project's sessions",
     )
-
-
-def _worst_severities(report: Report) -> Counter[tuple[str, Severity]]:
-    """Return, for a detector and a severity, the number of sessions in which it is the detector's worst."""
-    worst: Counter[tuple[str, Severity]] = Counter()
-    for session in report.sessions:
-        of_detector: dict[str, int] = {}
-        for insight in session.insights:
-            rank = SEVERITIES.index(insight.severity)
-            of_detector[insight.detector] = min(rank, of_detector.get(insight.detector, rank))
-        worst.update((detector, SEVERITIES[rank]) for detector, rank in of_detector.items())
-    return worst
 
 
 def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, str], float | None]) -> Chart | None:

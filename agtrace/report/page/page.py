@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 from agtrace_schema.analysis import Report
-from jinja2 import Environment
 from markupsafe import Markup
 from msgspec import to_builtins
 
@@ -75,29 +74,21 @@ def _page(shown: dict[str, Any], rows: str, details: Packed, conversations: Mapp
         "charts": shown["charts"], "columns": ROW, "severities": SEVERITIES, "kinds": KINDS, "group": GROUP,
         "endings": wording.ENDINGS, "providers": AGENTS, "dollars": shown["overview"]["dollars"],
     }  # fmt: skip
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            shown["overview"],
-            charts=shown["charts"],
-            facts=as_script(facts),
-            rows=Markup(rows),
-            groups=[Markup(group) for group in details.groups],
-            conversations={session: Markup(talk) for session, talk in conversations.items()},
-            notes=_notes(details),
-            policy=_policy([library, script], [styles]),
-            style=Markup(styles),
-            library=Markup(library),
-            script=Markup(script),
-        )
-    )
-
-
-def _environment() -> Environment:
     found = environment(_HERE / "templates")
     found.filters |= {"number": wording.plain, "dollars": wording.shown_dollars}
-    return found
+    return found.get_template("page.html").render(
+        shown["overview"],
+        charts=shown["charts"],
+        facts=as_script(facts),
+        rows=Markup(rows),
+        groups=[Markup(group) for group in details.groups],
+        conversations={session: Markup(talk) for session, talk in conversations.items()},
+        notes=_notes(details),
+        policy=_policy([library, script], [styles]),
+        style=Markup(styles),
+        library=Markup(library),
+        script=Markup(script),
+    )
 
 
 def _notes(details: Packed) -> list[str]:

@@ -361,7 +361,12 @@ def _changes(rest: dict[str, Any]) -> Iterator[Whole]:
     several, known = rest.get("edits"), len(rest)
     for edit in several if isinstance(several, list) else [rest]:
         if isinstance(edit, dict):
-            yield from _replaced(edit, path)
+            before, after = _taken(edit, TOOLS.removed), _taken(edit, TOOLS.added)
+            if before and after and before.endswith("\n") and after.endswith("\n"):
+                before, after = before[:-1], after[:-1]
+            if before or after:
+                added = "\n".join(f"+{line}" for line in (after or "").split("\n"))
+                yield Whole(path, difference(before, after or "") if before else added, diff)
     if isinstance(several, list) and not any(several):
         del rest["edits"]
     content = _taken(rest, TOOLS.contents) if path else None
@@ -369,16 +374,6 @@ def _changes(rest: dict[str, Any]) -> Iterator[Whole]:
         yield Whole(path, content, partial(highlighted, language=language_of(path)))
     if len(rest) < known:  # its change is titled by it
         rest.pop(named, None)
-
-
-def _replaced(edit: dict[str, Any], path: str) -> Iterator[Whole]:
-    """Yield the text that an edit replaces by another, as a difference, and take both out of it."""
-    before, after = _taken(edit, TOOLS.removed), _taken(edit, TOOLS.added)
-    if before and after and before.endswith("\n") and after.endswith("\n"):
-        before, after = before[:-1], after[:-1]
-    if before or after:
-        added = "\n".join(f"+{line}" for line in (after or "").split("\n"))
-        yield Whole(path, difference(before, after or "") if before else added, diff)
 
 
 def _taken(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:

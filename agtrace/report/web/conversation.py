@@ -72,7 +72,13 @@ def markdown_html(text: str) -> Markup:
     """Return the HTML of a Markdown text, or of a very long one as it is."""
     if len(text) > LONGEST:
         return Markup('<pre class="block">{}</pre>').format(text)
-    rendered: str = _reader().render(text)
+    if not hasattr(_kept, "reader"):
+        reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+        for name, rule in _RULES.items():
+            reader.add_render_rule(name, rule)
+        _kept.reader = reader
+    found: MarkdownIt = _kept.reader
+    rendered: str = found.render(text)
     return Markup(
         nh3.clean(
             rendered, tags=_TAGS, attributes=_ATTRIBUTES, attribute_filter=_allowed, url_schemes={"http", "https"},
@@ -93,17 +99,6 @@ def _allowed(tag: str, name: str, value: str) -> str | None:
     if name == "target":
         return "_blank"
     return value
-
-
-def _reader() -> MarkdownIt:
-    """Return this thread's reader of Markdown."""
-    if not hasattr(_kept, "reader"):
-        reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-        for name, rule in _RULES.items():
-            reader.add_render_rule(name, rule)
-        _kept.reader = reader
-    found: MarkdownIt = _kept.reader
-    return found
 
 
 # -- how elements are written ----------------------------------------------------------------------

@@ -121,15 +121,13 @@ def _focused(
         kept = chosen_within(divided, scored, kept_whatever, found, room)
     in_time()
     stretches = widened(spans(kept), lines, first, single=most_chars is None)
-    return _told(written(stretches, lines, first), stretches, text, first, len(lines))
-
-
-def _told(result: str, kept: Sequence[tuple[int, int]], text: str, first: int, total: int) -> Focused | Unfocused:
+    result = written(stretches, lines, first)
+    total = len(lines)
     saved = len(text) - len(result)
     if saved < LEAST_SAVED or saved < LEAST_SHARE_SAVED * len(text):
         return Unfocused("saves_too_little")
-    numbers = tuple((first + start, first + end) for start, end in kept)
-    return Focused(result, numbers, sum(end - start + 1 for start, end in kept), total)
+    numbers = tuple((first + start, first + end) for start, end in stretches)
+    return Focused(result, numbers, sum(end - start + 1 for start, end in stretches), total)
 
 
 def _found(

@@ -287,12 +287,6 @@ class _Room:
 
     def take(self, lines: Iterable[int]) -> None:
         new = set(lines) - self._kept
-        new |= self._holes(new)
-        if len(new) <= self._left:
-            self._kept |= new
-            self._left -= len(new)
-
-    def _holes(self, new: set[int]) -> set[int]:
         holes: set[int] = set()
         for start, end in spans(new):
             for edge, step in ((start, -1), (end, 1)):
@@ -300,7 +294,10 @@ class _Room:
                     if edge + step * far in self._kept:
                         holes.update(range(edge + step, edge + step * far, step))
                         break
-        return holes - new - self._kept
+        new |= holes - new - self._kept
+        if len(new) <= self._left:
+            self._kept |= new
+            self._left -= len(new)
 
 
 def _ranked(scores: Sequence[float], least: float) -> list[int]:
