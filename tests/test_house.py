@@ -224,7 +224,7 @@ def test_help_and_version_load_no_server_no_database_no_models_and_no_tables(opt
 def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_writes_logs(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES, tmp_path / "logs")
     first = _run("index", str(tmp_path / "logs"))
-    assert "agtrace_indexer.providers.codex.parser" in {module.name for module in first}
+    assert "agtrace_indexer.providers.codex.tools" in {module.name for module in first}
     again = _run("index", str(tmp_path / "logs"))
     ours = {module.name.removeprefix("agtrace_indexer.") for module in again}
     assert "run" in ours

@@ -422,6 +422,66 @@ def test_other_activity_of_an_agent_starts_none() -> None:
     assert [result.agent_id for result in found] == [None]
 
 
+# --- scripts of code mode ---
+
+
+def script(call_id: str, source: str) -> Record:
+    return item("custom_tool_call", name="exec", input=source, call_id=call_id)
+
+
+def completed(call_id: str, *printed: str, end: str = "completed") -> Record:
+    texts = [f"Script {end}\nWall time 0.1 seconds\nOutput:\n", *printed]
+    parts = [{"type": "input_text", "text": text} for text in texts]
+    return item("custom_tool_call_output", call_id=call_id, output=parts)
+
+
+RUN = "const r = await tools.exec_command({cmd:'make'}); "
+
+
+@pytest.mark.parametrize(
+    ("source", "printed", "outcome"),
+    [
+        ("text(r.output)", "zsh:1: command not found: tidemark\n", Outcome.FAILED),
+        ("text(r.output)", "bash: line 1: tidemark: command not found", Outcome.FAILED),
+        ("text(`${r.output}\\nexit=${r.exit_code}`)", "low\n\nexit=2", Outcome.FAILED),
+        ("text(`${r.output} exit=${r.exit_code}`)", "low exit=0", Outcome.OK),
+        ("text(`\\n---EXIT:${r.exit_code}---\\n`)", "\n---EXIT:1---\n", Outcome.FAILED),
+        ("text('code ' + r.exit_code)", "code 3", Outcome.FAILED),
+        ("text(JSON.stringify({exit: r.exit_code}))", '{"exit":1}', Outcome.FAILED),
+        ("text(r.output)", "error: cannot open the tide table\n", Outcome.UNKNOWN),
+        ("text(r.output)", "a gauge that prints exit=127 is `zsh:1: command not found: x`", Outcome.OK),
+        ("text(r.output)", "first-exit=0\nsecond-exit=128\n", Outcome.OK),
+    ],
+)
+def test_a_completed_script_failed_if_it_shows_that_a_command_did(source: str, printed: str, outcome: Outcome) -> None:
+    found = only(ToolResult, payloads(script("a", RUN + source), completed("a", printed)))
+    assert [result.outcome for result in found] == [outcome]
+    wait = item("function_call", name="wait", arguments='{"cell_id":"3"}', call_id="w")
+    lines = [script("a", RUN + source), completed("a", end="running with cell ID 3"), wait, completed("w", printed)]
+    assert settled(*lines) == [("a", outcome, AT)]
+
+
+@pytest.mark.parametrize("paginated", [True, False])
+def test_a_command_within_a_script_is_a_call_and_a_patch_says_what_the_script_wrote(paginated: bool) -> None:
+    ran = {"id": "e1", "command": ["make"], "status": "failed", "exit_code": 2, "aggregated_output": "3 gauges failed"}
+    patched = {"id": "exec-1", "changes": {"/work/a.py": {"type": "add"}}, "status": "completed"}
+    if paginated:
+        files: Any = [{"path": "/work/a.py", "kind": "add"}]
+        events = [event("item_completed", item={"type": "CommandExecution"} | ran),
+                  event("item_completed", item={"type": "FileChange"} | patched | {"changes": files})]  # fmt: skip
+    else:
+        events = [event("exec_command_end", **ran), event("patch_apply_end", **patched)]
+    found = read(script("a", "tools.apply_patch(`*** Add File: ${path}`)"), *events, completed("a", "done"))
+    assert [draft.payload for draft in found][1:3] == [
+        ToolCall("e1", "exec_command", {"command": ["make"]}),
+        ToolResult("e1", "3 gauges failed", Outcome.FAILED, OutcomeSource.STRUCTURE, 2),
+    ]
+    assert [type(draft.payload) for draft in found[3:]] == [ToolResult]
+    assert found[-1].files == {"/work/a.py": "write"}
+    assert read(script("a", ""), completed("a", end="failed"))[-1].files == {}
+    assert len(payloads(call("a"), output("a", "x"), *events)) == 2
+
+
 # --- executions that go on ---
 
 RUNS = "Chunk ID: 1\nWall time: 1.0 seconds\nProcess running with session ID 41\nOutput:\n"

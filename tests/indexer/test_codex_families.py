@@ -326,6 +326,20 @@ def test_without_times_in_turn_ids_the_parents_log_tells_better_than_the_times_o
     assert sums(database, parent) == ((3, 3, 3, 330), NOTHING)
 
 
+def test_the_files_of_a_call_are_those_that_its_patch_changed(tmp_path: Path, database: Path) -> None:
+    """A relative path and an absolute one are one file."""
+    log = Rollout(tmp_path, T0).says("user", "go")
+    for call_id, path in (("a", "src/tide.py"), ("b", "/work/own/src/tide.py")):
+        patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-a\n+b\n*** End Patch"
+        log.item("custom_tool_call", name="apply_patch", input=patch, call_id=call_id)
+        log.event("patch_apply_end", call_id=call_id, success=True, changes={"/work/own/src/tide.py": {}}).write()
+        index(database, [str(tmp_path)])
+        log.item("custom_tool_call_output", call_id=call_id, output="Exit code: 0\nWall time: 0 seconds\n").write()
+        index(database, [str(tmp_path)])
+    touched = "SELECT event_index, p.text FROM touched t JOIN path p ON p.id = t.path_id ORDER BY 1"
+    assert rows(database, touched) == [(2, "/work/own/src/tide.py"), (4, "/work/own/src/tide.py")]
+
+
 def test_an_aborted_turn_interrupts_the_calls_that_wait(tmp_path: Path, database: Path) -> None:
     """Old versions only write the event; the result may come after all."""
     log = Rollout(tmp_path, T0).says("user", "go").item("function_call", name="a", arguments="{}", call_id="a")

@@ -68,7 +68,7 @@ class Event(Struct):
     program: str | None = None
     """For a call that runs a command: its first program."""
     files: Mapping[str, str] | None = None
-    """For a call: the paths that it names, each with `read` or `write`."""
+    """The paths that a call names, each with `read` or `write`; for a result, those that its call touched instead."""
 
 
 class Ending(NamedTuple):
@@ -177,7 +177,7 @@ class Thread(Struct):
         kind = EventType.TOOL_RESULT
         return Event(
             self.next_index, kind, result, at, turn, step, tool, outcome, link, line, draft.reports, duration,
-            own=bool(own),
+            own=bool(own), files=draft.files,
         )  # fmt: skip
 
     def settle(self, settlement: Settlement) -> Ending | None:

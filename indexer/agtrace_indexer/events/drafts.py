@@ -54,6 +54,8 @@ class Draft(Struct):
     """What the log itself says was done here: of a result, by its call."""
     clues: tuple[Clue, ...] = ()
     """What the log itself says about the repository."""
+    files: dict[str, str] | None = None
+    """Of a result: the paths that its call touched, each with `read` or `write`, if the log has them from the tool."""
 
 
 class Retraction(NamedTuple):

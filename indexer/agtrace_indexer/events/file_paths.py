@@ -73,6 +73,8 @@ def _in_patch(text: str) -> Iterator[str]:
 
 def _in_script(text: str) -> Iterator[str]:
     for match in _PATCHED_IN_SCRIPT.finditer(text):
+        if "${" in match[2]:
+            continue
         try:
             yield str(orjson.loads(f'"{match[2].strip()}"'))
         except orjson.JSONDecodeError:

@@ -57,6 +57,8 @@ class SessionBuffer(Struct):
     requests: list[tuple[int, int, str]] = field(default_factory=list)
     agents: list[tuple[str, int, int]] = field(default_factory=list)
     touched: list[tuple[int, int, int, str]] = field(default_factory=list)
+    named_otherwise: list[tuple[int, int]] = field(default_factory=list)
+    """The calls whose results say which files they touched."""
     clues: list[tuple[int, int, str, str]] = field(default_factory=list)
     landmarks: dict[int, list[Landmark]] = field(default_factory=dict)
     """event_index -> all its landmarks as known now."""
@@ -131,9 +133,13 @@ class SessionBuffer(Struct):
         if event.type is EventType.TOOL_CALL and event.link is not None:
             self.calls_after.append((event.link, index, event.turn_index, event.step_index, event.name))
         if event.files is not None:
+            call = event.link if isinstance(payload, ToolResult) and event.link is not None else index
+            if call != index:
+                self.touched = [row for row in self.touched if row[1] != call]
+                self.named_otherwise.append((session, call))
             for path, access in event.files.items():
-                self.touched.append((session, index, self.interning.path(path), access))
-        elif isinstance(payload, ToolResult):
+                self.touched.append((session, call, self.interning.path(path), access))
+        if isinstance(payload, ToolResult):
             if payload.agent_id:
                 self.agents.append((plain_id(payload.agent_id), session, index))
             if event.link is not None:
@@ -160,6 +166,7 @@ class SessionBuffer(Struct):
         write(_INSERT_EVENT, self.rows)
         write(_INSERT_USAGE, self.usages)
         write("INSERT OR REPLACE INTO request VALUES (?, ?, ?)", self.requests)
+        write("DELETE FROM touched WHERE session_id = ? AND event_index = ?", self.named_otherwise)
         write("INSERT OR IGNORE INTO touched VALUES (?, ?, ?, ?)", self.touched)
         write("INSERT OR IGNORE INTO clue VALUES (?, ?, ?, ?)", self.clues)
         write("INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)", self.agents)
@@ -178,7 +185,7 @@ class SessionBuffer(Struct):
         self.first_row += len(self.rows)
         self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
         self.requests, self.touched, self.agents, self.clues = [], [], [], []
-        self.calls_after, self.endings, self.dropped = [], [], []
+        self.calls_after, self.endings, self.dropped, self.named_otherwise = [], [], [], []
         self.landmarks = {}
 
     def _write_landmarks(self) -> None:

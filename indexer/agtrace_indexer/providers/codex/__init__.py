@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.discovery import Forms
-from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
-
-if TYPE_CHECKING:
-    from agtrace_indexer.providers.provider import ReadPhase
-    from agtrace_indexer.providers.setup import Setup
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Sign, loader
 
 _ROLLOUT = later(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
 _THREAD = later(r"rollout-(?:\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-)?([^_]+)(?:_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
 _PLACE = later(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.codex import parser
-
-    return parser
-
-
-def _setup() -> Setup:
-    from agtrace_indexer.providers.codex.parser import SETUP
-
-    return SETUP
-
-
-def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.codex.parser import phase
-
-    return phase
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -52,7 +29,7 @@ def _rank(path: str) -> tuple[bool, ...]:
 CODEX = Agent(
     name="codex",
     title="Codex",
-    parser=_parser,
+    parser=loader("codex.parser"),
     home=Home("CODEX_HOME", "the home of Codex's logs; default ~/.codex", ".codex", ("sessions", "archived_sessions")),
     rewrites=True,
     forms=Forms("rollout-", _log_of, _rank, _THREAD),
@@ -83,8 +60,8 @@ CODEX = Agent(
     ),
     command="codex",
     resumes=("resume",),
-    setup=_setup,
-    phase=_phase,
+    setup=loader("codex.parser:SETUP"),
+    phase=loader("codex.parser:phase"),
     client=Client("codex-mcp-client", 11_900),  # with some models it removes the middle of anything over 12,000 bytes
     replays_items=True,
 )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from agtrace_schema.events import Json, Notification, Outcome, OutcomeSource, TokenUsage, ToolCall, ToolResult
 from agtrace_schema.patterns import later
 
+from agtrace_indexer.events.commands import SCRIPTING
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, Settlement
 from agtrace_indexer.events.json_values import (
     compact_json,
@@ -21,7 +22,7 @@ from agtrace_indexer.events.json_values import (
     text,
 )
 from agtrace_indexer.events.searchable_text import without_preface
-from agtrace_indexer.events.strings import first_identifier, identifier
+from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.notes import remember, skip, unknown
 
@@ -111,6 +112,16 @@ _SCRIPT = later(
 )
 _PRINTED_CODE = later(r"(?<![^\s{,])\"exit_code\": ?(-?\d{1,9})\b")
 """The exit code of a command in the result that a script printed; in a text within that result, quotes are escaped."""
+
+_SHOWS_CODE = later(
+    r"(?:[`\"'}]|\\n)([^`\"'}\\\n]{0,40})(?:\$\{|[\"'`]\s*\+\s*)[\w.\[\]?]{0,80}\bexit_?[cC]ode\b"
+    r"|\b(\w{1,40})\s*:\s*[\w\[\]?]{1,80}\.exit_?[cC]ode\b"
+)
+"""What a script prints before the exit code of a command: the end of a text, or the name of a field."""
+_NOT_FOUND = later(
+    r"\s*(?:[\w/.-]*sh|\(eval\)):(?: ?(?:line )?\d+:)? ?(?:command not found: \S+|\S+: (?:command )?not found)\s*"
+)
+_LIKE_ERROR = later(r"^(?:error|fatal|panic|Error|\w+Error|Traceback \(most recent call last\)): ?", re.MULTILINE)
 
 _REJECTED = later(
     r"(?:exec command|exec_command|patch|apply_patch|command)? ?(?:was )?rejected by user"
@@ -233,6 +244,27 @@ _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] 
 ]
 
 
+def _codes_shown(script: Json) -> list[str]:
+    """Return what comes before exit codes in the output of a script, as regular expressions."""
+    found = _SHOWS_CODE.findall(script) if isinstance(script, str) else []
+    looks = [rf"\"?\b{name}\"?: ?" if name else rf"(?<!\S){re.escape(shown.strip())} ?" for shown, name in found]
+    return [*dict.fromkeys(looks)][:_POLLING]
+
+
+def _by_its_commands(reading: Reading, looks: list[str]) -> Reading:
+    """Return a reading of a script that completed: what it printed may show that its commands failed."""
+    if reading.outcome is not Outcome.OK or not reading.text.startswith("Script completed"):
+        return reading
+    printed = reading.text.partition("Output:\n")[2]
+    codes = [int(code) for look in looks for code in re.findall(rf"{look}(-?\d{{1,9}})(?![\w.])", printed)]
+    if codes:
+        code = codes[0] if len(codes) == 1 else None
+        return reading._replace(outcome=of_exit_code(any(codes)), source=OutcomeSource.TEXT, exit_code=code)
+    if _NOT_FOUND.fullmatch(printed):
+        return reading._replace(outcome=Outcome.FAILED, source=OutcomeSource.TEXT)
+    return reading._replace(outcome=Outcome.UNKNOWN, source=None) if _LIKE_ERROR.search(printed) else reading
+
+
 def exited(output: str, exit_code: int, seconds: Any = None) -> Reading:
     """Return the reading of a program that ended with this exit code."""
     return Reading(output, of_exit_code(exit_code), OutcomeSource.STRUCTURE, exit_code, _milliseconds(seconds))
@@ -308,6 +340,7 @@ _POLLS = {"write_stdin": (SESSION, "session_id"), "wait": (CELL, "cell_id")}
 _CTRL_C = "\x03"
 _RUNNING = 64
 _POLLING = 64
+_SCRIPT_ENDED = ("Script completed", "Script failed", "Script terminated")
 _ENDS = (Outcome.OK, Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
 
 
@@ -356,8 +389,7 @@ def _has_ended(polled: str, reading: Reading) -> bool:
     """Whether the harness says that the process exited or the script ended; a poll itself can fail, too."""
     if polled.startswith(SESSION):
         return reading.exit_code is not None
-    ended = reading.outcome in _ENDS and reading.source is OutcomeSource.STRUCTURE
-    return ended and reading.text.startswith("Script ")
+    return reading.text.startswith(_SCRIPT_ENDED)
 
 
 def _settle(call_id: str, reading: Reading, state: LogState, at: int | None) -> Settlement:
@@ -634,6 +666,8 @@ def draft_call(call_id: str | None, name: str, arguments: Json, state: LogState,
     if call_id:
         remember(state.memory.setdefault("calls", {}), call_id, step, OPEN_CALLS)
         note_poll(call_id, name, arguments, state)
+        if name == SCRIPTING:
+            remember(state.memory.setdefault("scripts", {}), call_id, _codes_shown(arguments), _RUNNING)
     return [Draft(ToolCall(call_id, name, arguments), at, step)]
 
 
@@ -755,12 +789,26 @@ def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int
     """Return a result in the step of its call; it ends the current response."""
     step = state.memory.get("calls", {}).pop(call_id, None) if call_id else None
     close_step(state)
+    script = _script_of(call_id, state)
+    files = state.memory.get("written", {}).pop(script or call_id, None)
+    if script is not None:
+        reading = _by_its_commands(reading, state.memory["scripts"][script])
+        files = {} if files is None and reading.text.startswith("Script failed") else files
     reading = stopped(call_id, reading, state)
     shown, outcome, source, exit_code, duration_ms, _ = reading
     agent = started_by(call_id, shown, state)
     result = ToolResult(call_id, shown, outcome, source, exit_code, duration_ms, agent)
     settled = settled_by_result(call_id, reading, state, at)
-    return [Draft(result, at, step, reports=bool(settled)), *settled]
+    return [Draft(result, at, step, reports=bool(settled), files=files), *settled]
+
+
+def _script_of(call_id: str | None, state: LogState) -> str | None:
+    """Return the script that a call is, or waits for."""
+    memory = state.memory
+    handle = memory.get("polls", {}).get(call_id)
+    running: dict[str, str | None] = memory.get("running", {}) if handle else {}
+    asked = next((started for started, of in running.items() if of == handle), call_id)
+    return asked if asked in memory.get("scripts", {}) else None
 
 
 def output_item(payload: Record, state: LogState, at: int | None) -> list[Said]:
@@ -823,6 +871,7 @@ def image_reading(payload: Record) -> Reading:
 # (`background`). Before any item has had a call (and so in logs that have only events) they are calls and results
 # themselves, and a response item that then repeats such a call is left out.
 
+_LONGEST_PATH, _MOST_PATHS = 1000, 200
 _EVENT_ENDS = 64  # ends that wait for the output of their call
 
 
@@ -851,7 +900,11 @@ def _end_event(
         told = memory.get("told", {}).get(call_id) if call_id else None
         if not call_id or told == "ended" or payload.get("source") == "user_shell":
             return [*skip(kind, state)]
-        if told is None and memory.get("carried"):
+        script = next(reversed(memory.get("scripts", {})), "")
+        within = call_id not in calls_open(memory) and script in calls_open(memory)
+        if "changes" in payload and read(payload).outcome is Outcome.OK:
+            _note_written(script if within else call_id, payload["changes"], memory)
+        if told is None and memory.get("carried") and not (within and "changes" not in payload):
             skip(kind, state)
             if call_id not in memory.get("calls", {}):
                 return [*settled_by_event(call_id, read(payload), state, at)]
@@ -865,6 +918,20 @@ def _end_event(
         return [*begun, *draft_result(call_id, read(payload), state, at)]
 
     return end_call
+
+
+def calls_open(memory: dict[str, Any]) -> set[str]:
+    """Return the calls without a result, or with one that says that they are running."""
+    return {*memory.get("calls", {}), *memory.get("running", {})}
+
+
+def _note_written(call_id: str, changes: Any, memory: dict[str, Any]) -> None:
+    """Note the files that a call, or a script, has patched."""
+    named = changes if isinstance(changes, dict) else {fields(one).get("path"): one for one in items(changes)}
+    moved = [fields(change).get("move_path") for change in named.values()]
+    paths = [masked(path) for path in [*named, *moved] if isinstance(path, str) and 0 < len(path) <= _LONGEST_PATH]
+    written = memory.get("written", {}).get(call_id, {}) | dict.fromkeys(paths[:_MOST_PATHS], "write")
+    remember(memory.setdefault("written", {}), call_id, written, _RUNNING)
 
 
 def _told_call(call_id: str, name: str, arguments: Json, how: str, state: LogState, at: int | None) -> list[Draft]:
