@@ -173,7 +173,7 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     unknown = sum(summary.unknown_record_types.values())
     if unknown:
         kinds = counted(len(summary.unknown_record_types), "unknown type")
-        yield f"{counted(unknown, 'record')} of {kinds} kept and searchable: `agtrace doctor` names them"
+        yield f"{counted(unknown, 'record')} of {kinds}, so that totals are lower bounds: `agtrace doctor` names them"
 
 
 def _missed(chosen: Settings) -> dict[str, Any]:

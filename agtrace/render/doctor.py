@@ -242,7 +242,7 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
         [f"{line['path']}:{line['line']}: {line['reason']} ({line['event']})" for line in found["unreadable_lines"]],
     )
     _doctor_list(
-        "record types agtrace doesn't know (kept and searchable)",
+        "what agtrace doesn't know: records (kept and searchable), fields of usage (in no total)",
         [
             f"{kind['type']} x{kind['count']}, first at {kind['path']}:{kind['line']}"
             for kind in found["unknown_record_types"]

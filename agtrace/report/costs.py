@@ -63,9 +63,10 @@ def costs(
     """Return what the selected sessions spent in the selected period, by group."""
     groups = _grouped(connection, selection, by, prices)
     total = _together(groups.values())
-    twice = usage.counted_twice(connection, Among("session", sessions=tuple(total.members))).keys()
+    among = Among("session", sessions=tuple(total.members))
+    twice, obscure = usage.counted_twice(connection, among).keys(), usage.not_understood(connection, among).keys()
     for group in (*groups.values(), total):
-        group.used.shared = len(group.members & twice)
+        group.used.shared, group.used.obscure = len(group.members & twice), len(group.members & obscure)
     shown = [_spent(name, group, dollars=dollars) for name, group in groups.items()]
     used = total.used.models.items()
     return Costs(
@@ -77,6 +78,7 @@ def costs(
         faster=_models(FasterModel, {name: one.faster for name, one in used if dollars}),
         incomplete_responses=total.used.incomplete,
         sessions_without_figures=len(total.untold),
+        sessions_not_understood=total.used.obscure,
         sessions_counted_twice=total.used.shared,
         prices=f"{prices.source}, {prices.dated}" if dollars else None,
         behind=behind,
@@ -89,6 +91,8 @@ def lacking(found: Costs) -> Iterator[str]:
         yield f"incomplete token figures in the logs: {counted(found.incomplete_responses, 'response')}"
     if found.sessions_without_figures:
         yield f"no token figures in the logs of {counted(found.sessions_without_figures, 'session')}"
+    if found.sessions_not_understood:
+        yield f"not everything understood in the logs of {counted(found.sessions_not_understood, 'session')}"
     if found.sessions_counted_twice:
         yield f"perhaps counted twice, as their logs are gone: {counted(found.sessions_counted_twice, 'session')}"
 

@@ -81,7 +81,7 @@ def why_at_least(tokens_made: Made | None) -> str:
     """Say why a total is only a lower bound, by how that of the tokens was made: a cost has no other reason then."""
     if tokens_made in ("exact", "estimated"):
         return "some responses have no known price"
-    return "token figures of some responses are missing or incomplete in the logs"
+    return "token figures of some responses are missing, incomplete or not understood in the logs"
 
 
 def named(name: str) -> str:

@@ -32,7 +32,8 @@ class ModelUsage(Struct, frozen=True):
 
     model: str | None
     speed: str | None
-    """None or "standard", or "fast" for faster processing (Anthropic's fast mode, OpenAI's priority)."""
+    """None or "standard", "fast" for faster processing (Anthropic's fast mode, OpenAI's priority), "us" for processing
+    in the United States alone, or "fast us"."""
     context_class: int
     """The number of `CONTEXT_CLASSES`, 0 to 3, exceeded by each request's whole input: uncached, cached and written."""
     responses: int
@@ -113,17 +114,23 @@ class Model(_Part):
     note: Text | None = None
     standard: Price | None = None
     fast: Price | None = None
+    us: Dollars | None = None
+    """The factor of all its prices for processing in the United States alone."""
 
-    def price(self, speed: str | None) -> Price | None:
-        """Return the price at a speed; None if there is none."""
-        return {None: self.standard, "standard": self.standard, "fast": self.fast}.get(speed)
+    def cost(self, usage: ModelUsage) -> float | None:
+        """Return the cost in US dollars; None if there is no price for this speed."""
+        asked = {*(usage.speed or "standard").split()} - {"standard"}
+        price = {(): self.standard, ("fast",): self.fast}.get((*asked - {"us"},))
+        factor = self.us if "us" in asked else 1
+        return None if price is None or factor is None else factor * price.rates(usage.context_class).dollars(usage)
 
 
 class _Vendor(_Part):
-    """Models of one vendor; source and date apply to each model without its own."""
+    """Models of one vendor; source, date and factor apply to each model without its own."""
 
     source: Text
     dated: date
+    us: Dollars | None = None
     models: Mapping[Text, Model]
 
 
@@ -134,7 +141,15 @@ class _File(_Part):
         """Yield every model with its name; its source and date are filled in."""
         for vendor in self.vendors.values():
             for name, model in vendor.models.items():
-                yield name, replace(model, source=model.source or vendor.source, dated=model.dated or vendor.dated)
+                yield (
+                    name,
+                    replace(
+                        model,
+                        source=model.source or vendor.source,
+                        dated=model.dated or vendor.dated,
+                        us=model.us or vendor.us,
+                    ),
+                )
 
 
 class PriceTable(Struct, frozen=True):
@@ -162,8 +177,7 @@ class PriceTable(Struct, frozen=True):
     def cost(self, usage: ModelUsage) -> float | None:
         """Return the cost in US dollars; None if the model, or the model at this speed, has no price."""
         known = self.find(usage.model)
-        price = known.price(usage.speed) if known else None
-        return price.rates(usage.context_class).dollars(usage) if price else None
+        return known.cost(usage) if known else None
 
     def find(self, model: str | None) -> Model | None:
         """Find a model by its name in a log; None if it isn't in the table."""

@@ -2,7 +2,8 @@
 
 All totals come from `model_usage`, whose rows leave out superseded figures and copies: a response
 counts once, in one session. Each total says how it was made: `exact`; `partial` if the logs have no
-figures (or no price is known) for some responses; `estimated` if list prices were used, or if logs
+figures (or no price is known) for some responses, or have something
+that wasn't understood and may be usage; `estimated` if list prices were used, or if logs
 that are gone share responses with logs that still exist, which then count in both.
 """
 
@@ -30,6 +31,8 @@ KINDS = TokenCounts._fields
 """The kinds of tokens; reasoning is part of the output, the others add up to the total."""
 
 _ADDED = KINDS[:-1]
+_DEARER = {"fast", "us"}
+_SUMS = ("responses", "incomplete", "dollars", "priced", "unpriced", "faster", "told", "untold", "obscure", "shared")
 
 
 class Usage(Struct):
@@ -51,6 +54,8 @@ class Usage(Struct):
     """Responses whose cost is recorded in the log."""
     untold: int = 0
     """Sessions in which a model answered but whose log has no figures at all."""
+    obscure: int = 0
+    """Sessions in whose logs something wasn't understood that may be usage."""
     shared: int = 0
     """Sessions whose logs are gone and whose responses may also be counted in logs that still exist."""
     models: dict[str, Usage] = field(default_factory=dict)
@@ -70,7 +75,7 @@ class Usage(Struct):
         """How the total of tokens was made; None if no model answered."""
         if not self.tokens:
             return "unknown" if self.responses or self.untold else None
-        if self.incomplete or self.untold:
+        if self.incomplete or self.untold or self.obscure:
             return "partial"
         return "estimated" if self.shared else "exact"
 
@@ -84,7 +89,7 @@ class Usage(Struct):
         """How the cost was made; None if no model answered."""
         if self.cost is None:
             return "unknown" if self.responses or self.untold else None
-        if self.priced < self.responses or self.incomplete or self.untold:
+        if self.priced < self.responses or self.tokens_made == "partial":
             return "partial"
         return "exact" if self.told == self.responses and not self.shared else "estimated"
 
@@ -113,7 +118,7 @@ class Usage(Struct):
 
     def include(self, other: Usage) -> None:
         """Add the usage of another session."""
-        for name in ("responses", "incomplete", "dollars", "priced", "unpriced", "faster", "told", "untold", "shared"):
+        for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, tokens in other.tokens.items():
             self.tokens[kind] = self.tokens.get(kind, 0) + tokens
@@ -136,7 +141,7 @@ class Usage(Struct):
         if cost is not None:
             self.dollars += cost
             self.priced += used.responses
-        elif used.speed == "fast" and (least := prices.cost(replace(usage, speed=None))) is not None:
+        elif {*used.speed.split()} <= _DEARER and (least := prices.cost(replace(usage, speed=None))) is not None:
             self.dollars += least
             self.faster += sum(figures)
         else:
@@ -162,6 +167,8 @@ def usage_by(connection: sqlite3.Connection, prices: PriceTable, among: Among) -
         found[used.key].add(used, prices)
     for key, number in usage.without_figures(connection, among).items():
         found[key].untold += number
+    for key, number in usage.not_understood(connection, among).items():
+        found[key].obscure += number
     if among.by != "session":
         for key, sessions in usage.counted_twice(connection, among).items():
             found[key].shared += sessions

@@ -67,6 +67,8 @@ class Costs(Model):
     """Responses whose log has no token figures, or only placeholders."""
     sessions_without_figures: int
     """Sessions in which, or in a sub-agent of which, a model answered but whose log has no figures at all."""
+    sessions_not_understood: int
+    """Sessions in whose logs something wasn't understood that may be usage: a line, a record, a field."""
     sessions_counted_twice: int
     """Sessions whose logs are gone and whose responses may also be counted in logs that still exist."""
     prices: str | None = None

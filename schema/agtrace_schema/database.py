@@ -235,7 +235,7 @@ CREATE TABLE token_usage (
   reasoning_tokens INTEGER,
   complete INTEGER NOT NULL,
   context_window INTEGER,
-  speed TEXT,                    -- the speed that was paid for ('fast'); null is standard
+  speed TEXT,                    -- what was paid for ('fast', 'us', 'fast us'); null is standard
   cost_usd REAL,                 -- the cost according to the provider itself
   PRIMARY KEY (session_id, event_index)
 ) WITHOUT ROWID;

@@ -126,7 +126,7 @@ class TokenUsage(Struct):
     context_window: int | None = None
     """The model's context window, if the log has or shows it."""
     speed: str | None = None
-    """The speed paid for, if it isn't standard: `fast`."""
+    """What was paid for, if it isn't standard: `fast`, `us` (processing in the United States alone), `fast us`."""
     cost_usd: float | None = None
     """The cost of the response according to the provider."""
 

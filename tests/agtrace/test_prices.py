@@ -79,6 +79,12 @@ def test_above_a_bound_the_whole_request_has_another_price(model: str, bound: in
 def test_fast_mode_has_the_prices_of_its_model() -> None:
     assert [cost_of_a_million("claude-opus-4-8", kind, speed="fast") for kind in range(5)] == [10, 12.5, 20, 1, 50]
     assert cost_of_a_million("claude-opus-4-6", speed="fast") == 30
+    assert (
+        cost_of_a_million("claude-opus-4-6", speed="fast us")
+        == cost_of_a_million("claude-opus-4-6", speed="us") * 6
+        == 33
+    )
+    assert cost_of_a_million("gpt-5.5", speed="us") is None
     assert cost_of_a_million("claude-opus-4-6", speed="standard") == cost_of_a_million("claude-opus-4-6") == 5
 
 

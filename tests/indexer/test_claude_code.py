@@ -425,10 +425,55 @@ def test_tokens_of_thinking_are_told_where_they_are_logged() -> None:
     assert (counted.output_tokens, counted.reasoning_tokens) == (57, 41)
 
 
-def test_iterations_repeat_the_figures_and_add_nothing() -> None:
-    repeated = {"type": "message", "input_tokens": 3, "output_tokens": 57}
-    ((_, counted),) = usages(answer(words("x"), usage={**usage(57), "iterations": [repeated, repeated]}))
-    assert (counted.input_tokens, counted.output_tokens) == (3, 57)
+A, B = "claude-opus-4-8", "claude-fable-5"
+
+
+def ran(output: int, model: str | None = None, **more: Any) -> Record:
+    return {"type": "message", **usage(output), **({"model": model} if model else {}), **more}
+
+
+@pytest.mark.parametrize(
+    ("beside", "iterations", "counted", "unknown"),
+    [
+        (usage(57), [ran(57)], {A: (3, 57)}, 0),
+        (usage(57), [ran(50), ran(7)], {A: (6, 57)}, 0),
+        (usage(57), [ran(57), ran(9, B, type="advisor_message")], {A: (3, 57), B: (3, 9)}, 0),
+        (usage(57), [ran(9, B), ran(57, A, type="fallback_message")], {A: (3, 57), B: (3, 9)}, 0),
+        (usage(57), [ran(0, B), ran(57, A, type="fallback_message")], {A: (3, 57)}, 0),
+        (usage(57), [ran(8, type="compaction"), ran(57)], {A: (6, 65)}, 0),
+        (usage(66), [ran(57), ran(9, B)], {A: (3, 66), B: (3, 9)}, 1),
+        (ran(66, input_tokens=6, cache_read_input_tokens=1800), [ran(57), ran(9, B)], {A: (3, 57), B: (3, 9)}, 1),
+        (usage(57), [ran(9)], {A: (3, 57)}, 1),
+        (usage(57), [ran(57, brand_new_tokens=3)], {A: (3, 57)}, 1),
+    ],
+)
+def test_each_iteration_counts_for_its_own_model(
+    beside: Record, iterations: list[Record], counted: dict[str, tuple[int, int]], unknown: int
+) -> None:
+    line = answer(words("x"), usage={**beside, "iterations": iterations}, model=A)
+    drafts, state = read(line, line)
+    told = [draft.payload for draft in drafts if isinstance(draft.payload, TokenUsage)]
+    assert {one.model: (one.input_tokens, one.output_tokens) for one in told} == counted
+    assert (len(told), bool(state.unknown)) == (len(counted), bool(unknown))
+
+
+@pytest.mark.parametrize(
+    ("premium", "speed", "unknown"),
+    [
+        ({"inference_geo": "us", "speed": "fast"}, "fast us", []),
+        ({"inference_geo": "not_available", "service_tier": "standard"}, None, []),
+        ({"inference_geo": "eu"}, None, ["usage/inference_geo"]),
+        ({"service_tier": "batch"}, None, ["usage/service_tier"]),
+        ({"server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 3}}, None, []),
+        ({"server_tool_use": {"web_search_requests": 50}}, None, ["usage/server_tool_use.web_search_requests"]),
+    ],
+)
+def test_what_costs_more_is_a_speed_or_unknown(premium: Record, speed: str | None, unknown: list[str]) -> None:
+    drafts, state = read(answer(words("x"), usage={**usage(57), **premium}))
+    assert ([one.payload.speed for one in drafts if isinstance(one.payload, TokenUsage)], state.unknown) == (
+        [speed],
+        unknown,
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.providers.goose import parser as goose
 from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of
-from agtrace_schema.events import Notification
+from agtrace_schema.events import Notification, TokenUsage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -190,3 +190,35 @@ def test_a_parser_claims_only_the_logs_of_its_agent(agent: str) -> None:
     assert claimed == {path for of, path in SAMPLED if format_of(of) == agent}
     others = [path for path in log_files() if (of := agent_of(path, LOGS)) is None or format_of(of) != agent]
     assert [path for path in others if path.stat().st_size < LARGEST and is_claimed(path, parser)] == []
+
+
+# --- what wasn't understood ---
+
+USAGE = ("usage", "tokens", "usageMetadata", "last_token_usage", "total_token_usage", "compactionTokensUsed")
+
+
+def read_alone(agent: str, record: Record) -> tuple[bool, list[str]]:
+    """Whether a record tells of tokens, and what in it isn't known."""
+    parser = parser_of(agent)
+    state = parser.begin(PurePath("any.jsonl"))
+    said = list(parser.drafts(copy.deepcopy(record), state))
+    return any(isinstance(one, Draft) and isinstance(one.payload, TokenUsage) for one in said), state.unknown
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_field_added_to_any_usage_object_is_noted(agent: str) -> None:
+    for record in map(copy.deepcopy, kept(agent)):
+        counts, before = read_alone(agent, record)
+        assert not [kind for kind in before if kind.startswith("usage/")]
+        for holder, key in list(places(record)) if counts else ():
+            if key in USAGE and isinstance(usage := holder[key], dict):
+                usage["brand_new_tokens"] = 7
+                assert any(kind.endswith("brand_new_tokens") for kind in read_alone(agent, record)[1]), record
+                del usage["brand_new_tokens"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_record_of_an_unknown_kind_is_noted(agent: str) -> None:
+    for record in kept(agent):
+        if isinstance(record.get("type"), str):
+            assert read_alone(agent, {**record, "type": "brand-new"})[1], record

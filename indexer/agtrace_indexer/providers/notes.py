@@ -1,14 +1,17 @@
-"""Notes in the state of a log: a limited number of values, and the types that a provider leaves out or doesn't know."""
+"""Notes in the state of a log: a limited number of values, and what a provider leaves out or doesn't know."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from agtrace_schema.events import Notification
 
 from agtrace_indexer.events.drafts import Draft, LogState
-from agtrace_indexer.events.json_values import compact_json
+from agtrace_indexer.events.json_values import compact_json, fields, listed
+
+Known: TypeAlias = dict[str, Any]
+"""The fields of a usage object that a parser reads, or that add nothing: name -> those of the object in it."""
 
 
 def remember(table: dict[str, Any], key: str, value: Any, limit: int) -> None:
@@ -36,3 +39,29 @@ def unknown(kind: str, value: Any, state: LogState, written: Callable[[Any], str
     """Keep a record, or a part of one, that the provider doesn't know: its type is noted, and its JSON kept as text."""
     state.unknown.append(kind)
     return Notification(f"unknown/{kind}", written(value))
+
+
+def known(*paths: str) -> Known:
+    """Return the fields at these paths: `input` or, in an object or the objects of a list, `cache.read`."""
+    tree: Known = {}
+    for path in paths:
+        inner = tree
+        for name in path.split("."):
+            inner = inner.setdefault(name, {})
+    return tree
+
+
+def check_usage(usage: Any, expected: Known, state: LogState, place: str = "usage/") -> None:
+    """Note the fields with a value that a parser doesn't know: what they count is in no figure.
+
+    So the totals of this log aren't exact (`index.questions.usage.not_understood`).
+    """
+    for name, value in fields(usage).items():
+        inner = expected.get(name)
+        if not value or (inner == {} and not isinstance(value, dict)):
+            continue
+        if inner:
+            for part in listed(value):
+                check_usage(part, inner, state, f"{place}{name}.")
+        elif not isinstance(value, dict) or any(value.values()):
+            state.unknown.append(f"{place}{name}")

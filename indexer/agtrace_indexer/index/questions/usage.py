@@ -70,6 +70,12 @@ WHERE {condition} AND s.responses = 0 AND s.copied_responses = 0
   AND EXISTS (SELECT 1 FROM turn t WHERE t.session_id = s.id AND t.step_count > 0 AND NOT t.copied) GROUP BY 1
 """
 
+_NOT_UNDERSTOOD = """
+SELECT {key}, count(*) FROM session s WHERE {condition}
+  AND (EXISTS (SELECT 1 FROM record_type t WHERE t.file_id = s.file_id AND t.status = 'unknown')
+    OR EXISTS (SELECT 1 FROM file f WHERE f.id = s.file_id AND f.unreadable_lines > 0)) GROUP BY 1
+"""
+
 _COUNTED_TWICE = """
 SELECT {key}, count(DISTINCT s.id) FROM session s JOIN file f ON f.id = s.file_id AND f.gone
 JOIN kin k ON k.session_id = s.id JOIN session o ON o.id = k.other_id JOIN file g ON g.id = o.file_id AND NOT g.gone
@@ -206,6 +212,14 @@ def by_day(
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """Return, by key, the number of sessions in which a model answered but whose log has no figures at all."""
     return pairs(connection, *_asked(_WITHOUT_FIGURES, among))
+
+
+def not_understood(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
+    """Return, by key, the number of sessions whose logs may tell of more usage than is known.
+
+    They have lines that can't be read, records of unknown kinds, or unknown fields in a usage object.
+    """
+    return pairs(connection, *_asked(_NOT_UNDERSTOOD, among))
 
 
 def counted_twice(connection: sqlite3.Connection, among: Among) -> dict[int, int]:

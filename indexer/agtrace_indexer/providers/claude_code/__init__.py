@@ -2,41 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
-
-if TYPE_CHECKING:
-    from agtrace_indexer.providers.provider import ReadPhase, ReadRetention
-    from agtrace_indexer.providers.setup import Setup
-
-
-def _parser() -> Parser:
-    from agtrace_indexer.providers.claude_code import parser
-
-    return parser
-
-
-def _setup() -> Setup:
-    from agtrace_indexer.providers.claude_code.setup import SETUP
-
-    return SETUP
-
-
-def _phase() -> ReadPhase:
-    from agtrace_indexer.providers.claude_code.phases import phase
-
-    return phase
-
-
-def _retention() -> ReadRetention:
-    from agtrace_indexer.providers.claude_code.parser import retention
-
-    return retention
-
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Sign, loader
 
 AGENT_TOOLS = ("Task", "Agent")
 """The tools that start a sub-agent: `Task` was seen until 2.1.50, `Agent` from 2.1.78 on."""
@@ -44,7 +13,7 @@ AGENT_TOOLS = ("Task", "Agent")
 CLAUDE_CODE = Agent(
     name="claude_code",
     title="Claude Code",
-    parser=_parser,
+    parser=loader("claude_code.parser"),
     home=Home(
         "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
     ),
@@ -75,9 +44,9 @@ CLAUDE_CODE = Agent(
     longest_command_ms=600_000,
     command="claude",
     resumes=("--resume",),
-    setup=_setup,
-    phase=_phase,
-    retention=_retention,
+    setup=loader("claude_code.parser:SETUP"),
+    phase=loader("claude_code.parser:phase"),
+    retention=loader("claude_code.parser:retention"),
     client=Client("claude-code", 50_000),
     keys_remembered=64,  # only lines of one response repeat a key, and they are close together
     repeats_lines=True,

@@ -11,7 +11,7 @@ out by name; anything else becomes a notification (`notices`). `records` names t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -31,7 +31,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
-from agtrace_indexer.events.json_values import count, digest, fields, first_text, listed, milliseconds, text
+from agtrace_indexer.events.json_values import count, digest, fields, first_text, items, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.providers.beside import object_in
 from agtrace_indexer.providers.claude_code import AGENT_TOOLS, CLAUDE_CODE
@@ -48,9 +48,18 @@ from agtrace_indexer.providers.claude_code.tools import (
     told_by_notice,
     tool_result,
 )
-from agtrace_indexer.providers.notes import remember, skip, unknown
-from agtrace_indexer.providers.provider import Retention, Rewrite
+from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
+from agtrace_indexer.providers.provider import Phase, Retention, Rewrite
 from agtrace_indexer.providers.retention import runs_agtrace, settings_in
+from agtrace_indexer.providers.setup import (
+    SERVER_NAME,
+    Setup,
+    authorization,
+    entry,
+    json_servers,
+    json_snippet,
+    options,
+)
 
 # -- identities ------------------------------------------------------------------------------------
 # The identities of a line's events, which stay the same in every log that the line is copied to.
@@ -647,35 +656,85 @@ SYNTHETIC: Final = "<synthetic>"
 """The model of assistant lines that Claude Code wrote itself, without asking a model."""
 
 _MOST_DOLLARS = 1_000_000
-_STANDARD_SPEEDS = (None, "standard")
 _RESPONSES_REMEMBERED = 32
 _OUTPUT, _COMPLETE, _COST = 4, 5, 6
+_WHOLE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+_WRITTEN = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+_COUNTED = (*_WHOLE, *(f"cache_creation.{name}" for name in _WRITTEN))
+_KNOWN = known(
+    *_COUNTED,
+    *(f"iterations.{name}" for name in ("type", "model", *_COUNTED)),
+    *("speed", "output_tokens_details.thinking_tokens", "server_tool_use.web_fetch_requests"),
+)
+_PRICED = {"inference_geo": ("global", "not_available", "us"), "service_tier": ("standard",)}
+"""The values that cost nothing more, or have a price; searches in the web and other values are noted as unknown."""
 
 
-def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState) -> TokenUsage | None:
-    """Count a response once: at its first line, and again at a later line with larger figures.
+def token_usage(record: Record, message: Record, state: LogState) -> Iterator[TokenUsage]:
+    """Read the usage on a line by the models that ran, the response's own first; all of it that is news.
 
-    All figures of the later line count, not the larger of each. Only the newest 32 responses are remembered: a
-    response whose lines are repeated later than that is returned again, with the same `response_id`.
+    A response's usage is repeated on each of its lines, and the first ones may only have what was known when it began.
+    The figures from the line with the most output are kept, as a whole (another model may have taken over in the
+    middle, with figures of its own), but of a response whose lines are repeated later than that they are returned
+    again, with the same `response_id`.
     """
     usage = message.get("usage")
     model = text(message.get("model"))
     if not isinstance(usage, dict) or model == SYNTHETIC:
-        return None
-    figures = _figures(usage)
-    fresh, written_5m, written_1h, read, output = figures
-    complete = output is not None and any(figures[:_OUTPUT]) and not _is_placeholder(record, message)
-    cost = _cost(record.get("costUSD"))
-    response = _response_id(record, message)
-    if response is not None and not _is_news(response, [*figures, complete, cost], state.memory):
-        return None
-    speed = text(usage.get("speed"))
-    reasoning = None if output is None else count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
-    return TokenUsage(
-        response, model, fresh, written_5m, written_1h, read, output, reasoning, complete,
-        window_of(model, sum(filter(None, figures[:_OUTPUT])), state),
-        speed=None if speed in _STANDARD_SPEEDS else speed, cost_usd=cost,
-    )  # fmt: skip
+        return
+    check_usage({name: it for name, it in usage.items() if it not in _PRICED.get(name, ())}, _KNOWN, state)
+    response, place = _response_id(record, message), "us" if usage.get("inference_geo") == "us" else None
+    reasoning = count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
+    for name, part in _by_model(usage, model, state):
+        figures = _figures(part)
+        fresh, written_5m, written_1h, read, output = figures
+        complete = output is not None and any(figures[:_OUTPUT]) and not _is_placeholder(record, message)
+        cost = _cost(record.get("costUSD")) if name == model else None
+        told = response if name == model else response and f"{response}/{name}"
+        if told is not None and not _is_news(told, [*figures, complete, cost], state.memory):
+            continue
+        speed = text(part.get("speed"))
+        yield TokenUsage(
+            told, name, fresh, written_5m, written_1h, read, output,
+            reasoning if name == model and output is not None else None, complete,
+            window_of(name, sum(filter(None, figures[:_OUTPUT])), state),
+            speed=" ".join(filter(None, (speed if speed != "standard" else None, place))) or None, cost_usd=cost,
+        )  # fmt: skip
+
+
+def _by_model(usage: Record, model: str | None, state: LogState) -> list[tuple[str | None, Record]]:
+    """Return the usage of each model that ran for a response, by `iterations`, each of which is billed as its own.
+
+    The figures beside them are those of the response's model: without an advisor's or a compaction's, of the last
+    attempt, or all together (platform.claude.com/docs). The attempt of another model that ended before any output isn't
+    billed.
+    """
+    parts: dict[str | None, list[Record]] = {}
+    for part in map(fields, items(usage.get("iterations"))):
+        parts.setdefault(text(part.get("model")) or model, []).append(part)
+    sums = {name: _sum(mine) for name, mine in parts.items()}
+    beside, everything = _sum([usage]), _sum([*sums.values()])
+    same = model if model in sums else next((name for name, one in sums.items() if _is_within(beside, one)), None)
+    own = sums.pop(same, beside)
+    others = [(name, one) for name, one in sums.items() if one["output_tokens"]]
+    if parts and (same not in parts or not (_is_within(beside, own) or beside == everything)):
+        state.unknown.append("usage/iterations")
+    is_whole = _is_within(own, beside) and not (others and beside == everything)
+    return [(model, usage if is_whole else {**usage, **own}), *others]
+
+
+def _sum(parts: list[Record]) -> Record:
+    """Return the sums of usages; with the details of what was written to the cache."""
+    details = [fields(part.get("cache_creation")) for part in parts]
+    return {
+        **{name: sum(count(part.get(name)) or 0 for part in parts) for name in _WHOLE},
+        "cache_creation": {name: sum(count(part.get(name)) or 0 for part in details) for name in _WRITTEN},
+    }
+
+
+def _is_within(one: Record, other: Record) -> bool:
+    """Whether no sum of a usage is greater than that of another one."""
+    return all(one.get(name, 0) <= other.get(name, 0) for name in _WHOLE)
 
 
 def _figures(usage: dict[str, Any]) -> list[int | None]:
@@ -756,8 +815,7 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     made = [Draft(payload, time, step, thread) for payload in payloads]
     if content is None:
         made += unknown_line(record, state, "assistant", thread)
-    usage = token_usage(record, message, state)
-    if usage is not None:
+    for usage in token_usage(record, message, state):
         made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
     return made or skip("assistant", state)
 
@@ -779,6 +837,9 @@ def _said(block: Any, state: LogState) -> Payload:
         return ToolCall(identifier(block.get("id")), text(block.get("name")) or "", block.get("input"))
     if kind.endswith("tool_result"):
         return tool_result(block, {})
+    if kind == "fallback":
+        models = [text(fields(block.get(end)).get("model")) or "?" for end in ("from", "to")]
+        return Notification("fallback", " -> ".join(models))
     return unknown(f"assistant.{kind}", block, state, readable_json)
 
 
@@ -984,3 +1045,93 @@ def _is_refreshed(settings: dict[str, Any]) -> bool:
         is_on is True and name.partition("@")[0] == "agtrace" for name, is_on in plugins.items()
     )
     return ours or runs_agtrace(settings)
+
+
+# -- phases ----------------------------------------------------------------------------------------
+# Whether a turn goes on, by single records. Records of a response carry `stop_reason`, but in some versions it is null
+# in all of them; newer ones also write `turn_duration` and `stop_hook_summary` after a turn (observed in logs of 2.0
+# and 2.1). Permission prompts leave no record: an open call may be running or waiting for one.
+
+_ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
+_AFTER_A_TURN = frozenset({"turn_duration", "stop_hook_summary"})
+_OF_COMMANDS = ("<local-command-", "<bash-stdout>", "<bash-stderr>", "<command-message>", "Caveat: The messages below")
+_LEAVES = ("<command-name>/exit</command-name>", "<command-name>/quit</command-name>")
+_LOOKED_AT = 4_000
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn of the main session; None if it says nothing."""
+    if record.get("isSidechain") is True:
+        return None
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    match record.get("type"):
+        case "system":
+            return Phase.OVER if record.get("subtype") in _AFTER_A_TURN else None
+        case "assistant":
+            if record.get("isApiErrorMessage") is True:
+                return Phase.OVER
+            reason = message.get("stop_reason") if isinstance(message, dict) else None
+            if _has(content, "tool_use") or not isinstance(reason, str):
+                return Phase.GOES_ON
+            return Phase.OVER if reason in _ENDS else Phase.GOES_ON
+        case "user":
+            return _of_user(content)
+    return None
+
+
+def _of_user(content: Any) -> Phase | None:
+    """A result, a request or a text of the harness starts the model; commands of the harness don't."""
+    said = _first_text(content)[:_LOOKED_AT].lstrip()
+    if any(leaves in said for leaves in _LEAVES):
+        return Phase.CLOSED
+    if said.startswith("[Request interrupted by user"):
+        return Phase.OVER
+    if said.startswith((*_OF_COMMANDS, "<command-name>")) and not _has(content, "tool_result"):
+        return None
+    return Phase.GOES_ON
+
+
+def _first_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+    return next((text for text in texts if isinstance(text, str)), "")
+
+
+def _has(content: Any, kind: str) -> bool:
+    blocks = content if isinstance(content, list) else []
+    return any(isinstance(block, dict) and block.get("type") == kind for block in blocks)
+
+
+# -- setup -----------------------------------------------------------------------------------------
+# Adding our MCP server to Claude Code. Its snippet also works in a project's `.mcp.json`.
+
+
+def _add(variables: Sequence[str]) -> list[str]:
+    return ["mcp", "add", "--scope", "user", SERVER_NAME, *options("--env", variables), "--"]
+
+
+def _snippet(executable: str, variables: Mapping[str, str]) -> str:
+    return json_snippet({"type": "stdio", **entry(executable, variables)})
+
+
+def _over_http(url: str, token: str | None) -> str:
+    return f"claude mcp add --scope user --transport http {SERVER_NAME} {url}{authorization(token)}"
+
+
+SETUP = Setup(
+    title="Claude Code",
+    executable="claude",
+    add_arguments=_add,
+    remove_arguments=("mcp", "remove", "--scope", "user", SERVER_NAME),
+    put_back_arguments=("mcp", "add-json", "--scope", "user", SERVER_NAME),
+    home_variable="CLAUDE_CONFIG_DIR",
+    config_file=".claude.json",
+    moved_config_file=".claude.json",
+    write_snippet=_snippet,
+    read_servers=json_servers,
+    over_http=_over_http,
+)
+"""Claude Code as a client of our server."""

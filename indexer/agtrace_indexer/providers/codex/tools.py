@@ -24,7 +24,7 @@ from agtrace_indexer.events.json_values import (
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.logs.decoding import loads
-from agtrace_indexer.providers.notes import remember, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
 
 # -- content ---------------------------------------------------------------------------------------
 # The parts of a content as text, with placeholders for images and without encrypted parts.
@@ -523,6 +523,8 @@ _TOTALS = (
 )
 _FAST = ("priority", "fast")
 _TOTALS_KEPT, _RECORDS_KEPT = 8, 16
+_SUMS = ("last_token_usage", "total_token_usage")
+_KNOWN = known("model_context_window", *(f"{sums}.{name}" for sums in _SUMS for name in (*_TOTALS, "total_tokens")))
 
 
 def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -530,6 +532,7 @@ def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]
     if payload.get("info") is None:
         return skip("token_count/rate_limits", state)
     info = fields(payload["info"])
+    check_usage(info, _KNOWN, state)
     last, total = _counts(info.get("last_token_usage")), _counts(info.get("total_token_usage"))
     if not last and not total:
         return [Draft(Notification("token_count", compact_json(payload["info"])), at)]
@@ -547,6 +550,7 @@ def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]
 
 def token_usage_record(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read the tokens of one response, unless a token count has already told them."""
+    check_usage(payload.get("usage"), _KNOWN[_SUMS[0]], state)
     used, counted = _counts(payload.get("usage")), state.memory.pop("unrecorded", None)
     recorded = state.memory.setdefault("recorded", {})
     response = identifier(payload.get("response_id")) or ""
@@ -643,6 +647,7 @@ def set_speed(tier: Any, state: LogState) -> None:
 
 def odd_usage(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a usage on an item itself, `info.last_token_usage`, as in some published fixtures."""
+    check_usage(payload.get("info"), _KNOWN, state)
     used = _counts(fields(payload.get("info")).get("last_token_usage"))
     return _usage(used, None, state, at) if any(used.values()) else []
 

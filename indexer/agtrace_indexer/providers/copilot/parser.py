@@ -47,7 +47,7 @@ from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.copilot import AGENT_TOOL, POLLING, SHELLS
-from agtrace_indexer.providers.notes import remember, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
 from agtrace_indexer.providers.provider import Phase, Rewrite
 
 # -- envelope --------------------------------------------------------------------------------------
@@ -454,6 +454,15 @@ def _binary(part: Any) -> str | None:
 
 _FIGURES = ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens", "reasoningTokens")
 _INPUT, _READ, _WRITTEN, _OUTPUT, _REASONING = range(5)
+_DETAILS = ("input", "output", "cache_read", "cache_write")
+_OF_A_MODEL = known(
+    *(f"usage.{name}" for name in _FIGURES), *(f"tokenDetails.{name}.tokenCount" for name in _DETAILS),
+    "requests.count", "requests.cost", "totalNanoAiu",
+)  # fmt: skip
+_BILLED = ("batchSize", "costPerBatch", "tokenCount", "tokenType")
+_OF_A_COMPACTION = known(
+    *_FIGURES, "model", "duration", "copilotUsage.totalNanoAiu", *(f"copilotUsage.tokenDetails.{it}" for it in _BILLED)
+)
 _RESPONSES_REMEMBERED = 32
 _MODELS = 64
 _LONGEST_MODEL = 200
@@ -480,6 +489,8 @@ def response_usage(entry: Entry, step: str, state: LogState) -> list[Said]:
 def shutdown(entry: Entry, state: LogState) -> list[Said]:
     """Read the end of a run: the sums by model, less what was counted before."""
     used = _used(state)
+    for told in fields(entry.data.get("modelMetrics")).values():
+        check_usage(told, _OF_A_MODEL, state)
     grown = _growth(_sums(entry.data.get("modelMetrics")), used)
     spoken, unsaid = dict(used["by"]), max(sum(sums[_OUTPUT] for sums in grown.values()) - used["told"], 0)
     said: list[Said] = [Draft(Notification(entry.kind, _ending(entry)), entry.at, ends_turn=True)]
@@ -491,8 +502,9 @@ def shutdown(entry: Entry, state: LogState) -> list[Said]:
     return said
 
 
-def compaction_usage(entry: Entry) -> list[Said]:
+def compaction_usage(entry: Entry, state: LogState) -> list[Said]:
     """Return what a summary cost: its request is in no sum of the session."""
+    check_usage(entry.data.get("compactionTokensUsed"), _OF_A_COMPACTION, state)
     sums = _figures(entry.data.get("compactionTokensUsed"))
     if not any(sums):
         return []
@@ -703,7 +715,7 @@ def compacted(entry: Entry, state: LogState) -> list[Said]:
     said: list[Said] = [notice(entry, readable(told))]
     if summary := text(entry.data.get("summaryContent")):
         said.append(Draft(User(summary, UserKind.COMPACTION_SUMMARY), entry.at, thread=entry.thread))
-    return [*said, *compaction_usage(entry)]
+    return [*said, *compaction_usage(entry, state)]
 
 
 def failed(entry: Entry, state: LogState) -> list[Said]:

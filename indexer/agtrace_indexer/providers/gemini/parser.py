@@ -44,7 +44,7 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.gemini import GEMINI
-from agtrace_indexer.providers.notes import unknown
+from agtrace_indexer.providers.notes import check_usage, known, unknown
 from agtrace_indexer.providers.provider import Phase, Retention
 from agtrace_indexer.providers.retention import runs_agtrace, settings_in
 
@@ -88,13 +88,17 @@ def is_thought(part: Any) -> bool:
 # sessions (13,629, then 6,219).
 
 
-def usage_of(record: Record, *, says_something: bool) -> TokenUsage | None:
+_KNOWN = known("input", "cached", "output", "thoughts", "tool", "total")
+
+
+def usage_of(record: Record, state: LogState, *, says_something: bool) -> TokenUsage | None:
     """Read `tokens`, in which input includes cached tokens, and output excludes thoughts.
 
     `tool` (prompt tokens of built-in tools) is counted separately from `input` in their total, so it is added to our
     input. If figures are missing or all zero, they are unknown; a message that says nothing, or that the CLI wrote
     back from its history, isn't a response.
     """
+    check_usage(record.get("tokens"), _KNOWN, state)
     tokens = {key: count(value) for key, value in fields(record.get("tokens")).items()}
     if not any(tokens.values()):
         return _unknown(record) if says_something and not _is_written_back(record) else None
@@ -301,7 +305,7 @@ def parts_of(record: Record, live: Hashes, state: LogState) -> Parts:
     if kind == "user":
         return _user_parts(content, when, state.sessions[""]) | _answers(record["id"], content, when, live)
     state.sessions[""].model = text(record.get("model")) or state.sessions[""].model
-    return _model_parts(record, content, when)
+    return _model_parts(record, content, when, state)
 
 
 def _user_parts(content: list[Any], when: int | None, facts: SessionFacts) -> Parts:
@@ -330,7 +334,7 @@ def _is_answered(part: str, message_id: str, live: Hashes) -> bool:
     return any(part in parts for _, parts in earlier)
 
 
-def _model_parts(record: Record, content: list[Any], when: int | None) -> Parts:
+def _model_parts(record: Record, content: list[Any], when: int | None, state: LogState) -> Parts:
     """Divide a response into thoughts, text, calls, tokens and the results of the calls."""
     found = _reasoning(record, content, when)
     said = joined_text(content)
@@ -338,7 +342,7 @@ def _model_parts(record: Record, content: list[Any], when: int | None) -> Parts:
         found["text"] = Draft(Message(said), when, record["id"])
     calls, results = calls_and_results(record, when)
     found |= calls if items(record.get("toolCalls")) else history_calls(record["id"], content, when)
-    usage = usage_of(record, says_something=bool(found))
+    usage = usage_of(record, state, says_something=bool(found))
     if usage:
         found[FIGURES] = Draft(usage, when, record["id"])
     return found | results

@@ -48,7 +48,7 @@ from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import ask
-from agtrace_indexer.providers.notes import unknown
+from agtrace_indexer.providers.notes import check_usage, known, unknown
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -66,9 +66,12 @@ _NAMES = {
 }
 """The names of figures in the ledger, and in the metadata of a message."""
 
+_KNOWN = known(*_NAMES.values(), "totalTokens", "elapsedMs", "timeToFirstTokenMs")
+
 
 def usage_of(record: Record, named: str | None, at: int | None, step: str | None, state: LogState) -> Draft | None:
     """Return the tokens of a message's response: from the ledger, if its row is known, else from the message."""
+    check_usage(fields(record.get("metadata")).get("usage"), _KNOWN, state)
     if record.get("counted") is True:  # the ledger's row came before the message
         return None
     ledger, metadata = fields(record.get("ledger")), fields(fields(record.get("metadata")).get("usage"))

@@ -50,7 +50,7 @@ from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import crowded, decode
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
-from agtrace_indexer.providers.notes import remember, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -112,6 +112,7 @@ def _retraction(keys: Iterable[str]) -> list[Said]:
 # Token counts of a response: of its message, or of its `step-finish` parts if the message has none, never of both.
 
 _COUNTS = ("input", "output", "reasoning", "read", "write")
+_KNOWN = known("input", "output", "reasoning", "total", "cache.read", "cache.write")
 
 
 def usage_of(info: Record, finished: Iterable[Record]) -> TokenUsage:
@@ -412,6 +413,8 @@ def _model_parts(info: Record, parts: list[tuple[str, Record]], state: LogState,
                 found |= _executed(name, part, info, over=over)
             case _:
                 found |= _other_parts(name, part, info, state)
+    for told in (info, *(part for _, part in parts if part.get("type") == "step-finish")):
+        check_usage(told.get("tokens"), _KNOWN, state)
     if not _is_a_commands(info, state):
         figures = usage_of(info, (part for _, part in parts if part.get("type") == "step-finish"))
         found["usage"] = _dated(figures, info, time.get("completed"), step=True)

@@ -33,7 +33,7 @@ from agtrace_indexer.events.json_values import count, fields, image_placeholder,
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.providers.beside import small_file
-from agtrace_indexer.providers.notes import readable_json, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, known, readable_json, skip, unknown
 from agtrace_indexer.providers.provider import Phase, Rewrite
 
 # -- content ---------------------------------------------------------------------------------------
@@ -139,13 +139,21 @@ def identify(said: Iterable[Draft], record: Record) -> None:
 # Token counts and costs of a response, which Pi writes with each of them.
 
 
-def usage_of(message: Record, *, says_something: bool) -> TokenUsage | None:
+_FIGURES = ("input", "output", "cacheRead", "cacheWrite")
+_KNOWN = known(
+    *_FIGURES, "cacheWrite1h", "totalTokens", "reasoning", "reasoningTokens", "cost.total",
+    *(f"cost.{name}" for name in _FIGURES),
+)  # fmt: skip
+
+
+def usage_of(message: Record, state: LogState, *, says_something: bool) -> TokenUsage | None:
     """Read `usage`, whose input excludes what was cached, and whose output includes reasoning.
 
     A response that failed or was stopped has only zeros: its figures are unknown, if it said anything at all.
     """
     usage = fields(message.get("usage"))
-    figures = {key: count(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite")}
+    figures = {key: count(usage.get(key)) for key in _FIGURES}
+    check_usage(usage, _KNOWN, state)
     response, model = identifier(message.get("responseId")), text(message.get("model"))
     if not any(figures.values()):
         if not says_something:
@@ -265,7 +273,7 @@ def _response(record: Record, message: Record, time: int | None, state: LogState
     said = [Draft(_said(block, state), time, step) for block in listed(content) if block != ""]
     if not synthetic:
         note_model(message, state)
-        usage = usage_of(message, says_something=bool(said))
+        usage = usage_of(message, state, says_something=bool(said))
         if usage is not None:
             said.append(Draft(usage, time, step))
     return [*said, *_ending(message, time)] or skip("message.assistant", state)
@@ -428,7 +436,7 @@ def _injected_entry(record: Record, state: LogState) -> list[Draft]:
 
 def _usage(record: Record, state: LogState) -> list[Draft]:
     """Read the tokens of a call to the model that isn't part of the conversation."""
-    usage = usage_of(record, says_something=False)
+    usage = usage_of(record, state, says_something=False)
     return [_draft(usage, record)] if usage else skip("model_usage", state)
 
 

@@ -43,7 +43,7 @@ from agtrace_indexer.providers.gemini.parser import (
     part_text,
     response_text,
 )
-from agtrace_indexer.providers.notes import readable_json, remember, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, known, readable_json, remember, skip, unknown
 from agtrace_indexer.providers.provider import Phase, Rewrite
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -53,16 +53,22 @@ from agtrace_indexer.providers.provider import Phase, Rewrite
 
 _OF_TELEMETRY = tuple(f"{name}_token_count" for name in ("input", "cached_content", "output", "thoughts", "total"))
 _OF_A_RESPONSE = tuple(f"{name}TokenCount" for name in ("prompt", "cachedContent", "candidates", "thoughts", "total"))
+_DETAILS = ("promptTokensDetails", "candidatesTokensDetails", "cacheTokensDetails")
+_KNOWN = known(
+    *_OF_TELEMETRY, *_OF_A_RESPONSE, *(f"{name}.{of}" for name in _DETAILS for of in ("modality", "tokenCount"))
+)
 
 
 def usage_of_call(event: dict[str, Any], state: LogState) -> TokenUsage:
     """Read the telemetry of a response of the API."""
     figures = [count(event.get(key)) for key in _OF_TELEMETRY]
+    check_usage({name: value for name, value in event.items() if "token" in name}, _KNOWN, state)
     return _usage(figures, identifier(event.get("response_id")), text(event.get("model")), state)
 
 
 def usage_of_response(metadata: dict[str, Any], model: str | None, state: LogState) -> TokenUsage:
     """Read the figures with a response."""
+    check_usage(metadata, _KNOWN, state)
     return _usage([count(metadata.get(key)) for key in _OF_A_RESPONSE], None, model, state)
 
 
