@@ -50,7 +50,7 @@ GEMINI = Agent(
     ),
     command="gemini",
     resumes=("--resume",),
-    setup=loader("gemini.setup:SETUP"),
+    setup=loader("gemini.parser:SETUP"),
     phase=loader("gemini.parser:phase"),
     retention=loader("gemini.parser:retention"),
     client=Client("gemini-cli-mcp-client", 39_900),  # it adds 41 characters to an answer, and cuts above 40,000

@@ -47,6 +47,15 @@ from agtrace_indexer.providers.gemini import GEMINI
 from agtrace_indexer.providers.notes import check_usage, known, unknown
 from agtrace_indexer.providers.provider import Phase, Retention
 from agtrace_indexer.providers.retention import runs_agtrace, settings_in
+from agtrace_indexer.providers.setup import (
+    SERVER_NAME,
+    Setup,
+    authorization,
+    entry,
+    json_servers,
+    json_snippet,
+    options,
+)
 
 # -- content ---------------------------------------------------------------------------------------
 # The parts of a content: their text, and the calls, answers and thoughts among them.
@@ -681,3 +690,36 @@ def _days(found: Any) -> float:
     age = found.get("maxAge") if isinstance(found, dict) else None
     read = _AGE.fullmatch(age) if isinstance(age, str) else None
     return int(read[1]) * _UNITS[read[2]] if read else _DAYS
+
+
+# -- setup -----------------------------------------------------------------------------------------
+# Adding our MCP server to Gemini CLI.
+
+
+def _add(variables: Sequence[str]) -> list[str]:
+    return ["mcp", "add", "--scope", "user", *options("--env", variables), SERVER_NAME]
+
+
+def _snippet(executable: str, variables: Mapping[str, str]) -> str:
+    return json_snippet(entry(executable, variables))
+
+
+def _over_http(url: str, token: str | None) -> str:
+    return f"gemini mcp add --scope user --transport http {SERVER_NAME} {url}{authorization(token)}"
+
+
+SETUP = Setup(
+    title="Gemini CLI",
+    executable="gemini",
+    add_arguments=_add,
+    remove_arguments=(),
+    put_back_arguments=(),
+    home_variable="GEMINI_CLI_HOME",
+    config_file=".gemini/settings.json",
+    moved_config_file=".gemini/settings.json",
+    write_snippet=_snippet,
+    read_servers=json_servers,
+    over_http=_over_http,
+    take_out_arguments=("mcp", "remove", "--scope", "user", SERVER_NAME),
+)
+"""Gemini CLI as a client of our server."""
