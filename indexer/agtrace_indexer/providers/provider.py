@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import Enum
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -45,7 +44,7 @@ def loader(name: str) -> Callable[[], Any]:
     module, _, value = name.partition(":")
 
     def load() -> Any:
-        loaded = import_module(f"agtrace_indexer.providers.{module}")
+        loaded = __import__(f"agtrace_indexer.providers.{module}", fromlist=[value])  # told by -X importtime
         return getattr(loaded, value) if value else loaded
 
     return load

@@ -9,7 +9,7 @@ is read as if it were the lines of a session (`documents`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
