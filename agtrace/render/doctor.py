@@ -182,7 +182,10 @@ def doctor(found: dict[str, Any]) -> None:
     for agent in found["agents"]:
         versions = agent["versions"]
         span = f", versions {versions[0]} to {versions[-1]}" if len(versions) > 1 else ", ".join(["", *versions])
-        OUT.print(f"  {AGENTS[agent['provider']].title}: {_counts(agent)}{plain_line(span)}")
+        title, newer = AGENTS[agent["provider"]].title, agent["newer_versions"]
+        OUT.print(f"  {title}: {_counts(agent)}{plain_line(span)}")
+        if newer:
+            OUT.print(f"    {title} {plain_line(newer[-1])} is newer than what was tested ({agent['tested']['version']})")
     for agent in found["unread_agents"]:
         OUT.print(f"  {agent['agent']}: not read yet ({plain_line(agent['path'])})", soft_wrap=True, markup=False)
     _doctor_retention(found["retention"])

@@ -135,19 +135,24 @@ def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
 
 
 def _agents(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    return [
-        {
-            "provider": found.provider,
-            "files": found.files,
-            "sessions": found.sessions,
-            "warmups": found.warmups,
-            "versions": [
-                one_line(version, _HEAD_SHOWN)
-                for version in sorted(filter(None, (found.versions or "").split(",")), key=_version_key)
-            ],
-        }
-        for found in upkeep.providers(connection)
-    ]
+    """Return the agents with the versions that wrote the logs, and those that are newer than what was tested."""
+    agents = []
+    for found in upkeep.providers(connection):
+        versions = sorted(filter(None, (found.versions or "").split(",")), key=_version_key)
+        tested = AGENTS[found.provider].tested
+        newer = [one for one in versions if tested and _version_key(one) > _version_key(tested.version)]
+        agents.append(
+            {
+                "provider": found.provider,
+                "files": found.files,
+                "sessions": found.sessions,
+                "warmups": found.warmups,
+                "versions": [one_line(version, _HEAD_SHOWN) for version in versions],
+                "tested": tested and tested._asdict(),
+                "newer_versions": [one_line(version, _HEAD_SHOWN) for version in newer],
+            }
+        )
+    return agents
 
 
 def _version_key(version: str) -> list[tuple[int, str]]:

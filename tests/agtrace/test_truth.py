@@ -115,6 +115,19 @@ def test_doctor_reads_a_version_of_five_thousand_digits(tmp_path: Path) -> None:
     assert len(found["agents"][0]["versions"][0]) <= 100
 
 
+def test_doctor_names_a_version_that_is_newer_than_what_was_tested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = claude_log(tmp_path / "home", ONE)
+    for version in ("2.1.9", "2.9.1", "2.10.0-beta.1"):
+        log.write("user", "hello", version=version)
+    found = examine(Loaded(Asker(tmp_path, tmp_path / "home").settings))
+    (agent,) = found["agents"]
+    assert agent["newer_versions"] == ["2.10.0-beta.1"] and agent["tested"]["version"].startswith("2.1.")
+    doctor(found)
+    assert "Claude Code 2.10.0-beta.1 is newer than what was tested (2.1." in capsys.readouterr().out
+
+
 def test_a_log_that_nobody_reads_costs_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asker = Asker(tmp_path, tmp_path / "home")
     closed = io.StringIO()

@@ -270,6 +270,16 @@ class Client(Struct, frozen=True):
     """The length beyond which it cuts an answer again, or moves it to a file."""
 
 
+class Tested(NamedTuple):
+    """The newest version of an agent whose logs were compared with what it did."""
+
+    version: str
+    month: str
+    """When it was current: `2026-11`."""
+    news: str
+    """What its logs had that those of earlier versions lack."""
+
+
 class Agent(Struct, frozen=True):
     """A coding agent."""
 
@@ -280,6 +290,8 @@ class Agent(Struct, frozen=True):
     parser: Callable[[], Parser]
     """Loads the module that reads its logs."""
     home: Home
+    tested: Tested | None = None
+    """None if its logs name no version."""
     elsewhere: tuple[Home, ...] = ()
     """Further folders in which it keeps logs, or used to."""
     fork: Fork | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Sign, loader
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Sign, Tested, loader
 
 AGENT_TOOLS = ("Task", "Agent")
 """The tools that start a sub-agent: `Task` was seen until 2.1.50, `Agent` from 2.1.78 on."""
@@ -14,6 +14,7 @@ CLAUDE_CODE = Agent(
     name="claude_code",
     title="Claude Code",
     parser=loader("claude_code.parser"),
+    tested=Tested("2.1.270", "2026-11", "iterations of a response, cost-state, prompt snapshots, teammates"),
     home=Home(
         "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
     ),

@@ -8,7 +8,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.discovery import Forms
-from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Sign, loader
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Sign, Tested, loader
 
 _ROLLOUT = later(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
 _THREAD = later(r"rollout-(?:\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-)?([^_]+)(?:_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
@@ -30,6 +30,7 @@ CODEX = Agent(
     name="codex",
     title="Codex",
     parser=loader("codex.parser"),
+    tested=Tested("0.154.0", "2026-11", "rotated rollouts, forks without the records of their parent, service tiers"),
     home=Home("CODEX_HOME", "the home of Codex's logs; default ~/.codex", ".codex", ("sessions", "archived_sessions")),
     rewrites=True,
     forms=Forms("rollout-", _log_of, _rank, _THREAD),

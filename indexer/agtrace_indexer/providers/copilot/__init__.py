@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Sign, loader
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Sign, Tested, loader
 
 SHELLS = frozenset({"bash", "powershell", "local_shell"})
 """The tools that run a command; `local_shell` is the human's own, typed after `!`."""
@@ -26,6 +26,7 @@ COPILOT = Agent(
     name="copilot",
     title="Copilot CLI",
     parser=loader("copilot.parser"),
+    tested=Tested("1.0.78", "2026-11", "cost in AI units, checkpoints of usage"),
     home=Home("COPILOT_HOME", "the home of Copilot CLI's logs; default ~/.copilot", ".copilot", ("session-state",)),
     tools=Tools(
         shells=SHELLS,

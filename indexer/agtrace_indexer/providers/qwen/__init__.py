@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Sign, loader
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Sign, Tested, loader
 
 QWEN = Agent(
     name="qwen",
     title="Qwen Code",
     parser=loader("qwen.parser"),
+    tested=Tested("0.21.13", "2026-11", "rewinds, prompts in the midst of a turn, notifications, titles"),
     home=Home("QWEN_RUNTIME_DIR", "the home of Qwen Code's logs; default ~/.qwen", ".qwen", ("projects", "tmp")),
     elsewhere=(Home("QWEN_HOME", "the home of Qwen Code, if its logs are there", None, ("projects", "tmp")),),
     tools=Tools(
