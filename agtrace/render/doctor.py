@@ -185,7 +185,9 @@ def doctor(found: dict[str, Any]) -> None:
         title, newer = AGENTS[agent["provider"]].title, agent["newer_versions"]
         OUT.print(f"  {title}: {_counts(agent)}{plain_line(span)}")
         if newer:
-            OUT.print(f"    {title} {plain_line(newer[-1])} is newer than what was tested ({agent['tested']['version']})")
+            OUT.print(
+                f"    {title} {plain_line(newer[-1])} is newer than what was tested ({agent['tested']['version']})"
+            )
     for agent in found["unread_agents"]:
         OUT.print(f"  {agent['agent']}: not read yet ({plain_line(agent['path'])})", soft_wrap=True, markup=False)
     _doctor_retention(found["retention"])
