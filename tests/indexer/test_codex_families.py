@@ -472,6 +472,28 @@ def test_a_review_belongs_to_the_thread_that_asked_for_it(parent: Rollout, tmp_p
     assert sums(database, review) == (OWN_TURN, NOTHING)
 
 
+def test_what_a_thread_repeats_of_a_review_counts_in_the_reviewers_log(
+    parent: Rollout, tmp_path: Path, database: Path
+) -> None:
+    """Before 0.139 neither log names the other; the reviewer's may be missing, and a fork repeats both."""
+    review = Rollout(tmp_path, parent.clock, 2, source={"subagent": "review"}).says("user", "review it")
+    review.spends(30, 10).spends(50, 10)
+    parent.event("entered_review_mode").records += review.records[2:]
+    parent.event("exited_review_mode").turn("three", 100)
+    fork = parent.fork(parent.clock + MINUTE, 3, forked_from_id=parent.id).turn("mine", 7)
+    parent.write()
+    fork.write()
+    index(database, [str(tmp_path)])
+    tokens = "SELECT total_tokens FROM session ORDER BY own_id"
+    assert rows(database, tokens) == [(430,), (17,)]
+    review.write()
+    index(database, [str(tmp_path)])
+    assert rows(database, tokens) == [(330,), (100,), (17,)]
+    assert (review.id, "subagent", parent.id, None) in rows(database, PARENTS)
+    index_anew(database, tmp_path)
+    assert rows(database, tokens) == [(330,), (100,), (17,)]
+
+
 # -- files -------------------------------------------------------------------------------------------
 
 

@@ -16,13 +16,15 @@ from typing import NamedTuple
 
 from agtrace_indexer.index import kin
 from agtrace_indexer.index.kin import Held, Member
+from agtrace_indexer.providers.registry import AGENTS
 
 _MANY_EVENTS = 20_000
 _MOST_COMPARED = 24
 """The most relatives that are compared with each other; if there are more, their times decide the order."""
 
 _KINDS = {"main": 0, "fork": 1}
-_SUBAGENT = 2
+_SUBAGENT, _REVIEWER = 2, -1
+"""A sub-agent is younger, unless only its figures are repeated by the log that it reports to."""
 
 
 class Log(NamedTuple):
@@ -74,7 +76,8 @@ def _logs(members: list[Member]) -> list[Log]:
     """Return the logs of these sessions; inline sub-agents are as old as the log that contains them."""
     logs: dict[int, Log] = {}
     for member in members:  # the main session of a log comes first
-        log = Log(member.file, _KINDS.get(member.kind, _SUBAGENT), (member.own_id, member.path), [])
+        kind = _KINDS.get(member.kind, _REVIEWER if AGENTS[member.provider].replays_items else _SUBAGENT)
+        log = Log(member.file, kind, (member.own_id, member.path), [])
         logs.setdefault(member.file, log).sessions.append(member.session)
     return list(logs.values())
 

@@ -96,6 +96,8 @@ def _parent(connection: sqlite3.Connection, session: ToBeLinked) -> tuple[int | 
     copied = session.copied_events > 0 and session.kind in ("main", "fork")
     if found is None and copied and not AGENTS[session.provider].replays_items:
         found = lineage.copied_from(connection, session)
+    if found is None and session.kind == "subagent" and AGENTS[session.provider].replays_items:
+        found = lineage.repeated_by(connection, session)
     if found is None and session.line is not None:
         found = lineage.continued_from(connection, session)
     if found is None:

@@ -44,7 +44,7 @@ WITH RECURSIVE member (id) AS (
   SELECT :id
   UNION SELECT k.other_id FROM member m JOIN kin k ON k.session_id = m.id
   UNION SELECT o.id FROM member m JOIN session s ON s.id = m.id JOIN session o ON o.file_id = s.file_id)
-SELECT s.id, s.file_id, s.kind, s.own_id, f.path, s.copied_events
+SELECT s.id, s.file_id, s.kind, s.own_id, f.path, s.copied_events, s.provider
 FROM member m JOIN session s ON s.id = m.id JOIN file f ON f.id = s.file_id WHERE NOT f.gone
 ORDER BY s.thread
 """
@@ -85,7 +85,8 @@ FROM event WHERE session_id = ? AND event_index > ?
 """
 
 _MARKED = """
-SELECT id, event_index, copy_of FROM event WHERE session_id = ? AND (event_index < ? OR copy_of IS NOT NULL)
+SELECT id, event_index, copy_of FROM event
+WHERE session_id = ? AND (event_index < ? OR (copy_of IS NOT NULL AND coalesce(identity, 0) <= 0))
 """
 
 
@@ -112,6 +113,7 @@ class Member(NamedTuple):
     own_id: str
     path: str
     copied_events: int
+    provider: str
 
 
 class Held(NamedTuple):

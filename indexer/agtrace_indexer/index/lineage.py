@@ -58,6 +58,12 @@ WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != {TYPE_CODE[EventType.TO
 ORDER BY e.event_index DESC LIMIT 1
 """
 
+# The session whose log repeats figures of a sub-agent's.
+_REPEATED_BY = f"""
+SELECT c.session_id, NULL FROM event e JOIN event c ON c.identity = e.identity AND c.identity > 0 AND c.copy_of = e.id
+WHERE e.session_id = :id AND e.type = {TYPE_CODE[EventType.TOKEN_USAGE]} LIMIT 1
+"""
+
 _TO_BE_LINKED = """
 SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues, s.started_call, s.file_id, f.path, s.thread,
   s.parent_session, s.started_by, s.copied_events
@@ -217,6 +223,11 @@ def named_parent_of(connection: sqlite3.Connection, session: ToBeLinked) -> Pare
 def copied_from(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
     """Return the session whose events this one repeats."""
     return _parent(connection, _COPIED_FROM, session)
+
+
+def repeated_by(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
+    """Return the session that repeats the figures of this one."""
+    return _parent(connection, _REPEATED_BY, session)
 
 
 def continued_from(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:

@@ -185,7 +185,7 @@ class Transcript:
                 continue
             text, rest = _stored(draft.payload, said)
             found = None if draft.identity is None else identity(draft.identity, text)
-            if self._agent.replays_items and found is not None:
+            if self._agent.replays_items and found is not None and not isinstance(draft.payload, TokenUsage):
                 found = -found
             told.append((draft, text, rest, found))
         return told

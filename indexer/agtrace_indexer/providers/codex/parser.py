@@ -20,7 +20,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall, ToolResult, User, UserKind
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
@@ -666,10 +676,20 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     for said in found:
         if isinstance(said, Draft):
             said.identity = identity_of(said.payload)
+            if isinstance(said.payload, TokenUsage) and not (replayed or clustered):
+                said.identity = _in_review(fields(record.get("payload")), state)
             said.replayed, said.clustered = replayed, clustered
             if isinstance(said.payload, User) and said.payload.kind in REQUESTS and "ordinal" in record:
                 state.memory["turns"] = [*state.memory.get("turns", ())[-_TURNS_KEPT:], count(record["ordinal"]) or 0]
     return found
+
+
+def _in_review(payload: Record, state: LogState) -> str | None:
+    """Return the identity of a review's token count, which the log of the thread repeats; None for any other."""
+    facts = state.sessions[""]
+    if not state.memory.get("review") and (facts.kind, facts.agent_type) != ("subagent", "review"):
+        return None
+    return f"review/{facts.cwd}/{digest(compact_json(payload.get('info') or payload.get('response_id')))}"
 
 
 def _time(record: Record) -> int | None:
