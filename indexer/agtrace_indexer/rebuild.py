@@ -251,7 +251,7 @@ class _Copy:
     def _listed(self, otherwise: list[str]) -> dict[str, str]:
         """Return the logs that there are, with their stamps."""
         roots = self._catalog.roots() or ([] if self._catalog.meta("root_forgotten") else otherwise)
-        found, _ = look_into(described(list(walk(roots)), SIDECARS), {})
+        found, _ = look_into(described(list(walk(roots, follow=True)), SIDECARS), {})
         left_out = preferred(found, FORMS)
         return {file.path: file.stamp for file in found if file.oddity is None and file.path not in left_out}
 

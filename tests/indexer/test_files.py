@@ -16,7 +16,7 @@ import pytest
 import zstandard
 from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.providers.registry import homes
-from agtrace_indexer.run import Summary, index
+from agtrace_indexer.run import Summary, index, refresh
 
 from tests.conftest import SAMPLES, copy_of_samples
 from tests.contents import contents
@@ -410,6 +410,24 @@ def test_overlapping_roots_count_a_log_once(logs: Path, database: Path) -> None:
     linked.symlink_to(logs, target_is_directory=True)
     index(database, [str(logs), str(logs / "deep"), str(log), f"{logs}/../logs/", str(linked)])
     assert list(sessions(database)) == [session(1)]
+    assert index(database, []).files_opened == 0
+
+
+def test_a_folder_that_is_linked_in_a_root_is_read_once_and_no_link_beyond(logs: Path, database: Path) -> None:
+    for number, name in enumerate(("shared/here", "shared/here/deep", "beyond"), 1):
+        write(logs.parent / name / f"{number}.jsonl", claude(number))
+    write(logs / "own" / "4.jsonl", claude(4))
+    for link, target in (
+        ("project", "../shared/here"), ("twice", "../shared/here/deep"), ("again", "own"), ("up", ".."), ("lost", "no"),
+        ("own/memory", "../../beyond"), ("../shared/here/beyond", "../../beyond"),
+    ):  # fmt: skip
+        (logs / link).symlink_to(target, target_is_directory=True)
+    read = index(database, [str(logs)])
+    assert sorted(sessions(database)) == [session(number) for number in (1, 2, 4)]
+    assert read.files_unreadable == 0 and index(database, []).files_opened == 0
+    with (logs / "project" / "1.jsonl").open("ab") as file:
+        file.write(claude(1, more=1))
+    refresh(database, changed=[str(logs / "project" / "1.jsonl")])
     assert index(database, []).files_opened == 0
 
 

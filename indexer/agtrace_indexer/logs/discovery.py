@@ -40,7 +40,8 @@ class Found(Struct, frozen=True, gc=False):
     oddity: str | None = None
     """Why it isn't read as a log, as a phrase; None if it is read."""
     below: int = 0
-    """The number of characters of `path` that name its root, which may be a link. No later link is followed."""
+    """The number of characters of `path` that name its root, or a folder in it, which may be a link. No later link is
+    followed."""
     container: str = ""
     """The path of the database or folder that contains this log and others; empty for a log in a file of its own."""
     status: str = "skipped"
@@ -69,22 +70,53 @@ class Forms(Struct, frozen=True):
     the order of their names; None if there are none."""
 
 
-def walk(roots: Iterable[str]) -> Iterator[Found]:
-    """List every file below the roots once, in a stable order; links are listed but never followed."""
+def walk(roots: Iterable[str], *, follow: bool = False) -> Iterator[Found]:
+    """List every file below the roots once, in a stable order.
+
+    Links are listed but not followed, except with `follow` those to `linked_folders`.
+    """
     roots = sorted(roots)
+    linked = linked_folders(roots) if follow else []
     real = [os.path.join(os.path.realpath(root), "") for root in roots]
     if any(one.startswith(other) for one, other in permutations(real, 2)):
-        yield from _walk_overlapping(roots)
+        yield from _walk_overlapping(roots, linked)
     else:
         for root in roots:
-            yield from _walk_root(root)
+            yield from _walk_root(root, linked)
+    for folder in linked:
+        yield from _walk_folder(folder, linked)
 
 
-def _walk_overlapping(roots: list[str]) -> Iterator[Found]:
+def linked_folders(roots: Iterable[str]) -> list[str]:
+    """Return the links in roots that lead to folders, each folder once; none that is in a root or contains one.
+
+    Users link the folder of a project. No link in such a folder is followed.
+    """
+    taken = [os.path.join(os.path.realpath(root), "") for root in roots]
+    links = []
+    for root in sorted(roots):
+        for entry in _links(root):
+            target = os.path.join(os.path.realpath(entry.path), "")
+            if _is_text(entry.path) and not any(target.startswith(one) or one.startswith(target) for one in taken):
+                taken.append(target)
+                links.append(entry.path)
+    return links
+
+
+def _links(root: str) -> list[os.DirEntry[str]]:
+    """Return the links in a folder that lead to folders."""
+    try:
+        with os.scandir(root) as listing:
+            return sorted((entry for entry in listing if entry.is_symlink() and entry.is_dir()), key=attrgetter("name"))
+    except OSError:
+        return []
+
+
+def _walk_overlapping(roots: list[str], linked: Collection[str]) -> Iterator[Found]:
     seen: set[str] = set()
     for root in roots:
         real_root = os.path.realpath(root)
-        for found in _walk_root(root):
+        for found in _walk_root(root, linked):
             real_path = real_root + found.path[len(root) :]
             if real_path not in seen:
                 seen.add(real_path)
@@ -164,18 +196,18 @@ def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, s
             return
 
 
-def _walk_root(root: str) -> Iterator[Found]:
+def _walk_root(root: str, linked: Collection[str]) -> Iterator[Found]:
     try:
         status = os.stat(root)
     except OSError:
         return
     if stat.S_ISDIR(status.st_mode):
-        yield from _walk_folder(root)
+        yield from _walk_folder(root, linked)
     else:
         yield _found(root, status, len(root))
 
 
-def _walk_folder(root: str) -> Iterator[Found]:
+def _walk_folder(root: str, linked: Collection[str]) -> Iterator[Found]:
     folders = [root]
     while folders:
         folder = folders.pop()
@@ -186,7 +218,7 @@ def _walk_folder(root: str) -> Iterator[Found]:
             yield Found(folder, "", 0, 0, f"a folder that can't be listed ({error.strerror})")
             continue
         deeper: list[str] = []
-        yield from _files_of(entries, deeper, len(root))
+        yield from (file for file in _files_of(entries, deeper, len(root)) if file.path not in linked)
         folders += reversed(deeper)
 
 
@@ -211,7 +243,14 @@ def found_at(path: str, root: str) -> Found | None:
         status = os.lstat(path)
     except OSError:
         return None
-    return _found(path, status, len(root)) if stat.S_ISREG(status.st_mode) and _is_text(path) else None
+    return _found(path, status, _below(path, root)) if stat.S_ISREG(status.st_mode) and _is_text(path) else None
+
+
+def _below(path: str, root: str) -> int:
+    """Return the number of characters of a path that name its root, or the folder in it that is a link."""
+    name, slash, _ = path[len(root) :].lstrip(os.sep).partition(os.sep)
+    folder = os.path.join(root, name)
+    return len(folder if slash and os.path.islink(folder) else root)
 
 
 def _is_text(name: str) -> bool:

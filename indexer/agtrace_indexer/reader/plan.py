@@ -93,7 +93,8 @@ def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan
 
 def _plan_of_all(catalog: Catalog, roots: list[str], rebuild: bool, again: frozenset[str]) -> Plan:
     known = catalog.known()
-    listed = described([file for file in walk(roots) if not file.path.startswith(catalog.own_files)], SIDECARS)
+    files = [file for file in walk(roots, follow=True) if not file.path.startswith(catalog.own_files)]
+    listed = described(files, SIDECARS)
     found, all_looked_into = look_into(listed, known, rebuild=rebuild)
     hides = bool(catalog.meta("forgotten")) and all_looked_into
     plan = Plan(seen=len(found))

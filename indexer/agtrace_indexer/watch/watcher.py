@@ -25,7 +25,7 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
 from agtrace_indexer.index.catalog import Catalog, own_files
-from agtrace_indexer.logs.discovery import NEVER_ENTERED
+from agtrace_indexer.logs.discovery import NEVER_ENTERED, linked_folders
 
 _EVENTS: list[type[events.FileSystemEvent]] = [
     events.DirAttribEvent, events.DirCreatedEvent, events.DirDeletedEvent, events.DirMovedEvent,
@@ -183,7 +183,7 @@ class Watcher:
         observer = Observer()
         observer.start()
         try:
-            for root in roots:
+            for root in (*roots, *linked_folders(roots)):
                 real = os.path.realpath(root)
                 _refuse_remote(real)
                 folder = real if os.path.isdir(real) else os.path.dirname(real)
