@@ -49,6 +49,18 @@ def test_clones_with_the_same_recorded_remote_are_one_repository() -> None:
     assert {"harbour", "mira/harbour", "boats"} <= set(one.names)
 
 
+def test_the_names_that_windows_and_wsl_have_for_a_folder_are_one_repository() -> None:
+    windows = (
+        r"C:\Users\mira\harbour", r"c:\users\mira\harbour" "\\", r"\\?\C:\Users\mira\harbour", "C:/Users/mira/harbour",
+        "/mnt/c/Users/mira/harbour", "/cygdrive/c/Users/mira/Harbour", r"\??\C:\Users\mira\harbour",
+    )  # fmt: skip
+    wsl = ("/home/mira/dock", r"\\wsl$\Ubuntu\home\mira\dock", r"\\?\UNC\wsl.localhost\Ubuntu\home\mira\dock")
+    other = (r"D:\Users\mira\harbour", "/mnt/c2/Users/mira/harbour", "/home/mira/Dock")
+    found = repositories(folder(number, root) for number, root in enumerate((*windows, *wsl, *other)))
+    assert groups(found) == {frozenset(range(7)), frozenset((7, 8, 9)), *map(frozenset, ((10,), (11,), (12,)))}
+    assert {one.made for one in found} == {FOLDER}
+
+
 def test_folders_that_share_two_commits_are_one_repository() -> None:
     commits = {"3fa9c21d0b1e", "77b0aa12cd34"}
     (one,) = repositories([

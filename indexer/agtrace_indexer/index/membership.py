@@ -2,6 +2,7 @@
 
 A folder is what a row of `project` stands for. Pure: the same folders give the same repositories, in whichever order.
 
+- **folder**: one folder by the names that Windows and WSL have for it.
 - **remote**: folders whose remote is the same. What a log records of its working directory counts as the remote; else
   what git and forges printed, with two votes, or one if the folder is called like it.
 - **shared**: folders that share two commits, or two files in folders that not every repository has (by their paths).
@@ -28,7 +29,7 @@ from agtrace_indexer.events.remotes import name_of, owner_of, without_host
 
 REMOTE, SHARED, NAME, FOLDER = "remote", "shared", "name", "folder"
 """How a repository was joined, the surest way first."""
-_SURENESS = {REMOTE: 0, SHARED: 1, NAME: 2}
+_SURENESS = {FOLDER: 0, REMOTE: 1, SHARED: 2, NAME: 3}
 
 _ENOUGH = 2
 """The votes for a remote that only outputs show, and the points that join two folders."""
@@ -50,6 +51,9 @@ _SCRATCH = later(
     re.VERBOSE | re.IGNORECASE,
 )
 """Folders in which one works on many repositories, or on none."""
+
+_DRIVE = later(r"(?:(?:/{2}[?.]/|/\?\?/)?(?=[A-Za-z]:)|/(?:mnt|cygdrive)/(?=[A-Za-z](?:/|\Z)))([A-Za-z]):?(?=/|\Z)")
+_OF_WSL = later(r"\A//(?:[?.]/UNC/)?wsl(?:\.localhost|\$)/[^/]+(?=/)", re.IGNORECASE)
 
 _WORKTREE = later(r"^(.+?)/(?:\.git/|\.claude/)?\.?worktrees?/[^/]+(?:/.*)?$", re.IGNORECASE)
 _ELSEWHERE = frozenset(
@@ -162,7 +166,7 @@ class _Group(Struct):
     members: list[_Known]
     recorded: list[frozenset[str]] = field(default_factory=list)
     """The recorded remotes of its members that have any."""
-    made: str = REMOTE
+    made: str = FOLDER
 
     @property
     def remotes(self) -> set[str]:
@@ -188,6 +192,10 @@ def repositories(folders: Iterable[Folder]) -> list[Repository]:
     known = [_known(folder, files, commits) for folder in given]
     groups = {one.folder.id: _Group([one], [frozenset(one.folder.recorded)] if one.folder.recorded else [])
               for one in known}  # fmt: skip
+    at: dict[str, _Known] = {}
+    for one in known:
+        if place := place_of(one.folder.root or ""):
+            _join(groups, at.setdefault(place, one), one, FOLDER)
     _join_remotes(known, groups)
     ties = _ties([one for one in known if not one.scratch])
     for made in (SHARED, NAME):
@@ -202,13 +210,26 @@ def _in_several(collections: Iterable[Collection[str]]) -> frozenset[str]:
     return frozenset(text for text, count in counts.items() if count > 1)
 
 
+def portable(path: str) -> str:
+    """Return a path with `/`, by the one of a folder's names that Windows and WSL have in common: `C:/Users/mira`."""
+    path = path.replace("\\", "/")
+    drive = _DRIVE.match(path)
+    return f"{drive[1].upper()}:{path[drive.end() :]}" if drive else _OF_WSL.sub("", path)
+
+
+def place_of(path: str) -> str:
+    """Return what all names of a folder have in common, without a slash at its end; Windows ignores case."""
+    place = portable(path).rstrip("/")
+    return place.casefold() if place[1:2] == ":" else place
+
+
 def is_scratch(path: str) -> bool:
     """Return whether a path is that of a home directory or another folder in which one works on many repositories."""
-    return _SCRATCH.fullmatch(path.replace("\\", "/")) is not None
+    return _SCRATCH.fullmatch(portable(path)) is not None
 
 
 def _known(folder: Folder, shared: frozenset[str], commits: frozenset[str]) -> _Known:
-    path = (folder.root or "").replace("\\", "/")
+    path = portable(folder.root or "")
     scratch = bool(path) and is_scratch(path)
     way = tuple(part.lower() for part in path.split("/") if part and not part.endswith(":"))
     files = frozenset(path for path in shared.intersection(folder.files) if not scratch and _is_telling(path))
@@ -466,7 +487,7 @@ def _plain(name: str) -> str:
 def _repository(group: _Group) -> Repository:
     members = sorted(group.members, key=lambda known: known.folder.hash)
     remote = _chosen(members)
-    made = group.made if len(members) > 1 or remote else FOLDER
+    made = max(group.made, REMOTE if remote else FOLDER, key=_SURENESS.__getitem__)
     called = Counter(known.name for known in members if known.name and not _is_nested(known))
     called = called or Counter(known.name or known.folder.hash[:8] for known in members)
     name = name_of(remote) if remote else min(called, key=lambda one: (-called[one], one))

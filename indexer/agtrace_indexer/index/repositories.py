@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from agtrace_indexer.events.clues import COMMIT, REMOTE, ROOT, SHOWN
 from agtrace_indexer.index import meta
-from agtrace_indexer.index.membership import Folder, Repository, repositories
+from agtrace_indexer.index.membership import Folder, Repository, place_of, portable, repositories
 
 JOINED = "repositories"
 """The key of `meta` for what the repositories were computed from."""
@@ -66,7 +66,7 @@ def join(connection: sqlite3.Connection, *, anew: bool = False) -> None:
 
 def _are_nested(connection: sqlite3.Connection) -> bool:
     """Whether a folder lies in another one, so that a file known of one may be new in the other."""
-    roots = sorted(f"{root.replace(chr(92), '/').rstrip('/')}/" for (root,) in connection.execute(_ROOTS))
+    roots = sorted(f"{place_of(root)}/" for (root,) in connection.execute(_ROOTS))
     return any(inner.startswith(outer) for outer, inner in pairwise(roots))
 
 
@@ -93,11 +93,11 @@ def _folders(connection: sqlite3.Connection) -> Iterator[Folder]:
 
 def _within(path: str, root: str | None) -> str | None:
     """Return a path relative to a folder; None if it lies elsewhere."""
-    path = path.replace("\\", "/")
+    path = portable(path)
     if path[:1] != "/" and path[1:2] != ":":
         return path.removeprefix("./")
-    top = (root or "").replace("\\", "/").rstrip("/") + "/"
-    return path[len(top) :] if len(top) > 1 and path.startswith(top) else None
+    top = f"{place_of(root or '')}/"
+    return path[len(top) :] if len(top) > 1 and place_of(path).startswith(top) else None
 
 
 def _write(connection: sqlite3.Connection, found: list[Repository]) -> None:
