@@ -184,10 +184,15 @@ def test_a_compaction_has_a_summary_and_a_sign() -> None:
 
 
 def test_a_call_that_is_no_part_of_the_conversation_has_only_tokens() -> None:
-    told = pi.drafts(entry("model_usage", model="tiny", usage={"input": 4, "output": 1}), LogState())
-    assert [(draft.payload, draft.step) for draft in told] == [
-        (TokenUsage(None, "tiny", 4, None, None, None, 1, None), None)
-    ]
+    usage = {"input": 4, "output": 1, "cost": {"total": 0.5}}
+    state = state_after(entry("model_change", modelId="tiny"))
+    for told in (
+        entry("model_usage", usage=usage), entry("compaction", summary="so far", usage=usage),
+        entry("branch_summary", summary="left", usage=usage), entry("custom", usage=usage),
+        message("toolResult", "done", toolCallId="c1", usage=usage), message("bashExecution", command="ls", usage=usage),
+    ):  # fmt: skip
+        (*_, last) = pi.drafts(told, state)
+        assert (last.payload, last.step) == (TokenUsage(None, "tiny", 4, None, None, None, 1, None, 0.5), None), told
 
 
 def test_settings_and_state_are_left_out_by_name() -> None:

@@ -360,7 +360,7 @@ OTHER_ROLES = frozenset(_OF_OTHERS) - {"custom", "developer", "system"}
 # -- entries ---------------------------------------------------------------------------------------
 # Every type of entry, with its reader.
 
-_ENVELOPE = {"type", "id", "parentId", "timestamp", "summary"}
+_ENVELOPE = {"type", "id", "parentId", "timestamp", "summary", "usage"}
 """The keys of an entry that say nothing about a compaction."""
 
 _LEFT_OUT = frozenset(
@@ -388,6 +388,7 @@ def read_entry(record: Record, state: LogState, speakers: Speakers) -> list[Draf
     else:
         read = _READERS.get(kind) if isinstance(kind, str) else None
         said = _unknown(record, state) if read is None else read(record, state)
+    said = [*said, *_usage(record, state)]
     note_place(record, state)
     identify(said, record)
     return said
@@ -435,9 +436,12 @@ def _injected_entry(record: Record, state: LogState) -> list[Draft]:
 
 
 def _usage(record: Record, state: LogState) -> list[Draft]:
-    """Read the tokens of a call to the model that isn't part of the conversation."""
-    usage = usage_of(record, state, says_something=False)
-    return [_draft(usage, record)] if usage else skip("model_usage", state)
+    """Read the tokens of a call to the model that any entry but a response has: of a summary, or within a tool."""
+    holder = record if isinstance(record.get("usage"), dict) else fields(record.get("message"))
+    if holder.get("role") == "assistant":
+        return []
+    usage = usage_of({"model": state.sessions[""].model} | holder, state, says_something=False)
+    return [_draft(usage, record)] if usage else []
 
 
 def _draft(payload: Payload, record: Record) -> Draft:
@@ -453,7 +457,7 @@ _READERS: dict[str, Callable[[Record, LogState], Any]] = {
     "compaction": _compaction,
     "branch_summary": _summary_entry,
     "custom_message": _injected_entry,
-    "model_usage": _usage,
+    "model_usage": lambda _record, _state: [],  # it has only tokens
     **dict.fromkeys(_LEFT_OUT, _left_out),
 }
 
