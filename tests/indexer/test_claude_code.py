@@ -663,6 +663,18 @@ def test_whatever_else_a_log_records_is_a_notification(record: Record, kind: str
         (line("progress", data={"type": "hook_progress"}), "progress/hook_progress"),
         ({"type": "last-prompt", "lastPrompt": "again", "sessionId": SESSION}, "last-prompt"),
         ({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}, "file-history-snapshot"),
+        *(
+            (
+                line("attachment", attachment={"type": kind, **told}, rendered=[{"content": "again"}]),
+                f"attachment/{kind}",
+            )
+            for kind, told in {
+                "prompt_snapshot": {"systemPrompt": ["You are"], "tools": [{"name": "Bash", "description": "Runs"}]},
+                "instructions": {"files": [{"path": "/p/CLAUDE.md", "content": "Count from zero"}]},
+                "session_context": {"context": {"userEmail": "ada@example.com"}},
+                "deferred_tools_record": {"entries": [{"name": "Cron", "description": "Schedules"}]},
+            }.items()
+        ),
         (said(), "user"),
     ],
 )

@@ -558,6 +558,10 @@ _ENVELOPE = frozenset(
 
 _NOTHING: tuple[Any, ...] = (None, "", [])
 
+_OF_PROMPTS = frozenset({"systemPrompt", "snapshot", "context", "sections", "entries", "identity", "organizationUuid"})
+"""The keys of attachments (from 2.1.25x) with parts of the system prompt, definitions of tools, or facts about the
+account and the machine, as are files with their content."""
+
 
 def unknown_line(record: Record, state: LogState, kind: str, thread: str = "") -> list[Draft]:
     """Keep a line of an unknown type, or whose content isn't where its type should have it."""
@@ -580,13 +584,15 @@ def system(record: Record, state: LogState) -> list[Draft]:
 
 
 def attachment(record: Record, state: LogState) -> Sequence[Said]:
-    """Read an attachment to a prompt; a queued command is itself a prompt."""
+    """Read an attachment to a prompt; a queued command is itself a prompt, what all sessions are told is left out."""
     thread = place(record, state)
     attached = record.get("attachment")
     if not isinstance(attached, dict):
         return unknown_line(record, state, "attachment", thread)
     payloads: list[Payload] = []
     kind = text(attached.get("type")) or "untyped"
+    if not _OF_PROMPTS.isdisjoint(attached) or any("content" in fields(file) for file in items(attached.get("files"))):
+        return skip(f"attachment/{kind}", state)
     if kind == "queued_command":
         payloads += user_texts(listed(attached.get("prompt")), attached, request_kind(thread, state))
     if not payloads:
