@@ -101,7 +101,7 @@ CREATE TABLE session (
   own_id TEXT NOT NULL,          -- the provider's id as in the log
   project_id INTEGER,
   parent_id TEXT,                -- the provider's id of the session that started this one
-  kind TEXT NOT NULL,            -- main | subagent | fork | warmup (an agent file left by a mere start of Claude Code)
+  kind TEXT NOT NULL,            -- main | subagent | fork | warmup (a log left by a mere start of an agent)
   agent_type TEXT,
   cwd TEXT,
   branch TEXT,

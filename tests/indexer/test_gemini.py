@@ -28,6 +28,7 @@ from agtrace_schema.events import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.contents import contents
 from tests.depth import examples
 from tests.indexer.strange import any_json
 
@@ -500,3 +501,17 @@ def test_a_session_that_was_migrated_counts_once(tmp_path: Path, database: Path,
     ).fetchone()
     connection.close()
     assert sums == (2, 1, 10, 1, 2)
+
+
+def test_a_log_with_the_context_alone_is_a_mere_start_until_somebody_speaks(tmp_path: Path, database: Path) -> None:
+    """Each `gemini --resume` leaves one, under the same id, and goes on in the first log."""
+    chats = tmp_path / "waterworks" / "chats"
+    chats.mkdir(parents=True)
+    head = {"sessionId": "f74ed4b6-0056-4000-8000-000000000056", "projectHash": "a" * 64}
+    context = user([{"text": "<session_context>\nThis is the Gemini CLI.\n</session_context>"}], "c1")
+    logs = {"13-46": [head, context], "13-49": [head, context, user("survey the pumps"), answer(content="surveyed")]}
+    for name, records in logs.items():
+        (chats / f"session-2026-06-22T{name}-f74ed4b6.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    assert index(database, [str(chats)]).sessions == 1
+    listed = {row[0]: row[5] for row in contents(database)["sessions"]}
+    assert listed == {head["sessionId"]: "main", f"{head['sessionId']}~2": "warmup"}

@@ -101,7 +101,7 @@ class SessionFacts(Struct):
     description: str | None = None
     """The task a sub-agent was started for."""
     kind: str = "main"
-    """main, subagent, fork, or warmup: a sub-agent whose log has no request and no tool call."""
+    """main, subagent, fork, or warmup: a log without a request, a call or an answer, left by a mere start."""
     agent_type: str | None = None
     """The role or nickname of a sub-agent."""
     cwd: str | None = None

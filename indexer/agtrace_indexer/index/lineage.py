@@ -112,7 +112,8 @@ WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND title IS NOT coalesce(?1, o
 
 _TWINS = """
 SELECT s.id, s.uid, s.own_id,
-  row_number() OVER (PARTITION BY s.own_id ORDER BY f.gone, s.started_at IS NULL, s.started_at, f.path, s.thread)
+  row_number() OVER (PARTITION BY s.own_id ORDER BY f.gone, s.kind = 'warmup', s.started_at IS NULL,
+    s.started_at, f.path, s.thread)
 FROM session s JOIN file f ON f.id = s.file_id WHERE s.id IN ({which})
 """
 

@@ -633,11 +633,28 @@ def begin(path: PurePath) -> LogState:
     """Return the state before the first record; a sub-agent's log is in `chats/<parent's session id>/` since 0.37."""
     if path.parent.name != "chats" and path.parent.parent.name == "chats":
         return LogState({"": SessionFacts(parent_id=identifier(path.parent.name), kind="subagent")})
-    return LogState()
+    return LogState({"": SessionFacts(kind="warmup")})
 
 
 def drafts(record: Record, state: LogState) -> Iterable[Draft | Retraction]:
-    """Return what the next record changes; the checks are in the order of gemini-cli's own loader."""
+    """Return what the next record changes.
+
+    A session in which nobody has spoken is a mere start: each `--resume` leaves a log of it with the context alone, and
+    goes on in the first one.
+    """
+    said, facts = _changes(record, state), state.sessions[""]
+    if facts.kind == "warmup" and any(isinstance(one, Draft) and _is_spoken(one.payload) for one in said):
+        facts.kind = "main"
+    return said
+
+
+def _is_spoken(payload: Payload) -> bool:
+    injected = isinstance(payload, User) and payload.kind is UserKind.INJECTED
+    return not (injected or isinstance(payload, Notification))
+
+
+def _changes(record: Record, state: LogState) -> list[Draft | Retraction]:
+    """Return what a record changes; the checks are in the order of gemini-cli's own loader."""
     if isinstance(record.get("$rewindTo"), str):
         return rewind(message_id(record["$rewindTo"]), state)
     if isinstance(record.get("id"), str):
