@@ -32,7 +32,19 @@ KINDS = TokenCounts._fields
 
 _ADDED = KINDS[:-1]
 _DEARER = {"fast", "us"}
-_SUMS = ("responses", "incomplete", "dollars", "priced", "unpriced", "faster", "told", "untold", "obscure", "shared")
+_SUMS = (
+    "responses",
+    "incomplete",
+    "dollars",
+    "priced",
+    "unpriced",
+    "faster",
+    "told",
+    "within",
+    "untold",
+    "obscure",
+    "shared",
+)
 
 
 class Usage(Struct):
@@ -52,6 +64,8 @@ class Usage(Struct):
     """Tokens of faster processing whose price isn't known: they are in the dollars at the standard one, the least."""
     told: int = 0
     """Responses whose cost is recorded in the log."""
+    within: int = 0
+    """Those of them whose cost is part of another's: of the whole session's, or of the one that started it."""
     untold: int = 0
     """Sessions in which a model answered but whose log has no figures at all."""
     obscure: int = 0
@@ -82,7 +96,7 @@ class Usage(Struct):
     @property
     def cost(self) -> float | None:
         """US dollars; None if no response has a price."""
-        return round(self.dollars, 4) if self.priced or self.faster else None
+        return round(self.dollars, 4) if self.priced > self.within or self.faster else None
 
     @property
     def cost_made(self) -> Made | None:
@@ -131,6 +145,7 @@ class Usage(Struct):
             self.dollars += used.cost_usd or 0
             self.priced += used.responses
             self.told += used.responses
+            self.within += used.responses if used.cost_usd is None else 0
             return
         added = used.tokens[: len(_ADDED)]
         if all(tokens is None for tokens in added):

@@ -354,7 +354,8 @@ CREATE TABLE model_usage (
   model TEXT NOT NULL,           -- '' if the log doesn't name it
   speed TEXT NOT NULL,           -- '' is standard
   context_class INTEGER NOT NULL,
-  told INTEGER NOT NULL,         -- 1: the provider states the cost of these responses
+  told INTEGER NOT NULL,         -- the provider states the cost of these responses (1), of the session and its
+                                 -- sub-agents as a whole (2)
   responses INTEGER NOT NULL,
   incomplete INTEGER NOT NULL,   -- responses for which the log has only placeholder figures, or none
   input_tokens INTEGER,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Settlement
+from agtrace_indexer.index.questions.usage import Among
 from agtrace_indexer.providers.copilot import COPILOT, parser
 from agtrace_indexer.rebuild import damage_in, rebuild
 from agtrace_indexer.run import index
@@ -28,6 +29,8 @@ from agtrace_schema.events import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agtrace.sessions.prices import load
+from agtrace.sessions.usage import usage_by
 from tests.conftest import SAMPLES
 from tests.contents import texts
 from tests.depth import examples
@@ -221,6 +224,58 @@ def is_usage(said: Any) -> bool:
 def written(path: Path, lines: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
+
+
+# --- costs ---
+
+
+def said(number: int, **data: Any) -> dict[str, Any]:
+    return event("assistant.message", apiCallId=f"a{number}", model="m", content="x", outputTokens=10, **data)
+
+
+def checkpoint(units: int) -> dict[str, Any]:
+    return event("session.usage_checkpoint", totalNanoAiu=units * 10**9)
+
+
+def shut_down(sent: int, output: int, units: int) -> dict[str, Any]:
+    by_model = metrics(sent, output)
+    by_model["m"]["totalNanoAiu"] = units * 10**9
+    return event("session.shutdown", modelMetrics=by_model, totalNanoAiu=units * 10**9)
+
+
+FIRST = [said(1), checkpoint(5), shut_down(100, 10, 5)]
+KILLED = [said(1), checkpoint(5)]
+RESUMED = [event("session.resume"), said(2), checkpoint(9)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cents", "made", "tokens"),
+    [(FIRST, 5, "exact", 110),
+     ([said(1)], None, "unknown", 10),
+     ([*KILLED, said(2), checkpoint(7)], 7, "partial", 20),
+     ([*FIRST, *RESUMED], 9, "partial", 120),
+     ([*FIRST, *RESUMED, shut_down(150, 20, 9)], 9, "exact", 170),
+     ([*FIRST, *RESUMED, shut_down(50, 10, 4)], 9, "exact", 170),
+     ([*KILLED, *RESUMED, shut_down(50, 10, 4)], 9, "partial", 70),
+     ([*KILLED, *RESUMED, shut_down(150, 20, 9)], 9, "exact", 170),
+     ([said(1), shut_down(100, 10, 0), RESUMED[0], said(2), shut_down(150, 20, 4)], 4, "partial", 170),
+     ([*map(said, range(50)), checkpoint(5), shut_down(100, 500, 5)], 5, "exact", 600),
+     ([said(1), said(2, parentToolCallId="t"), checkpoint(5), shut_down(100, 20, 5)], 5, "partial", 120)],
+)  # fmt: skip
+def test_a_session_costs_what_copilot_says_and_at_least_that_of_the_last_checkpoint_of_a_killed_run(
+    lines: list[dict[str, Any]], cents: int | None, made: str, tokens: int, database: Path, tmp_path: Path
+) -> None:
+    index(database, [str(written(tmp_path / "paid.jsonl", [event("session.start", sessionId="s"), *lines]))])
+    with closing(sqlite3.connect(database)) as connection:
+        found = usage_by(connection, load(None), Among("all"))[0]
+    assert (found.cost, found.cost_made, found.total) == (cents and cents / 100, made, tokens)
+
+
+def test_records_of_newer_versions_are_known() -> None:
+    state = LogState()
+    for kind in ("model.call_start", "model.call_failure", "session.workspace_file_changed", "tool_search.activated"):
+        list(parser.drafts(event(kind, path="count.txt", errorMessage="too many"), state))
+    assert state.unknown == []
 
 
 # --- a log that is shortened in place: /rewind ---

@@ -113,6 +113,8 @@ class Thread(Struct):
     """Id -> [event_index, time, event_index of the result] of the newest calls that were left running."""
     keys: dict[str, int] = field(default_factory=dict)
     """Draft key -> event_index of the event that currently has it."""
+    lasting: dict[str, int] = field(default_factory=dict)
+    """The same for drafts about the session as a whole, whose keys are never forgotten."""
     answered: dict[str, list[Any]] = field(default_factory=dict)
     """Draft key of a result -> the call it answers: a later version of the result answers it again."""
     agents: dict[str, int] = field(default_factory=dict)
@@ -209,12 +211,13 @@ class Thread(Struct):
         self.steps.clear()
         return dropped
 
-    def supersede(self, key: str, by: int, remembered: int | None) -> Supersession | None:
+    def supersede(self, key: str, by: int, remembered: int | None, *, of_session: bool) -> Supersession | None:
         """Note that the event `by` now has a draft's key; return the supersession of the event that had it before."""
-        before = self.keys.pop(key, None)
-        self.keys[key] = by
-        if remembered is not None and len(self.keys) > remembered:
-            del self.keys[next(iter(self.keys))]
+        keys = self.lasting if of_session else self.keys
+        before = keys.pop(key, None)
+        keys[key] = by
+        if not of_session and remembered is not None and len(keys) > remembered:
+            del keys[next(iter(keys))]
         return None if before is None else Supersession(before, by)
 
     def retract(self, keys: list[str]) -> list[Supersession]:

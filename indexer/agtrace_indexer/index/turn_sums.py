@@ -67,10 +67,12 @@ GROUP BY e.turn_index
 HAVING {MAKE_A_TURN.format("e.", "r.")}
 """
 
+_TOLD = "CASE WHEN u.cost_usd IS NULL THEN 0 WHEN e.step_index IS NULL AND e.turn_index IS NULL THEN 2 ELSE 1 END"
+
 MODEL_USAGE = f"""
 SELECT u.session_id, coalesce(u.model, ''), coalesce(u.speed, ''),
   {CONTEXT_CLASS} AS context_class,
-  u.cost_usd IS NOT NULL AS told,
+  {_TOLD} AS told,
   count(*), sum(NOT u.complete), sum(u.input_tokens), sum(u.cache_creation_5m_tokens),
   sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.output_tokens), sum(u.reasoning_tokens),
   sum(u.cost_usd)

@@ -273,7 +273,8 @@ class Transcript:
         if draft.clustered:
             thread.clustered_to = thread.next_index
         if draft.key is not None:
-            superseded = thread.supersede(draft.key, event.event_index, self._agent.keys_remembered)
+            most = self._agent.keys_remembered
+            superseded = thread.supersede(draft.key, event.event_index, most, of_session=draft.of_session)
             if superseded:
                 self.store.supersede(session_id, thread.next_index, superseded)
         self.progress.events += 1

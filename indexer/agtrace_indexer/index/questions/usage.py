@@ -39,8 +39,14 @@ SELECT coalesce(u.model, ''), min(u.event_index)
 FROM event e JOIN token_usage u USING (session_id, event_index) WHERE {OWN_THEN} GROUP BY 1 ORDER BY 2
 """
 
+# Whether the provider states the cost of a whole session, or of the one that started it as a sub-agent.
+_WHOLE = """EXISTS (
+  SELECT 1 FROM session o JOIN model_usage w ON w.session_id IN (o.id, o.parent_session)
+  WHERE o.id = {} AND w.told = 2)"""
+
 _BY_MODEL = f"""
-SELECT {{key}}, m.model, m.speed, m.context_class, m.told,
+SELECT {{key}}, m.model, m.speed, m.context_class,
+  CASE WHEN m.told > 0 OR {_WHOLE.format("m.session_id")} THEN 1 ELSE 0 END,
   sum(m.responses), sum(m.incomplete), sum(m.cost_usd), {", ".join(f"sum(m.{kind})" for kind in TokenCounts._fields)}
 FROM {{usage}} m JOIN session s ON s.id = m.session_id WHERE {{condition}}
 GROUP BY 1, 2, 3, 4, 5 ORDER BY 1 NULLS FIRST, sum(m.responses) DESC, 2, 3, 4, 5
@@ -55,10 +61,12 @@ _USAGE_THEN = f"""
 
 # CROSS JOIN makes SQLite look up the figures of these sessions only, each with its event.
 _BY_DAY = f"""
+WITH wanted AS MATERIALIZED (SELECT j.value, {_WHOLE.format("j.value")} AS whole FROM json_each(:sessions) j)
 SELECT CASE WHEN e.ts != 0 THEN e.ts / {24 * 3600 * 1000} END, u.session_id, coalesce(u.model, ''),
-  coalesce(u.speed, ''), {CONTEXT_CLASS}, u.cost_usd IS NOT NULL, count(*), sum(NOT u.complete), sum(u.cost_usd),
+  coalesce(u.speed, ''), {CONTEXT_CLASS}, u.cost_usd IS NOT NULL OR wanted.whole, count(*), sum(NOT u.complete),
+  sum(u.cost_usd),
   {", ".join(f"sum(u.{kind})" for kind in TokenCounts._fields)}
-FROM json_each(:sessions) wanted CROSS JOIN token_usage u CROSS JOIN event e
+FROM wanted CROSS JOIN token_usage u CROSS JOIN event e
 WHERE u.session_id = wanted.value AND e.session_id = u.session_id AND e.event_index = u.event_index AND {COUNTED}
   AND (:since IS NULL OR e.ts >= :since) AND (:until IS NULL OR e.ts <= :until)
 GROUP BY 1, 2, 3, 4, 5, 6
@@ -171,12 +179,12 @@ class ModelSums(Struct, frozen=True):
     context_class: int
     """The number of `codes.CONTEXT_CLASSES` that the entire input of each request exceeds."""
     told: int
-    """1 if the provider says what these responses cost."""
+    """1 if the provider says what these responses cost, by themselves or as part of a session."""
     responses: int
     incomplete: int
     """Responses with only placeholder figures in the log, or none."""
     cost_usd: float | None
-    """Their cost according to the provider."""
+    """Their cost according to the provider; None if that is part of others'."""
     tokens: TokenCounts
 
 

@@ -450,18 +450,23 @@ def _binary(part: Any) -> str | None:
 # is only known when the CLI ends: `session.shutdown` sums it up by model. So a run of the CLI has one more record of
 # usage for each model, without a step, whose output is what no message had. Until the end it is incomplete. A session
 # that is resumed has several such sums. From 1.0.78 they go on; until about May 2026 each run began at zero. The log
-# itself decides: sums with less output than all messages so far had are those of one run.
+# itself decides: sums with less output than all messages so far had are those of one run. What the run cost, its
+# sub-agents and compactions included, is in the same record: the AI units by model at the end, before that those of
+# the last checkpoint, which go on from run to run. Sums that lack what messages of the run had are a floor: an
+# earlier process was killed.
 
-_FIGURES = ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens", "reasoningTokens")
-_INPUT, _READ, _WRITTEN, _OUTPUT, _REASONING = range(5)
+_UNITS = "totalNanoAiu"
+_FIGURES = ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens", "reasoningTokens", _UNITS)
+_INPUT, _READ, _WRITTEN, _OUTPUT, _REASONING, _PAID = range(6)
+_UNITS_PER_DOLLAR = 1e11
 _DETAILS = ("input", "output", "cache_read", "cache_write")
 _OF_A_MODEL = known(
     *(f"usage.{name}" for name in _FIGURES), *(f"tokenDetails.{name}.tokenCount" for name in _DETAILS),
-    "requests.count", "requests.cost", "totalNanoAiu",
+    "requests.count", "requests.cost", _UNITS,
 )  # fmt: skip
 _BILLED = ("batchSize", "costPerBatch", "tokenCount", "tokenType")
 _OF_A_COMPACTION = known(
-    *_FIGURES, "model", "duration", "copilotUsage.totalNanoAiu", *(f"copilotUsage.tokenDetails.{it}" for it in _BILLED)
+    *_FIGURES, "model", "duration", f"copilotUsage.{_UNITS}", *(f"copilotUsage.tokenDetails.{it}" for it in _BILLED)
 )
 _RESPONSES_REMEMBERED = 32
 _MODELS = 64
@@ -470,20 +475,45 @@ _LONGEST_MODEL = 200
 
 def begin_counting(session: str | None, state: LogState) -> None:
     """Begin with nothing: the first line of a session."""
-    state.memory["used"] = {"session": session, "run": 0, "said": 0, "told": 0, "by": {}, "sums": {}, "of": {}}
+    state.memory["used"] = {
+        "session": session,
+        "run": 0,
+        "said": 0,
+        "told": 0,
+        "by": {},
+        "sums": {},
+        "of": {},
+        "paid": 0,
+        "spent": 0,
+    }
 
 
 def response_usage(entry: Entry, step: str, state: LogState) -> list[Said]:
-    """Return the output of a response; a later chunk of it replaces the figure. Zero is unknown: no answer is empty."""
+    """Return the output of a response; a later chunk of it replaces the figure. Zero is unknown: no answer is empty.
+
+    What went into a sub-agent's responses is only known together with that of the session.
+    """
     output = count(entry.data.get("outputTokens"))
     if output is None:
         return []
     response = first_identifier(entry.data.get("apiCallId"), entry.data.get("messageId"))
     model = text(entry.data.get("model")) or state.sessions[entry.thread].model
     _note_output(response, model, output, state)
-    usage = TokenUsage(response, model, None, None, None, None, output or None, None, complete=output > 0)
+    usage = TokenUsage(
+        response, model, None, None, None, None, output or None, None, complete=bool(output and not entry.thread)
+    )
     said: list[Said] = [Draft(usage, entry.at, step, entry.thread, response and f"usage/{response}")]
     return said + _awaited(entry, model, state)
+
+
+def checkpoint(entry: Entry, state: LogState) -> list[Said]:
+    """Read what the session has cost so far; for how many tokens isn't said."""
+    used = _used(state)
+    spent = _spent(entry, used)
+    if spent <= used["spent"]:
+        return [*skip(entry.kind, state)]
+    used.update(spent=spent, awaited=True)
+    return [_run_so_far(entry, state.sessions[""].model, used)]
 
 
 def shutdown(entry: Entry, state: LogState) -> list[Said]:
@@ -492,13 +522,25 @@ def shutdown(entry: Entry, state: LogState) -> list[Said]:
     for told in fields(entry.data.get("modelMetrics")).values():
         check_usage(told, _OF_A_MODEL, state)
     grown = _growth(_sums(entry.data.get("modelMetrics")), used)
-    spoken, unsaid = dict(used["by"]), max(sum(sums[_OUTPUT] for sums in grown.values()) - used["told"], 0)
+    grown = {model: sums for model, sums in grown.items() if any(sums)}
+    output, paid = (sum(sums[figure] for sums in grown.values()) for figure in (_OUTPUT, _PAID))
+    spent = max(paid, used["spent"], _spent(entry, used))
+    whole = output >= used["told"] and (paid >= spent if paid else not used.get("cut"))
+    if spent and used["run"] and not used["paid"]:
+        whole = False  # nobody says what earlier runs cost
+    spoken, unsaid = dict(used["by"]), max(output - used["told"], 0)
     said: list[Said] = [Draft(Notification(entry.kind, _ending(entry)), entry.at, ends_turn=True)]
-    for number, (model, sums) in enumerate((model, sums) for model, sums in grown.items() if any(sums)):
+    if spent > used["spent"] and not grown:
+        said.append(_run_so_far(entry, state.sessions[""].model, used | {"spent": spent}))
+    for number, (model, sums) in enumerate(grown.items()):
         more = min(max(sums[_OUTPUT] - spoken.get(model, 0), 0), unsaid)
         unsaid -= more
-        said.append(_of_a_run(_usage(model, sums, more), entry, _key(used, number)))
-    used.update(run=used["run"] + 1, told=0, by={}, awaited=False)
+        if number == 0:
+            sums[_PAID] += spent - paid
+        usage = _usage(model, sums, more)
+        usage.complete, usage.cost_usd = whole, sums[_PAID] / _UNITS_PER_DOLLAR or None
+        said.append(_of_a_run(usage, entry, _key(used, number)))
+    used.update(run=used["run"] + 1, told=0, by={}, awaited=False, cut=False, paid=used["paid"] + spent, spent=0)
     return said
 
 
@@ -539,8 +581,19 @@ def _awaited(entry: Entry, model: str | None, state: LogState) -> list[Said]:
     if used.get("awaited"):
         return []
     used["awaited"] = True
+    return [_run_so_far(entry, model, used)]
+
+
+def _run_so_far(entry: Entry, model: str | None, used: dict[str, Any]) -> Draft:
     usage = TokenUsage(None, model, None, None, None, None, None, None, complete=False)
-    return [_of_a_run(usage, entry, _key(used, 0))]
+    usage.cost_usd = used["spent"] / _UNITS_PER_DOLLAR or None
+    return _of_a_run(usage, entry, _key(used, 0))
+
+
+def _spent(entry: Entry, used: dict[str, Any]) -> int:
+    """Return the AI units of this run: those told now, less those of earlier runs unless they began at zero again."""
+    told = count(entry.data.get(_UNITS)) or 0
+    return told - used["paid"] if told >= used["paid"] else told
 
 
 def _of_a_run(usage: TokenUsage, entry: Entry, key: str) -> Draft:
@@ -565,7 +618,10 @@ def _growth(sums: dict[str, list[int]], used: dict[str, Any]) -> dict[str, list[
 
 def _sums(metrics: Any) -> dict[str, list[int]]:
     """Return the figures of each model."""
-    named = [(_model(model), _figures(fields(told).get("usage"))) for model, told in fields(metrics).items()]
+    told = {model: fields(value) for model, value in fields(metrics).items()}
+    named = [
+        (_model(model), _figures(fields(it.get("usage")) | {_UNITS: it.get(_UNITS)})) for model, it in told.items()
+    ]
     return dict(named[:_MODELS])
 
 
@@ -793,7 +849,8 @@ def started(entry: Entry, state: LogState) -> list[Said]:
 
 def resumed(entry: Entry, state: LogState) -> list[Said]:
     """Read that the session goes on, in another process: whatever the last one was doing was interrupted."""
-    facts = state.sessions[""]
+    facts, used = state.sessions[""], _used(state)
+    used["cut"] = bool(used.get("awaited"))
     _note_context(fields(entry.data.get("context")), facts)
     _note_model(entry.data.get("selectedModel"), facts)
     draft = _described(entry)
@@ -862,42 +919,41 @@ READERS: dict[str, Reader] = {
     "session.auto_mode_resolved": model_chosen,
     "session.title_changed": title_changed,
     "session.shutdown": shutdown,
-    "session.usage_checkpoint": skipped,
+    "session.usage_checkpoint": checkpoint,
     "session.compaction_start": notifying("trigger"),
     "session.compaction_complete": compacted,
     "session.error": failed,
-    "session.warning": notifying("message"),
-    "session.info": notifying("message"),
-    "session.task_complete": notifying("summary"),
-    "session.handoff": notifying("summary"),
-    "session.truncation": notifying(),
-    "session.context_cleared": notifying(),
+    **dict.fromkeys(("session.warning", "session.info"), notifying("message")),
+    **dict.fromkeys(("session.task_complete", "session.handoff"), notifying("summary")),
     "session.plan_changed": notifying("operation"),
     "session.mode_changed": notifying("newMode"),
-    "session.permissions_changed": notifying(),
-    "session.binary_asset": skipped,
+    "session.workspace_file_changed": notifying("path"),
+    "model.call_failure": notifying("errorMessage"),
     "abort": notifying("reason", ends_turn=True),
     "user.message": user_message,
-    "system.message": skipped,
     "system.notification": told,
-    "assistant.turn_start": skipped,
-    "assistant.turn_end": skipped,
     "assistant.message": assistant_message,
     "assistant.reasoning": reasoning,
     "tool.execution_start": begun,
     "tool.execution_complete": completed,
     "tool.user_requested": requested_by_user,
-    "permission.requested": skipped,
     "permission.completed": decided,
     "subagent.started": agent_started,
-    "subagent.completed": agent_ended,
-    "subagent.failed": agent_ended,
-    "subagent.selected": notifying("agentDisplayName", "agentName"),
-    "subagent.deselected": notifying("agentDisplayName", "agentName"),
+    **dict.fromkeys(("subagent.completed", "subagent.failed"), agent_ended),
+    **dict.fromkeys(("subagent.selected", "subagent.deselected"), notifying("agentDisplayName", "agentName")),
     "skill.invoked": notifying("name"),
-    "hook.start": skipped,
-    "hook.end": skipped,
-}
+    **dict.fromkeys((
+        "session.truncation", "session.context_cleared", "session.permissions_changed", "session.canvas.recorded",
+        "session.canvas.removed", "session.remote_steerable_changed", "session.autopilot_objective_changed",
+        "session.managed_settings_enforced", "session.schedule_created", "session.schedule_cancelled",
+        "session.schedule_rearmed", "session.session_limits_changed", "external_tool.requested",
+        "external_tool.completed", "tool_search.activated",
+    ), notifying()),
+    **dict.fromkeys((
+        "session.binary_asset", "system.message", "assistant.turn_start", "assistant.turn_end", "permission.requested",
+        "hook.start", "hook.end", "model.call_start", "model.call_finished",
+    ), skipped),
+}  # fmt: skip
 """The vendor's own schema describes each of them (`session-events.ts` of github/copilot-sdk, August 2026)."""
 
 _is_unique = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
@@ -995,14 +1051,9 @@ def _scalar(written: str) -> str:
 # turn that the human began: nothing tells when that is over.
 
 _OF_TYPES = {
-    "session.start": Phase.GOES_ON,
-    "session.resume": Phase.GOES_ON,
-    "user.message": Phase.GOES_ON,
-    "assistant.turn_start": Phase.GOES_ON,
-    "assistant.message": Phase.GOES_ON,
-    "tool.execution_start": Phase.GOES_ON,
-    "tool.execution_complete": Phase.GOES_ON,
-    "permission.completed": Phase.GOES_ON,
+    **dict.fromkeys(("session.start", "session.resume", "user.message", "permission.completed"), Phase.GOES_ON),
+    **dict.fromkeys(("assistant.turn_start", "assistant.message"), Phase.GOES_ON),
+    **dict.fromkeys(("tool.execution_start", "tool.execution_complete"), Phase.GOES_ON),
     "permission.requested": Phase.ASKS_PERMISSION,
     "abort": Phase.OVER,
     "session.shutdown": Phase.CLOSED,
