@@ -715,6 +715,8 @@ def _by_model(usage: Record, model: str | None, state: LogState) -> list[tuple[s
     attempt, or all together (platform.claude.com/docs). The attempt of another model that ended before any output isn't
     billed.
     """
+    if not usage.get("iterations"):
+        return [(model, usage)]
     parts: dict[str | None, list[Record]] = {}
     for part in map(fields, items(usage.get("iterations"))):
         parts.setdefault(text(part.get("model")) or model, []).append(part)
