@@ -148,12 +148,14 @@ def _always(item: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
 
 
 def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
+    """Return the filters; a plain list leaves out sub-agents that are below another session."""
     given = arguments_of(wanted, {*_FILTERS} - {"since", "until", "kind", "project"})
     period = context.period(wanted.since, wanted.until)
+    plain = given.keys() <= {"provider"} and wanted.sort in (None, "newest", "oldest")
     return SessionFilters(
         **given,
         projects=context.projects(wanted.project),
-        kind=None if wanted.kind == "all" else wanted.kind,
+        kind=None if wanted.kind == "all" else wanted.kind or ("top" if plain else None),
         since=period.since,
         until=period.until,
     )
@@ -200,14 +202,13 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
     more = (inside,) if wanted.query else ()
     after = ";" if more else "."
     for name in filter(given.__contains__, _FILTERS):
-        left = sessions.count(
-            context.connection, replace(filters, **{"projects" if name == "project" else name: None}), newest=snapshot
-        ).sessions
+        fewer = _filters(context, replace(wanted, **{name: None}))
+        left = sessions.count(context.connection, fewer, newest=snapshot).sessions
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
         if left and len(without.written) + sum(len(str(one)) for one in more) <= _LONGEST_CALL:
             others = f"shows {counted(left, 'session')} that {{}} hides"
             return (without.saying(others, sessions_kilobytes(left), names=(name,), after=after), *more)
-    total = sessions.count(context.connection, SessionFilters(), newest=snapshot).sessions
+    total = sessions.count(context.connection, SessionFilters(kind="top"), newest=snapshot).sessions
     if given and total:
         shows = call(TOOL.name).saying(f"shows all {total} without filters", sessions_kilobytes(total), after=after)
         return (shows, *more)
@@ -222,7 +223,7 @@ def _of_project(context: Context, name: str, snapshot: int) -> NextCall | None:
         found = resolved(context.connection, name, roughly=False)
     except UnknownProject:
         return None
-    total = sessions.count(context.connection, SessionFilters(projects=found), newest=snapshot).sessions
+    total = sessions.count(context.connection, SessionFilters(projects=found, kind="top"), newest=snapshot).sessions
     listed = call(TOOL.name, project=name)
     return listed.saying(f"lists the {counted(total, 'session')} of the project", sessions_kilobytes(total))
 

@@ -117,7 +117,7 @@ def test_groups_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
     """Calls to agtrace itself count, copies and warm-ups don't."""
     if by in ("file", "program"):
         pytest.skip("not every call names a file or runs a command")
-    items = each.items("list_sessions", "sessions", limit=50)
+    items = each.items("list_sessions", "sessions", limit=50, kind="all")
     calls, failed = (sum(item.get(name, 0) for item in items) for name in ("tool_calls", "failed_calls"))
     value = counts(each, by, limit=50)
     others = value["data"].get("others", [0, 0, 0])

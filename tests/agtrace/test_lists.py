@@ -71,7 +71,7 @@ def test_a_fork_has_not_touched_what_only_its_origin_did(tmp_path: Path) -> None
 
 
 def test_tokens_and_failures_restrict_by_what_the_list_shows(each: Asker) -> None:
-    items = each.items("list_sessions", "sessions", limit=50)
+    items = each.items("list_sessions", "sessions", limit=50, kind="all")
     totals = sorted(item["total_tokens"] for item in items if "total_tokens" in item)
     for least in (0, totals[0], totals[len(totals) // 2], totals[-1], totals[-1] + 1):
         found = each.items("list_sessions", "sessions", limit=50, min_tokens=least)
@@ -90,8 +90,8 @@ def test_filters_restrict_together(each: Asker) -> None:
 def test_the_summary_counts_what_is_found_and_what_failed(each: Asker) -> None:
     """answers.md: `Found 12 sessions (3 with failures)`."""
     failing = len(uids(each, has_failures=True))
-    total = len(uids(each))
-    assert each.ask("list_sessions")["summary"] == f"Found {total} sessions ({failing} with failures)"
+    total = len(uids(each, kind="all"))
+    assert each.ask("list_sessions", kind="all")["summary"] == f"Found {total} sessions ({failing} with failures)"
 
 
 # -- nothing found ---------------------------------------------------------------------------------

@@ -185,7 +185,8 @@ def test_a_search_within_a_session_or_a_project_stays_there(each: Asker, rows: l
 # -- lists ---------------------------------------------------------------------------------------
 
 _SESSIONS = """
-SELECT uid FROM session s LEFT JOIN project p ON p.id = s.project_id WHERE s.kind != 'warmup' AND {}
+SELECT uid FROM session s LEFT JOIN project p ON p.id = s.project_id
+WHERE s.kind != 'warmup' AND (s.kind != 'subagent' OR s.parent_session IS NULL) AND {}
 ORDER BY coalesce(started_at, 0) DESC, s.id DESC
 """
 
@@ -214,7 +215,8 @@ def test_the_pages_of_projects_are_the_projects(each: Asker) -> None:
     listed = each.items("get_project_info", "projects", limit=3)
     counts = query(
         each,
-        "SELECT count(*) FROM repository_folder f JOIN session s USING (project_id) WHERE kind != 'warmup' "
+        "SELECT count(*) FROM repository_folder f JOIN session s USING (project_id) "
+        "WHERE kind != 'warmup' AND (kind != 'subagent' OR parent_session IS NULL) "
         "GROUP BY f.repository_id ORDER BY max(ended_at) DESC NULLS LAST, f.repository_id DESC",
     )
     assert [item["session_count"] for item in listed] == [count for (count,) in counts]

@@ -72,7 +72,7 @@ def test_the_summary_tells_what_all_rows_come_to(each: Asker, sort: str) -> None
 def test_costs_are_those_that_the_list_shows(each: Asker) -> None:
     items = each.items("list_sessions", "sessions", limit=50, sort="cost")
     assert [item.get("cost_usd", -1) for item in items] == sorted((i.get("cost_usd", -1) for i in items), reverse=True)
-    newest = {item["id"]: item for item in each.items("list_sessions", "sessions", limit=50)}
+    newest = {item["id"]: item for item in each.items("list_sessions", "sessions", limit=50, kind="all")}
     assert {item["id"]: item for item in items} == newest
 
 
@@ -149,8 +149,10 @@ def test_a_list_by_path_says_how_often_each_read_and_wrote_it(tmp_path: Path) ->
 
 
 def test_kind_parts_the_sessions(each: Asker) -> None:
-    everything = each.items("list_sessions", "sessions", limit=50)
-    assert each.items("list_sessions", "sessions", limit=50, kind="all") == everything
+    """A plain list leaves out the sub-agents that are below another session."""
+    everything = each.items("list_sessions", "sessions", limit=50, kind="all")
+    plain = each.items("list_sessions", "sessions", limit=50)
+    assert plain == [item for item in everything if item.get("kind") != "subagent" or "parent_id" not in item]
     agents = each.items("list_sessions", "sessions", limit=50, kind="subagent")
     assert agents == [item for item in everything if item.get("kind") == "subagent"]
     main = each.items("list_sessions", "sessions", limit=50, kind="main")

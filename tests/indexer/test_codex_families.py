@@ -472,6 +472,24 @@ def test_a_review_belongs_to_the_thread_that_asked_for_it(parent: Rollout, tmp_p
     assert sums(database, review) == (OWN_TURN, NOTHING)
 
 
+@pytest.mark.parametrize(
+    ("source", "role"),
+    [
+        ({"subagent": {"other": "guardian"}}, "guardian"),
+        ({"subagent": "compact"}, "compact"),
+        ({"internal": "memory_consolidation"}, "memory_consolidation"),
+    ],
+)
+def test_a_thread_that_codex_started_itself_is_a_sub_agent(
+    parent: Rollout, tmp_path: Path, database: Path, source: Any, role: str
+) -> None:
+    parent.write()
+    Rollout(tmp_path, T0 + MINUTE, 2, source=source, parent_thread_id=parent.id).turn("assess it", 7).write()
+    index(database, [str(tmp_path)])
+    found = rows(database, "SELECT kind, parent_session IS NOT NULL, agent_type FROM session WHERE kind != 'main'")
+    assert found == [("subagent", 1, role)]
+
+
 def test_what_a_thread_repeats_of_a_review_counts_in_the_reviewers_log(
     parent: Rollout, tmp_path: Path, database: Path
 ) -> None:

@@ -13,7 +13,9 @@ from agtrace_indexer.index.questions.queries import REPOSITORY, rows
 
 _ACTIVE = f"""
 WITH active AS (
-  SELECT {REPOSITORY} AS id, count(*) AS sessions, group_concat(DISTINCT s.provider) AS providers,
+  SELECT {REPOSITORY} AS id,
+    count(*) FILTER (WHERE s.kind != 'subagent' OR s.parent_session IS NULL) AS sessions,
+    group_concat(DISTINCT s.provider) AS providers,
     sum(s.failed_calls) AS failed, coalesce(max({ENDED}), 0) AS last
   FROM session s WHERE s.project_id IS NOT NULL AND s.kind != 'warmup' AND s.id <= :snapshot GROUP BY 1)
 SELECT *, (SELECT count(*) FROM active) FROM active

@@ -37,6 +37,10 @@ FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.p
 
 _BEGINS = f"uid >= :prefix AND uid < :prefix || {LAST}"
 
+_OF_KIND = """
+(s.kind = 'subagent') = (:kind = 'subagent' OR (:kind = 'top' AND s.kind = 'subagent' AND s.parent_session IS NULL))
+"""
+
 # instr rather than LIKE, so that the text is taken literally.
 _SAYS = """
 (instr(lower(coalesce(s.title, '')), lower(:query)) OR EXISTS (
@@ -207,7 +211,7 @@ class SessionFilters(Struct, frozen=True):
     access: str | None = None
     """`read` or `write`: what such a call did to the file, or to any file if there is no path."""
     kind: str | None = None
-    """`subagent`, or `main` for all others; None for both."""
+    """`subagent`, or `main` for all others; `top` for all that are below no other one; None for all."""
     min_tokens: int | None = None
     """Compared with the `total_tokens` of a list; 0 means no restriction, as a session may have no figures."""
     has_failures: bool | None = None
@@ -349,7 +353,7 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
         (_SAYS, "query", filters.query),
         (_TOUCHED, "path", filters.path),
         (_TOUCHED, "access", filters.access),
-        ("(s.kind = 'subagent') = (:kind = 'subagent')", "kind", filters.kind),
+        (_OF_KIND, "kind", filters.kind),
         ("s.total_tokens >= :min_tokens", "min_tokens", filters.min_tokens or None),
         ("(s.failed_calls > 0) = :has_failures", "has_failures", filters.has_failures),
         (_COMMITTED, "commit", filters.commit),

@@ -232,7 +232,8 @@ def session_meta(payload: Record, state: LogState, at: int | None) -> list[Said]
 
 def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> None:
     """Note who started this session, from `source`, `thread_source`, `parent_thread_id` and `forked_from_id`."""
-    subagent = fields(payload.get("source")).get("subagent")
+    source = fields(payload.get("source"))
+    subagent = source.get("subagent") or source.get("internal")
     spawn = fields(fields(subagent).get("thread_spawn"))
     forked = identifier(payload.get("forked_from_id"))
     if subagent or payload.get("thread_source") == "subagent":
