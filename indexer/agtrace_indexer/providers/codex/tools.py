@@ -370,14 +370,6 @@ def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at
     return [_settle(started, reading, state, at) for started in ended]
 
 
-def stopped(call_id: str | None, reading: Reading, state: LogState) -> Reading:
-    """Return the reading of a result: a process that ended after the model had sent it Ctrl-C didn't fail."""
-    stopping = state.memory.get("stopping", {}).pop(call_id, None)
-    if stopping and reading.exit_code and reading.outcome is Outcome.FAILED:
-        return reading._replace(outcome=Outcome.INTERRUPTED)
-    return reading
-
-
 def settled_by_event(call_id: str, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:
     """Return the end that an `*_end` event reports of an execution whose output said that it was running."""
     if call_id not in state.memory.get("running", {}) or reading.outcome not in _ENDS:
@@ -645,13 +637,6 @@ def set_speed(tier: Any, state: LogState) -> None:
     state.memory["speed"] = "fast" if tier in _FAST else None
 
 
-def odd_usage(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """Read a usage on an item itself, `info.last_token_usage`, as in some published fixtures."""
-    check_usage(payload.get("info"), _KNOWN, state)
-    used = _counts(fields(payload.get("info")).get("last_token_usage"))
-    return _usage(used, None, state, at) if any(used.values()) else []
-
-
 def bare_token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a `token_count` among response items, with bare figures, as in some published fixtures."""
     used = _counts(payload)
@@ -799,7 +784,8 @@ def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int
     if script is not None:
         reading = _by_its_commands(reading, state.memory["scripts"][script])
         files = {} if files is None and reading.text.startswith("Script failed") else files
-    reading = stopped(call_id, reading, state)
+    if state.memory.get("stopping", {}).pop(call_id, None) and reading.exit_code and reading.outcome is Outcome.FAILED:
+        reading = reading._replace(outcome=Outcome.INTERRUPTED)  # it ended after the model had sent it Ctrl-C
     shown, outcome, source, exit_code, duration_ms, _ = reading
     agent = started_by(call_id, shown, state)
     result = ToolResult(call_id, shown, outcome, source, exit_code, duration_ms, agent)
@@ -824,7 +810,9 @@ def output_item(payload: Record, state: LogState, at: int | None) -> list[Said]:
     reading = by_status(read_output(payload.get("output")), payload.get("status"))
     end = state.memory.get("ends", {}).pop(call_id, None) if call_id else None
     found = draft_result(call_id, _with_end(reading, end) if end else reading, state, at)
-    return [*found, *odd_usage(payload, state, at)]
+    check_usage(payload.get("info"), _KNOWN, state)
+    used = _counts(fields(payload.get("info")).get("last_token_usage"))  # as in some published fixtures
+    return [*found, *(_usage(used, None, state, at) if any(used.values()) else [])]
 
 
 def _with_end(reading: Reading, end: list[Any]) -> Reading:
