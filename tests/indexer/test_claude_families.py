@@ -648,6 +648,15 @@ def test_a_result_that_is_appended_later_ends_its_call(logs: Logs) -> None:
     assert logs.session()["failed_calls"] == 1
 
 
+def test_results_of_calls_with_one_id_answer_them_in_order(logs: Logs) -> None:
+    calls = [answer(f"m-{n}", call("call_1", command=f"make {n}"), id="msg_1", requestId="r") for n in (2, 3, 4)]
+    ends = [result("m-5", "call_1"), result("m-6", "call_1", is_error=True), result("m-7", "call_1")]
+    logs.write(f"{MAIN}.jsonl", chained(said("m-1", "Build"), *calls, *ends, answer("m-8", call("call_1"))))
+    logs.write(f"{MAIN}.jsonl", [result("m-9", "call_1", is_error=True)])
+    assert logs.executions() == [("Bash", outcome, lasted) for outcome, lasted in
+                                 [(OK, 3000), (FAILED, 3000), (OK, 3000), (FAILED, 1000)]]  # fmt: skip
+
+
 def notice(status: str | None, *, task: str = "bg1", call: str | None = "toolu_1") -> str:
     """A notification of the end of a background task; its result may quote anything."""
     tags = {"task-id": task, "tool-use-id": call, "status": status, "summary": "It ended"}

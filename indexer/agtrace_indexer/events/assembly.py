@@ -40,6 +40,9 @@ _RUNNING_REMEMBERED = 64
 _AGENTS_REMEMBERED = 64
 _EARLY_REMEMBERED = 64
 _UNTIMED = (Outcome.REJECTED, Outcome.RUNNING)
+_TWINS = 16
+_TWIN = "\n"
+"""Follows the id of a call that another one of its response has, too; no id contains it."""
 
 
 class Event(Struct):
@@ -139,7 +142,7 @@ class Thread(Struct):
                 event.own = is_own(payload, tools)
                 event.program = first_program(payload, tools)
                 event.files = touched(payload, tools)
-                self._note_call(payload, event, tools)
+                self._note_call(payload, event, tools, revised=draft.key is not None)
             case TokenUsage():
                 event = self._event(draft, line, payload.model)
             case User() | Notification():
@@ -166,7 +169,10 @@ class Thread(Struct):
         return Event(self.next_index, kind, payload, draft.timestamp, turn, step, name, outcome, None, line)
 
     def _answer(self, draft: Draft, result: ToolResult, line: Line, tools: Tools) -> Event:
-        """Give a result the coordinates of its call, if that is known."""
+        """Give a result the coordinates of its call, if that is known: of calls with one id, the first that waits."""
+        if result.call_id and result.call_id not in self.calls:
+            twins = (result.call_id + _TWIN * number for number in range(1, _TWINS))
+            result.call_id = next((twin for twin in twins if twin in self.calls), result.call_id)
         call, outcome, at = self._call_of(draft.key, result.call_id), result.outcome, draft.timestamp
         if call is None:
             if result.call_id:
@@ -237,9 +243,11 @@ class Thread(Struct):
             self.answered[key] = call
         return call
 
-    def _note_call(self, call: ToolCall, event: Event, tools: Tools) -> None:
+    def _note_call(self, call: ToolCall, event: Event, tools: Tools, *, revised: bool) -> None:
         if not call.call_id:
             return
+        while not revised and self.calls.get(call.call_id, ())[1:3] == [event.turn_index, event.step_index]:
+            call.call_id += _TWIN
         if call.call_id in self.early:  # Claude Code writes the lines of parallel calls as they come
             event.link, outcome = self.early.pop(call.call_id)
             event.outcome = Outcome(outcome)
