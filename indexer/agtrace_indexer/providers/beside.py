@@ -14,10 +14,13 @@ from agtrace_indexer.events.json_values import fields
 _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-def object_in(path: PurePath, most: int) -> dict[str, Any]:
-    """Return the JSON object in a regular file of at most so many bytes; an empty one if there is none."""
+def object_beside(log: PurePath, ending: str, most: int = 64 * 1024) -> dict[str, Any]:
+    """Return the JSON object in the regular file of at most so many bytes with a log's name and another ending.
+
+    An empty one if there is none.
+    """
     try:
-        return fields(orjson.loads(small_file(path, most)))
+        return fields(orjson.loads(small_file(log.with_name(log.name.partition(".")[0] + ending), most)))
     except (OSError, ValueError):
         return {}
 

@@ -12,7 +12,6 @@ out by name; anything else becomes a notification (`notices`). `records` names t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
 from agtrace_indexer.events.json_values import count, digest, fields, first_text, items, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
-from agtrace_indexer.providers.beside import object_in
+from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.claude_code import AGENT_TOOLS, CLAUDE_CODE
 from agtrace_indexer.providers.claude_code.tools import (
     bare_result,
@@ -116,18 +115,6 @@ def shown(value: Any) -> str | None:
     return line[:_LONGEST_SHORT] or None
 
 
-# -- sidecars --------------------------------------------------------------------------------------
-# The `.meta.json` next to a sub-agent's log: its role, and the task it was started for. It is read when the log is
-# read from its beginning; a description that is added or changed later isn't noticed until the log is read again.
-
-_LARGEST = 64 * 1024
-
-
-def description_beside(path: PurePath) -> dict[str, Any]:
-    """Return the object in the file next to a log; an empty one if there is no such file or it can't be read."""
-    return object_in(path.with_name(f"{path.name.partition('.')[0]}.meta.json"), _LARGEST)
-
-
 # -- sidechains ------------------------------------------------------------------------------------
 # Inline sidechains (until 1.0.12x): the lines of sub-agents among those of their session. A line belongs to the chain
 # that has its parent uuid, so the last few uuids of each chain are remembered. A chain was started by the call whose
@@ -207,24 +194,19 @@ _OF_AGENTS = ("subagent", "warmup")
 def named_by(path: PurePath) -> LogState:
     """Take a session's id from a name that is a uuid; for a sub-agent, take its id and its parent's from the path.
 
-    Any other name says nothing: the ids are then in the first lines.
+    The `.meta.json` next to a sub-agent's log has its role and task. Any other name says nothing.
     """
     name = identifier(path.name.partition(".")[0]) or ""
     if name.startswith("agent-"):
-        beside = description_beside(path)
-        facts = SessionFacts(id=name, kind="warmup", parent_id=_session_folder(path))
+        beside = object_beside(path, ".meta.json")
+        above = path.parts[:-1][::-1]
+        folder = above.index("subagents") + 1 if "subagents" in above[:-1] else None
+        facts = SessionFacts(id=name, kind="warmup", parent_id=None if folder is None else identifier(above[folder]))
         facts.agent_type, facts.description = shown(beside.get("agentType")), shown(beside.get("description"))
         return LogState({"": facts}, {"placed": True, "subagent": True})
     if _UUID.fullmatch(name):
         return LogState({"": SessionFacts(id=name)}, {"placed": True})
     return LogState()
-
-
-def _session_folder(path: PurePath) -> str | None:
-    folders = path.parts[:-1]
-    if "subagents" not in folders[1:]:
-        return None
-    return identifier(folders[len(folders) - 2 - folders[::-1].index("subagents")])
 
 
 def place(record: Record, state: LogState) -> str:
@@ -391,19 +373,6 @@ def _merged(spoken: list[tuple[str, UserKind]]) -> list[User]:
     return users
 
 
-# -- versions --------------------------------------------------------------------------------------
-# Versions of Claude Code: the meaning of some things depends on them.
-
-_VERSION = later(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
-
-
-@lru_cache(maxsize=256)
-def is_older(version: str | None, than: tuple[int, int, int]) -> bool:
-    """Whether a version is older than another; an unknown one isn't."""
-    found = _VERSION.match(version) if version else None
-    return found is not None and tuple(map(int, found.groups())) < than
-
-
 # -- queue -----------------------------------------------------------------------------------------
 # Prompts typed while the agent works: they wait in a queue, whose operations are in the log. `enqueue` has the text.
 # `dequeue` sends the first one, which is then repeated as a user line. `popAll` returns all to the editor. `remove` is
@@ -411,6 +380,7 @@ def is_older(version: str | None, than: tuple[int, int, int]) -> bool:
 # that nowhere.
 
 _FIRST_WITH_ATTACHMENTS = (2, 1, 91)
+_VERSION = later(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
 _WAITING = 16
 _LONGEST_QUEUED = 16_384
 _NO_PROMPTS = ("/", '{"task_id"')
@@ -427,7 +397,8 @@ def taken_up(operation: str | None, said: str, state: LogState) -> list[User]:
         waiting.clear()
     elif operation in ("dequeue", "remove") and waiting:
         first = waiting.pop(0)
-        if operation == "remove" and is_older(state.sessions[""].version, _FIRST_WITH_ATTACHMENTS):
+        version = _VERSION.match(state.sessions[""].version or "")
+        if operation == "remove" and version and tuple(map(int, version.groups())) < _FIRST_WITH_ATTACHMENTS:
             return _prompts(first, state)
     return []
 
@@ -1084,33 +1055,19 @@ def phase(record: dict[str, Any]) -> Phase | None:
                 return Phase.GOES_ON
             return Phase.OVER if reason in _ENDS else Phase.GOES_ON
         case "user":
-            return _of_user(content)
+            said = next((block_text(block) for block in listed(content) if block_type(block) == "text"), "")
+            said = said[:_LOOKED_AT].lstrip()
+            if any(leaves in said for leaves in _LEAVES):
+                return Phase.CLOSED
+            if said.startswith("[Request interrupted by user"):
+                return Phase.OVER
+            if not said.startswith((*_OF_COMMANDS, "<command-name>")) or _has(content, "tool_result"):
+                return Phase.GOES_ON  # a result, a request or a text of the harness, but no command of the harness
     return None
 
 
-def _of_user(content: Any) -> Phase | None:
-    """A result, a request or a text of the harness starts the model; commands of the harness don't."""
-    said = _first_text(content)[:_LOOKED_AT].lstrip()
-    if any(leaves in said for leaves in _LEAVES):
-        return Phase.CLOSED
-    if said.startswith("[Request interrupted by user"):
-        return Phase.OVER
-    if said.startswith((*_OF_COMMANDS, "<command-name>")) and not _has(content, "tool_result"):
-        return None
-    return Phase.GOES_ON
-
-
-def _first_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else []
-    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
-    return next((text for text in texts if isinstance(text, str)), "")
-
-
 def _has(content: Any, kind: str) -> bool:
-    blocks = content if isinstance(content, list) else []
-    return any(isinstance(block, dict) and block.get("type") == kind for block in blocks)
+    return any(block_type(block) == kind for block in listed(content))
 
 
 # -- setup -----------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import Question, ask
-from agtrace_indexer.providers.beside import object_in
+from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.notes import skip, unknown
 from agtrace_indexer.providers.provider import LogInside, Phase, Rewrite, Row
 
@@ -264,7 +264,7 @@ def is_description(document: Any) -> bool:
 
 def described(path: PurePath) -> LogState:
     """Return the state of a log before its first line, by the file next to it."""
-    beside = object_in(path.with_name(f"{path.name.partition('.')[0]}.json"), _LARGEST)
+    beside = object_beside(path, ".json", _LARGEST)
     if not identifier(beside.get("session_id")):
         return LogState()
     session = fields(beside.get("session_state"))

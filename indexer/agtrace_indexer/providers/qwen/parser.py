@@ -31,7 +31,7 @@ from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
 from agtrace_indexer.events.json_values import count, fields, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier
-from agtrace_indexer.providers.claude_code.parser import description_beside
+from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.gemini.parser import (
     INJECTED,
     bodies,
@@ -270,7 +270,7 @@ def named_by(path: PurePath) -> LogState:
     """
     if not path.name.startswith("agent-") or path.parent.parent.name != "subagents":
         return LogState()
-    beside = description_beside(path)
+    beside = object_beside(path, ".meta.json")
     starter = identifier(beside.get("parentAgentId"))
     return LogState(
         {
