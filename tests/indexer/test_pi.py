@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
+import zstandard
 from agtrace_indexer.events.drafts import Draft, LogState, Record
 from agtrace_indexer.providers.pi import parser as pi
 from agtrace_indexer.providers.pi.parser import OhMyPi, OpenClaw
@@ -319,3 +323,78 @@ def test_a_log_that_lost_entries_leaves_what_they_said_in_the_index(tmp_path: Pa
     log.write_bytes(titled("Two", *LINES[:2]))
     index(database, [])
     assert "ho" in [text for _, _, text, _ in contents(database)["texts"]]
+
+
+# --- OpenClaw's database ---
+
+
+def told(id: str, role: str, said: str, **more: object) -> str:
+    message = {"role": role, "content": [{"type": "text", "text": said}], **more}
+    return json.dumps({"type": "message", "id": id, "timestamp": f"2026-09-10T10:00:0{id}.000Z", "message": message})
+
+
+CLAW = "43aaaaaa-0000-4000-8000-000000000043"
+HEAD_OF_CLAW = json.dumps({"type": "session", "version": 3, "id": CLAW, "timestamp": "2026-09-10T10:00:00Z"})
+SPENT = {"model": "m", "usage": {"input": 1000, "output": 100, "cacheRead": 0, "cacheWrite": 0}}
+LINES_OF_CLAW = [HEAD_OF_CLAW, told("1", "user", "when is low tide"), told("2", "assistant", "at nine", **SPENT)]
+AGAIN = told("3", "assistant", "at ten", **SPENT)
+
+
+def claws(tmp_path: Path) -> Path:
+    folder = tmp_path / ".openclaw" / "agents" / "main" / "agent"
+    folder.mkdir(parents=True)
+    return folder / "openclaw-agent.sqlite"
+
+
+def put(database: Path, lines: Iterable[str], *, packed: bool = False) -> None:
+    """Write a session's events anew, as large ones are since 2026.9.6 if they are to be packed."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        columns = "session_id, seq INTEGER, event_json, created_at, event_zstd, PRIMARY KEY (session_id, seq)"
+        connection.execute(f"CREATE TABLE IF NOT EXISTS transcript_events ({columns})")
+        connection.execute("DELETE FROM transcript_events")
+        rows = [(CLAW, seq, line, 1789000000000 + hash(line) % 1000) for seq, line in enumerate(lines)]
+        connection.executemany("INSERT INTO transcript_events VALUES (?, ?, ?, ?, NULL)", rows)
+        if packed:
+            connection.create_function("packed", 1, lambda said: zstandard.compress(said.encode()))
+            connection.execute("UPDATE transcript_events SET event_zstd = packed(event_json), event_json = NULL")
+
+
+def of_claw(database: Path) -> tuple[object, ...]:
+    with closing(sqlite3.connect(database)) as connection:
+        sql = "SELECT provider, own_id, turn_count, input_tokens, output_tokens, responses FROM session"
+        (row,) = connection.execute(sql).fetchall()
+    return tuple(row)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_conversation_in_openclaws_database_is_a_log_that_grows_and_is_rewritten(
+    packed: bool, database: Path, tmp_path: Path
+) -> None:
+    store = claws(tmp_path)
+    put(store, LINES_OF_CLAW, packed=packed)
+    leftover = tmp_path / ".openclaw" / "agents" / "main" / "sessions" / f"{CLAW}.jsonl"
+    leftover.parent.mkdir()
+    leftover.write_text("\n".join(LINES_OF_CLAW) + "\n")
+    index(database, [str(tmp_path / ".openclaw")])
+    assert of_claw(database) == ("openclaw", CLAW, 1, 1000, 100, 1)
+    put(store, [*LINES_OF_CLAW, AGAIN], packed=packed)
+    index(database, [])
+    assert of_claw(database) == ("openclaw", CLAW, 1, 2000, 200, 2)
+    put(store, [HEAD_OF_CLAW, LINES_OF_CLAW[2], AGAIN, told("4", "assistant", "at two", **SPENT)], packed=packed)
+    index(database, [])
+    assert of_claw(database)[3:] == (3000, 300, 3)
+
+
+def test_a_conversation_that_openclaw_archives_stays(database: Path, tmp_path: Path) -> None:
+    store = claws(tmp_path)
+    put(store, LINES_OF_CLAW)
+    index(database, [str(tmp_path / ".openclaw")])
+    put(store, [])
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("CREATE TABLE session_transcript_archives (session_id, archive_name, archive_blob)")
+        kept = zstandard.compress("\n".join(LINES_OF_CLAW).encode())
+        connection.execute("INSERT INTO session_transcript_archives VALUES (?, ?, ?)", (CLAW, "one", kept))
+    for known in (database, tmp_path / "new" / "index.sqlite3"):
+        index(known, [str(tmp_path / ".openclaw")])
+        index(known, [])
+        assert of_claw(known) == ("openclaw", CLAW, 1, 1000, 100, 1)

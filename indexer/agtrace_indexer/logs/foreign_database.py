@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 import stat
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ Question: TypeAlias = tuple[str, Sequence[Any] | Mapping[str, Any]]
 
 _State: TypeAlias = tuple[tuple[int, int] | None, ...]
 
+_COLUMNS = "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p WHERE m.type = 'table'"
 _MAGIC = b"SQLite format 3\0"
 _PATIENCE_MS = 2_000
 _ATTEMPTS = 3
@@ -30,6 +32,15 @@ _BESIDE = ("", "-wal", "-journal")
 
 _kept = local()
 """`copy`, of each thread: the `_Copy` that it made last."""
+
+
+def columns_of(path: str) -> dict[str, set[str]]:
+    """Return the columns of each table; an empty set for a table that isn't there. Raise `OSError`."""
+    (found,) = ask(path, (_COLUMNS, ()))
+    columns: dict[str, set[str]] = defaultdict(set)
+    for table, column in found:
+        columns[table].add(column)
+    return columns
 
 
 def ask(path: str, *questions: Question) -> list[list[tuple[Any, ...]]]:

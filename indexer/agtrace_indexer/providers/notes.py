@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from agtrace_schema.events import Notification
@@ -65,3 +66,12 @@ def check_usage(usage: Any, expected: Known, state: LogState, place: str = "usag
                 check_usage(part, inner, state, f"{place}{name}.")
         elif not isinstance(value, dict) or any(value.values()):
             state.unknown.append(f"{place}{name}")
+
+
+def no_document(_document: Any) -> None:
+    """Recognize no document: `Parser.unroll` of an agent none of whose logs is one."""
+
+
+def empty_state(_path: PurePath) -> LogState:
+    """Return an empty state: `Parser.begin` of an agent whose records say all about their session."""
+    return LogState()

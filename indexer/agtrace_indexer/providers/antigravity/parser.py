@@ -32,7 +32,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import fields, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import loads
-from agtrace_indexer.providers.notes import readable_json, skip, unknown
+from agtrace_indexer.providers.notes import no_document, readable_json, skip, unknown
 from agtrace_indexer.providers.provider import Rewrite
 
 # -- places ----------------------------------------------------------------------------------------
@@ -255,8 +255,7 @@ def recognizes(record: Record) -> bool:
     return isinstance(kind, str) and kind.isupper()
 
 
-def unroll(_document: Any) -> None:
-    """Return nothing: no log of Antigravity is one JSON document."""
+unroll = no_document
 
 
 def begin(path: PurePath) -> LogState:

@@ -47,7 +47,7 @@ from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.copilot import AGENT_TOOL, POLLING, SHELLS
-from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, known, no_document, remember, skip, unknown
 from agtrace_indexer.providers.provider import Phase, Rewrite
 
 # -- envelope --------------------------------------------------------------------------------------
@@ -260,12 +260,6 @@ def agent_ended(entry: Entry, state: LogState) -> list[Said]:
     return [notice(entry, ": ".join(filter(None, (_named_agent(entry.data), failure or readable(told)))))]
 
 
-def session_of(call_id: str | None, state: LogState) -> str | None:
-    """Return the id of the sub-agent that a call started; None if it started none."""
-    facts = state.sessions.get(call_id) if call_id else None
-    return None if facts is None else facts.id
-
-
 def _begun(thread: str, state: LogState) -> SessionFacts:
     main = state.sessions[""]
     facts = SessionFacts(id=thread, kind="subagent", parent_id=main.id, started_call=thread)
@@ -310,30 +304,23 @@ def requested_by_user(entry: Entry, state: LogState) -> list[Said]:
     return _call(entry.data, name, entry, None, state) or [*skip(entry.kind, state)]
 
 
-def call_of(call_id: str | None, state: LogState) -> tuple[str, str | None]:
-    """Return the tool of a call and the shell that it asks about, `""` and None if the call isn't remembered."""
-    name, shell = state.memory.get("calls", {}).get(call_id, ("", None))
-    return name, shell
-
-
 def _call(request: Record, name: str, entry: Entry, step: str | None, state: LogState) -> list[Said]:
     call_id, arguments = identifier(request.get("toolCallId")), _decoded(request.get("arguments"))
     calls = state.memory.setdefault("calls", {})
     if call_id in calls:
         return []
     if call_id:
-        remember(calls, call_id, [name[:_LONGEST_NAME], _shell(arguments)], _CALLS_REMEMBERED)
+        remember(
+            calls,
+            call_id,
+            [name[:_LONGEST_NAME], identifier(_named(fields(arguments).get("shellId")))],
+            _CALLS_REMEMBERED,
+        )
         note_task(call_id, name, arguments, state)
     return [Draft(ToolCall(call_id, name, arguments), entry.at, step, entry.thread)]
 
 
 _LONGEST_NAME = 64
-
-
-def _shell(arguments: Json) -> str | None:
-    """Return the id of the shell that a call names: a text or a number."""
-    named = fields(arguments).get("shellId")
-    return identifier(str(named)) if isinstance(named, (str, int)) else None
 
 
 def _decoded(value: Any) -> Json:
@@ -367,11 +354,11 @@ class _Told(NamedTuple):
 def completed(entry: Entry, state: LogState) -> list[Said]:
     """Read the result of an execution; some tell how another one ended, which their call asked about."""
     call_id = identifier(entry.data.get("toolCallId"))
-    tool, shell = call_of(call_id, state)
+    tool, shell = state.memory.get("calls", {}).get(call_id, ("", None))  # the shell is one that the call asks about
     said = _shown_output(entry.data)
     outcome, source, exit_code = _outcome(entry.data, said, call_id, tool, state)
-    agent = session_of(call_id, state) if tool == AGENT_TOOL else None
-    result = ToolResult(call_id, said, outcome, source, exit_code, agent_id=agent)
+    agent = state.sessions.get(call_id or "-") if tool == AGENT_TOOL else None
+    result = ToolResult(call_id, said, outcome, source, exit_code, agent_id=agent.id if agent else None)
     if outcome is Outcome.RUNNING:
         if tool not in POLLING:
             note_running(result, entry, state)
@@ -430,14 +417,9 @@ def _shown_output(data: Record) -> str:
     said = [text(given.get("content")), *map(_binary, items(given.get("binaryResultsForLlm")))]
     shown = "\n".join(filter(None, said))
     if shown or data.get("success") is True:
-        return shown or _structure(given)
+        parts = (text(fields(part).get("text")) for part in items(given.get("contents")))
+        return shown or "\n".join(filter(None, parts)) or readable(given.get("structuredContent"))
     return error if isinstance(error, str) else text(fields(error).get("message")) or readable(error)
-
-
-def _structure(given: Record) -> str:
-    """Return the parts of a result without a text of its own."""
-    texts = (text(fields(part).get("text")) for part in items(given.get("contents")))
-    return "\n".join(filter(None, texts)) or readable(given.get("structuredContent"))
 
 
 def _binary(part: Any) -> str | None:
@@ -475,17 +457,8 @@ _LONGEST_MODEL = 200
 
 def begin_counting(session: str | None, state: LogState) -> None:
     """Begin with nothing: the first line of a session."""
-    state.memory["used"] = {
-        "session": session,
-        "run": 0,
-        "said": 0,
-        "told": 0,
-        "by": {},
-        "sums": {},
-        "of": {},
-        "paid": 0,
-        "spent": 0,
-    }
+    zero: dict[str, Any] = dict.fromkeys(("run", "said", "told", "paid", "spent"), 0)
+    state.memory["used"] = {"session": session, "by": {}, "sums": {}, "of": {}, **zero}
 
 
 def response_usage(entry: Entry, step: str, state: LogState) -> list[Said]:
@@ -503,7 +476,11 @@ def response_usage(entry: Entry, step: str, state: LogState) -> list[Said]:
         response, model, None, None, None, None, output or None, None, complete=bool(output and not entry.thread)
     )
     said: list[Said] = [Draft(usage, entry.at, step, entry.thread, response and f"usage/{response}")]
-    return said + _awaited(entry, model, state)
+    used = _used(state)
+    if not used.get("awaited"):  # of the first response of a run: it is replaced when the run ends
+        used["awaited"] = True
+        said.append(_run_so_far(entry, model, used))
+    return said
 
 
 def checkpoint(entry: Entry, state: LogState) -> list[Said]:
@@ -529,7 +506,8 @@ def shutdown(entry: Entry, state: LogState) -> list[Said]:
     if spent and used["run"] and not used["paid"]:
         whole = False  # nobody says what earlier runs cost
     spoken, unsaid = dict(used["by"]), max(output - used["told"], 0)
-    said: list[Said] = [Draft(Notification(entry.kind, _ending(entry)), entry.at, ends_turn=True)]
+    ending = ": ".join(filter(None, (text(entry.data.get(name)) for name in ("shutdownType", "errorReason"))))
+    said: list[Said] = [notice(entry, ending, ends_turn=True)]
     if spent > used["spent"] and not grown:
         said.append(_run_so_far(entry, state.sessions[""].model, used | {"spent": spent}))
     for number, (model, sums) in enumerate(grown.items()):
@@ -539,20 +517,9 @@ def shutdown(entry: Entry, state: LogState) -> list[Said]:
             sums[_PAID] += spent - paid
         usage = _usage(model, sums, more)
         usage.complete, usage.cost_usd = whole, sums[_PAID] / _UNITS_PER_DOLLAR or None
-        said.append(_of_a_run(usage, entry, _key(used, number)))
+        said.append(_of_a_run(usage, entry, used, number))
     used.update(run=used["run"] + 1, told=0, by={}, awaited=False, cut=False, paid=used["paid"] + spent, spent=0)
     return said
-
-
-def compaction_usage(entry: Entry, state: LogState) -> list[Said]:
-    """Return what a summary cost: its request is in no sum of the session."""
-    check_usage(entry.data.get("compactionTokensUsed"), _OF_A_COMPACTION, state)
-    sums = _figures(entry.data.get("compactionTokensUsed"))
-    if not any(sums):
-        return []
-    model = text(fields(entry.data.get("compactionTokensUsed")).get("model"))
-    usage = _usage(model, sums, sums[_OUTPUT])
-    return [Draft(usage, entry.at, thread=entry.thread, of_session=True)]
 
 
 def _used(state: LogState) -> dict[str, Any]:
@@ -575,19 +542,10 @@ def _note_output(response: str | None, model: str | None, output: int, state: Lo
         used["by"][name] = used["by"].get(name, 0) + more
 
 
-def _awaited(entry: Entry, model: str | None, state: LogState) -> list[Said]:
-    """Return an incomplete record at the first response of a run: it is replaced when the run ends."""
-    used = _used(state)
-    if used.get("awaited"):
-        return []
-    used["awaited"] = True
-    return [_run_so_far(entry, model, used)]
-
-
 def _run_so_far(entry: Entry, model: str | None, used: dict[str, Any]) -> Draft:
     usage = TokenUsage(None, model, None, None, None, None, None, None, complete=False)
     usage.cost_usd = used["spent"] / _UNITS_PER_DOLLAR or None
-    return _of_a_run(usage, entry, _key(used, 0))
+    return _of_a_run(usage, entry, used, 0)
 
 
 def _spent(entry: Entry, used: dict[str, Any]) -> int:
@@ -596,12 +554,8 @@ def _spent(entry: Entry, used: dict[str, Any]) -> int:
     return told - used["paid"] if told >= used["paid"] else told
 
 
-def _of_a_run(usage: TokenUsage, entry: Entry, key: str) -> Draft:
-    return Draft(usage, entry.at, key=key, of_session=True)
-
-
-def _key(used: dict[str, Any], number: int) -> str:
-    return f"run/{used['session']}/{used['run']}/{number}"
+def _of_a_run(usage: TokenUsage, entry: Entry, used: dict[str, Any], number: int) -> Draft:
+    return Draft(usage, entry.at, key=f"run/{used['session']}/{used['run']}/{number}", of_session=True)
 
 
 def _growth(sums: dict[str, list[int]], used: dict[str, Any]) -> dict[str, list[int]]:
@@ -635,12 +589,6 @@ def _usage(model: str | None, sums: list[int], output: int) -> TokenUsage:
     fresh = max(sums[_INPUT] - sums[_READ] - sums[_WRITTEN], 0)
     reasoning = min(sums[_REASONING], output) if output else None
     return TokenUsage(None, model, fresh, sums[_WRITTEN], None, sums[_READ], output, reasoning)
-
-
-def _ending(entry: Entry) -> str:
-    """Return how the CLI ended, and why if it didn't end as usual."""
-    told = (text(entry.data.get("shutdownType")), text(entry.data.get("errorReason")))
-    return ": ".join(filter(None, told))
 
 
 def _model(name: str) -> str:
@@ -681,17 +629,12 @@ _THREADS_REMEMBERED = 64
 def user_message(entry: Entry, state: LogState) -> list[Said]:
     """Read a text in the user's role: what was typed, without the reminders that the model was given with it."""
     state.memory.get("ahead", {}).pop(entry.thread, None)
-    said = text(entry.data.get("content")) or _attached(entry.data)
+    named = map(fields, items(entry.data.get("attachments")))
+    names = (text(one.get("displayName")) or text(one.get("path")) for one in named)
+    said = text(entry.data.get("content")) or "\n".join(f"[attachment: {name}]" for name in names if name)
     if not said:
         return [*skip("user.message without content", state)]
     return [Draft(User(said, user_kind(said, entry)), entry.at, thread=entry.thread)]
-
-
-def _attached(data: Record) -> str:
-    """Return the names of the attachments, which are all there is to say of a message without a text."""
-    named = map(fields, items(data.get("attachments")))
-    names = (text(one.get("displayName")) or text(one.get("path")) for one in named)
-    return "\n".join(f"[attachment: {name}]" for name in names if name)
 
 
 def assistant_message(entry: Entry, state: LogState) -> list[Said]:
@@ -700,11 +643,13 @@ def assistant_message(entry: Entry, state: LogState) -> list[Said]:
     model = text(data.get("model"))
     if model:
         state.sessions[entry.thread].model = model
-    step, part = _step(entry, state), _part(data)
+    step, message = _step(entry, state), identifier(data.get("messageId"))
+    part = message and f"{message}/{count(data.get('chunkIndex')) or 0}"  # written again while it grows, or in chunks
     said: list[Said] = []
     thought = text(data.get("reasoningText"))
     hidden = thought is None and bool(text(data.get("reasoningOpaque")) or text(data.get("encryptedContent")))
-    if hidden or (thought and not _is_told(thought, entry.thread, state)):
+    told = state.memory.get("ahead", {}).get(entry.thread)  # the same thoughts on a line of their own
+    if hidden or (thought and not (told and told[1] == digest(thought))):
         said.append(_spoken(Reasoning(thought or ""), entry, step, part and f"{part}/thought"))
     if content := text(data.get("content")):
         said.append(_spoken(Message(content), entry, step, part))
@@ -741,18 +686,6 @@ def _step(entry: Entry, state: LogState) -> str:
     return str(step)
 
 
-def _is_told(thought: str, thread: str, state: LogState) -> bool:
-    """Whether a line of their own had the same thoughts."""
-    ahead = state.memory.get("ahead", {}).get(thread)
-    return ahead is not None and bool(ahead[1] == digest(thought))
-
-
-def _part(data: Record) -> str | None:
-    """Return what identifies a message: older versions write it again while it grows, newer ones in chunks."""
-    message = identifier(data.get("messageId"))
-    return message and f"{message}/{count(data.get('chunkIndex')) or 0}"
-
-
 def _number(state: LogState) -> str:
     """Return a step for a response without any id."""
     state.memory["nameless"] = state.memory.get("nameless", 0) + 1
@@ -767,11 +700,16 @@ _LEFT_OUT = frozenset({"summaryContent", "compactionTokensUsed", "requestId", "s
 
 def compacted(entry: Entry, state: LogState) -> list[Said]:
     """Read a compaction: what it did, the summary that now stands for the older lines, what the summary cost."""
-    told = {key: value for key, value in entry.data.items() if key not in _LEFT_OUT}
-    said: list[Said] = [notice(entry, readable(told))]
+    shown = {key: value for key, value in entry.data.items() if key not in _LEFT_OUT}
+    said: list[Said] = [notice(entry, readable(shown))]
     if summary := text(entry.data.get("summaryContent")):
         said.append(Draft(User(summary, UserKind.COMPACTION_SUMMARY), entry.at, thread=entry.thread))
-    return [*said, *compaction_usage(entry, state)]
+    told = fields(entry.data.get("compactionTokensUsed"))  # its request is in no sum of the session
+    check_usage(told, _OF_A_COMPACTION, state)
+    if any(sums := _figures(told)):
+        usage = _usage(text(told.get("model")), sums, sums[_OUTPUT])
+        said.append(Draft(usage, entry.at, thread=entry.thread, of_session=True))
+    return said
 
 
 def failed(entry: Entry, state: LogState) -> list[Said]:
@@ -865,16 +803,10 @@ def context_changed(entry: Entry, state: LogState) -> list[Said]:
 
 
 def model_changed(entry: Entry, state: LogState) -> list[Said]:
-    """Read the choice of a model."""
-    _note_model(entry.data.get("newModel"), state.sessions[""])
-    said = " ".join(filter(None, (text(entry.data.get(key)) for key in ("newModel", "reasoningEffort"))))
-    return [notice(entry, said)]
-
-
-def model_chosen(entry: Entry, state: LogState) -> list[Said]:
-    """Read which model the CLI chose; the scores it went by are left out."""
-    _note_model(entry.data.get("chosenModel"), state.sessions[""])
-    return [notice(entry, text(entry.data.get("chosenModel")) or "")]
+    """Read the choice of a model, or which one the CLI chose, without the scores it went by."""
+    named = [text(entry.data.get(key)) for key in ("newModel", "chosenModel", "reasoningEffort")]
+    _note_model(named[0] or named[1], state.sessions[""])
+    return [notice(entry, " ".join(filter(None, named)))]
 
 
 def title_changed(entry: Entry, state: LogState) -> list[Said]:
@@ -888,14 +820,10 @@ def title_changed(entry: Entry, state: LogState) -> list[Said]:
 def _described(entry: Entry) -> Draft:
     """Return a notification of the place where the session works, with the repository that it names."""
     context = fields(entry.data.get("context"))
-    return Draft(Notification(entry.kind, readable(context)), entry.at, clues=remote(_address(context)))
-
-
-def _address(context: Record) -> str | None:
-    """Return the address of the repository; GitHub's is known without its host."""
     name, host = text(context.get("repository")), text(context.get("repositoryHost"))
     host = host or ("github.com" if context.get("hostType") == "github" else None)
-    return f"https://{host}/{name}" if name and host else None
+    address = f"https://{host}/{name}" if name and host else None
+    return Draft(Notification(entry.kind, readable(context)), entry.at, clues=remote(address))
 
 
 def _note_context(context: Record, facts: SessionFacts) -> None:
@@ -915,8 +843,7 @@ READERS: dict[str, Reader] = {
     "session.start": started,
     "session.resume": resumed,
     "session.context_changed": context_changed,
-    "session.model_change": model_changed,
-    "session.auto_mode_resolved": model_chosen,
+    **dict.fromkeys(("session.model_change", "session.auto_mode_resolved"), model_changed),
     "session.title_changed": title_changed,
     "session.shutdown": shutdown,
     "session.usage_checkpoint": checkpoint,
@@ -959,40 +886,28 @@ READERS: dict[str, Reader] = {
 _is_unique = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
 
 
-def read(record: Record, state: LogState) -> Sequence[Said]:
-    """Return the events of one record, whatever it contains."""
+def drafts(record: Record, state: LogState) -> Sequence[Said]:
+    """Return the events of the next line, whatever it contains; see `Parser.drafts`.
+
+    The events of a line have identities, the same wherever the line is copied to: its id and their place.
+    """
     kind, data = record.get("type"), record.get("data")
     if not isinstance(kind, str) or not isinstance(data, dict):
         return [Draft(unknown(text(kind) or "untyped", record, state, readable), milliseconds(record.get("timestamp")))]
     if record.get("ephemeral") is True:
         return skip(f"{kind} (ephemeral)", state)
     place(kind, state)
-    entry = _entry(kind, data, record, state)
+    id, thread = record.get("id"), thread_of(kind, record.get("agentId"), data, state)
+    line = identifier(id) if isinstance(id, str) and _is_unique(id) else None  # others are in other logs as well
+    entry = Entry(kind, data, milliseconds(record.get("timestamp")), thread, line)
     reader = READERS.get(kind)
     if reader is None:
         return [Draft(unknown(kind, record, state, readable), entry.at, thread=entry.thread)]
     said = reader(entry, state)
-    _identify(said, entry.id)
-    return said
-
-
-def _entry(kind: str, data: Record, record: Record, state: LogState) -> Entry:
-    thread = thread_of(kind, record.get("agentId"), data, state)
-    return Entry(kind, data, milliseconds(record.get("timestamp")), thread, _unique(record.get("id")))
-
-
-def _unique(id: Any) -> str | None:
-    """Return the id of a line, unless it is a number or a placeholder, which other logs have as well."""
-    return identifier(id) if isinstance(id, str) and _is_unique(id) else None
-
-
-def _identify(said: Sequence[Said], line: str | None) -> None:
-    """Give the events of a line their identities, the same wherever the line is copied to: its id and their place."""
-    if line is None:
-        return
     for number, draft in enumerate(said):
-        if isinstance(draft, Draft):
+        if line is not None and isinstance(draft, Draft):
             draft.identity = f"{line}#{number}" if number else line
+    return said
 
 
 # -- workspace -------------------------------------------------------------------------------------
@@ -1008,7 +923,7 @@ _LARGEST = 64 * 1024
 _PLAIN = re.compile(rb"^(name|summary):[ \t]+([^\r\n]+)", re.MULTILINE)
 
 
-def named_by(path: PurePath) -> LogState:
+def begin(path: PurePath) -> LogState:
     """Return the state before the first line; the folder's name is the session's id if no line tells it."""
     facts = SessionFacts()
     state = LogState({"": facts})
@@ -1076,19 +991,7 @@ def recognizes(record: Record) -> bool:
     return is_event(record) and producer(record) != "copilot-chat"
 
 
-def unroll(document: Any) -> list[Record] | None:
-    """Return None: no log is one document. (`history-session-state/<id>.json`, before 0.0.342, isn't known.)"""
-    return None
-
-
-def begin(path: PurePath) -> LogState:
-    """Return the state before the first line: `workspace.yaml` next to the log has the session's name."""
-    return named_by(path)
-
-
-def drafts(record: Record, state: LogState) -> Sequence[Said]:
-    """Return the events of the next line; see `Parser.drafts`."""
-    return read(record, state)
+unroll = no_document  # `history-session-state/<id>.json`, before 0.0.342, isn't known
 
 
 class Chat:

@@ -28,7 +28,7 @@ from agtrace_schema.patterns import later
 from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.providers.notes import skip, unknown
+from agtrace_indexer.providers.notes import no_document, skip, unknown
 from agtrace_indexer.providers.provider import Rewrite
 
 # -- user texts ------------------------------------------------------------------------------------
@@ -103,9 +103,7 @@ def recognizes(record: Record) -> bool:
     return typed and not any(key in message for key in _NEVER)
 
 
-def unroll(document: Any) -> Iterable[Record] | None:
-    """Return None: no transcript is one document."""
-    return None
+unroll = no_document
 
 
 def begin(path: PurePath) -> LogState:

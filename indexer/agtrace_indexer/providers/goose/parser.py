@@ -11,7 +11,6 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from agtrace_schema.events import (
@@ -47,8 +46,8 @@ from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.foreign_database import ask
-from agtrace_indexer.providers.notes import check_usage, known, unknown
+from agtrace_indexer.logs.foreign_database import ask, columns_of
+from agtrace_indexer.providers.notes import check_usage, empty_state, known, no_document, unknown
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -329,7 +328,6 @@ def read_head(record: Record, state: LogState) -> list[Said]:
 # has more: a message takes along its row of the ledger, the first with the same figures. The other rows are records of
 # their own. If one comes before its message, or after it, it still counts once.
 
-_COLUMNS = "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p WHERE m.type = 'table'"
 _NEEDED = {"sessions": {"id"}, "messages": {"id", "session_id", "role", "content_json"}}
 
 _MESSAGES = (
@@ -584,11 +582,8 @@ def _row(number: int, record: Record, place: _Place) -> Row:
 
 
 def _columns(path: str) -> Columns:
-    (found,) = ask(path, (_COLUMNS, ()))
-    columns: Columns = {}
-    for table, column in found:
-        columns.setdefault(table, set()).add(column)
-    if any(not needed <= columns.get(table, set()) for table, needed in _NEEDED.items()):
+    columns = columns_of(path)
+    if any(not needed <= columns[table] for table, needed in _NEEDED.items()):
         raise OSError(0, "its tables are not those of Goose's sessions")
     return columns
 
@@ -628,14 +623,7 @@ def recognizes(record: Record) -> bool:
     return own and bool(record["content"]) and record["content"][0]["type"] in BLOCKS
 
 
-def unroll(document: Any) -> Iterable[Record] | None:
-    """Return None: no log is one document."""
-    return None
-
-
-def begin(path: PurePath) -> LogState:
-    """Return an empty state: the first record says whose log it is."""
-    return LogState()
+unroll, begin = no_document, empty_state
 
 
 def drafts(record: Record, state: LogState) -> Sequence[Said]:

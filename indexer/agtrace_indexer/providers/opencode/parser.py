@@ -50,7 +50,7 @@ from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import crowded, decode
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
-from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, empty_state, known, remember, skip, unknown
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -800,9 +800,7 @@ def _message(value: Any, number: int) -> Record:
     return {"info": {**info, "id": text(info.get("id")) or f"message-{number}"}, "parts": told.get("parts")}
 
 
-def begin(path: PurePath) -> LogState:
-    """Return an empty state: the first record says whose log it is."""
-    return LogState()
+begin = empty_state
 
 
 def drafts(record: Record, state: LogState) -> Iterable[Said]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Fork, Home, Notices, Sign, loader
+from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.providers.provider import Agent, Containers, Fork, Home, Notices, Sign, loader
 
 NOTICES = Notices(
     api_errors=frozenset({"error"}),
@@ -64,6 +66,17 @@ OH_MY_PI = Agent(
 )
 """oh-my-pi: its logs, tools, notifications and settings."""
 
+_DATABASE, _LINES = "openclaw-agent.sqlite", ".jsonl"
+
+
+def _log_of(folder: str, name: str) -> tuple[str, str] | None:
+    """Return the same for a session in the database of an agent and for the file from which it was imported."""
+    above, own = os.path.split(folder)
+    if own == _DATABASE:
+        return os.path.dirname(above), name
+    return (above, name.removesuffix(_LINES)) if own == "sessions" and name.endswith(_LINES) else None
+
+
 OPENCLAW = Agent(
     name="openclaw",
     title="OpenClaw",
@@ -79,6 +92,15 @@ OPENCLAW = Agent(
         ),
     ),
     rewrites=True,
+    forms=Forms("agents", _log_of, lambda path: (path.endswith(_LINES),)),
+    containers=(
+        Containers(
+            later(r"(.*[/\\]openclaw-agent\.sqlite)(?:-wal|-shm|-journal)?", re.DOTALL),
+            loader("pi.parser:OpenClaw"),
+            _DATABASE,
+        ),
+    ),
+    keys_remembered=None,  # the figures of any response come again when a conversation is rewritten
     tools=Tools(
         shells=frozenset({"exec"}),
         waiting=frozenset({"process"}),

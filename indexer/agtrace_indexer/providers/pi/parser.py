@@ -9,10 +9,11 @@ entries word for word, with ids and times, by which they are recognised (`sessio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
+import zstandard
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -28,13 +29,25 @@ from agtrace_schema.events import (
 )
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
-from agtrace_indexer.events.json_values import count, fields, image_placeholder, items, listed, milliseconds, text
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, SessionFacts
+from agtrace_indexer.events.json_values import (
+    compact_json,
+    count,
+    fields,
+    image_placeholder,
+    items,
+    listed,
+    milliseconds,
+    text,
+)
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.foreign_database import ask, columns_of
 from agtrace_indexer.providers.beside import small_file
-from agtrace_indexer.providers.notes import check_usage, known, readable_json, skip, unknown
-from agtrace_indexer.providers.provider import Phase, Rewrite
+from agtrace_indexer.providers.notes import check_usage, empty_state, known, no_document, readable_json, skip, unknown
+from agtrace_indexer.providers.provider import LogInside, Phase, Rewrite, Row
 
 # -- content ---------------------------------------------------------------------------------------
 # The text of the blocks of a message or a result: images are replaced by their size.
@@ -511,13 +524,7 @@ def recognizes(record: Record) -> bool:
     return text(message.get("role")) in OTHER_ROLES or any(isinstance(message.get(key), of) for key, of in _OWN.items())
 
 
-def unroll(_document: Any) -> None:
-    """Return nothing: no log of Pi is one JSON document."""
-
-
-def begin(_path: PurePath) -> LogState:
-    """Return the state before the first record, which says everything about the session."""
-    return LogState()
+unroll, begin = no_document, empty_state
 
 
 def drafts(record: Record, state: LogState) -> Sequence[Draft]:
@@ -561,8 +568,19 @@ def _peeled(said: str) -> tuple[str, str]:
     return said[:end].rstrip(), said[end:].lstrip() if end else said
 
 
+_PRINT = "count(*), coalesce(sum(created_at % 1000003), 0)"
+_AT_ONCE = 500
+_MOST = 64 * 1024 * 1024
+_REWRITTEN = "$openclaw"
+_ARCHIVED = -1
+_ZSTD = zstandard.FRAME_HEADER
+
+
 class OpenClaw:
-    """The parser of OpenClaw: a record is always Pi's, and the place of a log shows that OpenClaw wrote it."""
+    """The parser of OpenClaw, and the source of its databases since 2026.8, whose rows are the lines of its logs.
+
+    A record is always Pi's, and the place of a log shows that OpenClaw wrote it.
+    """
 
     as_patch, unroll, begin = as_patch, staticmethod(unroll), staticmethod(begin)
 
@@ -572,9 +590,90 @@ class OpenClaw:
         return False
 
     @staticmethod
-    def drafts(record: Record, state: LogState) -> Sequence[Draft]:
-        """Return the events of the next record; see `Parser.drafts`."""
-        return read_entry(record, state, speakers)
+    def drafts(record: Record, state: LogState) -> Sequence[Draft | Rollback]:
+        """Return the events of the next record; the figures of an entry that comes again count once."""
+        if _REWRITTEN in record:
+            return [Rollback(None)]
+        said = read_entry(record, state, speakers)
+        for draft in said:
+            if isinstance(draft.payload, TokenUsage):
+                draft.key = draft.identity
+        return said
+
+    @staticmethod
+    def logs(container: Container) -> Iterator[LogInside]:
+        """Yield a log for each session, also for those that were deleted and that the database archives.
+
+        Raises `OSError` if the tables aren't OpenClaw's. Before 2026.8 the database has no conversations.
+        """
+        columns = _columns(container.path)
+        if not columns["transcript_events"]:
+            return
+        generation = ", ''"
+        if "generation" in columns["transcript_rewrite_watermarks"]:
+            generation = ", (SELECT generation FROM transcript_rewrite_watermarks w WHERE w.session_id = t.session_id)"
+        sql = f"SELECT session_id, {_PRINT}, max(seq){generation} FROM transcript_events t GROUP BY session_id"
+        archived = "SELECT session_id, max(archive_name) FROM session_transcript_archives GROUP BY session_id"
+        has_archives = "archive_blob" in columns["session_transcript_archives"]
+        found = ask(container.path, (sql, ()), *([(archived, ())] if has_archives else []))
+        told = {str(session): rest for rows in reversed(found) for session, *rest in rows}
+        for session, rest in told.items():
+            if session and "/" not in session:
+                yield LogInside(session, "/".join(map(str, rest)))
+
+    @staticmethod
+    def rows(found: Found, position: Any) -> Iterator[Row]:
+        """Yield the new lines of a session; all of them if those before were rewritten."""
+        path, session = found.container, found.path[len(found.container) + 1 :]
+        columns = _columns(path)
+        last, *before = position or (-1, 0, 0)
+        of_session = "FROM transcript_events WHERE session_id = ? AND seq"
+        ((now,), ((newest,),)) = ask(
+            path,
+            (f"SELECT {_PRINT} {of_session} <= ?", (session, last)),
+            (f"SELECT max(seq) {of_session} >= 0", (session,)),
+        )
+        archived = _archived(path, session, columns) if newest is None else []
+        if [*now] != before and before != [_ARCHIVED, len(archived)]:
+            last, before = -1, [0, 0]
+            yield Row(0, compact_json({_REWRITTEN: True}).encode(), [last, *before])
+        for number, line in enumerate(archived if before == [0, 0] else (), 1):
+            yield Row(number, line, [-1, _ARCHIVED, number])
+        packed = "event_zstd" if "event_zstd" in columns["transcript_events"] else "NULL"
+        sql = (
+            f"SELECT seq, coalesce(created_at, 0), event_json, {packed} {of_session} > ? ORDER BY seq LIMIT {_AT_ONCE}"
+        )
+        while newest is not None and (events := ask(path, (sql, (session, last)))[0]):
+            for last, created, plain, compressed in events:
+                before = [before[0] + 1, before[1] + created % 1000003]
+                yield Row(last + 1, _unpacked(compressed) if plain is None else _bytes(plain), [last, *before])
+
+
+def _archived(path: str, session: str, columns: dict[str, set[str]]) -> list[bytes]:
+    """Return the lines of a session that was deleted or reset."""
+    if "archive_blob" not in columns["session_transcript_archives"]:
+        return []
+    sql = "SELECT archive_blob FROM session_transcript_archives WHERE session_id = ? ORDER BY archive_name"
+    (blobs,) = ask(path, (sql, (session,)))
+    return [line for (blob,) in blobs for line in _unpacked(blob).splitlines()]
+
+
+def _columns(path: str) -> dict[str, set[str]]:
+    columns = columns_of(path)
+    events = columns["transcript_events"]
+    if events and not {"session_id", "seq", "event_json", "created_at"} <= events:
+        raise OSError(0, "its tables are not those of OpenClaw's sessions")
+    return columns
+
+
+def _unpacked(data: Any) -> bytes:
+    """Return what was compressed with zstd; anything else as it is."""
+    data = _bytes(data)
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=_MOST) if data[:4] == _ZSTD else data
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
 
 
 # -- oh-my-pi --------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from agtrace_indexer.providers.gemini.parser import (
     part_text,
     response_text,
 )
-from agtrace_indexer.providers.notes import check_usage, known, readable_json, remember, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, known, no_document, readable_json, remember, skip, unknown
 from agtrace_indexer.providers.provider import Phase, Rewrite
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -523,8 +523,7 @@ def recognizes(record: Record) -> bool:
     return kind == "system" and isinstance(record.get("subtype"), str) and "systemPayload" in record
 
 
-def unroll(_document: Any) -> None:
-    """Return nothing: what Qwen Code wrote as one JSON document is in Gemini CLI's format."""
+unroll = no_document
 
 
 def begin(path: PurePath) -> LogState:
