@@ -23,7 +23,7 @@ from msgspec import Struct
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from agtrace.answers.desk import Answers
 from agtrace.problems import IndexUnavailable, InvalidParameter, Problem
@@ -237,14 +237,24 @@ class Answering:
     def __init__(self, desk: Answers, pages: Pages) -> None:
         self.desk, self.pages = desk, pages
 
-    def page(self, template: str, made: Callable[[Context], dict[str, Any]]) -> Response:
-        """Return a template filled in with what is found in the index at one moment. Raises `Problem`."""
+    def page(self, template: str, made: Callable[[Context, Request], dict[str, Any]]) -> Callable[[Request], Response]:
+        """Return what answers with a template filled in with what is found in the index at one moment.
 
-        def fill(context: Context) -> str:
-            values = {"now": context.now, "lacking": _lacking(context), "asked": None, **made(context)}
-            return self.pages.filled(template, **values)
+        What it returns raises `Problem`.
+        """
 
-        return HTMLResponse(self.desk.read(fill))
+        def page(request: Request) -> Response:
+            def fill(context: Context) -> str:
+                values = {"now": context.now, "lacking": _lacking(context), "asked": None, **made(context, request)}
+                return self.pages.filled(template, **values)
+
+            return HTMLResponse(self.desk.read(fill))
+
+        return page
+
+    def value(self, found: Callable[[Context, Request], Any]) -> Callable[[Request], Response]:
+        """Return what answers with JSON. What it returns raises `Problem`."""
+        return lambda request: JSONResponse(self.desk.read(lambda context: found(context, request)))
 
     def problem(self, request: Request, problem: Exception) -> Response:
         """Return a page that says why a request can't be answered, and what to do next."""

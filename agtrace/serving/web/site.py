@@ -13,6 +13,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -34,8 +35,8 @@ from agtrace.report.page.document import chart_library
 from agtrace.report.web import pages
 from agtrace.serving.connections import listen, run
 from agtrace.serving.ending import at_end
+from agtrace.serving.web import views
 from agtrace.serving.web.answering import Answering, Channel, of_list, of_session
-from agtrace.serving.web.views import Conversations, Lists
 
 ENTRANCE = "/enter"
 """Where a link leads: `/enter?key=KEY&to=/`."""
@@ -266,32 +267,46 @@ def _index(desk: Answers) -> None:
 
 
 def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Starlette:
-    answering = Answering(desk, pages.Pages(dollars=dollars))
-    lists, session, channel = Lists(answering), Conversations(answering), Channel()
+    answering, analyses, channel = (
+        Answering(desk, pages.Pages(dollars=dollars)),
+        views.Analyses(dollars=dollars),
+        Channel(),
+    )
+    page, value = answering.page, answering.value
 
     async def live(request: Request) -> Response:
         named = request.path_params.get("session")
         answer = channel.answer(of_list(desk) if named is None else of_session(desk, named))
         return answer or PlainTextResponse("Too many pages are open.\n", 503)
 
+    def search(template: str, request: Request) -> Response:
+        found = views.hits(desk, request)
+        return page(template, lambda context, _: found)(request)
+
+    def session(request: Request) -> Response:
+        elsewhere = desk.read(lambda context: views.place_of_session(context, request))
+        if elsewhere is not None:
+            return RedirectResponse(request.url.replace(path=elsewhere))
+        return page("session", views.whole_session)(request)
+
     return Starlette(
         routes=[
-            Route("/", lists.sessions),
-            Route("/more", lists.more),
-            Route("/projects", lists.projects),
-            Route("/costs", lists.costs),
-            Route("/search", lists.search),
-            Route("/found", lists.found),
+            Route("/", page("sessions", views.listed)),
+            Route("/more", page("rows", views.listed)),
+            Route("/projects", page("projects", views.projects)),
+            Route("/costs", page("costs", partial(views.costs, dollars=dollars))),
+            Route("/search", partial(search, "search")),
+            Route("/found", partial(search, "found")),
             Route("/live", live),
             Route("/static/{version}/{name}", _static),
-            Route("/s/{session}", session.session),
-            Route("/s/{session}/facts", session.facts),
-            Route("/s/{session}/window/{number}", session.window),
-            Route("/s/{session}/outline", session.outline),
-            Route("/s/{session}/failure", session.failure),
-            Route("/s/{session}/call/{event}", session.call),
-            Route("/s/{session}/text/{event}", session.text),
-            Route("/s/{session}/health", session.health),
+            Route("/s/{session}", session),
+            Route("/s/{session}/facts", page("facts", views.facts)),
+            Route("/s/{session}/window/{number}", page("window", views.window)),
+            Route("/s/{session}/outline", page("turns", views.outline)),
+            Route("/s/{session}/failure", value(views.failure)),
+            Route("/s/{session}/call/{event}", page("unfolded", views.call)),
+            Route("/s/{session}/text/{event}", page("text", views.text)),
+            Route("/s/{session}/health", value(analyses.health)),
             Route("/s/{session}/live", live),
         ],
         middleware=[Middleware(Guard, keys=keys, port=port)],

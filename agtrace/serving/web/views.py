@@ -13,18 +13,19 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS as BY_NAME
 from agtrace_schema.events import EventType
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from agtrace.answers.at_work import open_calls
+from agtrace.answers.desk import Answers
 from agtrace.answers.running import DAY_MS, asks
 from agtrace.problems import InvalidEventIndex, SessionNotFound
 from agtrace.report.conversation.telling import written
 from agtrace.report.web import pages
 from agtrace.report.web.calls import Calls, result_shown
-from agtrace.report.web.conversation import WINDOW, window, window_of, windows
-from agtrace.report.web.pages import about, cleaner_for, examined, is_active, outline, title
+from agtrace.report.web.conversation import WINDOW, window_of, windows
+from agtrace.report.web.conversation import window as pages_window
+from agtrace.report.web.pages import about, cleaner_for, examined, is_active, title
 from agtrace.report.wording import AGENTS
-from agtrace.serving.web.answering import PERIODS, Answering, Asked, behind, number
+from agtrace.serving.web.answering import PERIODS, Asked, behind, number
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.settings.limits import limits
@@ -40,65 +41,33 @@ _TITLE = 100
 """The most characters of a session's title next to a hit."""
 
 
-class Lists:
-    """Answers requests for lists. Safe to use from several threads."""
+def projects(context: Context, request: Request) -> dict[str, Any]:
+    """Return the list of projects."""
+    return {"projects": pages.projects(context.connection, context.prices)}
 
-    def __init__(self, answering: Answering) -> None:
-        self._answering = answering
 
-    def sessions(self, request: Request) -> Response:
-        """Return the list of sessions, or the part of it after a place."""
-        return self._answering.page("sessions", lambda context: _listed(context, request))
+def costs(context: Context, request: Request, *, dollars: bool) -> dict[str, Any]:
+    """Return what was spent, by group."""
+    asked = Asked.of(request.query_params)
+    found = pages.ledger(context.connection, asked.selection(context), asked.group, context.prices, dollars=dollars)
+    return {"ledger": found, "groups": pages.GROUPS, **_choices(context, asked)}
 
-    def more(self, request: Request) -> Response:
-        """Return the rows of such a part."""
-        return self._answering.page("rows", lambda context: _listed(context, request))
 
-    def projects(self, request: Request) -> Response:
-        """Return the list of projects."""
-        return self._answering.page(
-            "projects", lambda context: {"projects": pages.projects(context.connection, context.prices)}
-        )
-
-    def costs(self, request: Request) -> Response:
-        """Return what was spent, by group."""
-        asked, dollars = Asked.of(request.query_params), self._answering.pages.dollars
-
-        def made(context: Context) -> dict[str, Any]:
-            selection = asked.selection(context)
-            return {
-                "ledger": pages.ledger(context.connection, selection, asked.group, context.prices, dollars=dollars),
-                "groups": pages.GROUPS,
-                **_choices(context, asked),
-            }
-
-        return self._answering.page("costs", made)
-
-    def search(self, request: Request) -> Response:
-        """Return the page of a search."""
-        found = self._hits(request)
-        return self._answering.page("search", lambda context: found)
-
-    def found(self, request: Request) -> Response:
-        """Return the hits of a search."""
-        found = self._hits(request)
-        return self._answering.page("found", lambda context: found)
-
-    def _hits(self, request: Request) -> dict[str, Any]:
-        """Return what the search tool answers, which is what agents and the command line get."""
-        given = request.query_params
-        query, cursor = given.get("q", "")[:_LONGEST_QUERY], given.get("cursor")
-        order = "newest" if given.get("order") == "newest" or cursor else "best"
-        shown: dict[str, Any] = {"query": query, "order": order, "session": given.get("session"), "answer": None}
-        if not query.strip():
-            return shown
-        wanted = {
-            "query": query, "order": order, "limit": _FOUND, "cursor": cursor, "session_id": given.get("session"),
-            "provider": given.get("agent"), "project": given.get("project"),
-        }  # fmt: skip
-        asked = {name: value for name, value in wanted.items() if value}
-        answer = self._answering.desk.ask("search_event_previews", asked).value
-        return shown | {"answer": answer, "titles": self._answering.desk.read(lambda context: _titles(context, answer))}
+def hits(desk: Answers, request: Request) -> dict[str, Any]:
+    """Return what the search tool answers, which is what agents and the command line get."""
+    given = request.query_params
+    query, cursor = given.get("q", "")[:_LONGEST_QUERY], given.get("cursor")
+    order = "newest" if given.get("order") == "newest" or cursor else "best"
+    shown: dict[str, Any] = {"query": query, "order": order, "session": given.get("session"), "answer": None}
+    if not query.strip():
+        return shown
+    wanted = {
+        "query": query, "order": order, "limit": _FOUND, "cursor": cursor, "session_id": given.get("session"),
+        "provider": given.get("agent"), "project": given.get("project"),
+    }  # fmt: skip
+    asked = {name: value for name, value in wanted.items() if value}
+    answer = desk.ask("search_event_previews", asked).value
+    return shown | {"answer": answer, "titles": desk.read(lambda context: _titles(context, answer))}
 
 
 def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:
@@ -108,7 +77,8 @@ def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:
     return {}
 
 
-def _listed(context: Context, request: Request) -> dict[str, Any]:
+def listed(context: Context, request: Request) -> dict[str, Any]:
+    """Return the list of sessions, or the part of it after a place."""
     asked = Asked.of(request.query_params)
     page = pages.listed(
         context.connection, asked.filters(context), asked.order, behind(request.query_params), context.prices
@@ -149,133 +119,106 @@ _GOOD_FOR_SECONDS = 600
 """The time for which it is uncertain whether a session is still at work."""
 
 
-class Conversations:
-    """Answers requests for a session. Safe to use from several threads."""
+def whole_session(context: Context, request: Request) -> dict[str, Any]:
+    """Return a session, with the window of an event."""
+    session = _named(context, request)
+    told = about(context.connection, session, now=context.now, prices=context.prices)
+    count = windows(told.last_event)
+    number = min(window_of(_number(request, "at")), count - 1)
+    return {
+        "about": told,
+        "window": pages_window(context.connection, session, number, cleaner_for(session)),
+        "windows": count,
+        "size": WINDOW,
+        "outline": pages.outline(context.connection, session, 0),
+        "running": _running(context, session),
+    }
 
-    def __init__(self, answering: Answering) -> None:
-        self._answering = answering
-        self._examined: OrderedDict[tuple[Any, ...], dict[str, Any]] = OrderedDict()
+
+def place_of_session(context: Context, request: Request) -> str | None:
+    """Return where the page of a session is that is named otherwise: `last`, or by an id longer than needed."""
+    known = _short(context, _named(context, request))
+    return None if known == request.path_params["session"] else f"/s/{quote(known, safe='')}"
+
+
+def facts(context: Context, request: Request) -> dict[str, Any]:
+    """Return what the head of a session's page tells of it."""
+    session = _named(context, request)
+    return {"about": about(context.connection, session, now=context.now, prices=context.prices)}
+
+
+def window(context: Context, request: Request) -> dict[str, Any]:
+    """Return a window of a conversation."""
+    wanted, session = number(request.path_params["number"], "window"), _named(context, request)
+    found = pages_window(context.connection, session, wanted, cleaner_for(session))
+    named = {"id": _short(context, session), "agent": AGENTS[session.provider]}
+    return {"window": found, "running": _running(context, session), **named}
+
+
+def outline(context: Context, request: Request) -> dict[str, Any]:
+    """Return the turns of a session from one on."""
+    first, session = _number(request, "from"), _named(context, request)
+    return {"outline": pages.outline(context.connection, session, first), "id": _short(context, session)}
+
+
+def failure(context: Context, request: Request) -> int | None:
+    """Return the first failed call from an event on, or the last one before it."""
+    backwards = "before" in request.query_params
+    event = _number(request, "before" if backwards else "from")
+    return calls.failed_next(context.connection, _named(context, request).id, event, backwards=backwards)
+
+
+def call(context: Context, request: Request) -> dict[str, Any]:
+    """Return what a call unfolds to."""
+    index, session = number(request.path_params["event"], "event"), _named(context, request)
+    row, shown = events.at(context.connection, session.id, index), _short(context, session)
+    if row is None or row.type not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
+        raise InvalidEventIndex(shown, index, last_event_of(context.connection, session))
+    found = Calls(context.connection, session, cleaner_for(session)).unfolded(row)
+    return {"unfolded": found, "id": shown, "event_index": index}
+
+
+def text(context: Context, request: Request) -> dict[str, Any]:
+    """Return a part of the whole text of an event; of a call, of its arguments."""
+    index, part = number(request.path_params["event"], "event"), _number(request, "part")
+    session = _named(context, request)
+    event, clean = find_event(context.connection, session, index), cleaner_for(session)
+    is_call = event.type == EventType.TOOL_CALL
+    text = written(clean.value(event.rest.get("arguments"))) if is_call else clean.text(event.text)
+    shown = text[part * PART : (part + 1) * PART]
+    return {
+        "id": _short(context, session),
+        "event": event,
+        "name": clean.line(event.row.name or event.type, 2 * LABEL),
+        "shown": result_shown(shown) if event.type == EventType.TOOL_RESULT else shown,
+        "part": part,
+        "last": max(len(text) - 1, 0) // PART,
+        "chars": len(text),
+    }
+
+
+class Analyses:
+    """The last analyses of sessions, each kept until one of its logs grows. Safe to use from several threads."""
+
+    def __init__(self, *, dollars: bool) -> None:
+        self._dollars = dollars
+        self._kept: OrderedDict[tuple[Any, ...], dict[str, Any]] = OrderedDict()
         self._keeping = threading.Lock()
 
-    def session(self, request: Request) -> Response:
-        """Return the page of a session, with the window of an event; or where it is, if it is named otherwise."""
-        at, given = _number(request, "at"), request.path_params["session"]
-        known = self._answering.desk.read(lambda context: _short(context, _named(context, request)))
-        if given != known:  # `last`, and ids longer than needed
-            return RedirectResponse(request.url.replace(path=f"/s/{quote(known, safe='')}"))
-
-        def made(context: Context) -> dict[str, Any]:
-            session = _named(context, request)
-            told = about(context.connection, session, now=context.now, prices=context.prices)
-            count = windows(told.last_event)
-            shown = window(context.connection, session, min(window_of(at), count - 1), cleaner_for(session))
-            turns = outline(context.connection, session, 0)
-            return {
-                "about": told,
-                "window": shown,
-                "windows": count,
-                "size": WINDOW,
-                "outline": turns,
-                "running": _running(context, session),
-            }
-
-        return self._answering.page("session", made)
-
-    def facts(self, request: Request) -> Response:
-        """Return what the head of a session's page tells of it."""
-
-        def made(context: Context) -> dict[str, Any]:
-            session = _named(context, request)
-            return {"about": about(context.connection, session, now=context.now, prices=context.prices)}
-
-        return self._answering.page("facts", made)
-
-    def window(self, request: Request) -> Response:
-        """Return a window of a conversation."""
-        wanted = number(request.path_params["number"], "window")
-
-        def made(context: Context) -> dict[str, Any]:
-            session = _named(context, request)
-            found = window(context.connection, session, wanted, cleaner_for(session))
-            named = {"id": _short(context, session), "agent": AGENTS[session.provider]}
-            return {"window": found, "running": _running(context, session), **named}
-
-        return self._answering.page("window", made)
-
-    def outline(self, request: Request) -> Response:
-        """Return the turns of a session from one on."""
-        first = _number(request, "from")
-
-        def made(context: Context) -> dict[str, Any]:
-            session = _named(context, request)
-            return {"outline": outline(context.connection, session, first), "id": _short(context, session)}
-
-        return self._answering.page("turns", made)
-
-    def failure(self, request: Request) -> Response:
-        """Return the first failed call from an event on, or the last one before it, as JSON: an event, or null."""
-        backwards = "before" in request.query_params
-        event = _number(request, "before" if backwards else "from")
-
-        def look(context: Context) -> int | None:
-            return calls.failed_next(context.connection, _named(context, request).id, event, backwards=backwards)
-
-        return JSONResponse(self._answering.desk.read(look))
-
-    def call(self, request: Request) -> Response:
-        """Return what a call unfolds to."""
-        index = number(request.path_params["event"], "event")
-
-        def made(context: Context) -> dict[str, Any]:
-            session = _named(context, request)
-            row, shown = events.at(context.connection, session.id, index), _short(context, session)
-            if row is None or row.type not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
-                raise InvalidEventIndex(shown, index, last_event_of(context.connection, session))
-            found = Calls(context.connection, session, cleaner_for(session)).unfolded(row)
-            return {"unfolded": found, "id": shown, "event_index": index}
-
-        return self._answering.page("unfolded", made)
-
-    def text(self, request: Request) -> Response:
-        """Return a part of the whole text of an event; of a call, of its arguments."""
-        index, part = number(request.path_params["event"], "event"), _number(request, "part")
-
-        def made(context: Context) -> dict[str, Any]:
-            session = _named(context, request)
-            event, clean = find_event(context.connection, session, index), cleaner_for(session)
-            is_call = event.type == EventType.TOOL_CALL
-            text = written(clean.value(event.rest.get("arguments"))) if is_call else clean.text(event.text)
-            shown = text[part * PART : (part + 1) * PART]
-            return {
-                "id": _short(context, session),
-                "event": event,
-                "name": clean.line(event.row.name or event.type, 2 * LABEL),
-                "shown": result_shown(shown) if event.type == EventType.TOOL_RESULT else shown,
-                "part": part,
-                "last": max(len(text) - 1, 0) // PART,
-                "chars": len(text),
-            }
-
-        return self._answering.page("text", made)
-
-    def health(self, request: Request) -> Response:
-        """Return the analysis of a session with its timeline, as JSON; it is kept until one of its logs grows."""
-        return JSONResponse(self._answering.desk.read(lambda context: self._analysis(context, request)))
-
-    def _analysis(self, context: Context, request: Request) -> dict[str, Any]:
+    def health(self, context: Context, request: Request) -> dict[str, Any]:
+        """Return the analysis of a session with its timeline."""
         session = _named(context, request)
         family = sessions.with_agents(context.connection, session.id)
         key = session.uid, session.event_count, family, int(context.now // _GOOD_FOR_SECONDS)
         with self._keeping:
-            known = self._examined.get(key)
+            known = self._kept.get(key)
         if known is not None:
             return known
-        dollars = self._answering.pages.dollars
-        found = examined(context.connection, session, now=context.now, prices=context.prices, dollars=dollars)
+        found = examined(context.connection, session, now=context.now, prices=context.prices, dollars=self._dollars)
         with self._keeping:
-            self._examined[key] = found
-            while len(self._examined) > _EXAMINED:
-                self._examined.popitem(last=False)
+            self._kept[key] = found
+            while len(self._kept) > _EXAMINED:
+                self._kept.popitem(last=False)
         return found
 
 
