@@ -194,12 +194,32 @@ def analyze(connection: sqlite3.Connection, session: Session, *, now: float, pri
     """Return the health of a session with its sub-agents: all findings, the worst first."""
     own = examine(connection, session, now=now, prices=prices)
     agents = agents_of(connection, session, now=now, prices=prices)
-    return replace(analysis_of(own, agents), summary=_counts(connection, session))
+    types = {EVENT_TYPE_CODES[code]: count for code, count in histories.counts_by_type(connection, session.id).items()}
+    names = {
+        "assistant_messages": EventType.MESSAGE,
+        "tool_calls": EventType.TOOL_CALL,
+        "tool_results": EventType.TOOL_RESULT,
+        "user_messages": EventType.USER,
+        "reasoning": EventType.REASONING,
+        "notifications": EventType.NOTIFICATION,
+    }
+    outcomes: Counter[str] = Counter()
+    for code, count in histories.calls_by_outcome(connection, session.id).items():
+        outcomes[Outcome.UNKNOWN if code is None else OUTCOME_CODES[code]] += count
+    return replace(
+        analysis_of(own, agents),
+        summary={
+            "event_counts": {name: types.get(kind, 0) for name, kind in names.items()},
+            "outcomes": dict(outcomes),
+        },
+    )
 
 
 def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
     """Combine a session and its sub-agents; `summary` is left empty, for callers that want it to fill in."""
     whole = score(own.examined, [agent.examined for agent in agents])
+    taken = sorted(((agent.row.total_tokens or 0, agent.session_id) for agent in agents), reverse=True)
+    shares = [Share(name=name, tokens=tokens) for tokens, name in taken if tokens]
     return Analysis(
         session_id=own.session_id,
         score=whole.score,
@@ -212,7 +232,7 @@ def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
             key=lambda insight: SEVERITIES.index(insight.severity),
         ),
         time=time_spent(own.history),
-        token_shares=_shares(own, agents),
+        token_shares=replace(token_shares(own.history), agents=shares[:LARGEST] or None),
         agents=sorted(map(_agent, agents), key=lambda agent: (agent.score is None, agent.score or 0)) or None,
         summary={},
     )
@@ -227,13 +247,6 @@ def _agent(agent: Examination) -> AgentHealth:
         tool_calls=agent.row.tool_calls,
         failed_calls=known_failures(agent.row.provider, agent.row.tool_calls, agent.row.failed_calls),
     )
-
-
-def _shares(own: Examination, agents: Sequence[Examination]) -> TokenShares:
-    """Return where the tokens of a session went, and how many its sub-agents used."""
-    taken = sorted(((agent.row.total_tokens or 0, agent.session_id) for agent in agents), reverse=True)
-    shares = [Share(name=name, tokens=tokens) for tokens, name in taken if tokens]
-    return replace(token_shares(own.history), agents=shares[:LARGEST] or None)
 
 
 def _said(entry: Entry | None, event_index: int) -> str:
@@ -251,19 +264,3 @@ def _said(entry: Entry | None, event_index: int) -> str:
             return f"{entry.whole_input or 0:,} input tokens, {entry.output_tokens or 0:,} output tokens"
         case _:
             return ""
-
-
-def _counts(connection: sqlite3.Connection, session: Session) -> dict[str, dict[str, int]]:
-    types = {EVENT_TYPE_CODES[code]: count for code, count in histories.counts_by_type(connection, session.id).items()}
-    names = {
-        "assistant_messages": EventType.MESSAGE,
-        "tool_calls": EventType.TOOL_CALL,
-        "tool_results": EventType.TOOL_RESULT,
-        "user_messages": EventType.USER,
-        "reasoning": EventType.REASONING,
-        "notifications": EventType.NOTIFICATION,
-    }
-    outcomes: Counter[str] = Counter()
-    for code, count in histories.calls_by_outcome(connection, session.id).items():
-        outcomes[Outcome.UNKNOWN if code is None else OUTCOME_CODES[code]] += count
-    return {"event_counts": {name: types.get(kind, 0) for name, kind in names.items()}, "outcomes": dict(outcomes)}

@@ -94,7 +94,15 @@ def score(session: Examined, agents: Sequence[Examined] = ()) -> Score:
     unscored = _unscored(session, calls, found)
     if unscored:
         return Score(None, unscored, [])
-    parts = [_corrections(session), _outcome(session), _checks(every), _failures(every), _loops(found)]
+    loops = [finding for detector, finding in found if detector.lens == "Loops" and finding.severity != "Info"]
+    why = counted(len(loops), "loop") if loops else "no loops"
+    parts = [
+        _corrections(session),
+        _outcome(session),
+        _checks(every),
+        _failures(every),
+        ScorePart(part="loops", lost=min(LOOPS, _LOOP * len(loops)), of=LOOPS, why=why),
+    ]
     return Score(100 - sum(part.lost for part in parts), None, parts)
 
 
@@ -166,9 +174,3 @@ def _failures(every: Sequence[Examined]) -> ScorePart:
         of=FAILURES,
         why=f"{why}, not counting {counted(probes, 'probe')}" if probes else why,
     )
-
-
-def _loops(found: Iterable[Found]) -> ScorePart:
-    loops = [finding for detector, finding in found if detector.lens == "Loops" and finding.severity != "Info"]
-    why = counted(len(loops), "loop") if loops else "no loops"
-    return ScorePart(part="loops", lost=min(LOOPS, _LOOP * len(loops)), of=LOOPS, why=why)

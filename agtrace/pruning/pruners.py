@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -182,7 +181,13 @@ def pruned(asked: Asked) -> dict[str, Any]:
     """Return the reply to a question, as the original service gives it; `score` is the share of lines left out."""
     found = focus(asked.code, asked.query, seconds=SECONDS)
     if isinstance(found, Focused):
-        text = _with_filtered(asked.code, found.kept)
+        lines, written, last = asked.code.removesuffix("\n").split("\n"), list[str](), 0
+        for first, end in [*found.kept, (len(lines) + 1, len(lines))]:
+            if first > last + 1:
+                written.append(f"(filtered {first - last - 1} lines)")
+            written += lines[first - 1 : end]
+            last = end
+        text = "\n".join(written)
         kept = [number for first, last in found.kept for number in range(first, last + 1)]
         score = 1 - found.kept_lines / found.total_lines
     else:
@@ -232,16 +237,6 @@ def application(host: str, port: int) -> Starlette:
 
 async def _health(request: Request) -> Response:
     return JSONResponse({"status": "healthy", "model_loaded": True})
-
-
-def _with_filtered(code: str, kept: Sequence[tuple[int, int]]) -> str:
-    lines, written, last = code.removesuffix("\n").split("\n"), list[str](), 0
-    for first, end in [*kept, (len(lines) + 1, len(lines))]:
-        if first > last + 1:
-            written.append(f"(filtered {first - last - 1} lines)")
-        written += lines[first - 1 : end]
-        last = end
-    return "\n".join(written)
 
 
 def _tokens(text: str) -> int:

@@ -64,7 +64,11 @@ def analysis(answer: dict[str, Any]) -> None:
     if not data["insights"]:
         OUT.print(indented(Text("Nothing stood out.")))
     left_out("finding", len(data["insights"]), data.get("total_insights", 0))
-    _spent(data.get("time", {}))
+    time = data.get("time", {})
+    spent = [f"{label} {seconds(time[name])}" for label, name in _SPENT if time.get(name)]
+    if spent:
+        heading("Time")
+        OUT.print(indented(Text(" · ".join(spent))))
     _token_shares(data.get("token_shares", {}))
     _agents(data)
     if data.get("total_insights"):
@@ -86,13 +90,6 @@ def _finding(session_id: str, insight: dict[str, Any]) -> None:
         place = Text(f"{where}:{evidence['event_index']}  ", style="bold")
         grid.add_row("", place.append(plain(evidence["quote"]), style="dim not bold"))
     OUT.print(indented(grid))
-
-
-def _spent(time: dict[str, int]) -> None:
-    spent = [f"{label} {seconds(time[name])}" for label, name in _SPENT if time.get(name)]
-    if spent:
-        heading("Time")
-        OUT.print(indented(Text(" · ".join(spent))))
 
 
 def _token_shares(shares: dict[str, list[dict[str, Any]]]) -> None:
@@ -146,9 +143,24 @@ def comparison(answer: dict[str, Any]) -> None:
     OUT.print(_side_table(*sides))
     if data["tools"]:
         OUT.print()
-        OUT.print(compact(_tool_table(data["tools"])))
+        tools = data["tools"]
+        table = Table(box=None, pad_edge=False, header_style="dim", expand=fills())
+        table.add_column("tool", no_wrap=True, overflow="ellipsis", ratio=1)
+        for column in ("calls 1", "failed 1", "calls 2", "failed 2"):
+            table.add_column(column, justify="right", no_wrap=True, style="red" if "failed" in column else "")
+        for tool in tools:
+            counts = [tool[name] for name in ("calls_1", "failed_1", "calls_2", "failed_2")]
+            table.add_row(Text(plain(tool["name"])), *(figure(count or None) for count in counts))
+        OUT.print(compact(table))
         left_out("tool", len(data["tools"]), data["total_tools"])
-    _compared_files(data["files"])
+    files = data["files"]
+    for name, where in (("only_in_1", "only in 1"), ("only_in_2", "only in 2"), ("in_both", "in both")):
+        if not files[f"total_{name}"]:
+            continue
+        heading(f"files {where}: {files[f'total_{name}']}")
+        for file in files[name]:
+            OUT.print(indented(Text(plain(file["path"])).append(f"  {_accesses(file)}", style="dim")))
+        left_out("file", len(files[name]), files[f"total_{name}"])
     for number, side in enumerate(sides, 1):
         _failed_calls(number, side)
 
@@ -189,27 +201,6 @@ def _fact(name: str, value: Any) -> str | Text:
     if name == "outcome":
         return Text(value, style=STYLES.get(value, ""))
     return figure(value) if isinstance(value, int) else plain(value or "")
-
-
-def _tool_table(tools: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=fills())
-    table.add_column("tool", no_wrap=True, overflow="ellipsis", ratio=1)
-    for column in ("calls 1", "failed 1", "calls 2", "failed 2"):
-        table.add_column(column, justify="right", no_wrap=True, style="red" if "failed" in column else "")
-    for tool in tools:
-        counts = [tool[name] for name in ("calls_1", "failed_1", "calls_2", "failed_2")]
-        table.add_row(Text(plain(tool["name"])), *(figure(count or None) for count in counts))
-    return table
-
-
-def _compared_files(files: dict[str, Any]) -> None:
-    for name, where in (("only_in_1", "only in 1"), ("only_in_2", "only in 2"), ("in_both", "in both")):
-        if not files[f"total_{name}"]:
-            continue
-        heading(f"files {where}: {files[f'total_{name}']}")
-        for file in files[name]:
-            OUT.print(indented(Text(plain(file["path"])).append(f"  {_accesses(file)}", style="dim")))
-        left_out("file", len(files[name]), files[f"total_{name}"])
 
 
 def _accesses(file: dict[str, Any]) -> str:

@@ -102,7 +102,11 @@ def listed(programs: Sequence[Program]) -> None:
     for column in ("client", *(("program",) if wide else ()), "found", "agtrace", *(("settings",) if wide else ())):
         table.add_column(column, overflow="fold" if column == "settings" else "ellipsis", no_wrap=column != "settings")
     for program in programs:
-        table.add_row(*_cells(program, wide=wide))
+        state = _ADDED[program.added]
+        style = "green" if program.added else "yellow" if program.added is None else "dim"
+        here = Text(_here(program), style="" if program.found else "dim")
+        cells: list[str | Text] = [program.name, here, Text(state, style=style)]
+        table.add_row(*([program.name, program.title, *cells[1:], plain_line(str(program.file))] if wide else cells))
     OUT.print(table)
     OUT.print()
     if any(_here(program) == _ONLY_LOGS for program in programs):
@@ -115,14 +119,6 @@ def listed(programs: Sequence[Program]) -> None:
 
 def _here(program: Program) -> str:
     return "yes" if program.found else _ONLY_LOGS if program.logs else "no"
-
-
-def _cells(program: Program, *, wide: bool) -> list[str | Text]:
-    state = _ADDED[program.added]
-    style = "green" if program.added else "yellow" if program.added is None else "dim"
-    here = Text(_here(program), style="" if program.found else "dim")
-    cells: list[str | Text] = [program.name, here, Text(state, style=style)]
-    return [program.name, program.title, *cells[1:], plain_line(str(program.file))] if wide else cells
 
 
 _ALIGNED = 20

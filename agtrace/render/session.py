@@ -102,7 +102,19 @@ class SessionView:
             if part in step:
                 entry(str(step[part]["event_index"]), Text(_short(step[part]["text"]), style=style))
         for tool in step.get("tools", []):
-            _print_execution(tool)
+            call, outcome = tool.get("call") or {}, tool.get("outcome", "")
+            head = Text(plain(call.get("name", "result")), style="cyan")
+            head.append(f"  {outcome}", style=STYLES.get(outcome, ""))
+            if ms := tool.get("duration_ms"):
+                head.append(f"  {ms} ms" if ms < 1000 else f"  {ms / 1000:.1f} s", style="dim")
+            if tool.get("agent"):
+                head.append(f"  started {tool['agent']}", style="dim")
+            entry(str(tool.get("call_event", tool.get("result_event", ""))), head)
+            for line in _arguments(call.get("arguments")):
+                entry("", Text(line, style="dim"), deep=2)
+            result = _short(tool.get("result", {}).get("content", ""))
+            if result:
+                entry("", Text(result, style=STYLES["failed"] if outcome == "failed" else ""), deep=2)
 
 
 def _facts(data: dict[str, Any]) -> None:
@@ -191,22 +203,6 @@ def _turn_head(turn: dict[str, Any]) -> Text:
     if turn.get("copied"):
         head.append("  copied", style="not bold yellow")
     return head
-
-
-def _print_execution(tool: dict[str, Any]) -> None:
-    call, outcome = tool.get("call") or {}, tool.get("outcome", "")
-    head = Text(plain(call.get("name", "result")), style="cyan")
-    head.append(f"  {outcome}", style=STYLES.get(outcome, ""))
-    if ms := tool.get("duration_ms"):
-        head.append(f"  {ms} ms" if ms < 1000 else f"  {ms / 1000:.1f} s", style="dim")
-    if tool.get("agent"):
-        head.append(f"  started {tool['agent']}", style="dim")
-    entry(str(tool.get("call_event", tool.get("result_event", ""))), head)
-    for line in _arguments(call.get("arguments")):
-        entry("", Text(line, style="dim"), deep=2)
-    result = _short(tool.get("result", {}).get("content", ""))
-    if result:
-        entry("", Text(result, style=STYLES["failed"] if outcome == "failed" else ""), deep=2)
 
 
 def _arguments(arguments: Any) -> Iterable[str]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from agtrace_schema.analysis import Change, Report, ReportedSession
-from agtrace_schema.lessons import Lesson
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ from agtrace.health.detectors.registry import DETECTORS
 from agtrace.report.figures import Tally, days, deeds, detectors, figures, histogram, models, tools, usage_of_all
 from agtrace.report.lessons import Case, learned
 from agtrace.report.selection import Family, Selection, families, in_period, minute
-from agtrace.report.survey import Asked, Note, Seen, examine_all
+from agtrace.report.survey import Asked, Note, examine_all
 from agtrace.report.wording import LOW
 from agtrace.times import iso
 
@@ -201,6 +200,8 @@ def report(connection: sqlite3.Connection, asked: Asked, note: Note | None = Non
     chosen = in_period(every, selection.since, selection.until)
     seen = examine_all(connection, asked, chosen, *([note] if note else []))
     tallies = [one.tally for one in seen]
+    cases = (Case(family.row, told) for family, one in zip(chosen, seen, strict=True) for told in one.experiences)
+    found, _ = learned(connection, cases)
     return Report(
         selection=selection.sentence(len(chosen)),
         figures=figures(tallies, selection.since, selection.until),
@@ -211,7 +212,7 @@ def report(connection: sqlite3.Connection, asked: Asked, note: Note | None = Non
         models=models(tallies),
         detectors=detectors(one.found for one in seen),
         deeds=deeds(connection, chosen),
-        lessons=_lessons(connection, chosen, seen),
+        lessons=found[:LESSONS],
         undated=sum(not family.started_at for family in every),
         sub_agents=sum(len(family.members) - 1 for family in chosen),
         sessions=sorted(_with_percentiles([one.shown for one in seen]), key=_worst_first),
@@ -230,12 +231,6 @@ def _with_percentiles(sessions: Sequence[ReportedSession]) -> Iterator[ReportedS
         else:
             below = bisect_left(scores, session.score)
             yield replace(session, percentile=max(100 * below // len(scores), min(below, 1)))  # 0 is the lowest alone
-
-
-def _lessons(connection: sqlite3.Connection, chosen: Sequence[Family], seen: Sequence[Seen]) -> list[Lesson]:
-    cases = (Case(family.row, told) for family, one in zip(chosen, seen, strict=True) for told in one.experiences)
-    found, _ = learned(connection, cases)
-    return found[:LESSONS]
 
 
 def _worst_first(session: ReportedSession) -> tuple[bool, int, int, str]:

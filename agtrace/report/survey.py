@@ -298,23 +298,20 @@ class Examiner:
         """Return each session as a report shows it; `note` as in `examine_all`."""
         seen = []
         for family in self._chosen:
-            seen.append(self._seen(family))
+            own, agents = self._examined(family)
+            analysis = analysis_of(own, agents)
+            together = Usage()
+            for member in family.members:
+                if member in self._used:
+                    together.include(self._used[member])
+            tally = _tally(family, analysis, [own, *agents], together)
+            times = self._timeline(family, own, agents)
+            pairs = (pair for one in (own, *agents) for pair in one.examined.found)
+            found = tuple(figures.Found(detector.name, detector.lens, finding.severity) for detector, finding in pairs)
+            learned = tuple(experiences(own.history)) if own.row.failed_calls else ()
+            seen.append(Seen(tally, self._shown(family, analysis, tally, times), found, learned))
             note(len(seen), len(self._chosen))
         return seen
-
-    def _seen(self, family: Family) -> Seen:
-        own, agents = self._examined(family)
-        analysis = analysis_of(own, agents)
-        together = Usage()
-        for member in family.members:
-            if member in self._used:
-                together.include(self._used[member])
-        tally = _tally(family, analysis, [own, *agents], together)
-        times = self._timeline(family, own, agents)
-        pairs = (pair for one in (own, *agents) for pair in one.examined.found)
-        found = tuple(figures.Found(detector.name, detector.lens, finding.severity) for detector, finding in pairs)
-        learned = tuple(experiences(own.history)) if own.row.failed_calls else ()
-        return Seen(tally, self._shown(family, analysis, tally, times), found, learned)
 
     def _examined(self, family: Family) -> tuple[Examination, list[Examination]]:
         now, prices = self._asked.now, self._asked.prices

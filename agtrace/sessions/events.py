@@ -143,7 +143,7 @@ def details(connection: sqlite3.Connection, session: Session, event: StoredEvent
         event_index=event.event_index,
         timestamp=iso(row.ts),
         event_type=event.type,
-        kind=kind_of(event),
+        kind=name_of(event) if event.type in (EventType.USER, EventType.NOTIFICATION) else None,
         turn_index=turn,
         step_index=None if turn is None else row.step_index,
         outcome=event.outcome,
@@ -165,11 +165,6 @@ def details(connection: sqlite3.Connection, session: Session, event: StoredEvent
         ),
         payload=_payload(event),
     )
-
-
-def kind_of(event: StoredEvent) -> str | None:
-    """Return the kind of a user text or notification, which may be any word in the log; None for other events."""
-    return name_of(event) if event.type in (EventType.USER, EventType.NOTIFICATION) else None
 
 
 def name_of(event: StoredEvent) -> str | None:

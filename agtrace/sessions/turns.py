@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.index.questions import events, turns, usage
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
-from agtrace_indexer.index.questions.turns import Ending, TokenCounts, ToolUse, Turn
+from agtrace_indexer.index.questions.turns import Ending, TokenCounts, Turn
 from agtrace_indexer.index.questions.usage import Figures
 from agtrace_indexer.providers.provider import Notices
 from agtrace_indexer.providers.registry import AGENTS
@@ -198,7 +198,15 @@ def turn_details(connection: sqlite3.Connection, session: Session, steps: Iterab
     if not found:
         return []
     outcomes = _outcomes(connection, session, found)
-    actions = _key_actions(turns.tools(connection, session.id, found))
+    tools = turns.tools(connection, session.id, found)
+    actions: dict[int | None, list[str]] = {}
+    for turn, group in groupby(tools, key=lambda tool: tool.turn_index):
+        of_turn = list(group)
+        used = Counter({tool.name: tool.calls for tool in of_turn}).most_common(_KEY_ACTIONS)
+        failed = Counter({tool.name: tool.failed for tool in of_turn if tool.failed}).most_common(_KEY_ACTIONS)
+        said = ["Used tools: " + ", ".join(f"{name} x{count}" if count > 1 else name for name, count in used)]
+        said += ["Failed: " + ", ".join(f"{name} x{count}" for name, count in failed)] if failed else []
+        actions[turn] = [one_line(action, USER_MESSAGE) for action in said]
     return [
         TurnDetail(
             turn_index=turn.turn_index,
@@ -305,15 +313,3 @@ def _overview(turn: Turn, outcome: TurnOutcome, provider: Provider) -> TurnOverv
         stats={name: sum for name, sum in tokens.items() if sum or (sum == 0 and name in ALWAYS_SHOWN)} or None,
         tokens_incomplete=True if turn.incomplete_usage else None,
     )
-
-
-def _key_actions(tools: Iterable[ToolUse]) -> dict[int | None, list[str]]:
-    actions: dict[int | None, list[str]] = {}
-    for turn, group in groupby(tools, key=lambda tool: tool.turn_index):
-        of_turn = list(group)
-        used = Counter({tool.name: tool.calls for tool in of_turn}).most_common(_KEY_ACTIONS)
-        failed = Counter({tool.name: tool.failed for tool in of_turn if tool.failed}).most_common(_KEY_ACTIONS)
-        said = ["Used tools: " + ", ".join(f"{name} x{count}" if count > 1 else name for name, count in used)]
-        said += ["Failed: " + ", ".join(f"{name} x{count}" for name, count in failed)] if failed else []
-        actions[turn] = [one_line(action, USER_MESSAGE) for action in said]
-    return actions

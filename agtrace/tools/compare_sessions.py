@@ -85,18 +85,6 @@ class Compared(Struct, frozen=True):
         )
 
 
-def compare(
-    connection: sqlite3.Connection, one: Session, two: Session, prices: PriceTable, most_failures: int
-) -> Compared:
-    """Compare two sessions; at most this many failures of each are quoted."""
-    same_project = one.project_id is not None and one.project_id == two.project_id
-    return Compared(
-        _side(connection, one, same_project, prices, most_failures),
-        _side(connection, two, same_project, prices, most_failures),
-        relation_of(connection, one, two),
-    )
-
-
 # -- one side --------------------------------------------------------------------------------------
 
 
@@ -236,7 +224,13 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
     if one.id == two.id:
         same = f"id1 and id2 are the same session, {short_id(connection, one.uid)}; give two different ones"
         raise InvalidParameter("id2", same, "a session other than id1")
-    compared = compare(connection, one, two, context.prices, _LONG_LENGTHS[0].failures)
+    most_failures = _LONG_LENGTHS[0].failures
+    same_project = one.project_id is not None and one.project_id == two.project_id
+    compared = Compared(
+        _side(connection, one, same_project, context.prices, most_failures),
+        _side(connection, two, same_project, context.prices, most_failures),
+        relation_of(connection, one, two),
+    )
     differences = list(_differences(compared.one, compared.two))
     budget = wanted.max_bytes or limits().size()
     data = _fitting(compared, differences, budget)
@@ -326,7 +320,10 @@ def _differences(one: Side, two: Side) -> Iterator[str]:
             names = ", ".join(named(name, 25) if name else NO_TOOL for name in only[:_TOOLS_NAMED])
             more = f" and {len(only) - _TOOLS_NAMED} more" if len(only) > _TOOLS_NAMED else ""
             yield f"only {number} used {names}{more}"
-    yield from _file_difference(one.files, two.files)
+    wrote = [{path for path, access in side.items() if access.writes} for side in (one.files, two.files)]
+    if wrote[0] != wrote[1]:
+        counts = [len(files) or "none" for files in (wrote[0] - wrote[1], wrote[1] - wrote[0], wrote[0] & wrote[1])]
+        yield "files written: {} only in 1, {} only in 2, {} in both".format(*counts)
 
 
 def _failed(side: ComparedSession) -> str:
@@ -345,13 +342,6 @@ def _times_more(what: str, one: float, two: float) -> Iterator[str]:
 
 def _main_model(side: ComparedSession) -> str:
     return named(side.models[0].model, LABEL) if side.models else "unknown model"
-
-
-def _file_difference(one: dict[str, Access], two: dict[str, Access]) -> Iterator[str]:
-    wrote = [{path for path, access in side.items() if access.writes} for side in (one, two)]
-    if wrote[0] != wrote[1]:
-        counts = [len(files) or "none" for files in (wrote[0] - wrote[1], wrote[1] - wrote[0], wrote[0] & wrote[1])]
-        yield "files written: {} only in 1, {} only in 2, {} in both".format(*counts)
 
 
 TOOL = Tool(

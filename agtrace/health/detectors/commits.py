@@ -215,7 +215,8 @@ def find_swept_commit(history: History) -> Iterator[Finding]:
                 seen = staged = None
         written.update(call.writes)
         if any(what == "status" for what, _ in does):
-            untracked = _untracked(call.result)
+            listed = [line.strip() for block in _UNTRACKED_LISTED.findall(call.result) for line in block.splitlines()]
+            untracked = [path.strip().strip('"') for path in (*_UNTRACKED.findall(call.result), *listed)]
             seen = _Seen(call, untracked) if untracked else None
         elif _GONE.search(command) or any(path.endswith(".gitignore") for path in call.writes):
             seen = None
@@ -250,11 +251,6 @@ def _is_everything(arguments: Sequence[str]) -> bool:
         return False
     paths = {word for word in arguments if not word.startswith("-")}
     return paths <= {".", ":/"} and (bool(paths) or not {"-A", "--all"}.isdisjoint(arguments))
-
-
-def _untracked(status: str) -> list[str]:
-    listed = [line.strip() for block in _UNTRACKED_LISTED.findall(status) for line in block.splitlines()]
-    return [path.strip().strip('"') for path in (*_UNTRACKED.findall(status), *listed)]
 
 
 def _is_among(path: str, written: set[str]) -> bool:

@@ -218,7 +218,8 @@ def _changes(call: Call) -> Iterator[Change]:
         elif not edit.deletes:
             old = (line for part in edit.replacements for line in part.old.splitlines())
             new = (line for part in edit.replacements for line in part.new.splitlines())
-            yield _of_lines(edit.path, old, new)
+            before, after = Counter(map(str.strip, old)), Counter(map(str.strip, new))
+            yield Change(edit.path, "", telling(before - after), telling(after - before), whole=False)
 
 
 def changed_files(call: Call) -> set[str]:
@@ -230,11 +231,6 @@ def writes_by_shell(call: Call) -> bool:
     """Whether a call is a command of a kind that writes files, whichever."""
     command = command_of(call)
     return command is not None and _WRITING.search(command) is not None
-
-
-def _of_lines(path: str, old: Iterable[str], new: Iterable[str]) -> Change:
-    before, after = Counter(map(str.strip, old)), Counter(map(str.strip, new))
-    return Change(path, "", telling(before - after), telling(after - before), whole=False)
 
 
 def telling(lines: Iterable[str]) -> frozenset[str]:

@@ -240,19 +240,6 @@ class Overview(Screen[None]):
             listed.set_options([Option(prompt, id=id) for prompt, id in zip(prompts, ids, strict=True)])
             listed.highlighted = None if chosen is None else ids.index(chosen)
         self.query_one("#heading", Static).update(heading(self._found))
-        self._show_recent(width)
-
-    def _chosen(self, ids: list[str]) -> str | None:
-        """Return the session under the cursor, by its id; the first one if that is gone."""
-        option = self.query_one(OptionList).highlighted_option
-        chosen = None if option is None else option.id
-        return chosen if chosen in ids else next(iter(ids), None)
-
-    def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
-        """Move the mark of the cursor."""
-        self.show()
-
-    def _show_recent(self, width: int) -> None:
         found, below = self._found, self.query_one("#recent", Static)
         alive = found is not None and any(not session.is_closed for session in found.sessions)
         below.display = not alive
@@ -263,6 +250,16 @@ class Overview(Screen[None]):
                 text = text + "\n" + line
             below.update(text)
         self.query_one(OptionList).display = bool(found and found.sessions)
+
+    def _chosen(self, ids: list[str]) -> str | None:
+        """Return the session under the cursor, by its id; the first one if that is gone."""
+        option = self.query_one(OptionList).highlighted_option
+        chosen = None if option is None else option.id
+        return chosen if chosen in ids else next(iter(ids), None)
+
+    def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
+        """Move the mark of the cursor."""
+        self.show()
 
     def action_follow(self) -> None:
         """Follow the session under the cursor."""

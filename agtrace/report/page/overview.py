@@ -36,6 +36,15 @@ _VERDICTS = {"better": "better", "worse": "worse", "same": "no clear change", "n
 
 def overview(report: Report) -> dict[str, Any]:
     """Return the values for the templates of the overview."""
+    begun, pieces = 0.0, []
+    for ending, name in wording.ENDINGS.items():
+        number = report.figures.endings.get(ending, 0)
+        if number:
+            length = 1000 * number / max(report.figures.sessions, 1)
+            pieces.append(
+                {"ending": ending, "name": name, "number": number, "start": round(begun, 1), "length": round(length, 1)}
+            )
+            begun += length
     return {
         "selection": report.selection,
         "dollars": report.figures.cost_made is not None,
@@ -45,7 +54,7 @@ def overview(report: Report) -> dict[str, Any]:
         "mean": _mean(report.figures),
         "figures": _figures(report),
         "changes": [_change(change) for change in report.changes],
-        "endings": _endings(report.figures),
+        "endings": pieces,
         "done": deeds(report),
         "lessons": [
             {
@@ -145,20 +154,6 @@ def _session(session: ReportedSession) -> dict[str, Any]:
             "" if session.cost_usd is None else wording.shown_dollars(session.cost_usd), session.cost_made
         ),
     }
-
-
-def _endings(figures: Figures) -> list[dict[str, Any]]:
-    """Return the endings that occur, each with the start and length of its piece in a bar of 1,000."""
-    begun, pieces = 0.0, []
-    for ending, name in wording.ENDINGS.items():
-        number = figures.endings.get(ending, 0)
-        if number:
-            length = 1000 * number / max(figures.sessions, 1)
-            pieces.append(
-                {"ending": ending, "name": name, "number": number, "start": round(begun, 1), "length": round(length, 1)}
-            )
-            begun += length
-    return pieces
 
 
 # -- charts ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ tokens, are there too, folded or as places to link to, so that every event can b
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from html import escape
 from itertools import groupby
@@ -267,7 +267,18 @@ def window(connection: sqlite3.Connection, session: Session, number: int, cleane
     first_event = number * WINDOW
     then = Snapshot(first_event + WINDOW - 1, NOW.newest_row)
     placed = list(events.without_answers(connection, session.id, then, from_event=first_event, turn_index=None))
-    begins = _beginnings(connection, session, placed, first_event)
+    firsts: dict[int, Placed] = {}
+    for one in placed:
+        if one.turn_index is not None:
+            firsts.setdefault(one.turn_index, one)
+    found = {turn.turn_index: turn for turn in turns.several(connection, session.id, firsts)}
+    begins = {
+        one.event.event_index: Begins(
+            one.event.event_index, one.event.ts, turn, one.copied_turn, _original(connection, one)
+        )
+        for turn, one in firsts.items()
+        if turn in found and found[turn].first_event >= first_event
+    }
     making = _Making(connection, session, cleaner)
     with colouring_for(_COLOURING):
         entries = [entry for one in placed for entry in making.entries(one, begins.get(one.event.event_index))]
@@ -289,24 +300,6 @@ def _gathered(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 def _added(entry: Entry) -> str | None:
     return entry.label if isinstance(entry, Words) and entry.kind == "added" and entry.chars is None else None
-
-
-def _beginnings(
-    connection: sqlite3.Connection, session: Session, placed: Iterable[Placed], first_event: int
-) -> dict[int, Begins]:
-    """Return the turns that begin in a window, by their first event in it."""
-    firsts: dict[int, Placed] = {}
-    for one in placed:
-        if one.turn_index is not None:
-            firsts.setdefault(one.turn_index, one)
-    found = {turn.turn_index: turn for turn in turns.several(connection, session.id, firsts)}
-    return {
-        one.event.event_index: Begins(
-            one.event.event_index, one.event.ts, turn, one.copied_turn, _original(connection, one)
-        )
-        for turn, one in firsts.items()
-        if turn in found and found[turn].first_event >= first_event
-    }
 
 
 def _original(connection: sqlite3.Connection, placed: Placed) -> Place | None:
