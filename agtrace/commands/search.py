@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import click
+from agtrace_indexer.texts.ranked_words import query_words
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import EventKind
 
@@ -72,8 +73,6 @@ def search(
 
 def _has_found(data: dict[str, Any], query: str) -> bool:
     """Whether an answer has anything of a query: sessions with words that only begin like its words don't count."""
-    from agtrace_indexer.texts.ranked_words import query_words
-
     nowhere = data.get("best", {}).get("nowhere", [])
     return bool(_sessions_in(data)) and (not nowhere or len(nowhere) < len(query_words(query)))
 

@@ -15,6 +15,7 @@ import click
 from agtrace.commands.errors import tell
 from agtrace.commands.printing import print_lines
 from agtrace.settings import load
+from agtrace.upkeep.installation import install, is_running
 
 if TYPE_CHECKING:
     from agtrace.upkeep.service import Service
@@ -39,15 +40,11 @@ def service(apply: bool, remove: bool) -> None:
     user = os.getuid() if hasattr(os, "getuid") else 0
     found = service(sys.platform, executable, _absolute(load().environment), Path.home(), user)
     if apply:
-        from agtrace.upkeep.installation import install
-
         install(found, _say)
         print_lines(["the index is kept fresh from now on", found.hint])
     elif remove:
         _remove(found)
     else:
-        from agtrace.upkeep.installation import is_running
-
         state = "not installed"
         if found.path.is_file():
             state = "installed and running" if is_running(found) else "installed, but not running"

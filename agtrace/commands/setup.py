@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from agtrace_indexer.providers.setup import Setup
+from agtrace_indexer.redact import redact
 
 from agtrace.commands.errors import UNREADABLE, fail, use_rules_at_hand
 from agtrace.serving.interruption import together
@@ -26,7 +27,7 @@ from agtrace.upkeep.agents import (
     take_out_command,
 )
 from agtrace.upkeep.clients import CLIENTS, Machine, change
-from agtrace.upkeep.programs import NAMES, found, named
+from agtrace.upkeep.programs import NAMES, found, named, programs
 
 if TYPE_CHECKING:
     from agtrace.upkeep.clients import Client
@@ -69,7 +70,6 @@ def setup(client: str | None, apply: bool, remove: bool) -> None:
         if apply or remove:
             raise click.UsageError("--apply and --remove need a CLIENT; `agtrace setup` lists them")
         from agtrace.render.doctor import listed
-        from agtrace.upkeep.programs import programs
 
         listed(list(programs(server.machine)))
     elif client in CLIENTS:
@@ -127,8 +127,6 @@ def _doubts(client: Client, server: Server) -> Iterator[str]:
 
 def _print(*lines: str) -> None:
     """Print lines, which may quote a user's settings: secrets in them are masked."""
-    from agtrace_indexer.redact import redact
-
     use_rules_at_hand()
     _say(redact("\n".join(lines)))
 
@@ -183,8 +181,6 @@ def _take_out(agent: Setup, place: Path) -> list[str]:
 
 def _add(name: str, server: Server) -> None:
     """Let the agent add the server. An existing entry is replaced, but for its environment; if that fails, it stays."""
-    from agtrace_indexer.redact import redact
-
     agent = AGENTS[name]
     place = config_path(agent, server.machine.home, server.machine.environment)
     _require(agent)
@@ -234,8 +230,6 @@ def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -
         return code
     code = _run(command)
     if code and removal and before is not None and _run(put_back_command(agent, before), quietly=True):
-        from agtrace_indexer.redact import redact
-
         fail(
             f"{agent.executable} failed, and its old entry is gone from its settings: {redact(str(before))}", UNREADABLE
         )
