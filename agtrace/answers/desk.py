@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agtrace_indexer.index.opening import one_moment
-from agtrace_schema.metrics import RequestMetrics
-from agtrace_schema.status import Health
+from agtrace_schema.status import Health, RequestMetrics
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,7 +23,6 @@ from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.answers.telemetry.request import Observer, Origin, Request, request_of
 from agtrace.answers.telemetry.store import Wanted
-from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.chosen import index_of
 from agtrace.index.freshness import Freshness
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
@@ -38,7 +36,7 @@ from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.next_call import taking_along
 from agtrace.tools import tools_for
 from agtrace.tools.arguments import Arguments, parse
-from agtrace.tools.tool import Context, Tool
+from agtrace.tools.tool import Context, LastAnalysis, Tool
 
 Found = TypeVar("Found")
 Reader = Callable[[type[Arguments], Mapping[str, Any]], Arguments]

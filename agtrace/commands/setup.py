@@ -1,4 +1,4 @@
-"""`agtrace setup`: add the MCP server to an agent or editor, take it out, or list those that are here."""
+"""`agtrace setup` adds the MCP server to an agent or editor; `agtrace service` keeps the index fresh."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ import click
 from agtrace_indexer.providers.setup import Setup
 from agtrace_indexer.redact import redact
 
-from agtrace.commands.errors import UNREADABLE, fail, use_rules_at_hand
+from agtrace.commands.errors import UNREADABLE, fail, tell, use_rules_at_hand
+from agtrace.commands.printing import print_lines
 from agtrace.serving.interruption import together
 from agtrace.settings import load
+from agtrace.upkeep import service as upkeep
 from agtrace.upkeep.agents import (
     AGENTS,
     add_command,
@@ -244,3 +246,57 @@ def _run(command: Sequence[str], *, quietly: bool = False) -> int:
         return subprocess.run(command, check=False, capture_output=quietly, start_new_session=True).returncode
     except OSError as error:
         fail(f"{command[0]} can't be run: {error.strerror or error}", UNREADABLE)
+
+
+_PATHS = ("AGTRACE_DATA_DIR", "AGTRACE_CONFIG")
+
+
+@click.command()
+@click.option("--apply", is_flag=True, help="Write the file and start the service, now and at every login.")
+@click.option("--remove", is_flag=True, help="Stop the service and delete its file.")
+def service(apply: bool, remove: bool) -> None:
+    """Keep the index fresh in the background: show the service that does; --apply installs it.
+
+    Agents delete their logs after some time; with the service, the index has read them by then. It runs
+    `agtrace index --watch` as a user service of systemd or launchd, with the folders that are set now.
+    """
+    if apply and remove:
+        raise click.UsageError("--apply can't be combined with --remove")
+
+    def tell_step(line: str) -> None:
+        print_lines([line])
+
+    executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    found = upkeep.service(sys.platform, executable, _absolute(load().environment), Path.home(), user)
+    if apply:
+        upkeep.install(found, tell_step)
+        print_lines(["the index is kept fresh from now on", found.hint])
+    elif remove and not found.path.is_file():
+        print_lines(["the service is not installed"])
+    elif remove:
+        failed = upkeep.remove(found, tell_step)
+        if failed is not None:
+            tell(failed)
+    else:
+        state = "not installed"
+        if found.path.is_file():
+            state = "installed and running" if upkeep.is_running(found) else "installed, but not running"
+        print_lines(
+            [
+                f"The service is {state}. `agtrace service --apply` writes this to {found.path}:",
+                "",
+                *(f"  {line}".rstrip() for line in found.content.decode().splitlines()),
+                "",
+                "and runs:",
+                "",
+                *(f"  {shlex.join(command)}" for command in found.start),
+                "",
+                found.hint,
+            ]
+        )
+
+
+def _absolute(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with absolute paths: a service runs in another folder."""
+    return {name: os.path.abspath(value) if name in _PATHS and value else value for name, value in environment.items()}

@@ -7,15 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from agtrace_indexer.index.opening import state_of
 from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.model import Model
-from agtrace_schema.status import Health
+from agtrace_schema.status import Health, RequestMetrics
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.problems import UnknownProject
 from agtrace.sessions.prices import PriceTable
@@ -28,7 +27,11 @@ from agtrace.times import Period, moment, period
 from agtrace.tools.arguments import Arguments, arguments_of
 
 if TYPE_CHECKING:
+    from agtrace_indexer.index.questions.sessions import Session
     from agtrace_schema.analysis import Analysis
+
+    from agtrace.sessions.prices import PriceTable
+
 
 EVENT_AROUND = 1_800
 """The most bytes that an opened event takes in addition to its text."""
@@ -165,3 +168,25 @@ def moment_of(context: Context, since: str | None, until: str | None) -> int:
     times = [("since", since), ("until", until)]
     moves = any(context.moment(field, text) != tomorrow.moment(field, text) for field, text in times)
     return int(context.now * 1000) if moves else 0
+
+
+_GOOD_FOR_SECONDS = 600
+"""The time for which it is uncertain whether a session is still at work."""
+
+
+class LastAnalysis:
+    """A cache of one analysis, valid while the index doesn't change. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._of: tuple[sqlite3.Connection, int, int, int] | None = None
+        self._found: Analysis | None = None
+
+    def get(self, connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:
+        """Return the result of `agtrace.health.analysis.analyze`."""
+        from agtrace.health.analysis import analyze  # 35 ms: loads all detectors, which no other answer needs
+
+        written = state_of(connection)
+        asked = connection, written, session.id, int(now // _GOOD_FOR_SECONDS)
+        if self._found is None or self._of != asked:
+            self._of, self._found = asked, analyze(connection, session, now=now, prices=prices)
+        return self._found

@@ -363,11 +363,6 @@ def refused_by_human(call: Call) -> bool:
     return _BY_THE_HUMAN.search(call.result[:_REFUSAL_CHARS]) is not None or human_words(call.result) is not None
 
 
-def denied_by_rule(call: Call) -> bool:
-    """Whether a rule, a hook or a sandbox refused a call, or nobody was there to permit it."""
-    return call.outcome is Outcome.REJECTED and not refused_by_human(call)
-
-
 # -- api -------------------------------------------------------------------------------------------
 
 _SHOWN = 120
