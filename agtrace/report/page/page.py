@@ -48,6 +48,7 @@ _SCRIPTS = (
     "references",
     "timeline",
     "session",
+    "pressing",
     "keys",
     "main",
 )

@@ -80,8 +80,8 @@ _HERE = Path(__file__).parent
 _REPORT_STYLES = ("colours", "page", "session", "timeline")
 _STYLES = ("frame", "lists", "conversation", "code", "narrow")
 _SCRIPTS = (
-    *scripts("dom", "words"), _HERE / "scripts" / "look.js", *scripts("unpack", "charts", "scale"),
-    _HERE / "scripts" / "references.js", *scripts("timeline", "session"),
+    *scripts("dom", "words", "look", "unpack", "charts", "scale"),
+    _HERE / "scripts" / "references.js", *scripts("timeline", "session", "pressing"),
     *(_HERE / "scripts" / f"{name}.js" for name in (
         "fetching", "copying", "lists", "finding", "calls", "windows", "outline", "health", "live", "keys", "main")),
 )  # fmt: skip

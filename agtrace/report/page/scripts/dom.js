@@ -64,17 +64,20 @@ function tableBehind(caption, columns, rows) {
 
 function copyButton(text, what) {
   const button = el("button", { type: "button", class: "copy", "aria-label": `Copy ${what}` }, "Copy");
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(button.previousElementSibling);
-      button.textContent = "Selected";
-    }
-    setTimeout(() => {
-      button.textContent = "Copy";
-    }, 1600);
-  });
+  button.addEventListener("click", () => copy(button, text, button.previousElementSibling));
   return button;
+}
+
+// Copies a text; selects the element that shows it where the browser doesn't allow that.
+async function copy(button, text, shownIn) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(shownIn);
+    button.textContent = "Selected";
+  }
+  setTimeout(() => {
+    button.textContent = "Copy";
+  }, 1600);
 }

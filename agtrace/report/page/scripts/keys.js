@@ -1,9 +1,8 @@
-// Keyboard shortcuts for everything; keys typed into a field, and the browser's own shortcuts, are left alone.
+// The keys of the report, and what they do.
 
-const writing = (element) => element.matches?.("input, select, textarea") ?? false;
 const inSession = () => !byId("session").hidden;
 
-function escape(target) {
+function escape({ target }) {
   if (byId("keys").open) return;
   if (inSession()) leaveSession();
   else if (target.id === "search" && target.value) {
@@ -42,13 +41,4 @@ function arrow(event) {
   moveRow(event.key === "ArrowDown" ? 1 : -1);
 }
 
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  if (event.key === "Escape") escape(event.target);
-  else if (event.key === "ArrowDown" || event.key === "ArrowUp") arrow(event);
-  else if (!writing(event.target) && !byId("keys").open && KEYS[event.key]) {
-    event.preventDefault();
-    KEYS[event.key]();
-  }
-});
-byId("show-keys").addEventListener("click", KEYS["?"]);
+startKeys();

@@ -1,23 +1,21 @@
-// Light or dark: the system's setting, until the button changes it; nothing is stored.
+// Light or dark: the system's setting, until the button changes it.
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const whenLookChanges = new Set();
 
 const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
 
-function nameTheme() {
+function lookChanged() {
   const button = byId("theme");
   button.textContent = isDark() ? "Light" : "Dark";
   button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
-}
-
-function lookChanged() {
-  nameTheme();
   for (const redraw of whenLookChanges) redraw();
 }
 
 function toggleTheme() {
-  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  const chosen = isDark() ? "light" : "dark";
+  document.documentElement.dataset.theme = chosen;
+  keepLook(chosen);
   lookChanged();
 }
 
@@ -31,17 +29,4 @@ function colour(name) {
 
 byId("theme").addEventListener("click", toggleTheme);
 dark.addEventListener("change", lookChanged);
-
-// Print in light colours.
-let beforePrint;
-addEventListener("beforeprint", () => {
-  beforePrint = document.documentElement.dataset.theme;
-  document.documentElement.dataset.theme = "light";
-  lookChanged();
-});
-addEventListener("afterprint", () => {
-  if (beforePrint) document.documentElement.dataset.theme = beforePrint;
-  else delete document.documentElement.dataset.theme;
-  lookChanged();
-});
-nameTheme();
+lookChanged();

@@ -84,4 +84,17 @@ async function main() {
   if (wantedSession() === null) byId(location.hash.slice(1))?.scrollIntoView({ behavior: "instant" });
 }
 
+// Print in light colours.
+let beforePrint;
+addEventListener("beforeprint", () => {
+  beforePrint = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  lookChanged();
+});
+addEventListener("afterprint", () => {
+  if (beforePrint) document.documentElement.dataset.theme = beforePrint;
+  else delete document.documentElement.dataset.theme;
+  lookChanged();
+});
+
 main();

@@ -1,4 +1,6 @@
-// How an event is named: by the command that shows it.
+// What is this page's own: an event is named by the command that shows it, and nothing is stored.
+
+const keepLook = () => {};
 
 function eventReference(id, event, what) {
   const shows = showCommand(id, event);

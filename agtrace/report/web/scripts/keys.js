@@ -1,7 +1,5 @@
-// Keyboard shortcuts for everything; keys typed into a field, and the browser's own shortcuts, are left alone.
+// The keys of the pages, and what they do.
 
-const writing = (element) =>
-  element.matches?.("select, textarea, input:not([type=radio], [type=checkbox])") ?? false;
 const finding = () => byId("find").open;
 
 function step(number) {
@@ -57,13 +55,11 @@ const KEYS = {
   t: toggleTheme,
 };
 
-function escape(target) {
+function escape(event) {
+  if (finding()) event.preventDefault(); // else it would clear the field first
   if (byId("keys").open) return; // it closes itself
-  if (finding()) {
-    byId("find").close();
-    return;
-  }
-  if (writing(target)) target.blur();
+  if (finding()) byId("find").close();
+  else if (writing(event.target)) event.target.blur();
   else if (byId("session")) backToList();
 }
 
@@ -73,19 +69,4 @@ function arrow(event) {
   else if (event.target.closest?.(".sessions") || (down && event.target.matches?.("#filters input"))) moveRow(down ? 1 : -1);
   else return;
   event.preventDefault();
-}
-
-function startKeys() {
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.key === "Escape") {
-      if (finding()) event.preventDefault(); // else it would clear the field first
-      escape(event.target);
-    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") arrow(event);
-    else if (!writing(event.target) && !byId("keys").open && KEYS[event.key]) {
-      event.preventDefault();
-      KEYS[event.key]();
-    }
-  });
-  byId("show-keys").addEventListener("click", KEYS["?"]);
 }

@@ -1,4 +1,12 @@
-// How an event is named: by a link to its place in a conversation.
+// What is these pages' own: an event is named by a link to its place, and the browser remembers the chosen look.
+
+function keepLook(chosen) {
+  try {
+    localStorage.setItem("agtrace-theme", chosen);
+  } catch {
+    // it holds for this page only
+  }
+}
 
 const eventPath = (id, event) => `/s/${encodeURIComponent(id)}?at=${event}#e${event}`;
 
