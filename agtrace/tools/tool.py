@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from agtrace_indexer.index.opening import state_of
 from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.model import Model
-from agtrace_schema.status import Health, RequestMetrics
+from agtrace_schema.status import Health
 from msgspec import Struct
 from msgspec.structs import replace
 

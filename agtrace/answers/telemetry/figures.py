@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from agtrace_indexer.redact import redact
-from agtrace_schema.status import AbComparison, ArmFigures, Percentiles, RequestFigures, RequestMetrics
+from agtrace_schema.metrics import AbComparison, ArmFigures, Percentiles, RequestFigures, RequestMetrics
 
 from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.store import NOTHING, Compared, Group, Sums, Wanted
