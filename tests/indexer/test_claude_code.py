@@ -227,6 +227,8 @@ def test_inline_sidechains_are_threads_found_by_their_parents() -> None:
         ("<task-notification>\n<task-id>a1</task-id>", UserKind.NOTIFICATION),
         ('<teammate-message teammate_id="bob">done</teammate-message>', UserKind.NOTIFICATION),
         ("<ci-monitor-event>red</ci-monitor-event>", UserKind.NOTIFICATION),
+        ("<agent-notification>\n<agent-id>a1</agent-id>", UserKind.NOTIFICATION),
+        ("Another Claude session sent a message:\n<teammate-message>", UserKind.NOTIFICATION),
         ("[Request interrupted by user for tool use]", UserKind.INTERRUPTION),
         ("This session is being continued from a previous conversation", UserKind.COMPACTION_SUMMARY),
     ],
@@ -262,14 +264,16 @@ def test_in_a_subagent_the_parent_speaks() -> None:
         User("Find the leak", UserKind.TASK),
         User("injected", UserKind.INJECTED),
         User("<system-reminder>x</system-reminder>", UserKind.INJECTED),
-        User('<teammate-message teammate_id="lead">Find another</teammate-message>', UserKind.TASK),
+        User('<teammate-message teammate_id="lead">', UserKind.INJECTED),
+        User("Find another", UserKind.TASK),
         User("[Request interrupted by user]", UserKind.INTERRUPTION),
     ]
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_an_envelope_before_a_prompt_leaves_the_prompt_human(apart: bool) -> None:
-    envelope, prompt = "<ide_opened_file>The user opened a.py</ide_opened_file>", "Explain it"
+@pytest.mark.parametrize("tag", ["ide_opened_file", "system_instruction"])
+def test_an_envelope_before_a_prompt_leaves_the_prompt_human(apart: bool, tag: str) -> None:
+    envelope, prompt = f"<{tag}>The user opened a.py</{tag}>", "Explain it"
     record = said(words(envelope), words(prompt)) if apart else said(f"{envelope}\n{prompt}")
     assert payloads(record) == [User(envelope, UserKind.INJECTED), User(prompt, UserKind.HUMAN)]
 
@@ -659,7 +663,8 @@ def test_whatever_else_a_log_records_is_a_notification(record: Record, kind: str
 @pytest.mark.parametrize(
     ("record", "kind"),
     [
-        (line("progress", data={"type": "agent_progress", "message": said("again")}), "progress/agent_progress"),
+        (line("progress", data={"type": "agent_progress", "message": "gone"}), "progress/agent_progress"),
+        (line("attachment", attachment={"type": "new", "systemPrompt": ["x"]}), "attachment/new"),
         (line("progress", data={"type": "hook_progress"}), "progress/hook_progress"),
         ({"type": "last-prompt", "lastPrompt": "again", "sessionId": SESSION}, "last-prompt"),
         ({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}, "file-history-snapshot"),
@@ -681,6 +686,13 @@ def test_whatever_else_a_log_records_is_a_notification(record: Record, kind: str
 def test_repetitions_and_bookkeeping_are_skipped_by_name(record: Record, kind: str) -> None:
     drafts, state = read(record)
     assert (drafts, state.skipped, state.unknown) == ([], [kind], [])
+
+
+@pytest.mark.parametrize("kind", ["attachment", "progress", "system"])
+def test_a_usage_where_nobody_knows_of_one_is_noted(kind: str) -> None:
+    inner = {"type": "brand_new", "usage": usage(5)}
+    assert read(line(kind, data=inner, attachment=inner))[1].unknown == [f"{kind}/usage"]
+    assert read(line(kind, data={**inner, "usage": 0}, attachment={"type": "x"}))[1].unknown == []
 
 
 # Laws

@@ -533,6 +533,51 @@ def test_inline_sidechains_are_linked_with_the_calls_whose_prompts_they_begin_wi
     assert {row["parent"] for id, row in found.items() if id != MAIN} == {MAIN}
 
 
+def progressed(prompt: str, lines: list[Record]) -> list[Record]:
+    """The lines of a sub-agent as progress of its session."""
+    data = {"type": "agent_progress", "agentId": "ab", "prompt": prompt}
+    return [
+        {**line("progress", f"p-{20 + number}"), "parentToolUseID": "toolu_9", "data": {**data, "message": one}}
+        for number, one in enumerate(lines)
+    ]
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_an_agent_known_by_progress_alone_is_a_session_until_its_own_log_is_there(logs: Logs, renamed: bool) -> None:
+    own = agent_lines("ab", "Find the leak", answer("ab-205", call("toolu_n")), result("ab-206", "toolu_n"))
+    told = [{**one, "uuid": f"x{one['uuid']}"} if renamed else one for one in own]
+    usage = {"input_tokens": 1, "cache_read_input_tokens": 7, "output_tokens": 700}
+    detail = {"agentId": "ab", "content": [{"type": "text", "text": "Found."}], "usage": usage}
+    asked = answer("m-5", call("toolu_9", "Task", prompt="Find the leak", description="leak"), output=1)
+    lines = [asked, *progressed("Find the leak", told), result("m-90", "toolu_9", detail=detail)]
+    logs.write(f"{MAIN}.jsonl", [*TALK, *lines])
+    logs.write(f"{OTHER}.jsonl", [*TALK, *lines, said("f-99", "Go on")], OTHER)
+    agent = logs.session("agent-ab")
+    assert (agent["kind"], agent["name"], agent["description"]) == ("subagent", "Task", "leak")
+    assert (agent["tool_calls"], agent["output_tokens"], logs.session()["output_tokens"]) == (1, 713, 51)
+    logs.write(f"{MAIN}/subagents/agent-ab.jsonl", own)
+    counted = "SELECT sum(output_tokens) AS o, sum(tool_calls) AS c, sum(kind = 'subagent') AS n FROM session"
+    assert logs.rows(counted + " WHERE parent_id = '" + MAIN + "'") == [{"o": 13, "c": 1, "n": 1}]
+
+
+def test_a_teammate_belongs_to_its_lead(logs: Logs) -> None:
+    spawned = {"status": "teammate_spawned", "teammate_id": "finder@harbour", "name": "finder", "team_name": "harbour"}
+    asked = answer("m-5", call("toolu_9", "Agent", prompt="x", team_name="harbour"))
+    message = '<teammate-message teammate_id="team-lead">\nlook into cranes\n</teammate-message>'
+    team = {"teamName": "harbour", "agentName": "finder"}
+    logs.write(f"{OTHER}.jsonl", [{**one, **team} for one in chained(said("n-1", message), answer("n-2", "ok"))], OTHER)
+    logs.write(f"{MAIN}.jsonl", [*TALK, asked, result("m-6", "toolu_9", detail=spawned), said("m-7", message)])
+    mate = logs.session(OTHER)
+    assert (mate["kind"], mate["parent"], mate["name"], mate["agent_type"]) == ("subagent", MAIN, "Agent", "finder")
+    assert (mate["snippet"], logs.session()["turn_count"]) == ("look into cranes", 1)
+
+
+def test_results_of_calls_with_one_id_come_in_their_order(logs: Logs) -> None:
+    blocks = [{**result("m-3", "a", is_error=bad)["message"]["content"][0]} for bad in (False, True)]
+    logs.write(f"{MAIN}.jsonl", chained(said("m-1", "go"), answer("m-2", call("a"), call("a")), said("m-3", blocks)))
+    assert logs.executions() == [("Bash", OK, 1000), ("Bash", FAILED, 1000)]
+
+
 # --- titles ---
 
 
@@ -678,10 +723,11 @@ STARTED = chained(
         (said("m-42", notice("completed", call=None)), OK),
         (said("m-42", notice("failed", call="REDACTED")), FAILED),
         (said("m-42", notice("killed")), INTERRUPTED),
+        (said("m-42", notice("failed").replace("task-", "agent-")), FAILED),
         (line("attachment", "m-42", attachment={"type": "queued_command", "prompt": notice("failed")}), FAILED),
         ({**line("queue-operation", "m-42", operation="enqueue", content=notice("completed")), "uuid": None}, OK),
     ],
-    ids=["user line", "by task", "other id", "killed", "attachment", "queue"],
+    ids=["user line", "by task", "other id", "killed", "agent", "attachment", "queue"],
 )
 @pytest.mark.parametrize("together", [True, False])
 def test_a_background_task_ends_as_its_notification_tells(

@@ -124,8 +124,31 @@ guessed by a rule of thumb, records of a database without its session."""
 SYNTHETIC = "a <synthetic> line, which is no call of the API, is counted there"
 ENDED_LATER = "a background task was launched well and ended badly"
 PIPED = "checks failed whose exit codes a pipe hides (`| tail`)"
+PROGRESS = "a sub-agent that only `agent_progress` tells of, which the table doesn't count"
 DIFFER = {
-    "PackmindHub+context-evaluator/bc7cb13e": (PIPED, {"tool_err": (0, 2)}),
+    "PackmindHub+context-evaluator/bc7cb13e": (
+        f"{PIPED}; {PROGRESS}",
+        {
+            "tool_use": (15, 36),
+            "tool_err": (0, 4),
+            "api_calls": (15, 25),
+            "in_dedup": (19, 2106),
+            "out_dedup": (534, 2593),
+            "cr_dedup": (570819, 1020480),
+            "cw_dedup": (21466, 91356),
+        },
+    ),
+    "entireio+cli/61cb3ba8": (
+        PROGRESS,
+        {
+            "tool_use": (16, 37),
+            "api_calls": (14, 31),
+            "in_dedup": (17, 9469),
+            "out_dedup": (2075, 4060),
+            "cr_dedup": (441175, 1126444),
+            "cw_dedup": (19056, 62594),
+        },
+    ),
     "PackmindHub+context-evaluator/cd04ea67": (PIPED, {"tool_err": (1, 3)}),
     "entireio+auth-go/9b138c7e": (PIPED, {"tool_err": (1, 3)}),
     "entireio+entire-graph/09e82c6a": (PIPED, {"tool_err": (1, 3)}),

@@ -12,9 +12,8 @@ import sqlite3
 from collections.abc import Set
 from typing import NamedTuple
 
-from agtrace_indexer.families.copies import attribute_copies, find_kin
-from agtrace_indexer.families.replays import attribute_replays
-from agtrace_indexer.index import lineage
+from agtrace_indexer.families.copies import attribute_copies, attribute_replays, find_kin
+from agtrace_indexer.index import kin, lineage
 from agtrace_indexer.index.lineage import ToBeLinked
 from agtrace_indexer.providers.registry import AGENTS
 
@@ -30,6 +29,8 @@ def join_families(connection: sqlite3.Connection) -> Set[int] | None:
     if not pending:
         return frozenset()
     related = attribute_copies(connection, find_kin(connection, pending))
+    for session, original in lineage.logged_twice(connection, related | {*pending}):
+        kin.note_repetition(connection, session, original)
     to_link = related | {near for session in pending for near in lineage.near(connection, session)}
     changed = set(pending)
     to_link |= {session for session, origin in lineage.continuing(connection) if origin in changed}
@@ -90,16 +91,16 @@ class _Origin(NamedTuple):
 
 def _parent(connection: sqlite3.Connection, session: ToBeLinked) -> tuple[int | None, int | None]:
     """Return the parent and the starting event: named by a result, else by the session's log, else found by copies."""
-    found = lineage.starter_of(connection, session)
+    found = lineage.parent_by(connection, lineage.STARTED_BY, session)
     if found is None and session.parent_id is not None:
-        found = lineage.named_parent_of(connection, session)
+        found = lineage.parent_by(connection, lineage.NAMED_PARENT, session)
     copied = session.copied_events > 0 and session.kind in ("main", "fork")
     if found is None and copied and not AGENTS[session.provider].replays_items:
-        found = lineage.copied_from(connection, session)
+        found = lineage.parent_by(connection, lineage.COPIED_FROM, session)
     if found is None and session.kind == "subagent" and AGENTS[session.provider].replays_items:
-        found = lineage.repeated_by(connection, session)
+        found = lineage.parent_by(connection, lineage.REPEATED_BY, session)
     if found is None and session.line is not None:
-        found = lineage.continued_from(connection, session)
+        found = lineage.parent_by(connection, lineage.CONTINUED, session)
     if found is None:
         return None, None
     return found.session, session.started_call if found.started_by is None else found.started_by

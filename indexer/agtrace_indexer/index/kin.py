@@ -1,6 +1,6 @@
 """Events that occur in several sessions: which sessions share some, which events are copies, and of what.
 
-`families/copies.py` and `families/replays.py` decide; this module queries the index and records their decisions.
+`families/copies.py` decides; this module queries the index and records their decisions.
 """
 
 from __future__ import annotations
@@ -160,23 +160,20 @@ def changed(connection: sqlite3.Connection, session: int) -> Changed:
     return Changed(*connection.execute(_CHANGED, (session,)).fetchone())
 
 
-def kin_of(connection: sqlite3.Connection, session: int, first_event: int) -> list[int]:
-    """Return the other sessions that share one of a session's events from an index on."""
-    return [other for (other,) in connection.execute(_KIN_OF_ONE, (session, first_event))]
+def kin_of(connection: sqlite3.Connection, sessions: Iterable[Changed] | None) -> set[tuple[int, int]]:
+    """Return pairs of sessions that share an event: of these sessions, with events not compared yet, or of all."""
+    if sessions is None:  # each session of an event is paired with the first
+        return {(one, other) for one, other in connection.execute(_KIN_OF_ALL) if one != other}
+    return {
+        (one.session, other)
+        for one in sessions
+        for (other,) in connection.execute(_KIN_OF_ONE, (one.session, one.compared_to))
+    }
 
 
-def all_kin(connection: sqlite3.Connection) -> set[tuple[int, int]]:
-    """Return pairs of different sessions that share an event; each session of an event is paired with the first."""
-    return {(one, other) for one, other in connection.execute(_KIN_OF_ALL) if one != other}
-
-
-def note_kin(connection: sqlite3.Connection, pairs: set[tuple[int, int]]) -> None:
-    """Record which sessions share events, in both directions."""
+def note_compared(connection: sqlite3.Connection, sessions: Iterable[Changed], pairs: set[tuple[int, int]]) -> None:
+    """Record that sessions were compared up to their last event, and which share events, in both directions."""
     connection.executemany("INSERT OR IGNORE INTO kin VALUES (?, ?)", pairs | {(b, a) for a, b in pairs})
-
-
-def note_compared(connection: sqlite3.Connection, sessions: Iterable[Changed]) -> None:
-    """Record that sessions were compared up to their last event."""
     ends = [(session.last + 1, session.session) for session in sessions]
     connection.executemany("UPDATE session SET compared_to = ? WHERE id = ?", ends)
 
@@ -230,6 +227,13 @@ def marked(connection: sqlite3.Connection, session: int, before: int) -> list[Ma
 def note_copies(connection: sqlite3.Connection, copies: Iterable[tuple[int | None, int]]) -> None:
     """Record what events are copies of: (original, event). None: it is an original; 0: its original isn't indexed."""
     connection.executemany("UPDATE event SET copy_of = ? WHERE id = ?", copies)
+
+
+def note_repetition(connection: sqlite3.Connection, session: int, original: int) -> None:
+    """Record that all of a session is a copy, from this event on, of one that has a log of its own."""
+    connection.execute("UPDATE event SET copy_of = ? WHERE session_id = ?", (original, session))
+    sum_up(connection, session)
+    connection.execute("UPDATE session SET kind = 'warmup' WHERE id = ?", (session,))
 
 
 def sum_up(connection: sqlite3.Connection, session: int) -> None:

@@ -28,30 +28,39 @@ _IN_ITS_FOLDER = "(substr(:path, 1, length(f.path) - 5) = substr(f.path, 1, leng
 _CHANGED = f"SELECT s.id, s.pending FROM session s WHERE s.pending AND EXISTS {_THERE}"
 
 # In a log of the same provider, preferably the original.
-_STARTED_BY = f"""
+STARTED_BY = f"""
 SELECT s.id, coalesce(e.link, e.event_index)
 FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s.file_id
 JOIN event e ON e.session_id = a.session_id AND e.event_index = a.event_index
-WHERE a.agent_id = :own_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE} AND e.superseded_by IS NULL
+WHERE (a.agent_id = :own_id OR (a.agent_id = :parent_id AND :parent_id LIKE 'team-%')) AND s.id != :id
+  AND s.provider = :provider AND EXISTS {_THERE} AND e.superseded_by IS NULL
 ORDER BY NOT {_IN_ITS_FOLDER}, e.copy_of IS NOT NULL, s.file_id != :file,
   s.own_id IS NOT :parent_id AND s.parent_id IS NOT :parent_id, f.path, s.thread, a.event_index LIMIT 1
 """
 
-_NAMED_PARENT = f"""
+NAMED_PARENT = f"""
 SELECT s.id, NULL FROM session s JOIN file f ON f.id = s.file_id
 WHERE s.own_id = :parent_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE}
 ORDER BY NOT {_IN_ITS_FOLDER}, s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path,
   s.thread LIMIT 1
 """
 
-_CONTINUED = f"""
+# Of sessions within another one's log; the log of its own is read in their place.
+_LOGGED_TWICE = """
+SELECT p.id, (SELECT min(e.id) FROM event e WHERE e.session_id = a.id) AS first FROM session p
+JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.parent_id = p.parent_id AND a.thread = ''
+WHERE p.thread != '' AND first
+  AND (p.id IN (SELECT value FROM json_each(?1)) OR a.id IN (SELECT value FROM json_each(?1)))
+"""
+
+CONTINUED = f"""
 SELECT s.id, NULL FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
 WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND e.identity > 0 AND s.id != :id AND EXISTS {_THERE}
 ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
 """
 
 # The session with the original of the last copy.
-_COPIED_FROM = f"""
+COPIED_FROM = f"""
 SELECT s.id, NULL FROM event e JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id
 WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != {TYPE_CODE[EventType.TOKEN_USAGE]}
   AND e.superseded_by IS NULL AND EXISTS {_THERE}
@@ -59,7 +68,7 @@ ORDER BY e.event_index DESC LIMIT 1
 """
 
 # The session whose log repeats figures of a sub-agent's.
-_REPEATED_BY = f"""
+REPEATED_BY = f"""
 SELECT c.session_id, NULL FROM event e JOIN event c ON c.identity = e.identity AND c.identity > 0 AND c.copy_of = e.id
 WHERE e.session_id = :id AND e.type = {TYPE_CODE[EventType.TOKEN_USAGE]} LIMIT 1
 """
@@ -75,7 +84,7 @@ WHERE s.id IN (SELECT value FROM json_each(?))
 _NEAR = """
 SELECT id FROM session WHERE id = :id
 UNION SELECT c.id FROM session p JOIN session c ON c.parent_id = p.own_id WHERE p.id = :id
-UNION SELECT c.id FROM agent_start a JOIN session c ON c.own_id = a.agent_id WHERE a.session_id = :id
+UNION SELECT c.id FROM agent_start a JOIN session c ON a.agent_id IN (c.own_id, c.parent_id) WHERE a.session_id = :id
 UNION SELECT id FROM session WHERE parent_session = :id
 UNION SELECT other_id FROM kin WHERE session_id = :id
 """
@@ -193,6 +202,11 @@ def changed(connection: sqlite3.Connection) -> dict[int, bool]:
     return {session: pending == 1 for session, pending in connection.execute(_CHANGED)}
 
 
+def logged_twice(connection: sqlite3.Connection, sessions: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the sub-agents among these whose session's log repeats them, each with the first event of its own log."""
+    return connection.execute(_LOGGED_TWICE, (as_json(sessions),)).fetchall()
+
+
 def near(connection: sqlite3.Connection, session: int) -> list[int]:
     """Return the session itself and all sessions whose parent may depend on it."""
     return [found for (found,) in connection.execute(_NEAR, {"id": session})]
@@ -211,32 +225,8 @@ def to_be_linked(connection: sqlite3.Connection, sessions: Iterable[int]) -> lis
     return [ToBeLinked(*row) for row in connection.execute(_TO_BE_LINKED, (as_json(sessions),))]
 
 
-def starter_of(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """Return the session whose result names this one as the agent that its call started."""
-    return _parent(connection, _STARTED_BY, session)
-
-
-def named_parent_of(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """Return the session that this one's log names as its parent."""
-    return _parent(connection, _NAMED_PARENT, session)
-
-
-def copied_from(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """Return the session whose events this one repeats."""
-    return _parent(connection, _COPIED_FROM, session)
-
-
-def repeated_by(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """Return the session that repeats the figures of this one."""
-    return _parent(connection, _REPEATED_BY, session)
-
-
-def continued_from(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """Return the session with the line that this one continues from."""
-    return _parent(connection, _CONTINUED, session)
-
-
-def _parent(connection: sqlite3.Connection, query: str, session: ToBeLinked) -> Parent | None:
+def parent_by(connection: sqlite3.Connection, query: str, session: ToBeLinked) -> Parent | None:
+    """Return the parent of a session according to one of `STARTED_BY`, `NAMED_PARENT` and the queries that follow."""
     found = connection.execute(query, session._asdict()).fetchone()
     return None if found is None else Parent(*found)
 

@@ -11,6 +11,7 @@ out by name; anything else becomes a notification (`notices`). `records` names t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -32,13 +33,15 @@ from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
 from agtrace_indexer.events.json_values import count, digest, fields, first_text, items, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
-from agtrace_indexer.providers.beside import object_beside
+from agtrace_indexer.providers import setup
+from agtrace_indexer.providers.beside import object_beside, runs_agtrace, settings_in
 from agtrace_indexer.providers.claude_code import AGENT_TOOLS, CLAUDE_CODE
 from agtrace_indexer.providers.claude_code.tools import (
     bare_result,
     block_text,
     block_type,
     deeds,
+    is_notice,
     joined_text,
     link,
     readable_json,
@@ -49,35 +52,28 @@ from agtrace_indexer.providers.claude_code.tools import (
 )
 from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
 from agtrace_indexer.providers.provider import Phase, Retention, Rewrite
-from agtrace_indexer.providers.retention import runs_agtrace, settings_in
-from agtrace_indexer.providers.setup import (
-    SERVER_NAME,
-    Setup,
-    authorization,
-    entry,
-    json_servers,
-    json_snippet,
-    options,
-)
+
+_TOLD_ELSEWHERE = "progress/"
 
 # -- identities ------------------------------------------------------------------------------------
 # The identities of a line's events, which stay the same in every log that the line is copied to.
 
 
-def identify(said: Iterable[Said], uuid: str | None) -> None:
+def identify(said: Iterable[Said], uuid: str | None, source: str = "") -> None:
     """Give the events of a line their identities: the line's uuid and their place in it; for token usage, the response.
 
-    A response is identified by its message and request ids together; one of them alone isn't enough.
+    A response is identified by its message and request ids together; one of them alone isn't enough. `source` tells
+    lines apart that repeat those of another log.
     """
     for number, draft in enumerate(said):
-        if not isinstance(draft, Draft):
+        if not isinstance(draft, Draft) or (draft.identity or "").startswith(_TOLD_ELSEWHERE):
             continue
         if isinstance(draft.payload, TokenUsage):
             response = draft.payload.response_id
             named = response if response and "/" in response else uuid
-            draft.identity = named and f"usage/{named}"
+            draft.identity = named and f"{source}usage/{named}"
         elif uuid is not None:
-            draft.identity = f"{uuid}#{number}" if number else uuid
+            draft.identity = f"{source}{uuid}#{number}" if number else f"{source}{uuid}"
 
 
 # -- origins ---------------------------------------------------------------------------------------
@@ -140,7 +136,7 @@ def chain_of(record: Record, state: LogState) -> str:
 def begun_by(record: Record, thread: str, state: LogState) -> SessionFacts:
     """Return the facts of a chain that begins with this line, including those of the call that started it."""
     facts = SessionFacts(id=thread, kind="subagent", parent_id=state.sessions[""].id)
-    prompt = _prompt_digest(joined_text(fields(record.get("message")).get("content")))
+    prompt = digest(joined_text(fields(record.get("message")).get("content")).strip())
     calls = _calls(state)
     found = next((call for call, noted in calls.items() if noted[0] == prompt), None)
     if found is not None:
@@ -158,7 +154,7 @@ def note_calls(payloads: list[Payload], state: LogState) -> None:
             given = fields(payload.arguments)
             prompt = text(given.get("prompt"))
             if prompt:
-                noted = [_prompt_digest(prompt), shown(given.get("subagent_type")), shown(given.get("description"))]
+                noted = [digest(prompt.strip()), shown(given.get("subagent_type")), shown(given.get("description"))]
                 remember(_calls(state), payload.call_id, noted, _CALLS_REMEMBERED)
 
 
@@ -166,10 +162,6 @@ def _calls(state: LogState) -> dict[str, list[Any]]:
     """Return call id -> digest of the prompt, role, description; JSON keeps the order."""
     calls: dict[str, list[Any]] = state.memory.setdefault("agent_calls", {})
     return calls
-
-
-def _prompt_digest(prompt: str) -> str:
-    return digest(prompt.strip())
 
 
 def _chain_of_parent(record: Record, chains: dict[str, list[str]]) -> str | None:
@@ -221,8 +213,17 @@ def place(record: Record, state: LogState) -> str:
             state.sessions[thread] = begun_by(record, thread, state)
     else:
         note_origin(record, state)
+        _note_team(record, state)
     _note_place(record, state.sessions[thread])
     return thread
+
+
+def _note_team(record: Record, state: LogState) -> None:
+    """Note the member of a team whose log this is: its lead's log knows it by the names of both."""
+    member, team, facts = identifier(record.get("agentName")), identifier(record.get("teamName")), state.sessions[""]
+    if member and team and member != "team-lead" and facts.kind == "main":
+        state.memory["subagent"] = True
+        facts.kind, facts.agent_type, facts.parent_id = "subagent", text(record["agentName"]), f"team-{team}-{member}"
 
 
 def is_inline(record: Record, state: LogState) -> bool:
@@ -291,18 +292,25 @@ _KINDS_BY_START: tuple[tuple[tuple[str, ...], UserKind], ...] = (
             "<system-reminder>",
             "<ide_",
             "<user-prompt-submit-hook>",
+            "<system_instruction",
+            "<system-instruction",
             "Caveat: The messages below were generated by the user while running local commands",
         ),
         UserKind.INJECTED,
     ),
-    (("<task-notification>", "<teammate-message", "<ci-monitor-event"), UserKind.NOTIFICATION),
+    (("<teammate-message", "<ci-monitor-event", "Another Claude session sent a message:"), UserKind.NOTIFICATION),
     (("[Request interrupted by user",), UserKind.INTERRUPTION),
     (("This session is being continued",), UserKind.COMPACTION_SUMMARY),
 )
 _FIRST_LETTERS = frozenset(start[0] for starts, _ in _KINDS_BY_START for start in starts)
 _LONGEST_START = 128
 
-_ENVELOPES = ("<system-reminder>", "<ide_opened_file>", "<ide_selection>")
+_ENVELOPES = (
+    *("<system-reminder>", "<ide_opened_file>", "<ide_selection>"),
+    *(f"<system{between}instruction{plural}>" for between in "_-" for plural in ("", "s")),
+)
+"""What the harness, the editor or the program that runs Claude Code puts before a request."""
+_FROM_TEAMMATE = later(r"(<teammate-message[^>]*>)\s*(.*?)\s*</teammate-message>", re.DOTALL)
 _MOST_ENVELOPES = 8
 
 
@@ -318,8 +326,11 @@ def user_texts(content: list[Any], line: dict[str, Any], plain: UserKind) -> lis
     spoken: list[tuple[str, UserKind]] = []
     for block in content:
         written = block_text(block)
+        told = _FROM_TEAMMATE.match(written.lstrip()) if plain is UserKind.TASK else None
         if flagged is not None:
             spoken.append((written, flagged))
+        elif told:  # the team's lead speaks to this agent
+            spoken += [(told[1], UserKind.INJECTED), (told[2], plain)]
         else:
             spoken.extend((part, _kind_by_start(part, plain)) for part in _peeled(written))
     return _merged(spoken)
@@ -340,8 +351,8 @@ def _kind_by_start(written: str, plain: UserKind) -> UserKind:
     start = written[:_LONGEST_START].lstrip()
     if start[:1] not in _FIRST_LETTERS:
         return plain
-    if plain is UserKind.TASK and start.startswith("<teammate-message"):
-        return plain  # the team's lead speaks to this agent
+    if is_notice(start):
+        return UserKind.NOTIFICATION
     for starts, kind in _KINDS_BY_START:
         if start.startswith(starts):
             return kind
@@ -398,16 +409,11 @@ def taken_up(operation: str | None, said: str, state: LogState) -> list[User]:
     elif operation in ("dequeue", "remove") and waiting:
         first = waiting.pop(0)
         version = _VERSION.match(state.sessions[""].version or "")
-        if operation == "remove" and version and tuple(map(int, version.groups())) < _FIRST_WITH_ATTACHMENTS:
-            return _prompts(first, state)
+        is_nowhere_else = version and tuple(map(int, version.groups())) < _FIRST_WITH_ATTACHMENTS
+        if operation == "remove" and is_nowhere_else and not first.startswith(_NO_PROMPTS):
+            plain = request_kind("", state)
+            return [user for user in user_texts([first], {}, plain) if user.kind is plain]
     return []
-
-
-def _prompts(said: str, state: LogState) -> list[User]:
-    plain = request_kind("", state)
-    if said.startswith(_NO_PROMPTS):
-        return []
-    return [user for user in user_texts([said], {}, plain) if user.kind is plain]
 
 
 # -- titles ----------------------------------------------------------------------------------------
@@ -527,8 +533,6 @@ _ENVELOPE = frozenset(
 )
 """The keys of a system line that aren't its content."""
 
-_NOTHING: tuple[Any, ...] = (None, "", [])
-
 _OF_PROMPTS = frozenset({"systemPrompt", "snapshot", "context", "sections", "entries", "identity", "organizationUuid"})
 """The keys of attachments (from 2.1.25x) with parts of the system prompt, definitions of tools, or facts about the
 account and the machine, as are files with their content."""
@@ -546,7 +550,7 @@ def system(record: Record, state: LogState) -> list[Draft]:
     subtype = text(record.get("subtype"))
     said = text(record.get("content"))
     if said is None:
-        rest = {key: record[key] for key in record if key not in _ENVELOPE and record[key] not in _NOTHING}
+        rest = {key: record[key] for key in record if key not in _ENVELOPE and record[key] not in (None, "", [])}
         said = readable_json(rest)
     elif "compactMetadata" in record:
         said = f"{said}\n{readable_json(record['compactMetadata'])}"
@@ -574,11 +578,40 @@ def attachment(record: Record, state: LogState) -> Sequence[Said]:
     return [*(Draft(payload, time, None, thread) for payload in payloads), *ends]
 
 
-def progress(record: Record, state: LogState) -> list[Draft]:
-    """Leave out progress: what an agent said meanwhile is in its own log (README.md)."""
+def progress(record: Record, state: LogState) -> Sequence[Said]:
+    """Read what a sub-agent said meanwhile, whose own log may be gone (README.md), and leave out other progress."""
     if not is_inline(record, state):
         note_origin(record, state)
-    return skip(f"progress/{text(fields(record.get('data')).get('type')) or 'untyped'}", state)
+    data, main = fields(record.get("data")), state.sessions[""]
+    agent, message = identifier(data.get("agentId")), fields(data.get("message"))
+    kind = text(data.get("type")) or "untyped"
+    if kind != "agent_progress" or agent is None or message.get("type") not in ROLES or "subagent" in state.memory:
+        return skip(f"progress/{kind}", state)
+    thread = f"agent-{agent}"
+    if thread not in state.sessions:
+        call = identifier(record.get("parentToolUseID"))
+        facts = SessionFacts(id=thread, kind="subagent", parent_id=main.id, started_call=call)
+        _, facts.agent_type, facts.description = _calls(state).get(call or "") or [None] * 3
+        state.sessions[thread] = facts
+    outer: Record = {name: record[name] for name in ("cwd", "gitBranch", "version") if name in record}
+    line: Record = {**outer, **message, "isSidechain": True, "agentId": agent}
+    said = READERS[message["type"]](line, state)
+    identify(said, identifier(message.get("uuid")), "progress/")
+    return said
+
+
+def _last_answer(detail: Record, record: Record, state: LogState) -> list[Draft]:
+    """Read the last response of a sub-agent that is known by its progress alone: the result of its call has it."""
+    thread = f"agent-{identifier(detail.get('agentId'))}"
+    facts = state.sessions.get(thread)
+    if facts is None or not isinstance(detail.get("usage"), dict):
+        return []
+    message = {"model": facts.model, "usage": detail["usage"], "stop_reason": "end_turn"}
+    payloads: list[Payload] = [
+        Message(joined_text(detail.get("content"))),
+        *token_usage({"uuid": record.get("uuid")}, message, state),
+    ]
+    return [Draft(one, milliseconds(record.get("timestamp")), f"last-{thread}", thread) for one in payloads]
 
 
 def bookkeeping(record: Record, state: LogState) -> list[Draft]:
@@ -845,7 +878,7 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
     for draft in drafts:
         if isinstance(draft.payload, ToolResult):
             draft.landmarks = deeds(record.get("toolUseResult"))
-    return [*drafts, *ends]
+    return [*drafts, *_last_answer(fields(record.get("toolUseResult")), record, state), *ends]
 
 
 def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list[Payload], list[Any]]:
@@ -924,22 +957,12 @@ def _is_spoken(record: Record) -> bool:
     return isinstance(message.get("content"), (str, list)) and "parts" not in message and _has_identity(record)
 
 
-def _is_wrapped_message(record: Record) -> bool:
-    message = fields(record.get("message"))
-    known = isinstance(record.get("uuid"), str) and isinstance(record.get("sessionId"), str)
-    return known and message.get("role") in ROLES and "content" in message
-
-
-def _is_system(record: Record) -> bool:
-    return "isSidechain" in record and isinstance(record.get("uuid"), str) and "systemPayload" not in record
-
-
 _CHAIN_LINES: dict[str, Callable[[Record], bool]] = {
     "user": _is_spoken,
     "assistant": _is_spoken,
-    "message": _is_wrapped_message,
+    "message": lambda record: bool(identifier(record.get("uuid")) and record.get("sessionId")) and _is_spoken(record),
     "tool_result": lambda record: isinstance(record.get("toolUseResult"), dict) and "uuid" in record,
-    "system": _is_system,
+    "system": lambda record: {"isSidechain", "uuid"} <= record.keys() and "systemPayload" not in record,
     "attachment": lambda record: bool(text(fields(record.get("attachment")).get("type"))) and _has_identity(record),
     "progress": lambda record: "parentToolUseID" in record and isinstance(record.get("data"), dict),
 }
@@ -990,6 +1013,8 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     kind = record.get("type")
     read = READERS.get(kind) if isinstance(kind, str) else None
     said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
+    if kind in ("attachment", "progress", "system") and all(map(_is_notice, said)) and _has_usage(record):
+        state.unknown.append(f"{kind}/usage")
     identify(said, identifier(record.get("uuid")))
     note_work(said, state)
     return said
@@ -1011,10 +1036,10 @@ def retention(environment: Mapping[str, str], home: Path) -> list[Retention]:
 
 def _of(file: Path) -> Retention:
     settings = settings_in(file)
-    days = settings.get(_SETTING)
-    if not isinstance(days, (int, float)) or isinstance(days, bool) or days < 0:
-        return Retention(_DAYS, True, _SETTING, str(file), False, _TO_KEEP, _is_refreshed(settings))
-    return Retention(float(days), True, _SETTING, str(file), True, _TO_KEEP, _is_refreshed(settings))
+    days: Any = settings.get(_SETTING)
+    is_set = isinstance(days, (int, float)) and not isinstance(days, bool) and days >= 0
+    kept = float(days) if is_set else _DAYS
+    return Retention(kept, True, _SETTING, str(file), is_set, _TO_KEEP, _is_refreshed(settings))
 
 
 def _is_refreshed(settings: dict[str, Any]) -> bool:
@@ -1024,6 +1049,19 @@ def _is_refreshed(settings: dict[str, Any]) -> bool:
         is_on is True and name.partition("@")[0] == "agtrace" for name, is_on in plugins.items()
     )
     return ours or runs_agtrace(settings)
+
+
+def _is_notice(said: Said) -> bool:
+    return isinstance(said, Draft) and isinstance(said.payload, Notification)
+
+
+def _has_usage(value: Any, levels: int = 4) -> bool:
+    """Whether there is a usage with a figure in a record: no other line may have it."""
+    return levels > 0 and any(
+        any(map(count, inner.values())) if name.lower().endswith("usage") else _has_usage(inner, levels - 1)
+        for name, inner in fields(value).items()
+        if isinstance(inner, dict)
+    )
 
 
 # -- phases ----------------------------------------------------------------------------------------
@@ -1075,28 +1113,28 @@ def _has(content: Any, kind: str) -> bool:
 
 
 def _add(variables: Sequence[str]) -> list[str]:
-    return ["mcp", "add", "--scope", "user", SERVER_NAME, *options("--env", variables), "--"]
+    return ["mcp", "add", "--scope", "user", setup.SERVER_NAME, *setup.options("--env", variables), "--"]
 
 
 def _snippet(executable: str, variables: Mapping[str, str]) -> str:
-    return json_snippet({"type": "stdio", **entry(executable, variables)})
+    return setup.json_snippet({"type": "stdio", **setup.entry(executable, variables)})
 
 
 def _over_http(url: str, token: str | None) -> str:
-    return f"claude mcp add --scope user --transport http {SERVER_NAME} {url}{authorization(token)}"
+    return f"claude mcp add --scope user --transport http {setup.SERVER_NAME} {url}{setup.authorization(token)}"
 
 
-SETUP = Setup(
+SETUP = setup.Setup(
     title="Claude Code",
     executable="claude",
     add_arguments=_add,
-    remove_arguments=("mcp", "remove", "--scope", "user", SERVER_NAME),
-    put_back_arguments=("mcp", "add-json", "--scope", "user", SERVER_NAME),
+    remove_arguments=("mcp", "remove", "--scope", "user", setup.SERVER_NAME),
+    put_back_arguments=("mcp", "add-json", "--scope", "user", setup.SERVER_NAME),
     home_variable="CLAUDE_CONFIG_DIR",
     config_file=".claude.json",
     moved_config_file=".claude.json",
     write_snippet=_snippet,
-    read_servers=json_servers,
+    read_servers=setup.json_servers,
     over_http=_over_http,
 )
 """Claude Code as a client of our server."""

@@ -81,8 +81,9 @@ _OF_STARTS = frozenset({"status", "taskId", "backgroundTaskId"})
 _OF_ENDS = frozenset({"message", "task", "shellId", "task_id"})
 """The keys of a result's structure that report a start or an end: nearly all structures have none of them."""
 
-_NOTICE = "<task-notification>"
-_TAG = later(r"<(task-id|tool-use-id|status)>\s*([^<\s]{1,128})\s*</")
+_NOTICE = later(r"\s*<[a-z]+-notification>")
+_NOTICE_ENDS = later(r"</[a-z]+-notification>")
+_TAG = later(r"<([a-z]+-id|tool-use-id|status)>\s*([^<\s]{1,128})\s*</")
 _ENDS: dict[str | None, Outcome] = {
     "completed": Outcome.OK,
     "failed": Outcome.FAILED,
@@ -118,15 +119,19 @@ def settlements(
     return ends
 
 
+def is_notice(said: str) -> bool:
+    """Whether a text begins with a notice of the end of a task: `<task-notification>`, `<agent-notification>`."""
+    return _NOTICE.match(said) is not None
+
+
 def told_by_notice(said: str, time: int | None, thread: str, state: LogState) -> list[Settlement]:
     """Return the ends that a text of one or more notices reports; an agent's own words, in `<result>`, are ignored."""
     ends: list[Settlement] = []
-    for notice in said.split("</task-notification>") if said.lstrip().startswith(_NOTICE) else ():
-        if not notice.lstrip().startswith(_NOTICE):
-            continue
+    for notice in filter(is_notice, _NOTICE_ENDS.split(said) if is_notice(said) else ()):
         tags = _TAG.findall(notice.partition("<result>")[0])
         outcome = next((_ENDS.get(value) for tag, value in tags if tag == "status"), None)
-        tasks, calls = (_ids(value for tag, value in tags if tag == wanted) for wanted in ("task-id", "tool-use-id"))
+        calls = _ids(value for tag, value in tags if tag == "tool-use-id")
+        tasks = _ids(value for tag, value in tags if tag not in ("tool-use-id", "status"))
         ends += _settled(tasks, calls, outcome, time, thread, state)
     return ends
 
@@ -278,7 +283,10 @@ def _duration(detail: Any) -> int | None:
 
 
 def _agent_id(block: dict[str, Any], detail: Any) -> str | None:
-    named, content = _named_agent(fields(detail).get("agentId")), block.get("content")
+    structure, content = fields(detail), block.get("content")
+    if structure.get("status") == "teammate_spawned":
+        return identifier(f"team-{text(structure.get('team_name'))}-{text(structure.get('name'))}")
+    named = _named_agent(structure.get("agentId"))
     if named or not isinstance(content, list):
         return named
     return next(filter(None, map(_agent_in_text, content)), None)

@@ -385,6 +385,10 @@ _KINDS: list[tuple[str, UserKind]] = [
 """The beginnings of texts that Codex itself writes in the user's role, with their kinds (README.md)."""
 
 _IMAGE_TAG = later(r"\s*</?image\b[^>]*>\s*")
+_DELEGATION = later(
+    r"\s*<codex_delegation>\s*<source_thread_id>\s*([^<\s]+)\s*</source_thread_id>\s*<input>\s*(.*?)\s*</input>",
+    re.DOTALL,
+)
 _CWD = later(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
 
 
@@ -400,6 +404,10 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
     kind = _kind_of(typed)
     if tools.is_double(typed, "user", stream, state):
         return skip("user_message/double", state)
+    if told := _DELEGATION.match(typed):  # another thread speaks
+        facts, shown, kind = state.sessions[""], told[2], UserKind.TASK
+        if facts.kind == "subagent" and facts.parent_id is None:
+            facts.parent_id = identifier(told[1])
     if kind is UserKind.INJECTED:
         facts, found = state.sessions[""], _CWD.search(typed) if "<environment_context>" in typed else None
         if found and facts.cwd is None and not is_replaying(state):  # bare logs name it nowhere else

@@ -43,19 +43,11 @@ from agtrace_indexer.events.json_values import (
     text,
 )
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.providers import setup
+from agtrace_indexer.providers.beside import runs_agtrace, settings_in
 from agtrace_indexer.providers.gemini import GEMINI
 from agtrace_indexer.providers.notes import check_usage, known, unknown
 from agtrace_indexer.providers.provider import Phase, Retention
-from agtrace_indexer.providers.retention import runs_agtrace, settings_in
-from agtrace_indexer.providers.setup import (
-    SERVER_NAME,
-    Setup,
-    authorization,
-    entry,
-    json_servers,
-    json_snippet,
-    options,
-)
 
 # -- content ---------------------------------------------------------------------------------------
 # The parts of a content: their text, and the calls, answers and thoughts among them.
@@ -714,18 +706,18 @@ def _days(found: Any) -> float:
 
 
 def _add(variables: Sequence[str]) -> list[str]:
-    return ["mcp", "add", "--scope", "user", *options("--env", variables), SERVER_NAME]
+    return ["mcp", "add", "--scope", "user", *setup.options("--env", variables), setup.SERVER_NAME]
 
 
 def _snippet(executable: str, variables: Mapping[str, str]) -> str:
-    return json_snippet(entry(executable, variables))
+    return setup.json_snippet(setup.entry(executable, variables))
 
 
 def _over_http(url: str, token: str | None) -> str:
-    return f"gemini mcp add --scope user --transport http {SERVER_NAME} {url}{authorization(token)}"
+    return f"gemini mcp add --scope user --transport http {setup.SERVER_NAME} {url}{setup.authorization(token)}"
 
 
-SETUP = Setup(
+SETUP = setup.Setup(
     title="Gemini CLI",
     executable="gemini",
     add_arguments=_add,
@@ -735,8 +727,8 @@ SETUP = Setup(
     config_file=".gemini/settings.json",
     moved_config_file=".gemini/settings.json",
     write_snippet=_snippet,
-    read_servers=json_servers,
+    read_servers=setup.json_servers,
     over_http=_over_http,
-    take_out_arguments=("mcp", "remove", "--scope", "user", SERVER_NAME),
+    take_out_arguments=("mcp", "remove", "--scope", "user", setup.SERVER_NAME),
 )
 """Gemini CLI as a client of our server."""
