@@ -13,7 +13,7 @@ from agtrace_indexer.reader.plan import KNOWN_AGENTS
 
 _AGAIN = "rereading"
 
-READING_VERSION = 20
+READING_VERSION = 21
 """Raised whenever the same logs would now yield other rows: logs that still exist are then read again, archived rows
 stay as they are."""
 
