@@ -607,6 +607,23 @@ def test_a_record_counts_once_and_so_does_that_of_a_compaction_which_no_total_ha
     assert usage(*lines) == [(30, 20, 5), (9, 0, 1), (20, 0, 2), (10, 0, 1)]
 
 
+def test_a_compaction_without_figures_makes_the_total_inexact() -> None:
+    """Its record may stand in it alone; older versions count its request, in which nothing is said."""
+    mine, other = ({"response_id": name, "usage": used(9, 0, 1)} for name in ("c", "d"))
+    said, first = item("message", role="assistant", content="a"), tokens(used(50, 20, 5))
+    for before, latest, figures, unknown in (
+        ([said, first], {}, [(30, 20, 5)], ["usage/compaction"]),
+        ([said, first], other, [(30, 20, 5)], ["usage/compaction"]),
+        ([said, first], mine, [(30, 20, 5), (9, 0, 1)], []),
+        ([said, first, tokens(used(60, 20, 6))], {}, [(30, 20, 5), (10, 0, 1)], []),
+    ):
+        state = LogState()
+        ended = line("compacted", compaction_response_id="c", latest_token_usage_record=latest)
+        found = only(TokenUsage, [draft.payload for draft in read(*before, ended, state=state)])
+        assert [(each.input_tokens, each.cache_read_tokens, each.output_tokens) for each in found] == figures
+        assert state.unknown == unknown
+
+
 def test_the_total_of_a_review_that_a_log_repeats_is_told_from_its_own() -> None:
     review, own = [tokens(used(30, 0, 3), used(30, 0, 3)), tokens(used(80, 0, 8), used(50, 0, 5))], used(220, 0, 22)
     lines = [

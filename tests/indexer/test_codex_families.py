@@ -484,7 +484,7 @@ def test_a_thread_that_codex_started_itself_is_a_sub_agent(
     parent: Rollout, tmp_path: Path, database: Path, source: Any, role: str
 ) -> None:
     parent.write()
-    Rollout(tmp_path, T0 + MINUTE, 2, source=source, parent_thread_id=parent.id).turn("assess it", 7).write()
+    Rollout(tmp_path, T0 + MINUTE, 2, source=source, session_id=parent.id).turn("assess it", 7).write()
     index(database, [str(tmp_path)])
     found = rows(database, "SELECT kind, parent_session IS NOT NULL, agent_type FROM session WHERE kind != 'main'")
     assert found == [("subagent", 1, role)]

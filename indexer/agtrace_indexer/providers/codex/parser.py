@@ -236,14 +236,16 @@ def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> Non
     subagent = source.get("subagent") or source.get("internal")
     spawn = fields(fields(subagent).get("thread_spawn"))
     forked = identifier(payload.get("forked_from_id"))
-    if subagent or payload.get("thread_source") == "subagent":
+    if subagent or payload.get("thread_source") in ("subagent", "memory_consolidation"):
         facts.kind = "subagent"
         roles = (payload.get("agent_role"), spawn.get("agent_role"), payload.get("agent_nickname"))
         facts.agent_type = first_text(*roles, spawn.get("agent_nickname"), subagent, fields(subagent).get("other"))
         memory["path"] = first_identifier(payload.get("agent_path"), spawn.get("agent_path"))
     elif forked:
         facts.kind = "fork"
-    facts.parent_id = first_identifier(payload.get("parent_thread_id"), spawn.get("parent_thread_id"), forked)
+    root = identifier(payload.get("session_id")) if facts.kind == "subagent" else None
+    named = (payload.get("parent_thread_id"), spawn.get("parent_thread_id"), forked, root if root != facts.id else None)
+    facts.parent_id = first_identifier(*named)
 
 
 def _come_from(other: str, facts: SessionFacts, state: LogState) -> None:
@@ -325,11 +327,11 @@ def review_mode(kind: str, *, entered: bool) -> tools.Handler:
 
 def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a compaction: its message and how much it replaced. The history itself repeats what was logged before."""
-    tools.note_compaction(payload, state)
+    counted = [] if is_replaying(state) else tools.compaction_usage(payload, state, at)
     replaced = len(items(payload.get("replacement_history")))
     message = text(payload.get("message"))
     told = f"[{replaced} items of history replaced]"
-    return [Draft(Notification("compacted", f"{message}\n{told}" if message else told), at)]
+    return [*counted, Draft(Notification("compacted", f"{message}\n{told}" if message else told), at)]
 
 
 def turn_aborted(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:

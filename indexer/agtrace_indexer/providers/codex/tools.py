@@ -536,7 +536,7 @@ def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]
     used = _unrecorded(_growth(total, last, state) if total else last, state)
     if not any(used.values()):
         return skip("token_count/repeated", state)
-    state.memory["unrecorded"] = used
+    state.memory["unrecorded"], state.memory["alone"] = used, not state.memory.get("open")
     return _usage(used, count(info.get("model_context_window")), state, at, payload)
 
 
@@ -552,11 +552,23 @@ def token_usage_record(payload: Record, state: LogState, at: int | None) -> list
     return skip("token_usage_record/repeated", state) if known else _usage(used, None, state, at, payload)
 
 
-def note_compaction(payload: Record, state: LogState) -> None:
-    """Note that no total will include the response of a compaction."""
-    recorded = state.memory.get("recorded", {})
-    if (response := identifier(payload.get("compaction_response_id"))) in recorded:
+def compaction_usage(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read the tokens of a compaction, unless its record stands before it; no total will include them.
+
+    Without a record, or a request that nothing was said in, they aren't known, and the log's totals not exact.
+    """
+    recorded, response = (
+        state.memory.setdefault("recorded", {}),
+        identifier(payload.get("compaction_response_id")) or "",
+    )
+    latest, alone = fields(payload.get("latest_token_usage_record")), state.memory.pop("alone", False)
+    own = latest if response and identifier(latest.get("response_id")) == response else {}
+    found = token_usage_record(own, state, at) if own and response not in recorded else []
+    if response in recorded:
         recorded[response] = {}
+    elif not alone:
+        state.unknown.append("usage/compaction")
+    return found
 
 
 def _unrecorded(used: dict[str, int], state: LogState) -> dict[str, int]:
