@@ -416,21 +416,13 @@ def test_the_first_250_characters_of_the_instructions_name_the_way_from_search_t
     assert start.index("search_event_previews") < start.index("get_event_details")
 
 
-# -- the known bugs of others ----------------------------------------------------------------------
+# -- promises and their tests -----------------------------------------------------------------------
 
 
-def test_every_known_bug_has_a_row_with_tests_that_exist_or_a_reason() -> None:
-    text = (ROOT / "tests" / "known_bugs.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in re.findall(r"^\| \d.*\|$", text, re.M)]
-    assert [int(row[0]) for row in rows] == [*range(1, 85)]
-    assert [row for row in rows if len(row) != 3 or not re.search(r"`tests/|doesn't apply", row[2])] == []
-
-
-@pytest.mark.parametrize(("document", "least"), [("tests/known_bugs.md", 150), ("SECURITY.md", 40)])
-def test_every_test_that_a_document_names_exists(document: str, least: int) -> None:
-    text = (ROOT / document).read_text(encoding="utf-8")
+def test_every_test_that_the_promises_of_security_name_exists() -> None:
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     tests = re.findall(r"`(tests/\S+\.py)::(\w+)`", text)
-    assert len(tests) == text.count("::") > least
+    assert len(tests) == text.count("::") > 40
     named: dict[str, set[str]] = {}
     for path, name in tests:
         named.setdefault(path, set()).add(name)

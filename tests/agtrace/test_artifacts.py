@@ -212,7 +212,7 @@ def test_hints_lead_to_every_failure_however_small_the_answers_are(asker: Asker,
 
 
 def test_what_no_tool_gave_back_tells_of_no_failures(asker: Asker, tmp_path: Any) -> None:
-    """Known bug 79: a text about failures is none."""
+    """A text about failures is none."""
     log = claude_log(tmp_path / "logs", ONE)
     log.prompt("error: here\n" * 3_000).call("Write", {"content": "FAILED tests/a.py::b\n" * 3_000}, "ok")
     own = Asker(tmp_path / "index", tmp_path / "logs")

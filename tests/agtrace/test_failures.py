@@ -227,7 +227,7 @@ def test_a_failed_test_is_known_by_its_name_and_a_verdict_by_its_count(line: str
 
 @pytest.mark.parametrize("line", NO_FAILURES)
 def test_what_only_speaks_of_errors_is_no_failure(line: str) -> None:
-    """Known bug 79: `0 failed`, an error of null, source code, hits of grep, a file that is read."""
+    """`0 failed`, an error of null, source code, hits of grep, a file that is read."""
     assert told(line) == [None]
 
 

@@ -41,7 +41,7 @@ def test_every_kind_of_token_has_its_own_price() -> None:
 
 
 def test_a_cache_write_for_an_hour_costs_twice_the_input_and_one_for_five_minutes_a_quarter_more() -> None:
-    """Bug class 15: at the five-minute price an hour's writes are 38 % too cheap."""
+    """At the five-minute price an hour's writes are 38 % too cheap."""
     older = {"claude-3-haiku", "claude-3-sonnet"}
     checked = 0
     for name, model in TABLE.models.items():
@@ -103,7 +103,7 @@ def test_a_speed_without_a_price_is_unknown(model: str, speed: str) -> None:
      "claude-opus-4-5 and more", "claude-opus-4-latest-5", "gpt-5" + "-latest" * 5_000],
 )  # fmt: skip
 def test_a_model_that_is_not_in_the_table_costs_none_and_not_zero(model: str | None) -> None:
-    """Bug class 16: no price is guessed from the beginning of a name."""
+    """No price is guessed from the beginning of a name."""
     assert TABLE.cost(usage(model, MILLION)) is None
     assert TABLE.cost(usage(model)) is None
     assert TABLE.window(model) is None

@@ -56,7 +56,6 @@ def test_a_preview_names_its_turn_its_step_and_the_other_half_of_its_execution(s
 
 
 def test_tool_inputs_and_outputs_are_found_as_they_stand_also_where_json_escapes_them(asker: Asker) -> None:
-    """Known bug 62."""
     for text in ('"interval": 9\tat C:\\gauge', "/srv/two/gauge.toml", "make check", "interval is wrong"):
         assert len(search(asker, text)["data"]["matches"]) == 1, text
 
@@ -81,14 +80,14 @@ def test_a_search_that_finds_nothing_says_how_many_sessions_it_looked_into(sampl
 
 
 def test_parts_of_words_are_found_and_nothing_is_stemmed(asker: Asker) -> None:
-    """Known bug 64: identifiers are found as they are written."""
+    """Identifiers are found as they are written."""
     assert len(search(asker, "nterva")["data"]["matches"]) == 5
     assert search(asker, "intervals")["data"]["matches"] == []
     assert search(asker, "checking")["data"]["matches"] == []
 
 
 def test_a_rare_match_of_an_old_session_is_found_behind_many_of_another_provider(samples: Asker) -> None:
-    """Known bug 63: nothing is cut off before the filters."""
+    """Nothing is cut off before the filters."""
     for provider in ("claude_code", "codex", "gemini"):
         everything = [
             match
@@ -103,7 +102,7 @@ def test_a_rare_match_of_an_old_session_is_found_behind_many_of_another_provider
 
 
 def test_sessions_that_only_started_or_were_asked_once_are_searched_too(tmp_path: Path) -> None:
-    """Known bug 62: hidden from lists, reachable by search and by their id."""
+    """Hidden from lists, reachable by search and by their id."""
     claude_log(tmp_path / "logs", ONE).write("user", "Warmup", isSidechain=True, agentId="a1").say("ready, one-shot")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     (match,) = search(asker, "one-shot")["data"]["matches"]
@@ -176,14 +175,14 @@ def test_only_calls_that_name_a_file_are_found_by_its_path_and_their_results(ask
 
 @pytest.mark.parametrize("given", [ONE, ONE[:8], f" {ONE[:13].upper().lower()} "])
 def test_an_id_that_stands_in_no_text_leads_to_its_session(asker: Asker, given: str) -> None:
-    """Known bug 62: a look-up by id is one call."""
+    """A look-up by id is one call."""
     answer = search(asker, given)
     assert call_in(answer["hint"]) == ("get_session_details", {"session_id": ONE[:8]})
     assert led_to(asker, answer)["data"]["session_id"].startswith(ONE[:8])
 
 
 def test_what_only_calls_to_agtrace_say_is_not_found(tmp_path: Path) -> None:
-    """Known bug 61: a session that searched for a text isn't where the text was spoken of."""
+    """A session that searched for a text isn't where the text was spoken of."""
     log = claude_log(tmp_path / "logs", ONE).prompt("look it up")
     log.call(SEARCH, {"query": "drifting buoy"}, "Found 3 events containing 'drifting buoy'")
     asker = Asker(tmp_path / "data", tmp_path / "logs")

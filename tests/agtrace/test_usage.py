@@ -85,7 +85,7 @@ def test_the_time_until_a_message_that_no_model_made_is_not_active(tmp_path: Pat
 
 
 def test_figures_that_nobody_knows_cost_nothing_that_is_known(tmp_path: Path) -> None:
-    """Known bug 19: zeros that can't be are unknown, and so is their cost."""
+    """Zeros that can't be are unknown, and so is their cost."""
     respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=0, output_tokens=0)
     found = stats(Asker(tmp_path, tmp_path / "home"), ONE)
     assert (found["tokens_made"], found["cost_made"]) == ("unknown", "unknown")
@@ -119,7 +119,7 @@ def test_active_time_ends_with_the_last_thing_that_the_model_or_a_tool_did(tmp_p
 
 
 def test_what_a_rolled_back_turn_used_was_spent_and_is_named(tmp_path: Path) -> None:
-    """Known bug 12: the session's total is what the log's total says, the turns are those that are left."""
+    """The session's total is what the log's total says, the turns are those that are left."""
     log = Rollout(tmp_path / "home", T0).turn("one", 100).turn("two", 100).event("thread_rolled_back", num_turns=1)
     log.write()
     found = stats(Asker(tmp_path, tmp_path / "home"), log.id)

@@ -742,7 +742,7 @@ def prompts(*records: Record) -> list[str]:
 
 
 def test_a_queued_prompt_that_the_run_took_up_stands_only_in_the_queue_of_older_versions() -> None:
-    """Known bug 28: from 2.1.91 on an attachment has it."""
+    """From 2.1.91 on an attachment has it."""
     for version, found in (("2.1.36", ["draft PR please"]), ("2.1.91", [])):
         first = line("assistant", version=version, message={"id": "m", "content": []})
         assert prompts(first, queued("enqueue", "draft PR please"), queued("remove")) == found

@@ -1,6 +1,6 @@
 """Bug classes of other tools that read Claude Code's logs: small logs, indexed, and queried by SQL.
 
-The numbers in the docstrings are those of tests/known_bugs.md; each test fails if the rule that it names is removed.
+Each test fails if the rule that it names is removed.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ TALK = chained(
 
 
 def test_a_response_on_several_lines_counts_once(logs: Logs) -> None:
-    """Known bug 1: its usage stands on every line."""
+    """Its usage stands on every line."""
     one = {"id": "msg_1", "requestId": "req_1", "output": 57}
     logs.write(f"{MAIN}.jsonl", chained(said("m-1", "go"), answer("m-2", "a", **one), answer("m-3", "b", **one)))
     assert [(row["response_id"], row["output_tokens"]) for row in logs.usages()] == [("msg_1/req_1", 57)]
@@ -173,7 +173,7 @@ def test_a_response_on_several_lines_counts_once(logs: Logs) -> None:
 
 @pytest.mark.parametrize("together", [True, False])
 def test_the_final_figures_of_a_response_count_and_not_the_first(logs: Logs, together: bool) -> None:
-    """Known bug 2: the first line holds what was known when the response began."""
+    """The first line holds what was known when the response began."""
     one = {"id": "msg_1", "requestId": "req_1"}
     logs.write(f"{MAIN}.jsonl", chained(said("m-1", "go"), answer("m-2", "a", **one, output=1)))
     if not together:
@@ -183,7 +183,7 @@ def test_the_final_figures_of_a_response_count_and_not_the_first(logs: Logs, tog
 
 
 def test_the_whole_line_with_the_most_output_counts(logs: Logs) -> None:
-    """Known bug 3: another model took over in the middle, with cache figures of its own."""
+    """Another model took over in the middle, with cache figures of its own."""
     first = {"input_tokens": 900, "cache_read_input_tokens": 5000, "output_tokens": 8}
     later = {"input_tokens": 700, "cache_read_input_tokens": 0, "output_tokens": 80}
     one = {"id": "msg_1", "requestId": "req_1"}
@@ -200,7 +200,7 @@ def test_the_whole_line_with_the_most_output_counts(logs: Logs) -> None:
 
 
 def test_long_and_short_lived_cache_writes_the_speed_and_the_size_of_a_request_are_told_apart(logs: Logs) -> None:
-    """Known bug 15: they have prices of their own."""
+    """They have prices of their own."""
     detail = {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 400}
     usage = {"input_tokens": 3, "cache_creation_input_tokens": 420, "cache_creation": detail, "output_tokens": 9}
     large = {"input_tokens": 300_000, "output_tokens": 9, "speed": "fast"}
@@ -214,7 +214,7 @@ def test_long_and_short_lived_cache_writes_the_speed_and_the_size_of_a_request_a
 
 
 def test_a_cost_that_the_log_names_counts_once_a_response(logs: Logs) -> None:
-    """Known bug 17: it stands on every line of the response."""
+    """It stands on every line of the response."""
     one = {"id": "msg_1", "requestId": "req_1", "costUSD": 0.125}
     lines = chained(said("m-1", "go"), answer("m-2", "a", **one), answer("m-3", "b", **one), answer("m-4", "c"))
     logs.write(f"{MAIN}.jsonl", lines)
@@ -232,7 +232,7 @@ def test_a_cost_that_the_log_names_counts_once_a_response(logs: Logs) -> None:
     ],
 )
 def test_figures_that_cannot_be_zero_are_unknown(logs: Logs, usage: Record, known: tuple[int | None, ...]) -> None:
-    """Known bug 19: gateways to other models write zeros, or save a part of the figures."""
+    """Gateways to other models write zeros, or save a part of the figures."""
     logs.write(f"{MAIN}.jsonl", chained(said("m-1", "go"), answer("m-2", "a", usage=usage)))
     (row,) = logs.usages()
     assert (row["input_tokens"], row["cache_read_tokens"], row["output_tokens"]) == known
@@ -250,7 +250,7 @@ def test_input_that_was_cached_to_the_last_token_is_zero(logs: Logs) -> None:
 
 @pytest.mark.parametrize("fork_first", [False, True])
 def test_a_response_in_two_sessions_counts_in_the_older_one(logs: Logs, fork_first: bool) -> None:
-    """Known bug 4: a fork copies the lines of its origin, whatever is read first."""
+    """A fork copies the lines of its origin, whatever is read first."""
     fork = [*TALK, *chained(said("f-70", "Another way."), answer("f-71", "Yes.", output=5))]
     writes = [(f"{MAIN}.jsonl", TALK, MAIN), (f"{OTHER}.jsonl", fork, OTHER)]
     for write in reversed(writes) if fork_first else writes:
@@ -265,7 +265,7 @@ def test_a_response_in_two_sessions_counts_in_the_older_one(logs: Logs, fork_fir
 
 @pytest.mark.parametrize("missing", ["requestId", "message id", "both"])
 def test_a_replayed_response_without_an_id_is_known_by_its_line(logs: Logs, missing: str) -> None:
-    """Known bug 5: other gateways and SDKs leave out the request's id or the message's."""
+    """Other gateways and SDKs leave out the request's id or the message's."""
     left_out: Record = {} if missing == "message id" else {"requestId": None}
     left_out |= {} if missing == "requestId" else {"id": None}
     lines = chained(said("m-1", "go"), answer("m-2", "a", output=40, **left_out))
@@ -276,7 +276,7 @@ def test_a_replayed_response_without_an_id_is_known_by_its_line(logs: Logs, miss
 
 
 def test_a_background_copy_is_a_fork_and_counts_nothing_twice(logs: Logs) -> None:
-    """Known bug 6: only the session's id is another one."""
+    """Only the session's id is another one."""
     logs.write(f"{MAIN}.jsonl", TALK)
     logs.write(f"{OTHER}.jsonl", TALK, OTHER, sessionKind="bg", cwd="/elsewhere")
     assert {id: (row["kind"], row["output_tokens"]) for id, row in logs.sessions().items()} == {
@@ -297,7 +297,7 @@ def test_a_branch_names_the_session_that_it_was_made_of(logs: Logs) -> None:
 
 
 def test_history_that_is_repeated_at_each_turn_counts_once(logs: Logs) -> None:
-    """Known bug 7: with stream-json input the file repeats what it has."""
+    """With stream-json input the file repeats what it has."""
     second = chained(said("m-70", "And a test"), answer("m-71", "Tested.", output=7))
     logs.write(f"{MAIN}.jsonl", [*TALK, *TALK, *second, *TALK, *second])
     found = logs.session()
@@ -308,7 +308,7 @@ def test_history_that_is_repeated_at_each_turn_counts_once(logs: Logs) -> None:
 
 @pytest.mark.parametrize("answers", [1, 100])
 def test_history_that_is_repeated_under_new_uuids_costs_nothing(logs: Logs, answers: int) -> None:
-    """Known bug 7: the ids of the responses are still the same, however long ago they came."""
+    """The ids of the responses are still the same, however long ago they came."""
     first = chained(said("m-1", "Build an engine"), *(answer(f"m-{n + 2}", "Built.") for n in range(answers)))
     again = [{**one, "uuid": f"again-{number}"} for number, one in enumerate(first, 300)]
     logs.write(f"{MAIN}.jsonl", [*first, *again])
@@ -316,7 +316,7 @@ def test_history_that_is_repeated_under_new_uuids_costs_nothing(logs: Logs, answ
 
 
 def test_an_aside_that_logs_the_whole_conversation_again_counts_only_what_it_adds(logs: Logs) -> None:
-    """Known bug 8: `/btw` starts a sub-agent with a copy of everything."""
+    """`/btw` starts a sub-agent with a copy of everything."""
     agent = "aside_question-1f"
     own = chained(said("b-70", "What is an engine?"), answer("b-71", "A machine.", output=4))
     logs.write(f"{MAIN}.jsonl", [*TALK, answer("m-80", "On we go.", output=6)])
@@ -327,7 +327,7 @@ def test_an_aside_that_logs_the_whole_conversation_again_counts_only_what_it_add
 
 
 def test_a_second_compaction_that_appends_old_lines_again_adds_nothing(logs: Logs) -> None:
-    """Known bug 9: with their own uuids, by another version, in another directory."""
+    """With their own uuids, by another version, in another directory."""
     boundary = line("system", "m-60", subtype="compact_boundary", content="Compacted", logicalParentUuid="m-4")
     summary = said("m-61", "This session is being continued...", isCompactSummary=True)
     again = [{**one, "version": "2.1.219", "gitBranch": "next", "slug": "later"} for one in TALK]
@@ -341,7 +341,7 @@ def test_a_second_compaction_that_appends_old_lines_again_adds_nothing(logs: Log
 
 
 def test_a_uuid_that_two_logs_use_for_different_things_costs_neither_its_line(logs: Logs) -> None:
-    """Known bug 22: an index by uuid drops the whole second file."""
+    """An index by uuid drops the whole second file."""
     other = chained(said("m-1", "Paint a house"), answer("m-2", "Painted.", id="msg_x", requestId="req_x", output=9))
     logs.write(f"{MAIN}.jsonl", TALK)
     logs.write(f"{OTHER}.jsonl", other, OTHER)
@@ -352,7 +352,7 @@ def test_a_uuid_that_two_logs_use_for_different_things_costs_neither_its_line(lo
 
 
 def test_two_files_with_one_session_id_are_two_sessions(logs: Logs) -> None:
-    """Known bug 23: reading one again must not take the other's away."""
+    """Reading one again must not take the other's away."""
     logs.write(f"{MAIN}.jsonl", TALK)
     logs.write(f"../-home-ada-house/{MAIN}.jsonl", chained(said("h-1", "Paint a house")), cwd="/home/ada/house")
     logs.rows("SELECT 1")
@@ -365,7 +365,7 @@ def test_two_files_with_one_session_id_are_two_sessions(logs: Logs) -> None:
 
 
 def test_every_branch_of_an_edited_conversation_is_kept(logs: Logs) -> None:
-    """Known bug 24: a line may have several children."""
+    """A line may have several children."""
     edited = {**said("m-70", "Build a boat"), "parentUuid": None}
     again = {**answer("m-72", "Or a raft.", output=2), "parentUuid": "m-70"}
     lines = [*TALK, edited, {**answer("m-71", "Built.", output=1), "parentUuid": "m-70"}, again]
@@ -375,7 +375,7 @@ def test_every_branch_of_an_edited_conversation_is_kept(logs: Logs) -> None:
 
 
 def test_a_compaction_breaks_no_session_and_its_summary_is_no_request(logs: Logs) -> None:
-    """Known bug 25: the boundary has no parent, later lines have one that is nowhere."""
+    """The boundary has no parent, later lines have one that is nowhere."""
     boundary = line("system", "m-60", parentUuid=None, subtype="compact_boundary", content="Compacted",
                     logicalParentUuid="m-4")  # fmt: skip
     summary = said("m-61", "What was said before: an engine.", isCompactSummary=True, isVisibleInTranscriptOnly=True)
@@ -422,7 +422,7 @@ def agent_lines(agent: str, prompt: str, *more: Record) -> list[Record]:
 @pytest.mark.parametrize("name", ["agent-ab.jsonl", f"{MAIN}/subagents/agent-ab.jsonl",
                                   f"{MAIN}/subagents/workflows/wf_1/agent-ab.jsonl"])  # fmt: skip
 def test_a_subagent_is_found_wherever_its_log_lies(logs: Logs, name: str) -> None:
-    """Known bug 26: and it is a session of its own, with its own tokens."""
+    """And it is a session of its own, with its own tokens."""
     logs.write(name, agent_lines("ab", "Find the leak"))
     task = answer("m-5", call("toolu_9", "Task", prompt="Find the leak", description="leak"), output=1)
     done = result(
@@ -435,7 +435,7 @@ def test_a_subagent_is_found_wherever_its_log_lies(logs: Logs, name: str) -> Non
 
 
 def test_a_nested_agent_belongs_to_the_agent_that_started_it(logs: Logs) -> None:
-    """Known bug 27: not to the session at the root, whose folder its log lies in."""
+    """Not to the session at the root, whose folder its log lies in."""
     folder = f"{MAIN}/subagents"
     started = [answer("ab-200", call("toolu_n", "Agent", prompt="Look there"), output=1)]
     started += [result("ab-201", "toolu_n", detail={"agentId": "ac", "status": "completed"})]
@@ -449,7 +449,7 @@ def test_a_nested_agent_belongs_to_the_agent_that_started_it(logs: Logs) -> None
 
 
 def test_agents_of_one_id_belong_each_to_its_own_session(logs: Logs) -> None:
-    """Known bug 27: the short ids of agents are unique only within a session."""
+    """The short ids of agents are unique only within a session."""
     done = result("m-6", "toolu_9", detail={"agentId": "ab", "status": "completed"})
     for session, uuid in ((MAIN, "m-5"), (OTHER, "n-5")):
         asked = answer(uuid, call("toolu_9", "Task", prompt=session))
@@ -460,7 +460,7 @@ def test_agents_of_one_id_belong_each_to_its_own_session(logs: Logs) -> None:
 
 
 def test_an_agent_is_never_its_own_parent_and_needs_none(logs: Logs) -> None:
-    """Known bug 27: a result in its own log may name it, and its session may be gone."""
+    """A result in its own log may name it, and its session may be gone."""
     own = [
         answer("ab-200", call("toolu_n", "Agent", prompt="x")),
         result("ab-201", "toolu_n", detail={"agentId": "ab"}),
@@ -615,7 +615,7 @@ def test_a_summary_of_its_own_log_names_it(logs: Logs) -> None:
     ],
 )
 def test_what_the_editor_and_the_harness_put_before_a_request_names_nothing(logs: Logs, envelope: str) -> None:
-    """Known bug 30: neither alone nor in the line of the request."""
+    """Neither alone nor in the line of the request."""
     beside = {"role": "user", "content": [{"type": "text", "text": envelope}, {"type": "text", "text": "Explain it"}]}
     logs.write(f"{MAIN}.jsonl", [*chained(said("m-1", envelope)), line("user", "m-2", message=beside)])
     assert (logs.session()["snippet"], logs.session()["turn_count"]) == ("Explain it", 1)
@@ -623,7 +623,7 @@ def test_what_the_editor_and_the_harness_put_before_a_request_names_nothing(logs
 
 
 def test_a_queued_prompt_is_neither_dropped_nor_doubled(logs: Logs) -> None:
-    """Known bug 28: it was typed while a tool ran."""
+    """It was typed while a tool ran."""
     queued = {
         "type": "queue-operation",
         "operation": "enqueue",
@@ -638,7 +638,7 @@ def test_a_queued_prompt_is_neither_dropped_nor_doubled(logs: Logs) -> None:
 
 
 def test_of_an_output_that_was_spilled_the_preview_and_the_place_can_be_searched(logs: Logs) -> None:
-    """Known bug 29: the rest lies in a file of its own."""
+    """The rest lies in a file of its own."""
     path = f"/home/ada/.claude/projects/-home-ada-engine/{MAIN}/tool-results/toolu_1.txt"
     preview = (
         f"<persisted-output>\nOutput too large (45KB). Full output saved to: {path}\n\nPreview (first 2KB):\nbolt 1"
@@ -673,7 +673,7 @@ NEW_TYPES = [
 
 
 def test_lines_of_new_types_and_without_ids_are_kept_and_cost_no_other_line(logs: Logs) -> None:
-    """Known bug 35: they appear in almost every version."""
+    """They appear in almost every version."""
     logs.write(f"{MAIN}.jsonl", [TALK[0], *NEW_TYPES, *TALK[1:]])
     found = logs.session()
     assert (found["event_count"], found["output_tokens"], found["turn_count"]) == (7 + len(NEW_TYPES), 50, 2)
@@ -685,7 +685,7 @@ def test_lines_of_new_types_and_without_ids_are_kept_and_cost_no_other_line(logs
 
 
 def test_a_result_that_is_appended_later_ends_its_call(logs: Logs) -> None:
-    """Known bug 39: the call was indexed before."""
+    """The call was indexed before."""
     logs.write(f"{MAIN}.jsonl", TALK[:2])
     assert [row["outcome"] for row in logs.rows(_EXECUTIONS)] == [None]
     logs.write(f"{MAIN}.jsonl", [result("m-3", "toolu_1", "Exit code 2", is_error=True)])

@@ -250,7 +250,7 @@ def test_texts_in_the_users_role_are_told_apart(text: str, kind: UserKind) -> No
 
 
 def test_a_review_repeats_its_prompt_within_one_stream() -> None:
-    """Known bug 33: the thread that asked for it echoes what the reviewer is told."""
+    """The thread that asked for it echoes what the reviewer is told."""
     prompt = event("user_message", message="Review the changes.")
     review = [event("entered_review_mode", target={}), prompt, prompt, said("user", "Review the changes.")]
     action = said("user", "<user_action>\n  <action>review</action>")
@@ -261,7 +261,7 @@ def test_a_review_repeats_its_prompt_within_one_stream() -> None:
 
 
 def test_a_prompt_is_read_from_either_stream_and_once_from_both() -> None:
-    """Known bug 33: it moved from events to items."""
+    """It moved from events to items."""
     typed, given = event("user_message", message="do it"), said("user", "do it")
     for lines in ([typed], [given], [typed, given], [given, typed]):
         assert payloads(*lines) == [User("do it", UserKind.HUMAN)]
@@ -285,7 +285,7 @@ def test_prompts_and_mail_in_a_subagents_log_are_tasks() -> None:
 
 
 def test_arguments_are_decoded_and_broken_ones_kept() -> None:
-    """Known bug 33: custom tools among them."""
+    """Custom tools among them."""
     broken = item("function_call", name="shell", arguments='{"cmd":', call_id="b")
     patch = item("custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="c")
     spaced = item("function_call", name="search", namespace="mcp__hub", arguments="{}", call_id="d")
@@ -543,7 +543,6 @@ def test_an_end_event_behind_the_output_of_a_running_process_settles_it() -> Non
 
 
 def test_one_response_is_one_step_and_a_result_and_late_tokens_join_it() -> None:
-    """Known bug 13."""
     thought = item("reasoning", summary=[{"text": "hm"}])
     found = read(thought, call("a"), call("b"), tokens(used(10, 0, 1)), output("a"), output("b"), call("c"))
     assert [draft.step for draft in found] == ["s1", "s1", "s1", "s1", "s1", "s1", "s2"]
@@ -560,12 +559,11 @@ def usage(*lines: Record) -> list[tuple[int | None, int | None, int | None]]:
 
 
 def test_a_request_is_what_the_total_grew_by() -> None:
-    """Known bugs 12 and 13: totals are never added up, and what was cached is inside the input."""
+    """Totals are never added up, and what was cached is inside the input."""
     assert usage(tokens(used(100, 40, 10)), tokens(used(250, 140, 15))) == [(60, 40, 10), (50, 100, 5)]
 
 
 def test_repeated_totals_rate_limits_and_estimates_after_a_compaction_are_skipped() -> None:
-    """Known bug 12."""
     total = used(100, 0, 10)
     state = LogState()
     lines = [tokens(total, total), tokens(total, total), tokens(total, used(0, 0, 0)), event("token_count", info=None)]
@@ -576,13 +574,12 @@ def test_repeated_totals_rate_limits_and_estimates_after_a_compaction_are_skippe
 
 @pytest.mark.parametrize("more", [used(30, 10, 3), used(4000, 10, 300)])
 def test_a_total_that_is_the_last_request_starts_again(more: Record) -> None:
-    """Known bug 12: also where that request is larger than all before it."""
+    """Also where that request is larger than all before it."""
     assert usage(tokens(used(900, 0, 90)), tokens(more, more)) == [(900, 0, 90), counted(more)]
     assert usage(tokens(used(900, 0, 90)), tokens(used(30, 10, 3), used(20, 10, 2))) == [(900, 0, 90), (10, 10, 2)]
 
 
 def test_a_figure_that_shrinks_alone_grew_by_nothing_and_one_that_is_missing_stays_unknown() -> None:
-    """Known bugs 12 and 19."""
     assert usage(tokens(used(900, 500, 90)), tokens(used(950, 400, 95))) == [(400, 500, 90), (50, 0, 5)]
     assert usage(tokens({"output_tokens": 5}), tokens({"output_tokens": 9})) == [(None, None, 5), (None, None, 4)]
 
@@ -592,7 +589,7 @@ def counted(one: Record) -> tuple[int, int, int]:
 
 
 def test_a_request_without_a_total_counts_once_a_step() -> None:
-    """Known bug 12: its figures are repeated as well."""
+    """Its figures are repeated as well."""
     once = tokens(None, used(20, 0, 2))
     assert usage(call("a"), once, once, output("a"), call("b"), once) == [(20, 0, 2), (20, 0, 2)]
 
@@ -641,7 +638,6 @@ def tier(name: str | None) -> Record:
 
 
 def test_a_fast_turn_is_fast_from_the_turn_after_the_setting_on() -> None:
-    """Known bug 15."""
     lines = [
         tokens(used(10, 0, 1)), tier("priority"), tokens(used(20, 0, 2)), event("task_started"),
         tokens(used(30, 0, 3)), tier(None), event("task_started"), tokens(used(40, 0, 4)),

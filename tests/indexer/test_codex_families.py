@@ -145,7 +145,7 @@ OWN_TURN = (1, 1, 1, 17)
 def test_replayed_requests_count_only_in_the_session_that_made_them(
     parent: Rollout, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 10: whichever is read first, and where the parent's log is missing."""
+    """Whichever is read first, and where the parent's log is missing."""
     fork = parent.fork(T0 + MINUTE, forked_from_id=parent.id).turn("mine", 7)
     for first, then in ((parent, fork), (fork, parent)):
         first.write()
@@ -178,7 +178,7 @@ def test_a_replayed_event_points_to_the_parents_own(parent: Rollout, tmp_path: P
 def test_the_replay_ends_with_the_first_turn_that_is_not_older_than_the_session(
     parent: Rollout, tmp_path: Path, database: Path, step: int
 ) -> None:
-    """Known bug 11: however fast the fork went on, and however long it took to write the replay."""
+    """However fast the fork went on, and however long it took to write the replay."""
     fork = parent.fork(T0 + MINUTE, step=step, forked_from_id=parent.id)
     fork.event("task_started", turn_id=uuid7(T0 + MINUTE, 7))  # in the very millisecond of its birth
     fork.clock = T0 + MINUTE + 5
@@ -188,7 +188,7 @@ def test_the_replay_ends_with_the_first_turn_that_is_not_older_than_the_session(
 
 
 def test_a_first_count_that_carries_the_parents_total_adds_nothing(tmp_path: Path, database: Path) -> None:
-    """Known bug 11: 30 to 150 times the tokens otherwise (CodexBar 3524)."""
+    """30 to 150 times the tokens otherwise (CodexBar 3524)."""
     child = Rollout(tmp_path, T0, forked_from_id=uuid7(T0 - MINUTE), thread_source="subagent")
     child.event("task_started", turn_id=uuid7(child.clock)).says("user", "mine")
     child.used = {"input_tokens": 9_000_000, "cached_input_tokens": 8_000_000, "output_tokens": 90_000}
@@ -200,7 +200,7 @@ def test_a_first_count_that_carries_the_parents_total_adds_nothing(tmp_path: Pat
 def test_a_sub_agent_that_counts_from_zero_keeps_its_first_request(
     parent: Rollout, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 11, the other way round: 0.144 names a fork and replays only messages (CodexBar 2193)."""
+    """The other way round: 0.144 names a fork and replays only messages (CodexBar 2193)."""
     child = parent.fork(T0 + MINUTE, forked_from_id=parent.id, thread_source="subagent")
     child.used = dict.fromkeys(child.used, 0)
     child.turn("mine", 500).write()  # more than the parent's total
@@ -209,7 +209,7 @@ def test_a_sub_agent_that_counts_from_zero_keeps_its_first_request(
 
 
 def test_a_fork_that_never_went_on_counts_nothing(parent: Rollout, tmp_path: Path, database: Path) -> None:
-    """Known bug 11: also where what was copied holds settings of the parent's."""
+    """Also where what was copied holds settings of the parent's."""
     parent.event("thread_settings_applied", thread_settings={"model": "gpt-5.5"}).turn("three", 100)
     fork = parent.fork(T0 + MINUTE, forked_from_id=parent.id)
     fork.write()
@@ -218,7 +218,7 @@ def test_a_fork_that_never_went_on_counts_nothing(parent: Rollout, tmp_path: Pat
 
 
 def test_turn_ids_without_a_time_leave_it_to_the_start_of_the_turn(tmp_path: Path, database: Path) -> None:
-    """Known bug 11: ids of version 4, of an ancestor that an old version began (tokscale 895)."""
+    """Ids of version 4, of an ancestor that an old version began (tokscale 895)."""
     old = "5b0d3c1e-9a52-4c07-b8f1-2f5e81c0b944"
     parent = Rollout(tmp_path, T0).event("task_started", turn_id=old, started_at=T0 // 1000).says("user", "one")
     parent.spends(100, 10)
@@ -233,7 +233,7 @@ def test_turn_ids_without_a_time_leave_it_to_the_start_of_the_turn(tmp_path: Pat
 def test_a_session_whose_id_has_no_time_began_when_its_meta_says(
     parent: Rollout, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 11: the line itself may be written seconds later, with the first turn."""
+    """The line itself may be written seconds later, with the first turn."""
     fork = parent.fork(T0 + MINUTE + 4000, forked_from_id=parent.id)
     fork.id = fork.records[0]["payload"]["id"] = "5b0d3c1e-9a52-4c07-b8f1-2f5e81c0b944"
     fork.records[0]["payload"]["timestamp"] = stamped(T0 + MINUTE)
@@ -243,7 +243,7 @@ def test_a_session_whose_id_has_no_time_began_when_its_meta_says(
 
 
 def test_numbered_lines_tell_the_first_own_one(parent: Rollout, tmp_path: Path, database: Path) -> None:
-    """Known bug 11: in a paginated thread the first meta names it."""
+    """In a paginated thread the first meta names it."""
     own = len(parent.records) + 1
     meta = {"thread_source": "subagent", "parent_thread_id": parent.id, "subagent_history_start_ordinal": own}
     child = parent.fork(T0 + MINUTE, step=700, **meta)
@@ -255,7 +255,7 @@ def test_numbered_lines_tell_the_first_own_one(parent: Rollout, tmp_path: Path, 
 
 
 def test_an_item_can_carry_the_id_of_its_turn(tmp_path: Path, database: Path) -> None:
-    """Known bug 11: of the last turns, from 0.144 on, a sub-agent may get the items alone."""
+    """Of the last turns, from 0.144 on, a sub-agent may get the items alone."""
     parent, child = Rollout(tmp_path, T0), Rollout(tmp_path, T0 + MINUTE, 2, thread_source="subagent")
     for log, prompt in ((parent, "one"), (child, "mine")):
         carried = {"turn_id": uuid7(log.clock)}
@@ -268,7 +268,7 @@ def test_an_item_can_carry_the_id_of_its_turn(tmp_path: Path, database: Path) ->
 
 
 def test_items_that_a_sub_agent_got_alone_were_written_at_its_beginning(tmp_path: Path, database: Path) -> None:
-    """Known bug 11: the last turns, with neither their parent's meta nor an id of a turn (0.139 to 0.143)."""
+    """The last turns, with neither their parent's meta nor an id of a turn (0.139 to 0.143)."""
     child = Rollout(tmp_path, T0, 2, thread_source="subagent", forked_from_id=uuid7(T0 - MINUTE))
     child.clock = T0 + 5
     child.item("message", role="user", content="one").clock = T0 + 6
@@ -298,7 +298,7 @@ def without_ids(home: Path) -> Rollout:
 def test_without_turn_ids_what_was_written_at_the_instant_of_the_fork_is_the_replay(
     tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 10: the second meta is another session's, so that there is a replay at all."""
+    """The second meta is another session's, so that there is a replay at all."""
     parent = without_ids(tmp_path)
     fork = parent.fork(T0 + MINUTE)
     fork.clock += 3000
@@ -315,7 +315,7 @@ def test_without_turn_ids_what_was_written_at_the_instant_of_the_fork_is_the_rep
 def test_without_times_in_turn_ids_the_parents_log_tells_better_than_the_times_of_lines(
     tmp_path: Path, database: Path, step: int, pause: int
 ) -> None:
-    """Known bug 11: however slowly the replay was written, and however fast the fork went on."""
+    """However slowly the replay was written, and however fast the fork went on."""
     parent = Rollout(tmp_path, T0).turn("one", 100, "turn-1").turn("two", 100, "turn-2")
     fork = parent.fork(T0 + MINUTE, step=step, forked_from_id=parent.id)
     fork.clock += pause
@@ -375,7 +375,7 @@ def test_a_sub_agent_with_its_parents_instructions_and_nothing_replayed_copies_n
 
 
 def test_nested_forks_count_each_request_once(parent: Rollout, tmp_path: Path, database: Path) -> None:
-    """Known bug 10: a fork of a fork replays two metas, and its parent's replay."""
+    """A fork of a fork replays two metas, and its parent's replay."""
     middle = parent.fork(T0 + MINUTE, forked_from_id=parent.id).turn("mine", 7)
     inner = middle.fork(T0 + 2 * MINUTE, 3, forked_from_id=middle.id).turn("inner", 3)
     for log in (parent, middle, inner):
@@ -390,7 +390,7 @@ def test_nested_forks_count_each_request_once(parent: Rollout, tmp_path: Path, d
 def test_a_fork_keeps_what_it_copied_apart_when_the_parents_log_is_deleted(
     parent: Rollout, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 41: agents delete their logs."""
+    """Agents delete their logs."""
     fork = parent.fork(T0 + MINUTE, forked_from_id=parent.id).turn("mine", 7)
     path = parent.write()
     fork.write()
@@ -410,7 +410,7 @@ def test_a_fork_keeps_what_it_copied_apart_when_the_parents_log_is_deleted(
 def test_a_replayed_parents_directory_and_name_are_not_the_forks(
     parent: Rollout, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 10: nor its id, its version or its branch."""
+    """Nor its id, its version or its branch."""
     parent.records[0]["payload"] |= {"cwd": "/work/parent", "cli_version": "0.1.0", "git": {"branch": "theirs"}}
     parent.event("thread_name_updated", thread_id=parent.id, thread_name="Parent")
     parent.event("thread_name_updated", thread_name="Parent, as an old version wrote it")
@@ -440,7 +440,7 @@ def test_a_replayed_prompt_is_a_humans_and_the_sub_agents_own_a_task(
 
 @pytest.mark.parametrize("shape", ["output", "spawn_end", "activity", "turn_item", "activity_item"])
 def test_a_spawned_thread_belongs_to_the_call_that_started_it(tmp_path: Path, database: Path, shape: str) -> None:
-    """Known bugs 26 and 27: the output names the thread, or an event before it does."""
+    """The output names the thread, or an event before it does."""
     parent, thread = Rollout(tmp_path, T0).says("user", "go"), uuid7(T0 + MINUTE, 2)
     parent.item("function_call", name="spawn_agent", arguments="{}", call_id="c")
     told = {
@@ -461,7 +461,7 @@ def test_a_spawned_thread_belongs_to_the_call_that_started_it(tmp_path: Path, da
 
 
 def test_a_review_belongs_to_the_thread_that_asked_for_it(parent: Rollout, tmp_path: Path, database: Path) -> None:
-    """Known bug 18: its tokens are its own; from 0.142 on `session_id` is the root's in all of them."""
+    """Its tokens are its own; from 0.142 on `session_id` is the root's in all of them."""
     meta = {"source": {"subagent": "review"}, "session_id": parent.id, "parent_thread_id": parent.id}
     review = Rollout(tmp_path, T0 + MINUTE, 2, **meta)
     review.turn("review it", 7).write()
@@ -518,7 +518,7 @@ def test_what_a_thread_repeats_of_a_review_counts_in_the_reviewers_log(
 def test_a_thread_is_listed_whether_or_not_the_index_of_names_has_it(
     parent: Rollout, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 31: `session_index.jsonl` can shrink, and neither it nor `history.jsonl` is a log."""
+    """`session_index.jsonl` can shrink, and neither it nor `history.jsonl` is a log."""
     parent.event("thread_name_updated", thread_id=parent.id, thread_name="Tides").write()
     named = {"id": uuid7(T0, 9), "thread_name": "Another", "updated_at": stamped(T0)}
     (tmp_path / "session_index.jsonl").write_text(json.dumps(named) + "\n", encoding="utf-8")
@@ -603,7 +603,7 @@ def test_a_rollout_that_was_migrated_in_place_is_the_same_session(
 
 
 def test_a_result_in_the_appended_tail_finds_its_call(tmp_path: Path, database: Path) -> None:
-    """Known bugs 33 and 39: with its step, its outcome and the model of its turn."""
+    """With its step, its outcome and the model of its turn."""
     log = Rollout(tmp_path, T0).add("turn_context", model="gpt-5.5").says("user", "go")
     log.item("function_call", name="exec_command", arguments="{}", call_id="c").write()
     index(database, [str(tmp_path)])

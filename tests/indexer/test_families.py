@@ -95,7 +95,7 @@ def test_turns_sum_up_to_what_counts_and_what_is_copied(tmp_path: Path, database
 
 
 def test_parents_never_form_a_circle(tmp_path: Path, database: Path) -> None:
-    """Known bug 27: a sub-agent that names itself, and two that name each other."""
+    """A sub-agent that names itself, and two that name each other."""
     for agent, result in (("a", "a"), ("b", "c"), ("c", "b")):
         log = ClaudeLog(tmp_path / "projects" / ONE / "subagents" / f"agent-{agent}.jsonl", ONE)
         log.write("user", f"task of {agent}", isSidechain=True, agentId=agent)
@@ -114,7 +114,7 @@ def test_parents_never_form_a_circle(tmp_path: Path, database: Path) -> None:
 
 
 def test_a_parent_that_is_read_later_still_finds_its_children(tmp_path: Path, database: Path) -> None:
-    """Known bugs 26 and 27: nested agents belong to the agent that started them, not to the root."""
+    """Nested agents belong to the agent that started them, not to the root."""
     root = claude_log(tmp_path, ONE)
     folder = root.path.with_suffix("") / "subagents"
     outer, inner = ClaudeLog(folder / "agent-0e7.jsonl", ONE), ClaudeLog(folder / "agent-111.jsonl", ONE)

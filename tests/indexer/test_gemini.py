@@ -149,7 +149,7 @@ def test_what_is_no_response_has_no_figures() -> None:
 
 
 def test_the_figures_of_a_message_are_its_own_and_its_last_version_counts() -> None:
-    """Known bug 14: no running total, and a message that comes again is no other one."""
+    """No running total, and a message that comes again is no other one."""
     tokens = {"input": 9000, "output": 10, "cached": 0, "thoughts": 0, "tool": 0, "total": 9010}
     said = (answer("g1", "a", tokens=tokens), answer("g2", "b", tokens=None), answer("g2", "b", tokens=tokens))
     again = answer("g2", "b", tokens={**tokens, "output": 20}, toolCalls=[tool()])
@@ -466,7 +466,7 @@ def test_an_edited_request_keeps_its_turn(tmp_path: Path, database: Path) -> Non
 
 
 def test_changes_of_a_session_are_folded_wherever_its_log_lies(tmp_path: Path, database: Path) -> None:
-    """Known bug 34: JSON lines with `$set` and `$rewindTo`, in folders of their own."""
+    """JSON lines with `$set` and `$rewindTo`, in folders of their own."""
     folder = tmp_path / "tmp" / "tidepool" / "chats"
     (folder / "s1").mkdir(parents=True)
     said = answer("g1", "", tokens=TOKENS, toolCalls=[tool(name="investigate", agentId="k3v9q1")])
@@ -486,7 +486,7 @@ def test_changes_of_a_session_are_folded_wherever_its_log_lies(tmp_path: Path, d
 
 @pytest.mark.parametrize("copy_first", [True, False])
 def test_a_session_that_was_migrated_counts_once(tmp_path: Path, database: Path, copy_first: bool) -> None:
-    """Known bug 34: its messages keep their ids in the new folder, and in the JSON lines that continue a document."""
+    """Its messages keep their ids in the new folder, and in the JSON lines that continue a document."""
     talk = [user("Build", "u1"), answer("g1", "Built.", tokens=TOKENS, toolCalls=[tool()])]
     old = tmp_path / ("ab" * 32) / "chats" / "session-1.json"
     new = tmp_path / "tidepool" / "chats" / "session-1.jsonl"

@@ -1,7 +1,4 @@
-"""Bugs of other tools with files, times, directories and prices that no other test covers.
-
-`tests/known_bugs.md` lists all such bug classes with their numbers, and the tests for each of them.
-"""
+"""Bugs of other tools with files, times, directories and prices that no other test covers."""
 
 from __future__ import annotations
 
@@ -73,7 +70,6 @@ def answered(log: ClaudeLog, text: str, given: int, made: int, model: str = "cla
 
 
 def test_a_cost_that_the_log_tells_wins_over_list_prices_and_over_having_none(log: ClaudeLog, tmp_path: Path) -> None:
-    """Known bug 17."""
     log.prompt("go")
     answered(log, "one", 1_000_000, 10, costUSD=0.125)
     answered(log, "two", 1_000_000, 10, "a-model-that-nobody-knows", costUSD=0.25)
@@ -82,7 +78,6 @@ def test_a_cost_that_the_log_tells_wins_over_list_prices_and_over_having_none(lo
 
 
 def test_a_response_without_a_price_makes_the_cost_unknown_and_not_zero(log: ClaudeLog, tmp_path: Path) -> None:
-    """Known bug 16."""
     log.prompt("go")
     answered(log, "one", 1_000, 10, "claude-of-next-year-9")
     asker = asker_of(tmp_path)
@@ -97,7 +92,7 @@ def test_a_response_without_a_price_makes_the_cost_unknown_and_not_zero(log: Cla
 def test_each_request_is_priced_by_its_own_speed_size_and_cache_writes(
     fast: bool, log: ClaudeLog, tmp_path: Path
 ) -> None:
-    """Known bug 15: two small requests are no large one, and an hour in the cache is not five minutes."""
+    """Two small requests are no large one, and an hour in the cache is not five minutes."""
     model, speed = ("claude-opus-4-8", "fast") if fast else ("claude-sonnet-4-5", "standard")
     log.prompt("go")
     for number, given in enumerate((150_000, 150_000, 250_000)):
@@ -122,7 +117,7 @@ def test_each_request_is_priced_by_its_own_speed_size_and_cache_writes(
 def test_the_tokens_of_a_sub_agent_count_in_its_project_once_and_not_in_its_parent(
     log: ClaudeLog, tmp_path: Path
 ) -> None:
-    """Known bug 18: what the parent's log reports of them is no response of the parent."""
+    """What the parent's log reports of them is no response of the parent."""
     log.prompt("go")
     answered(log, "asking", 100, 10)
     call = {"type": "tool_use", "id": "toolu_1", "name": "Task", "input": {"prompt": "look"}}
@@ -143,7 +138,7 @@ def test_the_tokens_of_a_sub_agent_count_in_its_project_once_and_not_in_its_pare
 def test_turns_tell_the_end_of_a_replay_where_times_of_lines_and_the_parents_log_cannot(
     tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 11: one replay took a minute to be written, the other sub-agent began its own work at once."""
+    """One replay took a minute to be written, the other sub-agent began its own work at once."""
     parent = Rollout(tmp_path, T0).turn("one", 100).turn("two", 100)
     slow = parent.fork(T0 + MINUTE, step=2_000, forked_from_id=parent.id).turn("mine", 7)
     slow.write()
@@ -184,7 +179,7 @@ def elsewhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def test_a_time_is_one_moment_however_it_is_written_and_its_day_is_that_of_utc(
     written: Any, shown: str, log: ClaudeLog, tmp_path: Path
 ) -> None:
-    """Known bugs 20 and 51: a day on which clocks are set forward, asked for in two other zones."""
+    """A day on which clocks are set forward, asked for in two other zones."""
     log.write("user", "go", timestamp=written)
     asker = asker_of(tmp_path)
     (session,) = asker.ask("list_sessions", since="2026-03-08", until="2026-03-08")["data"]["sessions"]
@@ -200,7 +195,7 @@ def test_a_time_is_one_moment_however_it_is_written_and_its_day_is_that_of_utc(
 def test_times_that_are_missing_or_wrong_cost_no_event_and_give_no_negative_duration(
     log: ClaudeLog, tmp_path: Path
 ) -> None:
-    """Known bug 51: also a clock that was set back, and one that is ahead of ours."""
+    """Also a clock that was set back, and one that is ahead of ours."""
     log.write("user", "first needle", timestamp="2026-03-08T10:00:00Z")
     for wrong in (None, "", "soon", "2026-13-45T00:00:00Z", -1, 10**30, True, {"$date": 1}):
         log.write("assistant", [{"type": "text", "text": "needle"}], timestamp=wrong)
@@ -222,7 +217,6 @@ def test_times_that_are_missing_or_wrong_cost_no_event_and_give_no_negative_dura
 
 
 def test_a_log_without_any_time_is_listed_and_can_be_opened(log: ClaudeLog, tmp_path: Path) -> None:
-    """Known bug 51."""
     log.write("user", "needle", timestamp=None)
     asker = asker_of(tmp_path)
     (session,) = asker.ask("list_sessions")["data"]["sessions"]
@@ -242,7 +236,6 @@ def test_a_log_without_any_time_is_listed_and_can_be_opened(log: ClaudeLog, tmp_
 def test_a_new_reading_reads_what_is_there_again_and_keeps_what_is_gone(
     log: ClaudeLog, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Known bug 40."""
     log.prompt("still there")
     gone = claude_log(tmp_path / "home", TWO).prompt("long gone")
     index(database, [str(tmp_path / "home")])
@@ -259,7 +252,7 @@ def test_a_new_reading_reads_what_is_there_again_and_keeps_what_is_gone(
 def test_a_session_whose_log_was_deleted_is_listed_found_opened_and_said_to_be_gone(
     log: ClaudeLog, tmp_path: Path
 ) -> None:
-    """Known bug 41: agents delete their logs after some weeks."""
+    """Agents delete their logs after some weeks."""
     log.prompt("needle")
     asker = asker_of(tmp_path)
     assert "log_gone" not in asker.ask("get_session_details", session_id=ONE)["data"]
@@ -274,7 +267,7 @@ def test_a_session_whose_log_was_deleted_is_listed_found_opened_and_said_to_be_g
 def test_a_list_of_typed_prompts_is_no_log_and_brings_no_session(
     log: ClaudeLog, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 42: the agents keep one beside their logs."""
+    """The agents keep one beside their logs."""
     log.prompt("engine")
     typed = {"display": "boat", "pastedContents": {}, "timestamp": 1_772_962_200_000, "project": "/p", "sessionId": TWO}
     (tmp_path / "home" / "history.jsonl").write_text(json.dumps(typed) + "\n")
@@ -286,7 +279,7 @@ def test_a_list_of_typed_prompts_is_no_log_and_brings_no_session(
 def test_a_first_line_of_megabytes_whose_ids_stand_at_its_end_hides_no_log(
     log: ClaudeLog, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 43: a look at the first 64 KB finds nothing of a session."""
+    """A look at the first 64 KB finds nothing of a session."""
     record = {"message": {"role": "user", "content": "needle " + "x" * 3_000_000}, "isSidechain": False, "uuid": "u1"}
     log.raw({**record, "timestamp": "2026-03-08T09:30:00Z", "cwd": "/p", "sessionId": ONE, "type": "user"})
     index(database, [str(tmp_path / "home")])
@@ -328,7 +321,7 @@ ILLUSTRATED: dict[str, list[dict[str, Any]]] = {
 def test_an_image_is_told_by_its_size_and_never_stored(
     records: list[dict[str, Any]], tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 43: images are nearly all bytes of some logs."""
+    """Images are nearly all bytes of some logs."""
     path = tmp_path / "home" / "session-1.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     index(database, [str(path.parent)])
@@ -340,7 +333,7 @@ def test_an_image_is_told_by_its_size_and_never_stored(
 def test_a_file_that_could_not_be_read_is_read_as_soon_as_it_changes(
     log: ClaudeLog, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 44: what was set aside once is not set aside for ever."""
+    """What was set aside once is not set aside for ever."""
     log.prompt("needle")
     content = log.path.read_bytes()
     log.path.write_bytes(b"\x7fELF" + bytes(500))
@@ -361,7 +354,7 @@ def test_a_file_that_could_not_be_read_is_read_as_soon_as_it_changes(
 def test_a_line_that_is_no_record_costs_no_other_one_and_is_reported(
     place: int, log: ClaudeLog, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 44: a session with a bad line is not quarantined."""
+    """A session with a bad line is not quarantined."""
     log.prompt("first").say("last")
     lines = log.path.read_bytes().splitlines(keepends=True)
     log.path.write_bytes(b"".join([*lines[:place], b'{"type": "user", "mess\n', *lines[place:]]))
@@ -389,7 +382,7 @@ STRANGERS: dict[str, bytes] = {
 def test_what_others_put_among_the_logs_is_no_log_and_is_opened_once(
     log: ClaudeLog, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 48: caches, pages, checkpoints, descriptions, other tools' lines."""
+    """Caches, pages, checkpoints, descriptions, other tools' lines."""
     log.prompt("engine")
     for name, content in STRANGERS.items():
         log.path.with_name(name).write_bytes(content)
@@ -410,7 +403,7 @@ def blanks(record: Any) -> str:
 def test_blanks_between_the_parts_of_a_line_change_nothing(
     spaced: Callable[[Any], str], tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 49: a reader that looks for bytes such as `"usage":{` finds nothing in them."""
+    """A reader that looks for bytes such as `"usage":{` finds nothing in them."""
     copy_of_samples(tmp_path / "logs")
     first = tmp_path / "first" / "index.sqlite3"
     index(first, [str(tmp_path / "logs")])
@@ -433,7 +426,6 @@ def _rewritten(line: str, written: Callable[[Any], str]) -> str:
 def test_what_is_no_text_costs_only_itself_and_large_numbers_stay_exact(
     log: ClaudeLog, tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 50."""
     log.prompt("before HERE after").prompt("low HALF end").call(
         "Bash", {"n": 9_007_199_254_740_993, "m": 2**64 - 1}, "ok"
     )
@@ -470,7 +462,7 @@ print(json.dumps([opened, started]))
 def test_indexing_starts_no_process_and_opens_nothing_in_the_projects_but_the_pointer_of_a_worktree(
     tmp_path: Path, database: Path
 ) -> None:
-    """Known bug 46: a system that guards folders would ask the user for each project."""
+    """A system that guards folders would ask the user for each project."""
     project, tree = tmp_path / "code" / "engine", tmp_path / "code" / "tree"
     (project / ".git" / "worktrees" / "tree").mkdir(parents=True)
     tree.mkdir()
@@ -489,7 +481,7 @@ def test_indexing_starts_no_process_and_opens_nothing_in_the_projects_but_the_po
 
 
 def test_projects_are_told_by_the_first_directory_in_the_lines_and_not_by_the_folder(tmp_path: Path) -> None:
-    """Known bug 74: the folder's name is the same for both."""
+    """The folder's name is the same for both."""
     folder = tmp_path / "home" / "projects" / "-srv-tide-pool"
     for session, cwd in ((ONE, "/srv/tide-pool"), (TWO, "/srv/tide/pool")):
         log = ClaudeLog(folder / f"{session}.jsonl", session, cwd=cwd).prompt("go")
@@ -503,7 +495,6 @@ def test_projects_are_told_by_the_first_directory_in_the_lines_and_not_by_the_fo
 
 
 def test_a_home_that_is_set_replaces_the_default_one_and_an_empty_list_is_no_home() -> None:
-    """Known bug 75."""
     home = Path("/home/ada")
     rest = homes({}, home)[1:]
     assert homes({"CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "", "GEMINI_CLI_HOME": ""}, home) == homes({}, home)
@@ -518,14 +509,13 @@ def test_a_home_that_is_set_replaces_the_default_one_and_an_empty_list_is_no_hom
 
 
 def test_no_root_at_all_is_nothing_to_index(log: ClaudeLog, database: Path) -> None:
-    """Known bug 75: an empty list is not taken for the default."""
+    """An empty list is not taken for the default."""
     log.prompt("go")
     assert index(database, [], otherwise=[]).files_seen == 0
     assert index(database, [], otherwise=[str(log.path.parent)]).files_seen == 1
 
 
 def test_a_worktree_belongs_to_its_main_repository_and_a_submodule_to_itself(tmp_path: Path) -> None:
-    """Known bug 76."""
     main, tree, module = tmp_path / "main", tmp_path / "tree", tmp_path / "main" / "module"
     (main / ".git" / "worktrees" / "tree").mkdir(parents=True)
     for folder, pointer in ((tree, f"{main}/.git/worktrees/tree"), (module, "../.git/modules/module")):
@@ -552,7 +542,7 @@ FOREIGN = [
 def test_a_directory_of_another_system_is_its_own_project_and_never_looked_for_here(
     cwd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Known bug 77: what is called so here, relative to where agtrace runs, is something else."""
+    """What is called so here, relative to where agtrace runs, is something else."""
     (tmp_path / ".git").mkdir()
     if not cwd.startswith("/"):
         (tmp_path / cwd).mkdir(parents=True)
@@ -573,7 +563,7 @@ def test_a_directory_of_another_system_is_its_own_project_and_never_looked_for_h
 def test_wide_characters_keep_a_table_within_the_columns_of_the_terminal(
     text: str, columns: int, log: ClaudeLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Known bug 78: they are neither counted as bytes nor as one column each."""
+    """They are neither counted as bytes nor as one column each."""
     from agtrace.render import lists
 
     log.prompt(text)
@@ -588,7 +578,7 @@ def test_wide_characters_keep_a_table_within_the_columns_of_the_terminal(
 
 
 def test_no_chunk_and_no_preview_breaks_a_character(log: ClaudeLog, tmp_path: Path) -> None:
-    """Known bug 78: a cut inside one of several bytes would be an error, or a sign that stands for it."""
+    """A cut inside one of several bytes would be an error, or a sign that stands for it."""
     said = "潮🐟é" * 4_000
     log.prompt("go").call("Read", {"file_path": "/p"}, said)
     asker = asker_of(tmp_path)

@@ -1,4 +1,4 @@
-"""Agents' calls to agtrace itself, and their results, are marked: known bug 61, search finds itself."""
+"""Agents' calls to agtrace itself, and their results, are marked:search finds itself."""
 
 from __future__ import annotations
 
@@ -156,7 +156,6 @@ def test_a_namespace_of_codex_is_part_of_the_name(tmp_path: Path, database: Path
 
 
 def test_search_leaves_them_out(tmp_path: Path) -> None:
-    """Known bug 61."""
     asking(claude_log(tmp_path / "logs", ONE))
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     found = asker.ask("search_event_previews", order="newest", query="tide")

@@ -79,7 +79,7 @@ def identify(said: Iterable[Said], uuid: str | None, source: str = "") -> None:
 # -- origins ---------------------------------------------------------------------------------------
 # The origin of a log: its first chain line shows whether it continues another log or copies one. Nothing precedes that
 # line, so the parent that it names is in another log, or nowhere. Only the first line decides: a later line with an
-# unknown parent has lost it, which says nothing about the log (tests/known_bugs.md, 25).
+# unknown parent has lost it, which says nothing about the log.
 
 
 def note_origin(record: Record, state: LogState) -> None:
