@@ -51,14 +51,13 @@ _PATIENCE = 600
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Repair a damaged index: read the logs again, keep what is archived.")
+@click.option("--repair", is_flag=True, help="Repair a damaged index: read the logs and the archive again.")
 @plain_json
 def doctor(repair: bool, as_json: bool) -> None:
     """Show which logs were found, what wasn't understood, and what to do about it. Exits 1 if there is trouble.
 
-    The whole index is checked for damage. --repair rebuilds it from the logs, and from what can still be
-    read of sessions whose logs are gone. It names what is lost, keeps the old file next to the new one, and
-    exits 1 if anything is lost.
+    The whole index is checked for damage. --repair sets it aside and rebuilds it from the logs and the archive. It
+    names the sessions that neither of them has, and exits 1 if there are any.
     """
     (_repair if repair else _examine)(as_json=as_json)
 

@@ -138,8 +138,8 @@ def _make_anew_if_older(chosen: Settings) -> None:
         done = rebuilt()
         tell(
             "an older agtrace made the index, so it was rebuilt",
-            f"kept from the old index: {counted(done.archived, 'log')} whose files are gone",
-            *([f"not all of it could be kept: {counted(len(done.lost), 'session')}"] if done.lost else ()),
+            f"read from the archive: {counted(done.archived, 'log')} whose files are gone",
+            *([f"in neither the logs nor the archive: {counted(len(done.lost), 'session')}"] if done.lost else ()),
             f"the old index is now {done.old}: delete it once you are sure that nothing is missing",
         )
 

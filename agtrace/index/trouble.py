@@ -12,7 +12,7 @@ REPAIR = "agtrace doctor --repair"
 _TEAM_STEP = "Does its server run, and is the URL in `team` right? Without `index`, your own index answers."
 _LOGIN_STEP = "Is the URL in `team` right? Its owner lets people in: agtrace team add LOGIN"
 
-_STEP = f"Run: {REPAIR}. It reads the logs again and keeps what is archived."
+_STEP = f"Run: {REPAIR}. It reads the logs and the archive again."
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
@@ -46,9 +46,7 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     if isinstance(error, NewerIndex):
         return IndexUnavailable(str(error), "Or set AGTRACE_DATA_DIR to another folder for a separate index.")
     if isinstance(error, OlderIndex):
-        return IndexUnavailable(
-            str(error), "Run: agtrace index. It rebuilds the index and keeps the sessions whose logs are gone."
-        )
+        return IndexUnavailable(str(error), "Run: agtrace index. It rebuilds the index from the logs and the archive.")
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     if code in _LOCKED:
         return IndexUnavailable(

@@ -66,15 +66,13 @@ def repaired(done: Rebuilt) -> None:
     heading("the index now")
     OUT.print(f"  {counted(done.sessions, 'session')}, {counted(done.events, 'event')}; checked as a whole and sound")
     if done.archived:
-        OUT.print(f"  archived, their files are gone: {counted(done.archived, 'log')}")
+        OUT.print(f"  read from the archive, their files are gone: {counted(done.archived, 'log')}")
     if done.lost:
-        heading(f"sessions that could not be saved completely: {len(done.lost)}")
+        heading(f"sessions that neither the logs nor the archive have: {len(done.lost)}")
         _print_all(map(_sentence, done.lost[:_LOST_SHOWN]))
         left_out("session", min(len(done.lost), _LOST_SHOWN), len(done.lost))
-    if done.unread:
-        _print_all(
-            [f"only partly readable: {', '.join(done.unread)}; more of sessions whose logs are gone may be lost"]
-        )
+    if "session" in done.unread:
+        _print_all(["which sessions it had couldn't be read: some may be neither in the logs nor in the archive"])
     if "root" in done.unread:
         OUT.print("  the list of indexed folders was unreadable: agents' homes are indexed; others: agtrace index PATH")
     _print_all([f"the old file is {done.old}: delete it once you are sure that nothing is missing"], indent="")
@@ -86,8 +84,7 @@ def _print_all(sentences: Iterable[str], indent: str = "  ") -> None:
 
 
 def _sentence(one: Lost) -> str:
-    title = f" ({one.title})" if one.title else ""
-    return f"{one.session}{title}: {counted(one.events, 'event')} lost, {one.kept:,} kept"
+    return f"{one.session} ({one.title})" if one.title else one.session
 
 
 _WIDE = 100

@@ -64,9 +64,9 @@ def costs(
     groups = _grouped(connection, selection, by, prices)
     total = _together(groups.values())
     among = Among("session", sessions=tuple(total.members))
-    twice, obscure = usage.counted_twice(connection, among).keys(), usage.not_understood(connection, among).keys()
+    obscure = usage.not_understood(connection, among).keys()
     for group in (*groups.values(), total):
-        group.used.shared, group.used.obscure = len(group.members & twice), len(group.members & obscure)
+        group.used.obscure = len(group.members & obscure)
     shown = [_spent(name, group, dollars=dollars) for name, group in groups.items()]
     used = total.used.models.items()
     return Costs(
@@ -79,22 +79,19 @@ def costs(
         incomplete_responses=total.used.incomplete,
         sessions_without_figures=len(total.untold),
         sessions_not_understood=total.used.obscure,
-        sessions_counted_twice=total.used.shared,
         prices=f"{prices.source}, {prices.dated}" if dollars else None,
         behind=behind,
     )
 
 
 def lacking(found: Costs) -> Iterator[str]:
-    """Yield, in words, which figures the logs lack or have twice."""
+    """Yield, in words, which figures the logs lack."""
     if found.incomplete_responses:
         yield f"incomplete token figures in the logs: {counted(found.incomplete_responses, 'response')}"
     if found.sessions_without_figures:
         yield f"no token figures in the logs of {counted(found.sessions_without_figures, 'session')}"
     if found.sessions_not_understood:
         yield f"not everything understood in the logs of {counted(found.sessions_not_understood, 'session')}"
-    if found.sessions_counted_twice:
-        yield f"perhaps counted twice, as their logs are gone: {counted(found.sessions_counted_twice, 'session')}"
 
 
 def _grouped(connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable) -> dict[str, _Group]:

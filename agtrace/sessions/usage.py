@@ -32,19 +32,7 @@ KINDS = TokenCounts._fields
 
 _ADDED = KINDS[:-1]
 _DEARER = {"fast", "us"}
-_SUMS = (
-    "responses",
-    "incomplete",
-    "dollars",
-    "priced",
-    "unpriced",
-    "faster",
-    "told",
-    "within",
-    "untold",
-    "obscure",
-    "shared",
-)
+_SUMS = ("responses", "incomplete", "dollars", "priced", "unpriced", "faster", "told", "within", "untold", "obscure")
 
 
 class Usage(Struct):
@@ -70,8 +58,6 @@ class Usage(Struct):
     """Sessions in which a model answered but whose log has no figures at all."""
     obscure: int = 0
     """Sessions in whose logs something wasn't understood that may be usage."""
-    shared: int = 0
-    """Sessions whose logs are gone and whose responses may also be counted in logs that still exist."""
     models: dict[str, Usage] = field(default_factory=dict)
 
     @property
@@ -91,7 +77,7 @@ class Usage(Struct):
             return "unknown" if self.responses or self.untold else None
         if self.incomplete or self.untold or self.obscure:
             return "partial"
-        return "estimated" if self.shared else "exact"
+        return "exact"
 
     @property
     def cost(self) -> float | None:
@@ -105,7 +91,7 @@ class Usage(Struct):
             return "unknown" if self.responses or self.untold else None
         if self.priced < self.responses or self.tokens_made == "partial":
             return "partial"
-        return "exact" if self.told == self.responses and not self.shared else "estimated"
+        return "exact" if self.told == self.responses else "estimated"
 
     @property
     def totals(self) -> dict[str, Any]:
@@ -184,9 +170,6 @@ def usage_by(connection: sqlite3.Connection, prices: PriceTable, among: Among) -
         found[key].untold += number
     for key, number in usage.not_understood(connection, among).items():
         found[key].obscure += number
-    if among.by != "session":
-        for key, sessions in usage.counted_twice(connection, among).items():
-            found[key].shared += sessions
     return found
 
 

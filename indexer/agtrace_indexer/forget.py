@@ -1,4 +1,4 @@
-"""Forgetting sessions: everything from their logs leaves every table, and a tombstone keeps it from coming back.
+"""Forgetting sessions: everything from their logs leaves the tables and the archive, and a tombstone keeps it out.
 
 A log is forgotten as a whole, together with the logs of the sub-agents that it started and any others with its id. The
 tombstones reach the disk before anything is deleted, and they determine what is deleted: after a crash in between, the
@@ -15,14 +15,16 @@ from pathlib import Path
 
 from agtrace_indexer.families.belonging import Logs, lies_beside
 from agtrace_indexer.families.joining import join_families, tell_apart
-from agtrace_indexer.index import kin, meta, removal
+from agtrace_indexer.index import meta, removal
 from agtrace_indexer.index.catalog import Catalog, remove_attempts
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.maintenance import note_scrub, scrub
-from agtrace_indexer.index.removal import ArchivedCopy
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import AGED, FORGOTTEN, Tombstones, add, stamp
-from agtrace_indexer.logs.discovery import REPEATS
+from agtrace_indexer.logs.archive import Archive
+from agtrace_indexer.logs.discovery import REPEATS, Found, known_as
+from agtrace_indexer.logs.files import restamped
+from agtrace_indexer.providers.registry import FORMS
 
 _PATIENCE = 10.0
 """Seconds that readers get to finish before the WAL is reported as still holding forgotten text."""
@@ -93,50 +95,42 @@ def _carry_out(connection: sqlite3.Connection, database: Path, files: set[int]) 
     """Delete everything read from these files, in a separate transaction."""
     store = Store(connection)
     store.begin()
-    hid = _hide_beside(store, Tombstones.of(database))
+    archive = Archive(database)
+    hid = _hide_beside(store, archive, Tombstones.of(database))
     if files:
-        _delete(store, files)
+        _delete(store, archive, files)
     if files or hid:
         note_scrub(connection, of_events=bool(files))
     meta.put(connection, "forgotten", stamp(database))
     store.commit()
 
 
-def _delete(store: Store, files: set[int]) -> None:
+def _delete(store: Store, archive: Archive, files: set[int]) -> None:
     connection = store.connection
-    _inherit(connection, removal.archived_copies(connection, files))
-    removal.drop_given_titles(connection, files)
-    removal.leave_children(connection, files)
     for file in sorted(files):
-        _hide(store, file)
+        _hide(store, archive, file)
     join_families(connection)
     tell_apart(connection)
 
 
-def _inherit(connection: sqlite3.Connection, copies: list[ArchivedCopy]) -> None:
-    """Make the oldest archived copy of each deleted event the original of the others, so that it counts from now on."""
-    first: dict[int, int] = {}
-    heirs = [(first.setdefault(copy.original, copy.event), copy.event) for copy in copies]
-    kin.note_copies(connection, [(None if heir == event else heir, event) for heir, event in heirs])
-    for session in sorted({copy.session for copy in copies}):
-        kin.sum_up(connection, session)
-
-
-def _hide(store: Store, file: int) -> None:
+def _hide(store: Store, archive: Archive, file: int) -> None:
     """Delete everything read from a file; if it still exists, remember it by its stamp and a digest of its path."""
     connection = store.connection
     path, gone, mark = removal.file(connection, file)
+    names = known_as(path, FORMS)
+    for other in [path, *(other.path for other in archive.logs() if names and names & known_as(other.path, FORMS))]:
+        archive.remove(other)
     if removal.drop_root(connection, path):
         meta.put(connection, "root_forgotten", "1")
     removal.drop_repeats(connection, REPEATS.format(path))
-    store.hide(path, mark)
+    store.hide(path, restamped(Found(path, mark, 0, 0)).stamp)
     if gone:
         store.show(path)
 
 
-def _hide_beside(store: Store, tombstones: Tombstones) -> bool:
+def _hide_beside(store: Store, archive: Archive, tombstones: Tombstones) -> bool:
     """Forget the names of files that aren't logs but bear a forgotten session's id; return whether there were any."""
     found = [file for file, path in removal.no_logs(store.connection) if lies_beside(path, tombstones)]
     for file in found:
-        _hide(store, file)
+        _hide(store, archive, file)
     return bool(found)

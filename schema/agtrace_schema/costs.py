@@ -69,8 +69,6 @@ class Costs(Model):
     """Sessions in which, or in a sub-agent of which, a model answered but whose log has no figures at all."""
     sessions_not_understood: int
     """Sessions in whose logs something wasn't understood that may be usage: a line, a record, a field."""
-    sessions_counted_twice: int
-    """Sessions whose logs are gone and whose responses may also be counted in logs that still exist."""
     prices: str | None = None
     """The list prices that were used, and the day of the newest; absent with `--no-dollars`."""
     behind: str | None = None

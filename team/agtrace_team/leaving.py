@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, count
+from operator import add
 from typing import Any, NamedTuple
 
+import orjson
 import psycopg
 from agtrace_indexer.index.ranking import ranked_events
-from agtrace_indexer.index.remasking import masked_block
 from agtrace_indexer.index.table_roles import TABLES
 from agtrace_indexer.index.team_words import grams, stems, tsvector
-from agtrace_indexer.texts.blocks import BlockText, unpack
+from agtrace_indexer.redact import redact, redact_json, suspicious
+from agtrace_indexer.texts.blocks import BlockText, PackedBlock, pack, unpack
 from msgspec import Struct, field
 
 AS_THEY_ARE = ("turn", "token_usage", "naming", "request", "landmark", "clue", "model_usage", "agent_start")
@@ -149,7 +153,7 @@ class Leaving:
         sql = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"
         packed = self._index.execute(sql, (row["id"],)).fetchone()
         said = BlockText.of(*packed[:2])
-        data, masked = said.data, masked_block(said, unpack(packed[2]))
+        data, masked = said.data, _masked_block(said, unpack(packed[2]))
         if masked is not None:
             self._done.masked_again += 1
             packed, data = masked
@@ -178,3 +182,29 @@ def _masks(data: bytes) -> Iterator[str]:
         if end > 0:
             yield data[at + len(_MASK) : end].decode("utf-8", "replace")
         at = data.find(_MASK, at + 1)
+
+
+class _MaskedBlock(NamedTuple):
+    """A block with its texts masked."""
+
+    packed: PackedBlock
+    data: bytes
+    """Its texts, each followed by NUL."""
+
+
+def _masked_block(said: BlockText, payload: bytes) -> _MaskedBlock | None:
+    """Mask the texts of a block, one by one as when they were read, and the stored rest of its events.
+
+    Return None if there is nothing to mask.
+    """
+    if not suspicious(said.data.decode("utf-8", "replace")) and not suspicious(payload.decode("utf-8", "replace")):
+        return None
+    texts = [said.text(number) for number in range(len(said.ends))]
+    rests: list[Any] = orjson.loads(payload)
+    new_texts, new_rests = [redact(text) for text in texts], redact_json(rests)
+    if (new_texts, new_rests) == (texts, rests):
+        return None
+    encoded = [text.encode("utf-8", "replace") for text in new_texts]
+    ends = array("I", map(add, accumulate(map(len, encoded)), count()))
+    data = b"\0".join([*encoded, b""])
+    return _MaskedBlock(PackedBlock(ends.tobytes(), pack(data), pack(orjson.dumps(new_rests))), data)

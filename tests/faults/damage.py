@@ -6,21 +6,19 @@ import json
 import random
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agtrace_indexer.index.maintenance import optimize
-from agtrace_indexer.rebuild import Rebuilt
+from agtrace_indexer.logs.discovery import ARCHIVE
 from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import index
 
 from agtrace.answers.desk import Answers
 from agtrace.settings.model import Settings
 from tests.conftest import SAMPLES
-from tests.contents import contents
 
 PAGE = 4096
 LARGE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
@@ -76,12 +74,13 @@ class Undisturbed:
         return self.database.stat().st_size // PAGE
 
     def copy(self, folder: Path) -> Path:
-        """Make a data folder with a copy of the index and the compiled rules only; return the copy."""
+        """Make a data folder with a copy of the index, the archive and the compiled rules; return the copy."""
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.iterdir():
-            if path.name != COMPILED_FILE:
+            if path.name not in (COMPILED_FILE, ARCHIVE):
                 path.unlink()
         shutil.copy(self.database, folder / "index.sqlite3")
+        shutil.copytree(self.data / ARCHIVE, folder / ARCHIVE, dirs_exist_ok=True)
         return folder / "index.sqlite3"
 
 
@@ -151,24 +150,3 @@ def is_clear_error(answer: dict[str, Any]) -> bool:
         and answer["error"]["code"] == "index_unavailable"
         and "agtrace doctor --repair" in answer["hint"]
     )
-
-
-# -- comparing -------------------------------------------------------------------------------------
-
-
-def differences(undisturbed: Path, repaired: Path, done: Rebuilt) -> Iterator[str]:
-    """Yield differences between a repaired index and the undisturbed one that the repair didn't report."""
-    for gone, lost in ((False, set[str]()), (True, {one.session for one in done.lost})):
-        expected, found = (contents(database, gone=gone) for database in (undisturbed, repaired))
-        if gone and "session" in done.unread:
-            lost |= {row[0] for row in expected["sessions"]} - {row[0] for row in found["sessions"]}
-        for name in ("texts",) if gone and done.unread else expected:
-            if gone and name in ("files", "record_types") and lost:
-                continue  # their rows are those of sessions that were named
-            if _without(expected[name], lost) != _without(found[name], lost):
-                first = set(map(repr, _without(expected[name], lost))) ^ set(map(repr, _without(found[name], lost)))
-                yield f"{name} of logs that are {'gone' if gone else 'there'}: {sorted(first)[:2]}"
-
-
-def _without(rows: list[Any], lost: set[str]) -> list[Any]:
-    return [row for row in rows if row[0] not in lost]

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import NotRebuilt, old_files
 from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.index.maintenance import optimize
@@ -66,9 +65,14 @@ def rebuilt(undisturbed: Undisturbed, database: Path) -> Rebuilt:
     before = database.stat().st_size
     done = rebuild(database, [str(undisturbed.logs)], patience=30)  # where a server writes
     assert damage_in(database) == ()
-    assert list(damage.differences(undisturbed.database, database, done)) == []
+    assert (done.lost, logged(database)) == ((), logged(undisturbed.database))
     assert done.old.stat().st_size == before and done.old.stat().st_mode & 0o077 == 0
     return done
+
+
+def logged(database: Path) -> dict[str, Any]:
+    """What the index says, but for the rows of files, which differ for logs that were compressed."""
+    return {**contents(database), "files": []}
 
 
 # -- any damage ------------------------------------------------------------------------------------
@@ -101,8 +105,7 @@ def test_an_index_with_a_flipped_bit_can_be_rebuilt(undisturbed: Undisturbed, pa
         damage.flip_bit(database, 1 + page % (undisturbed.pages - 1), seed)
         rebuild(database, [str(undisturbed.logs)])
         assert damage_in(database) == ()
-        there, found = (contents(one, gone=False) for one in (undisturbed.database, database))
-        assert found == there
+        assert logged(database) == logged(undisturbed.database)
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
@@ -153,39 +156,17 @@ def test_no_error_by_itself_makes_an_index_damaged(undisturbed: Undisturbed, tmp
 # -- what is said of a rebuild ---------------------------------------------------------------------
 
 
-def test_a_rebuild_names_what_is_lost_and_where_the_old_file_is(undisturbed: Undisturbed, tmp_path: Path) -> None:
+def test_a_rebuild_says_what_was_damaged_and_where_the_old_file_is(undisturbed: Undisturbed, tmp_path: Path) -> None:
     database = undisturbed.copy(tmp_path / "data")
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute(
-            "UPDATE block_data SET payload = x'00' WHERE block_id IN "
-            "(SELECT b.id FROM block b JOIN session s ON s.id = b.session_id WHERE s.uid IN (?, ?))",
-            (ARCHIVED, LARGE),
-        )
+    damage.run_sql(database, "UPDATE block_data SET payload = x'00'")
     said = agtrace("doctor", "--repair", AGTRACE_DATA_DIR=str(database.parent))
-    assert said.code == 1
-    assert f"{ARCHIVED}" in said.out and "events lost, 0 kept" in said.out
-    assert LARGE not in said.out, "its log is there"
+    assert said.code == 0 and "blocks of texts can't be read" in said.out
     (old,) = (path for path in old_files(database) if path.suffix == ".sqlite3")
     assert str(old) in said.out.replace("\n", "")
     shown = agtrace("doctor", AGTRACE_DATA_DIR=str(database.parent))
     assert "integrity ok" in shown.out and old.name in shown.out
     again = agtrace("doctor", "--repair", "--json", AGTRACE_DATA_DIR=str(database.parent))
     assert (again.code, again.json()["damage"], again.json()["lost"]) == (0, [], [])
-
-
-def test_a_session_keeps_what_is_not_damaged_of_it(undisturbed: Undisturbed, tmp_path: Path) -> None:
-    database = undisturbed.copy(tmp_path / "data")
-    next(undisturbed.logs.rglob(f"{LARGE}.jsonl")).rename(tmp_path / "away")
-    try:
-        with closing(sqlite3.connect(database)) as connection, connection:
-            of_large = "SELECT b.id FROM block b JOIN session s ON s.id = b.session_id WHERE s.uid = ?"
-            first, *others = [id for (id,) in connection.execute(of_large, (LARGE,))]
-            connection.execute("UPDATE block_data SET text = x'00' WHERE block_id = ?", (first,))
-        (lost,) = rebuild(database).lost
-        assert lost.session == LARGE and others and lost.events and lost.kept
-        assert len([row for row in contents(database)["events"] if row[0] == LARGE]) >= lost.kept
-    finally:
-        (tmp_path / "away").rename(next(undisturbed.logs.rglob("*tidepool")) / f"{LARGE}.jsonl")
 
 
 def test_what_was_forgotten_does_not_come_back_by_a_rebuild(undisturbed: Undisturbed, tmp_path: Path) -> None:
@@ -196,29 +177,6 @@ def test_what_was_forgotten_does_not_come_back_by_a_rebuild(undisturbed: Undistu
     rebuild(database)
     there = {row[0] for row in contents(database)["sessions"]}
     assert there and not there & {ARCHIVED, LARGE}
-
-
-@pytest.mark.parametrize("lost", ["", "DELETE FROM meta"])
-def test_texts_from_the_old_index_are_masked_by_the_rules_of_today(
-    lost: str, undisturbed: Undisturbed, tmp_path: Path
-) -> None:
-    database = undisturbed.copy(tmp_path / "data")
-    (tmp_path / "data" / redact.OWN_FILE).write_text('{"add": [{"name": "word", "pattern": "outlier"}]}')
-    damage.run_sql(database, "DROP INDEX event_place", *filter(None, [lost]))
-    try:
-        rebuild(database, [str(undisturbed.logs)])
-    finally:
-        redact.use(tmp_path / "nowhere")
-    texts = [str(row) for row in contents(database, gone=True)["texts"]]
-    assert any("[redacted: word]" in text for text in texts) and not any("outlier" in text for text in texts)
-
-
-def test_a_vanished_sub_agent_stays_below_its_parent_when_that_is_read_again(
-    undisturbed: Undisturbed, tmp_path: Path
-) -> None:
-    database = undisturbed.copy(tmp_path / "data")
-    index(database, (), rebuild=True)
-    assert contents(database)["sessions"] == contents(undisturbed.database)["sessions"]
 
 
 # -- the word index --------------------------------------------------------------------------------

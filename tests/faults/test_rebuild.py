@@ -1,8 +1,7 @@
-"""What a rebuild copies and what it reads again, whatever became of the logs; an index of an older version."""
+"""What a rebuild reads, whatever became of the logs; an index of an older version."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sqlite3
@@ -24,7 +23,7 @@ from tests.agtrace.terminal import agtrace
 from tests.conftest import SAMPLES
 from tests.contents import contents
 from tests.faults import damage
-from tests.indexer.test_files import ROLLOUT, claude, codex, write
+from tests.indexer.test_files import ROLLOUT, claude, codex, session, sessions, write
 
 
 def in_place(path: Path, content: bytes) -> None:
@@ -74,56 +73,46 @@ CHANGES: dict[str, Callable[[Path, Path], object]] = {
 """What may happen to a log between the last run and the damage."""
 
 
-def test_whatever_became_of_a_log_since_the_last_run_a_rebuilt_index_holds_what_an_undisturbed_one_does(
+LOST = {"another log in place, larger", "another log in place, smaller", "emptied"}
+"""What overwrites the file itself, and so the link to it."""
+
+
+def test_whatever_became_of_a_log_since_the_last_run_a_rebuild_has_it_or_names_it(
     database: Path, tmp_path: Path
 ) -> None:
     logs, absent, elsewhere = (tmp_path / name for name in ("logs", "absent", "elsewhere"))
     elsewhere.mkdir()
-    changing = {write(logs / str(n) / f"{n}.jsonl", claude(n, 3)): how for n, how in enumerate(CHANGES, 1)}
-    rollout, chat = write(logs / ROLLOUT, codex()), next(SAMPLES.rglob("session-*.json"))
-    document = json.loads(chat.read_bytes())
-    written = write(
-        logs / "tmp" / "chats" / chat.name, json.dumps(document | {"messages": document["messages"][:4]}).encode()
-    )
+    for number in range(20, len(CHANGES) + 20):
+        write(logs / str(number) / f"{number}.jsonl", claude(number, 3))
+    rollout = write(logs / ROLLOUT, codex())
     write(absent / "50.jsonl", claude(50))
     index(database, [str(logs), str(absent)])
-    for log, how in changing.items():
-        CHANGES[how](log, elsewhere)
+    for number, name in enumerate(CHANGES, 20):
+        CHANGES[name](logs / str(number) / f"{number}.jsonl", elsewhere)
     compressed(rollout)
-    in_place(written, chat.read_bytes())
     absent.rename(elsewhere / "absent")
-    undisturbed = tmp_path / "undisturbed" / "index.sqlite3"
-    shutil.copytree(database.parent, undisturbed.parent)
-    index(undisturbed, ())
+    before = sessions(database).keys()
     done = rebuild(database)
-    assert (done.lost, done.unread) == ((), ())
-    expected, found = contents(undisturbed), contents(database)
-    for name in expected:
-        assert found[name] == expected[name], name
+    lost = {session(number) for number, name in enumerate(CHANGES, 20) if name in LOST}
+    assert ({one.session for one in done.lost}, done.unread) == (lost, ())
+    assert before - lost <= sessions(database).keys()
+    rebuilt = contents(database)
+    index(database, [], rebuild=True)
+    assert contents(database) == rebuilt
 
 
-def test_logs_below_a_root_whose_name_is_lost_are_copied(database: Path, tmp_path: Path) -> None:
-    for number in (1, 2, 3):
+def test_a_session_that_neither_the_logs_nor_the_archive_have_is_named(database: Path, tmp_path: Path) -> None:
+    for number in (1, 2):
         write(tmp_path / "logs" / f"{number}.jsonl", claude(number))
     index(database, [str(tmp_path / "logs")])
-    before = contents(database)["sessions"]
+    (tmp_path / "logs" / "1.jsonl").unlink()
+    index(database, [])
+    shutil.rmtree(database.parent / "archive")
+    said = agtrace("doctor", "--repair")
+    assert said.code == 1 and session(1) in said.out and session(2) not in said.out
     damage.run_sql(database, "DROP TABLE root")
     done = rebuild(database)
-    assert done.lost == () and "root" in done.unread
-    assert contents(database)["sessions"] == before
-
-
-def test_sessions_of_logs_whose_rows_are_lost_are_copied_or_read_again(database: Path, tmp_path: Path) -> None:
-    log = write(tmp_path / "logs" / "1.jsonl", claude(1))
-    write(tmp_path / "logs" / "2.jsonl", claude(2))
-    index(database, [str(tmp_path / "logs")])
-    log.unlink()
-    index(database, ())
-    before = contents(database)
-    damage.run_sql(database, "DELETE FROM file")
-    rebuild(database)
-    assert contents(database)["texts"] == before["texts"] and contents(database)["turns"] == before["turns"]
-    assert index(database, ()).sessions == 2
+    assert (done.lost, done.unread) == ((), ("root",)) and sessions(database).keys() == {session(2)}
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="nothing tells here when a run waits for the lock")
@@ -181,11 +170,11 @@ def test_an_older_index_is_named_and_not_touched_by_what_reads_it(older: Path) -
     assert older.read_bytes() == before
 
 
-def test_agtrace_index_rebuilds_it_with_what_the_logs_do_not_hold_any_more(older: Path) -> None:
+def test_agtrace_index_rebuilds_it_from_the_logs_and_the_archive(older: Path) -> None:
     with closing(sqlite3.connect(older)) as connection:
         texts = connection.execute("SELECT count(*), sum(text_size) FROM block").fetchone()
     said = agtrace("index")
-    assert said.code == 0 and "kept from the old index: 1 log whose files are gone" in said.err
+    assert said.code == 0 and "read from the archive: 1 log whose files are gone" in said.err
     with closing(sqlite3.connect(older)) as connection:
         assert connection.execute("SELECT count(*), sum(text_size) FROM block").fetchone() == texts
         assert connection.execute("SELECT count(*) FROM session JOIN file ON file.id = file_id WHERE gone").fetchone()[

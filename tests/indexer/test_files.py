@@ -309,15 +309,15 @@ def test_a_log_with_other_content_is_new_and_the_old_one_archived(logs: Path, da
     }
 
 
-def test_another_log_of_the_same_session_leaves_the_old_one_with_a_suffix(logs: Path, database: Path) -> None:
+def test_of_a_log_of_the_same_session_that_was_rewritten_the_new_content_counts_alone(
+    logs: Path, database: Path
+) -> None:
     log = write(logs / "a.jsonl", claude(1))
     index(database, [str(logs)])
     log.write_bytes(claude(1).replace(b"tide", b"wave"))
     index(database, [])
-    assert sessions(database) == {
-        session(1): (str(log), False),
-        f"{session(1)}~2": (f"{log}#replaced-1", True),
-    }
+    assert sessions(database) == {session(1): (str(log), False)}
+    assert contents(database) == contents_of_fresh(database, logs)
 
 
 def test_a_log_that_was_replaced_and_put_back_has_its_old_session(logs: Path, database: Path) -> None:

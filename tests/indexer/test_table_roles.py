@@ -39,40 +39,8 @@ def test_every_table_of_an_index_has_a_role_and_no_other_is_listed(connection: s
 
 def test_every_column_that_is_named_is_there(connection: sqlite3.Connection) -> None:
     for name, table in TABLES.items():
-        named = {*table.ids, *table.texts, *(["id"] if table.numbered else []), *filter(None, [table.told_by])}
+        named = {*table.ids, *(["id"] if table.numbered else []), *filter(None, [table.told_by])}
         assert named <= columns(connection, name), name
-
-
-_PLAIN = {
-    "meta": {"key", "value"},  # facts about the index
-    "root": {"path"},  # named by people
-    "file": {"path", "status", "provider", "stamp"},
-    "record_type": {"status", "type"},
-    "project": {"hash"},
-    "repository": {"name", "remote", "made"},  # joined again after masking
-    "repository_name": {"name"},
-    "session": {"thread", "provider", "uid", "own_id", "parent_id", "kind"},
-    "name": {"text"},
-    "token_usage": {"response_id", "model", "speed"},
-    "agent_start": {"agent_id"},
-    "path": {"text"},
-    "touched": {"access"},
-    "landmark": {"kind", "verdict", "evidence"},
-    "clue": {"kind"},
-    "model_usage": {"model", "speed"},
-    "sum_so_far": {"sums"},
-}
-"""Columns of text that aren't masked as texts: codes, ids and shared strings, which are masked in ways of their own."""
-
-
-def test_every_column_of_text_is_masked_or_told_why_not(connection: sqlite3.Connection) -> None:
-    for name, table in TABLES.items():
-        if table.role is Role.WORDS:
-            continue
-        described = connection.execute(f"PRAGMA table_info({name})").fetchall()
-        texts = {row[1] for row in described if row[2] == "TEXT"}
-        assert texts - set(table.texts) <= _PLAIN.get(name, set()), name
-        assert not table.texts or set(table.key) == {row[1] for row in described if row[5]}, name
 
 
 def test_every_column_that_ends_in_id_names_a_row_or_is_told_why_not(connection: sqlite3.Connection) -> None:

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import zstandard
+from agtrace_indexer.logs.discovery import ARCHIVE
 from agtrace_indexer.redact import COMPILED_FILE
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
@@ -16,9 +17,9 @@ _FRAME = b"\x28\xb5\x2f\xfd"
 
 
 def bytes_of(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield (where, bytes as Latin-1) of every file in a data folder, except the one made from our rules only."""
+    """Yield (where, bytes as Latin-1) of every file in a data folder but the archive and what our rules are made to."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name != COMPILED_FILE:
+        if path.is_file() and path.name != COMPILED_FILE and ARCHIVE not in path.relative_to(folder).parts:
             yield f"bytes of {path.name}", path.read_bytes().decode("latin-1")
 
 

@@ -230,7 +230,7 @@ class Ledger(NamedTuple):
     bars: list[Bar]
     in_time: bool
     lacking: list[str]
-    """Which figures the logs lack or have twice, as phrases."""
+    """Which figures the logs lack, as phrases."""
 
 
 def behind_in(written: str) -> Behind | None:

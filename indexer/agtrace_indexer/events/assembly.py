@@ -96,8 +96,6 @@ class Thread(Struct):
 
     next_index: int = 0
     turn: int = -1
-    taken_back: int = -1
-    """The last turn that the log no longer has: new ones come after it."""
     next_step: int = 0
     replayed_to: int = 0
     """The event_index after the last event that the log itself calls a replay."""
@@ -199,12 +197,6 @@ class Thread(Struct):
             lasted = max(settlement.timestamp - called_at, 0)
         return Ending([call, result], settlement.outcome, lasted)
 
-    def pass_over(self, turn: int | None) -> int:
-        """Leave a place for an event that the log no longer has; return its event_index."""
-        self.taken_back = max(self.taken_back, -1 if turn is None else turn)
-        self.next_index += 1
-        return self.next_index - 1
-
     def roll_back(self, count: int | None) -> list[int | None]:
         """Drop the last `count` remaining turns, or everything; return their indices, None for what is in no turn."""
         if count is None:
@@ -283,7 +275,7 @@ class Thread(Struct):
         return place
 
     def _open_turn(self) -> None:
-        self.turn = max(self.turn, self.taken_back) + 1
+        self.turn += 1
         self.next_step = 0
         self.turns = [*self.turns[-_TURNS_REMEMBERED + 1 :], self.turn]
 

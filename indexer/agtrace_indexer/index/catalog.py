@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agtrace_schema.database import TABLES, VERSION
@@ -14,6 +14,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.opening import refuse_empty, refuse_other_tables, state_of, version_of
 from agtrace_indexer.index.tombstones import hidden, place_of, stamp
+from agtrace_indexer.logs.discovery import ARCHIVE, Found
 
 _TUNING = """
 PRAGMA journal_mode=WAL;
@@ -141,7 +142,7 @@ def _inode(path: Path) -> tuple[int, int] | None:
 def own_files(path: Path) -> tuple[str, ...]:
     """Return the beginnings of the paths of an index's own files, which aren't logs even if they are below a root."""
     stem, rules = str(path.absolute().with_suffix("")), str(path.absolute().with_name(Path(redact.OWN_FILE).stem))
-    return f"{stem}.", str(place_of(path.absolute())), f"{rules}."
+    return f"{stem}.", str(place_of(path.absolute())), f"{rules}.", str(path.absolute().with_name(ARCHIVE) / "")
 
 
 class Catalog:
@@ -178,8 +179,8 @@ class Catalog:
         return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
 
     def take_stamps_away(self) -> None:
-        """Have every file that is there count as changed, until it is read and has a stamp again."""
-        self.connection.execute("UPDATE file SET stamp = '' WHERE NOT gone AND status != 'forgotten'")
+        """Have every file count as changed, until it is read and has a stamp again."""
+        self.connection.execute("UPDATE file SET stamp = '' WHERE status != 'forgotten'")
 
     def file(self, path: str) -> KnownFile | None:
         """Return the row of a file, without its state, even if the index only has a digest of its path."""
@@ -188,6 +189,23 @@ class Catalog:
     def gone_files(self) -> list[KnownFile]:
         """Return the rows of vanished files."""
         return self._files("gone")
+
+    def logs_there(self) -> Iterator[Found]:
+        """Yield the logs that there are, as they were last read."""
+        query = "SELECT path, status, stamp, size FROM file WHERE status IN ('log', 'container') AND NOT gone"
+        rows = self.connection.execute(f"{query} AND stamp != ''").fetchall()
+        containers = {path for path, status, *_ in rows if status == "container"}
+        for path, status, stamped, size in rows:
+            container = os.path.dirname(path)
+            times = stamped.rpartition("+")[2].split("/")
+            if status == "log" and container in containers:
+                yield Found(path, stamped, size, 0, container=container)
+            elif status == "log":
+                yield Found(path, stamped, size, int(times[1]))
+
+    def note_stamp(self, found: Found) -> None:
+        """Record the stamp of a log, which the archive has changed."""
+        self.connection.execute("UPDATE file SET stamp = ? WHERE path = ?", (found.stamp, found.path))
 
     def _files(self, condition: str, *arguments: str) -> list[KnownFile]:
         return [KnownFile(*row) for row in self.connection.execute(f"{_FILES} WHERE {condition}", arguments)]
@@ -201,7 +219,7 @@ class Catalog:
 
     def is_unfinished(self) -> bool:
         """Whether a run ended before it determined which sessions are related, or left traces of deleted texts."""
-        pending = "SELECT 1 FROM session s JOIN file f ON f.id = s.file_id WHERE s.pending AND NOT f.gone LIMIT 1"
+        pending = "SELECT 1 FROM session WHERE pending LIMIT 1"
         undone = self.meta("built") == "0" or self.meta("scrub") is not None or self.has_new_tombstones
         return undone or self.connection.execute(pending).fetchone() is not None
 

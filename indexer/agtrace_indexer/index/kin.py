@@ -45,7 +45,7 @@ WITH RECURSIVE member (id) AS (
   UNION SELECT k.other_id FROM member m JOIN kin k ON k.session_id = m.id
   UNION SELECT o.id FROM member m JOIN session s ON s.id = m.id JOIN session o ON o.file_id = s.file_id)
 SELECT s.id, s.file_id, s.kind, s.own_id, f.path, s.copied_events, s.provider
-FROM member m JOIN session s ON s.id = m.id JOIN file f ON f.id = s.file_id WHERE NOT f.gone
+FROM member m JOIN session s ON s.id = m.id JOIN file f ON f.id = s.file_id
 ORDER BY s.thread
 """
 
@@ -72,7 +72,6 @@ _REPLAY = """
 SELECT s.replayed_to, s.clustered_to, p.id FROM session s
 LEFT JOIN session p ON p.id = s.parent_session AND p.provider = s.provider
 WHERE s.id = :session AND s.provider IN (SELECT value FROM json_each(:agents))
-  AND NOT (SELECT f.gone FROM file f WHERE f.id = s.file_id)
   AND (s.replayed_to > 0 OR s.clustered_to IS NOT NULL OR s.copied_events > 0)
 """
 
@@ -105,7 +104,7 @@ class Changed(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A session among its relatives, from a log that still exists."""
+    """A session among its relatives."""
 
     session: int
     file: int
@@ -203,7 +202,7 @@ def held(connection: sqlite3.Connection, sessions: Iterable[int]) -> Iterator[He
 
 
 def replay(connection: sqlite3.Connection, session: int, agents: Iterable[str]) -> Replay | None:
-    """Return the replay of a session of one of these agents; None if it never replayed anything, or its log is gone."""
+    """Return the replay of a session of one of these agents; None if it never replayed anything."""
     found = connection.execute(_REPLAY, {"session": session, "agents": json.dumps(sorted(agents))}).fetchone()
     return None if found is None else Replay(*found)
 

@@ -20,12 +20,10 @@ SELECT s.id, s.file_id, s.thread, s.provider, s.own_id, s.parent_id, s.kind, s.p
 FROM session s JOIN file f ON f.id = s.file_id ORDER BY s.id
 """
 
-_THERE = "(SELECT 1 FROM file f WHERE f.id = s.file_id AND NOT f.gone)"
-
 _IN_ITS_FOLDER = "(substr(:path, 1, length(f.path) - 5) = substr(f.path, 1, length(f.path) - 6) || '/')"
 """Whether a log is in the folder that belongs to another one: `<session>/subagents/...` next to `<session>.jsonl`."""
 
-_CHANGED = f"SELECT s.id, s.pending FROM session s WHERE s.pending AND EXISTS {_THERE}"
+_CHANGED = "SELECT id, pending FROM session WHERE pending"
 
 # In a log of the same provider, preferably the original.
 STARTED_BY = f"""
@@ -33,14 +31,14 @@ SELECT s.id, coalesce(e.link, e.event_index)
 FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s.file_id
 JOIN event e ON e.session_id = a.session_id AND e.event_index = a.event_index
 WHERE (a.agent_id = :own_id OR (a.agent_id = :parent_id AND :parent_id LIKE 'team-%')) AND s.id != :id
-  AND s.provider = :provider AND EXISTS {_THERE} AND e.superseded_by IS NULL
+  AND s.provider = :provider AND e.superseded_by IS NULL
 ORDER BY NOT {_IN_ITS_FOLDER}, e.copy_of IS NOT NULL, s.file_id != :file,
   s.own_id IS NOT :parent_id AND s.parent_id IS NOT :parent_id, f.path, s.thread, a.event_index LIMIT 1
 """
 
 NAMED_PARENT = f"""
 SELECT s.id, NULL FROM session s JOIN file f ON f.id = s.file_id
-WHERE s.own_id = :parent_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE}
+WHERE s.own_id = :parent_id AND s.id != :id AND s.provider = :provider
 ORDER BY NOT {_IN_ITS_FOLDER}, s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path,
   s.thread LIMIT 1
 """
@@ -55,7 +53,7 @@ WHERE p.thread != '' AND first
 
 CONTINUED = f"""
 SELECT s.id, NULL FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
-WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND e.identity > 0 AND s.id != :id AND EXISTS {_THERE}
+WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND e.identity > 0 AND s.id != :id
 ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
 """
 
@@ -63,7 +61,7 @@ ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
 COPIED_FROM = f"""
 SELECT s.id, NULL FROM event e JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id
 WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != {TYPE_CODE[EventType.TOKEN_USAGE]}
-  AND e.superseded_by IS NULL AND EXISTS {_THERE}
+  AND e.superseded_by IS NULL
 ORDER BY e.event_index DESC LIMIT 1
 """
 
@@ -77,8 +75,7 @@ _TO_BE_LINKED = """
 SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues, s.started_call, s.file_id, f.path, s.thread,
   s.parent_session, s.started_by, s.copied_events
 FROM session s JOIN file f ON f.id = s.file_id
-WHERE s.id IN (SELECT value FROM json_each(?))
-  AND (NOT f.gone OR s.parent_session NOT IN (SELECT id FROM session)) ORDER BY f.path, s.thread
+WHERE s.id IN (SELECT value FROM json_each(?)) ORDER BY f.path, s.thread
 """
 
 _NEAR = """
@@ -100,7 +97,7 @@ _TITLES = f"""
 SELECT e.session_id, n.title FROM naming n
 CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
 CROSS JOIN session s ON s.id = n.session_id CROSS JOIN file f ON f.id = s.file_id
-WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone
+WHERE e.copy_of IS NULL AND e.superseded_by IS NULL
   AND (:sessions IS NULL OR e.session_id IN (SELECT value FROM json_each(:sessions)))
 ORDER BY f.path, s.thread, e.event_index
 """
@@ -116,7 +113,7 @@ _RANK_OF_NAMING = 2
 
 _RETITLE = f"""
 UPDATE session AS s SET title = coalesce(?1, own_title)
-WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND title IS NOT coalesce(?1, own_title) AND EXISTS {_THERE}
+WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND title IS NOT coalesce(?1, own_title)
 """
 
 _TWINS = """
@@ -195,7 +192,7 @@ def logged(connection: sqlite3.Connection) -> Iterator[Logged]:
 
 
 def changed(connection: sqlite3.Connection) -> dict[int, bool]:
-    """Return the sessions that have changed since families were joined and whose logs still exist.
+    """Return the sessions that have changed since families were joined.
 
     With each of them whether it only grew: else it is new, or a relative has vanished.
     """
@@ -218,10 +215,7 @@ def continuing(connection: sqlite3.Connection) -> list[tuple[int, int]]:
 
 
 def to_be_linked(connection: sqlite3.Connection, sessions: Iterable[int]) -> list[ToBeLinked]:
-    """Return the facts about the origin of these sessions, except those whose logs are gone and whose parent is there.
-
-    A parent that was read again has another number.
-    """
+    """Return the facts about the origin of these sessions."""
     return [ToBeLinked(*row) for row in connection.execute(_TO_BE_LINKED, (as_json(sessions),))]
 
 

@@ -3,36 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 from typing import NamedTuple
-
-from agtrace_indexer.index.questions.queries import FILES, as_json
-
-_OF_FILES = f"(SELECT id FROM session WHERE file_id IN {FILES})"
-
-_ARCHIVED_COPIES = f"""
-SELECT e.copy_of, e.id, e.session_id FROM session s JOIN file f ON f.id = s.file_id JOIN event e ON e.session_id = s.id
-WHERE f.gone AND e.copy_of IN (SELECT id FROM event WHERE session_id IN {_OF_FILES})
-  AND s.file_id NOT IN {FILES}
-ORDER BY e.copy_of, s.started_at IS NULL, s.started_at, f.path, e.id
-"""
-
-_ARCHIVED_TITLES = f"""
-UPDATE session SET title = own_title
-WHERE title IS NOT own_title AND title IN (SELECT title FROM naming WHERE session_id IN {_OF_FILES})
-"""
-
-_CHILDREN = f"""
-UPDATE session SET parent_session = NULL, started_by = NULL, pending = 2 WHERE parent_session IN {_OF_FILES}
-"""
-
-
-class ArchivedCopy(NamedTuple):
-    """An event of a vanished log that repeats an event being forgotten."""
-
-    original: int
-    event: int
-    session: int
 
 
 class File(NamedTuple):
@@ -53,24 +24,6 @@ def newest_end(connection: sqlite3.Connection, now: float) -> int | None:
 def any_ended_before(connection: sqlite3.Connection, time: int) -> bool:
     """Whether any session ended before a time (ms)."""
     return connection.execute("SELECT 1 FROM session WHERE ended_at < ? LIMIT 1", (time,)).fetchone() is not None
-
-
-def archived_copies(connection: sqlite3.Connection, files: Iterable[int]) -> list[ArchivedCopy]:
-    """Return the copies, in archived logs, of these files' events, the oldest copy of each event first.
-
-    The end of a run never looks at archived logs again.
-    """
-    return [ArchivedCopy(*row) for row in connection.execute(_ARCHIVED_COPIES, {"files": as_json(files)})]
-
-
-def drop_given_titles(connection: sqlite3.Connection, files: Iterable[int]) -> None:
-    """Restore the own titles of sessions that these files gave titles to."""
-    connection.execute(_ARCHIVED_TITLES, {"files": as_json(files)})
-
-
-def leave_children(connection: sqlite3.Connection, files: Iterable[int]) -> None:
-    """Remove the parent of the sessions that were started from these files, until families are joined again."""
-    connection.execute(_CHILDREN, {"files": as_json(files)})
 
 
 def file(connection: sqlite3.Connection, id: int) -> File:

@@ -26,7 +26,7 @@ from agtrace_indexer.index.session_buffer import SessionBuffer
 from agtrace_indexer.index.session_sums import sum_session
 from agtrace_indexer.index.table_roles import delete_session
 from agtrace_indexer.index.tombstones import hidden
-from agtrace_indexer.logs.discovery import REPEATS
+from agtrace_indexer.logs.discovery import REPEATS, REPLACED
 from agtrace_indexer.redact import suspicious
 from agtrace_indexer.texts.blocks import pack, unpack
 
@@ -88,16 +88,25 @@ class Store:
         """Have the sessions of a log that came back compared with all others again."""
         self.connection.execute("UPDATE session SET pending = 2, compared_to = 0 WHERE file_id = ?", (file_id,))
 
-    def archive_generation(self, file_id: int, path: str) -> None:
-        """Keep the sessions of a log that was replaced by another one, under a path that says so."""
+    def archive_generation(self, file_id: int, path: str, first: int = 1) -> int:
+        """Keep the sessions of a log that was replaced by another one, under a path with a number, and return that."""
         self.flush()
-        archived = next(name for n in count(1) if not self._has_file(name := f"{path}#replaced-{n}"))
-        self.connection.execute("UPDATE file SET path = ?, gone = 1 WHERE id = ?", (archived, file_id))
-        self._leave_family(file_id)
+        number = next(n for n in count(first) if not self._has_file(REPLACED.format(path, n)))
+        self.connection.execute(
+            "UPDATE file SET path = ?, gone = 1 WHERE id = ?", (REPLACED.format(path, number), file_id)
+        )
+        return number
+
+    def log_at(self, path: str, stamp: str) -> int | None:
+        """Return the row of a log with this stamp; None if there is none."""
+        query = "SELECT id FROM file WHERE path = ? AND stamp = ? AND status = 'log'"
+        found = self.connection.execute(query, (path, stamp)).fetchone()
+        return None if found is None else int(found[0])
 
     def note_trouble(self, file_id: int, stamp: str, reason: str) -> None:
-        """Record why a log can't be read at the moment; what was read of it stays."""
-        self.connection.execute("UPDATE file SET stamp = ?, reason = ? WHERE id = ?", (stamp, reason, file_id))
+        """Record why a log that is there can't be read at the moment; what was read of it stays."""
+        values = (stamp, reason, file_id)
+        self.connection.execute("UPDATE file SET stamp = ?, reason = ?, gone = 0 WHERE id = ?", values)
 
     def forget_contents(self, file_id: int) -> None:
         """Delete everything read from a file, so that it can be read again into the same row."""
@@ -136,10 +145,18 @@ class Store:
         before, after = REPEATS.split("{}")
         return self._has_file(hidden(reason.removeprefix(before).removesuffix(after)))
 
+    def drop_unread(self) -> None:
+        """Delete what was masked by earlier rules and couldn't be read again, and have no trace of it left."""
+        self.flush()
+        query = "SELECT id FROM file WHERE stamp = '' AND status != 'forgotten'"
+        for (file_id,) in self.connection.execute(query).fetchall():
+            self.forget_contents(file_id)
+            self.connection.execute("DELETE FROM file WHERE id = ?", (file_id,))
+        note_scrub(self.connection)
+
     def mark_gone(self, file_ids: Iterable[int]) -> None:
         """Archive the rows of vanished logs; drop the rows of vanished files that weren't logs."""
         for file_id in file_ids:
-            self._leave_family(file_id)
             self.connection.execute("UPDATE file SET gone = 1 WHERE id = ? AND status = 'log'", (file_id,))
             self.connection.execute("DELETE FROM file WHERE id = ? AND status != 'log'", (file_id,))
 

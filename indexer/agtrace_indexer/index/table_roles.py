@@ -1,6 +1,6 @@
-"""The role of every table of the index: who owns its rows, which other rows they refer to, which texts come from logs.
+"""The role of every table of the index: who owns its rows, and which other rows they refer to.
 
-Code that deletes, moves, masks, checks or saves rows follows this list. The definitions of the tables are in
+Code that deletes, moves or checks rows follows this list. The definitions of the tables are in
 `schema/agtrace_schema/database.py`.
 """
 
@@ -38,10 +38,6 @@ class Table(NamedTuple):
     """Column -> the table that it refers to."""
     numbered: bool = False
     """Whether its rows have numbers (`id`) that other rows may refer to."""
-    texts: tuple[str, ...] = ()
-    """Columns with text from logs, each masked by itself; ids are not among them."""
-    key: tuple[str, ...] = ("id",)
-    """For a table with texts: the columns that identify a row."""
     told_by: str = ""
     """For shared strings: the column that distinguishes them."""
 
@@ -49,9 +45,9 @@ class Table(NamedTuple):
 TABLES: dict[str, Table] = {
     "meta": Table(Role.INDEX),
     "root": Table(Role.INDEX),
-    "file": Table(Role.FILE, numbered=True, texts=("reason",)),
+    "file": Table(Role.FILE, numbered=True),
     "record_type": Table(Role.FILE, {"file_id": "file"}),
-    "project": Table(Role.SHARED, numbered=True, texts=("root_path",), told_by="hash"),
+    "project": Table(Role.SHARED, numbered=True, told_by="hash"),
     "repository": Table(Role.JOINED),
     "repository_folder": Table(Role.JOINED, {"project_id": "project", "repository_id": "repository"}),
     "repository_name": Table(Role.JOINED, {"repository_id": "repository"}),
@@ -59,7 +55,6 @@ TABLES: dict[str, Table] = {
         Role.SESSION,
         {"file_id": "file", "project_id": "project"},
         numbered=True,
-        texts=("cwd", "branch", "version", "model", "title", "snippet", "description", "own_title", "agent_type"),
     ),
     "name": Table(Role.SHARED, numbered=True, told_by="text"),
     "path": Table(Role.SHARED, numbered=True, told_by="text"),
@@ -74,18 +69,14 @@ TABLES: dict[str, Table] = {
     "block_data": Table(Role.BLOCK, {"block_id": "block"}),
     "block_tool": Table(Role.BLOCK, {"block_id": "block", "name_id": "name"}),
     "agent_start": Table(Role.EVENT, {"session_id": "session"}),
-    "naming": Table(Role.SESSION, {"session_id": "session"}, texts=("title",), key=("session_id", "line")),
-    "request": Table(Role.EVENT, {"session_id": "session"}, texts=("text",), key=("session_id", "event_index")),
+    "naming": Table(Role.SESSION, {"session_id": "session"}),
+    "request": Table(Role.EVENT, {"session_id": "session"}),
     "touched": Table(Role.EVENT, {"session_id": "session", "path_id": "path"}),
     "landmark": Table(
         Role.EVENT,
         {"session_id": "session"},
-        texts=("name", "detail"),
-        key=("session_id", "event_index", "number"),
     ),
-    "clue": Table(
-        Role.EVENT, {"session_id": "session"}, texts=("value",), key=("session_id", "event_index", "kind", "value")
-    ),
+    "clue": Table(Role.EVENT, {"session_id": "session"}),
     "model_usage": Table(Role.DERIVED, {"session_id": "session"}),
     "sum_so_far": Table(Role.DERIVED, {"session_id": "session"}),
     "kin": Table(Role.DERIVED, {"session_id": "session", "other_id": "session"}),

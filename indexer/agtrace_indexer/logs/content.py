@@ -10,7 +10,7 @@ MOST_FOLD, ALWAYS_GIVEN = 256, 64 * 1024 * 1024
 """A compressed file is read as long as it yields at most this many bytes for each of its own, or at most this many in
 all. Of 94 logs (zstd, level 19) one expanded 69-fold, half of them less than 6-fold."""
 
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1024 * 1024
 _COMPRESSED_CHUNK = 2048  # hostile data expands 30,000-fold
 
@@ -36,7 +36,7 @@ class Content:
         self.damage: str | None = None
         self._file = file
         file.seek(0)
-        self._compressed = file.read(len(_ZSTD_MAGIC)) == _ZSTD_MAGIC
+        self._compressed = file.read(len(ZSTD_MAGIC)) == ZSTD_MAGIC
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._ready = bytearray()
         self._taken = self._given = 0

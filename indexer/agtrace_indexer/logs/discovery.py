@@ -27,6 +27,12 @@ _NOT_A_FILE = {
 REPEATS = "the same log as {}, which is read"
 """The oddity of a file that only repeats the log at another path."""
 
+REPLACED = "{}#replaced-{}"
+"""The path that a log has in the index when another one has taken its place: its path, and a number."""
+
+ARCHIVE = "archive"
+"""The folder with the logs as they were, next to the index."""
+
 
 class Found(Struct, frozen=True, gc=False):
     """A file as listed in its directory."""
@@ -48,6 +54,13 @@ class Found(Struct, frozen=True, gc=False):
     """The status of its row if it has an oddity."""
     pieces: tuple[Found, ...] = ()
     """The files that it consists of, in order, if its agent goes on in further files."""
+    archived: str = ""
+    """The file in the archive that is read in its place; empty for a log that its agent still has."""
+
+    @property
+    def place(self) -> str:
+        """The file that is read: what else is known of the log lies beside it."""
+        return self.archived or self.path
 
     @property
     def cut_off(self) -> bool:
@@ -163,7 +176,8 @@ def _joined(paths: list[str], pieces: list[Found]) -> Found:
     path = first.path if stem(first.path) == stem(paths[0]) else paths[0]
     stamp = "+".join(piece.stamp for piece in pieces)
     size, changed = sum(piece.size for piece in pieces), max(piece.mtime_ns for piece in pieces)
-    return Found(path, stamp, size, changed, below=last.below, pieces=tuple(pieces))
+    archived = first.archived if all(piece.archived for piece in pieces) else ""
+    return Found(path, stamp, size, changed, below=last.below, pieces=tuple(pieces), archived=archived)
 
 
 def _log_of_piece(path: str, forms: Iterable[Forms]) -> tuple[str, str] | None:
@@ -174,6 +188,13 @@ def _log_of_piece(path: str, forms: Iterable[Forms]) -> tuple[str, str] | None:
             found = form.pieces.fullmatch(log[1])
             return (log[0], found[1]) if found else None
     return None
+
+
+def known_as(path: str, forms: Iterable[Forms]) -> set[tuple[str, str]]:
+    """Return what the path of a log has in common with those of its other forms and pieces."""
+    found = {log for form in forms if form.hint in path and (log := form.log_of(*os.path.split(path)))}
+    piece = _log_of_piece(path, forms)
+    return found if piece is None else found | {piece}
 
 
 def stem(path: str) -> str:
@@ -192,7 +213,8 @@ def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, s
     for form in forms:
         log = form.log_of(*os.path.split(file.path)) if form.hint in file.path else None
         if log is not None:
-            yield log, (file.size == 0 and not file.container, *form.rank(file.path)), file.path
+            empty = file.size == 0 and not file.container
+            yield log, (bool(file.archived), empty, *form.rank(file.path)), file.path
             return
 
 
@@ -288,8 +310,8 @@ def described_at(path: str, root: str, endings: Endings) -> Found | None:
     file = found_at(path, root)
     if file is None:
         return None
-    beside = (found_at(other, root) for other in _beside(path, endings))
-    return _described(file, endings, {other.path: other.stamp for other in beside if other is not None})
+    others = (found_at(other, root) for other in beside(path, endings))
+    return _described(file, endings, {other.path: other.stamp for other in others if other is not None})
 
 
 def is_sidecar(path: str, endings: Endings) -> bool:
@@ -298,14 +320,14 @@ def is_sidecar(path: str, endings: Endings) -> bool:
 
 
 def _described(file: Found, endings: Endings, stamps: dict[str, str]) -> Found:
-    beside = next((stamps[path] for path in _beside(file.path, endings) if path in stamps), None)
-    return file if beside is None else _with(file, beside)
+    sidecar = next((stamps[path] for path in beside(file.path, endings) if path in stamps), None)
+    return file if sidecar is None else _with(file, sidecar)
 
 
 def _with(file: Found, sidecar: str) -> Found:
     return replace(file, stamp=f"{sidecar}+{file.stamp}")
 
 
-def _beside(path: str, endings: Endings) -> list[str]:
-    """Return the paths of the sidecars that a log may have."""
+def beside(path: str, endings: Endings) -> list[str]:
+    """Return the paths of the files that may describe a log."""
     return [path.removesuffix(log) + itself for log, itself in endings if path.endswith(log)]

@@ -9,6 +9,7 @@ from collections.abc import Generator
 from typing import Any, BinaryIO, Self
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agtrace_indexer.logs.content import Content, Seekable
 from agtrace_indexer.logs.discovery import Found, stem
@@ -17,6 +18,8 @@ ANCHOR = 256
 """Bytes before the end of what was read that distinguish an append from a rewrite."""
 
 _CHUNK = 1024 * 1024
+_SLASHES = 3
+"""In the stamp of a file."""
 _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
@@ -129,7 +132,10 @@ def open_regular(found: Found) -> BinaryIO | Pieces:
     """
     if found.pieces:
         return Pieces(found.pieces)
-    descriptor = _opened(found.path[: found.below], found.path[found.below :])
+    if found.archived:
+        descriptor = os.open(found.archived, _HOW | _NO_LINK)
+    else:
+        descriptor = _opened(found.path[: found.below], found.path[found.below :])
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(0, "not a regular file")
@@ -173,6 +179,22 @@ def read_up_to(content: Content, size: int) -> bytes:
 def inode(stamp: str) -> str:
     """Return the inode in a file's stamp."""
     return stamp.rpartition("/")[2]
+
+
+def restamped(found: Found) -> Found:
+    """Return a file with its ctime as links to it have changed it; as it is if more has changed."""
+    if found.pieces:
+        pieces = tuple(map(restamped, found.pieces))
+        return replace(found, pieces=pieces, stamp="+".join(piece.stamp for piece in pieces))
+    above, plus, own = found.stamp.rpartition("+")
+    size, changed, *_, number = own.split("/") if own.count("/") == _SLASHES else ("", "", "")
+    try:
+        status = os.lstat(found.path)
+    except OSError:
+        return found
+    if (size, changed, number) != (str(status.st_size), str(status.st_mtime_ns), str(status.st_ino)):
+        return found
+    return replace(found, stamp=f"{above}{plus}{size}/{changed}/{status.st_ctime_ns}/{number}")
 
 
 def checksum_to(content: Content, end: int) -> tuple[int | None, bytes]:

@@ -107,7 +107,7 @@ def is_for_workers(found: Found) -> bool:
 
 
 def _content(found: Found) -> int:
-    return found.size * _COMPRESSION if found.path.endswith(".zst") else found.size
+    return found.size * _COMPRESSION if found.archived or found.path.endswith(".zst") else found.size
 
 
 def cores() -> int:

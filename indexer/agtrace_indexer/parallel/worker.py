@@ -25,6 +25,7 @@ from agtrace_indexer.index import ranking, shards
 from agtrace_indexer.index.maintenance import delete_orphans, scrub_is_due
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
+from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.reader.reader import Reader
@@ -34,10 +35,10 @@ def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
     """Read the logs of one request after another, with the rules for secrets next to the index."""
     redact.use(database.parent)
     strings.start()
-    forgotten = Tombstones.of(database)
+    forgotten, archive = Tombstones.of(database), Archive(database)
     for line in asked:
         try:
-            index, progress = read(msgspec.json.decode(line, type=list[Found]), forgotten)
+            index, progress = read(msgspec.json.decode(line, type=list[Found]), forgotten, archive)
         except _TooMuch:
             index, progress = b"", Progress()
         answers.write(orjson.dumps({"size": len(index), "progress": asdict(progress)}) + b"\n")
@@ -49,13 +50,15 @@ MOST = 64 * 1024 * 1024
 """The most bytes of content held at once. If there are more, the answer has no index, and they are read piecemeal."""
 
 
-def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes, Progress]:
+def read(
+    files: list[Found], forgotten: Tombstones | None = None, archive: Archive | None = None
+) -> tuple[bytes, Progress]:
     """Read logs into an index in memory; return it as SQLite would write it to a file, with the progress."""
     with closing(shards.begin()) as connection:
         progress = Progress()
         store = Store(connection)
         store.begin()
-        reader = Reader(store, progress, _refuse, batch=MOST, forgotten=forgotten)
+        reader = Reader(store, progress, _refuse, batch=MOST, forgotten=forgotten, archive=archive)
         for found in files:
             reader.read(found, None, lambda head: [])
         if scrub_is_due(connection):  # a log named its id late: names from it that were stored before are deleted, too

@@ -329,8 +329,6 @@ class Agent(Struct, frozen=True):
     """The number of keys of drafts remembered for each session (`Draft.key`); None for all."""
     repeats_lines: bool = False
     """Whether a log may repeat a line, which is then left out. Otherwise equal texts are two events."""
-    takes_back: bool = False
-    """Whether it takes back what was said by shortening the log: what was read before stays, as superseded."""
     records_to_recognize: int = 1
     """The number of records by which its logs are recognised: more than one if others may write such a record, too."""
     logs_results: bool = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -14,6 +14,9 @@ from agtrace_indexer.logs.containers import Container, grouped
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.providers.provider import Row
 from agtrace_indexer.providers.registry import CONTAINERS, container_of, source_of
+
+if TYPE_CHECKING:
+    from agtrace_indexer.logs.archive import Rows
 
 _WHY = "the logs in it are listed separately"
 
@@ -58,9 +61,24 @@ def _logs_of(container: Container, changed: int) -> Iterator[Found]:
 
 
 def rows_of(found: Found, position: Any) -> Iterator[Row]:
-    """Yield the rows of a log inside a container after a position. Raise `OSError`."""
+    """Yield the rows of a log inside a container after a position, or of one that is archived. Raise `OSError`."""
     with _guarded():
+        if found.archived:
+            from agtrace_indexer.logs.archive import records_in
+
+            yield from (Row(number, data, None) for number, data in records_in(found))
+            return
         yield from source_of(found.container)[1].rows(found, position)
+
+
+def all_rows(found: Found) -> Rows:
+    """Return all that a container says of a log. Raise `OSError`."""
+    from agtrace_indexer.logs.archive import Rows
+
+    rows = Rows(found)
+    for row in rows_of(found, None):
+        rows.add(row.number, row.data)
+    return rows
 
 
 @contextmanager

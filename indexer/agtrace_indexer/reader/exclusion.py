@@ -74,7 +74,7 @@ def _records(lines: Iterator[Line]) -> Iterator[Any]:
 
 def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:
     parser = parser_of(provider)
-    state = parser.begin(PurePath(found.path))
+    state = parser.begin(PurePath(found.place))
     named = state.sessions[""].id is not None
     for number, record in enumerate(records):
         facts = state.sessions[""]

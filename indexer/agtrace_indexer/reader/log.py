@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.json_values import by_name
-from agtrace_indexer.index.taken_back import TakenBack
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import Pieces
 
@@ -48,10 +47,6 @@ class Log(Struct):
     """Where its source continues (`providers.provider.Source`); None for a log that is a file."""
     pieces: Pieces | None = None
     """The files that it is read from, if there are several."""
-    taken_back: dict[str, list[list[int]]] = field(default_factory=dict)
-    """Thread -> [first, last] of the events that the log no longer has."""
-    kept: TakenBack | None = None
-    """Those of them that wait until they are put back."""
     record_types: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """(status, type) -> [count, first line] of unknown and left-out records since it was last saved."""
     session_ids: dict[str, int] = field(default_factory=dict)
@@ -60,11 +55,11 @@ class Log(Struct):
     def columns(self) -> dict[str, Any]:
         """Return the columns of `file`."""
         return {
-            "status": self.status, "reason": self.reason, "provider": self.provider, "gone": 0,
-            "stamp": self.found.stamp, "size": self.found.size, "read_to": self.read_to, "lines": self.lines,
-            "records": self.records, "unreadable_lines": self.unreadable_lines, "pending_bytes": self.pending_bytes,
-            "head": self.head, "head_size": self.head_size, "anchor": digest(self.anchor),
-            "anchor_size": len(self.anchor),
+            "status": self.status, "reason": self.reason, "provider": self.provider, "stamp": self.found.stamp,
+            "gone": int(bool(self.found.archived)), "size": self.found.size, "read_to": self.read_to,
+            "lines": self.lines, "records": self.records, "unreadable_lines": self.unreadable_lines,
+            "pending_bytes": self.pending_bytes, "head": self.head, "head_size": self.head_size,
+            "anchor": digest(self.anchor), "anchor_size": len(self.anchor),
         }  # fmt: skip
 
     def remembered(self) -> dict[str, Any]:
@@ -72,7 +67,7 @@ class Log(Struct):
         threads = {key: by_name(thread) for key, thread in self.threads.items()}
         place = {
             "checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended, "position": self.position,
-            "taken_back": self.taken_back, "piece": self.pieces and self._piece(self.pieces),
+            "piece": self.pieces and self._piece(self.pieces),
         }  # fmt: skip
         return {"parser": self.state.to_json(), "threads": threads, **place}
 

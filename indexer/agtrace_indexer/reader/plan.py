@@ -63,14 +63,18 @@ def make_plan(
     rebuild: bool = False,
     more_agents: bool = False,
     changed: Iterable[str] | None = None,
+    archived: Iterable[Found] = (),
 ) -> Plan:
     """Compare the files below the roots with those in the index, by stat alone.
 
     If the paths of all files that may have changed are given, only these are looked at, unless others depend on them.
-    If more agents are known than before, files that weren't recognized count as changed.
+    If more agents are known than before, files that weren't recognized count as changed. Of the `archived` logs, those
+    are read that are nowhere else and not in the index as they are read now.
     """
     plan = None if changed is None or rebuild or more_agents else _plan_of(catalog, roots, changed)
-    return plan or _plan_of_all(catalog, roots, rebuild, _NOT_RECOGNIZED if more_agents else frozenset())
+    if plan is not None:
+        return plan
+    return _plan_of_all(catalog, roots, rebuild, _NOT_RECOGNIZED if more_agents else frozenset(), archived)
 
 
 def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan | None:
@@ -91,19 +95,29 @@ def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan
     return plan
 
 
-def _plan_of_all(catalog: Catalog, roots: list[str], rebuild: bool, again: frozenset[str]) -> Plan:
+def _plan_of_all(
+    catalog: Catalog, roots: list[str], rebuild: bool, again: frozenset[str], archived: Iterable[Found]
+) -> Plan:
     known = catalog.known()
     files = [file for file in walk(roots, follow=True) if not file.path.startswith(catalog.own_files)]
     listed = described(files, SIDECARS)
     found, all_looked_into = look_into(listed, known, rebuild=rebuild)
     hides = bool(catalog.meta("forgotten")) and all_looked_into
     plan = Plan(seen=len(found))
+    there = {file.path for file in found}
+    found += (file for file in archived if file.path not in there)
     instead = preferred(found, FORMS)
     indexed = (path for path, before in known.items() if before.status == "log")
     logs = in_pieces([file for file in found if file.path not in instead], FORMS, indexed)
     instead |= {piece.path: log.path for log in logs for piece in log.pieces}
     joined = {log.path for log in logs}
+    deleted: list[tuple[Found, KnownFile | None]] = []
     for file in [*logs, *(file for file in found if file.path not in joined)]:
+        if file.archived:
+            row = catalog.file(file.path)
+            if (rebuild or row is None or not row.stamp) and (file.pieces or file.path not in instead):
+                deleted.append((file, row))
+            continue
         before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
         if file.path in instead and not file.pieces:
             file = replace(file, oddity=REPEATS.format(instead[file.path]), status="duplicate")
@@ -120,6 +134,7 @@ def _plan_of_all(catalog: Catalog, roots: list[str], rebuild: bool, again: froze
     ]
     plan.gone = [row for path in vanished if (row := catalog.file(path)) is not None]
     plan.changed.sort(key=lambda change: -change[0].mtime_ns)
+    plan.changed += deleted
     return plan
 
 

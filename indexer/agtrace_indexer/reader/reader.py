@@ -22,13 +22,14 @@ from agtrace_indexer.families.belonging import lies_beside
 from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
+from agtrace_indexer.logs.archive import Archive, Rows
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.files import ANCHOR, CountedFile, Progress, open_regular, start_of
+from agtrace_indexer.logs.files import ANCHOR, CountedFile, Progress, head_of, open_regular, restamped, start_of
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, value_of, values_in
 from agtrace_indexer.providers.provider import Row
-from agtrace_indexer.providers.registry import AGENTS, parser_of, source_of, unroll
+from agtrace_indexer.providers.registry import parser_of, source_of, unroll
 from agtrace_indexer.reader.containers import rows_of
 from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_inside, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
@@ -41,9 +42,9 @@ from agtrace_indexer.reader.resumption import (
     note_position,
     refreshed,
     remaining_lines,
+    session_in,
     where_it_ended,
 )
-from agtrace_indexer.reader.taking_back import kept_of
 from agtrace_indexer.reader.transcript import Transcript, session_of
 
 BATCH = 8 * 1024 * 1024
@@ -55,6 +56,9 @@ the file then has no stamp, and the next run tries again."""
 
 _STILL = 60 * 10**9
 """Nanoseconds after which an agent won't end a string that it began on a line that has ended."""
+
+_FOR_NOW = frozenset({"waiting", "unreadable", "empty"})
+"""The statuses of files that may become readable: until then, what they were counts."""
 
 _OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
@@ -73,12 +77,15 @@ class Reader:
         *,
         rebuild: bool = False,
         batch: int = BATCH,
+        mask_anew: bool = False,
         forgotten: Tombstones | None = None,
+        archive: Archive | None = None,
     ) -> None:
         self.store, self.progress, self.report, self._rebuild = store, progress, report, rebuild
-        self._uncommitted, self._batch = 0, batch
-        self._moved: set[int] = set()
-        self._forgotten = forgotten or Tombstones()
+        self._uncommitted, self._batch, self._mask_anew = 0, batch, mask_anew
+        self.moved: set[int] = set()
+        """The rows of logs that are at another path now."""
+        self._forgotten, self._archive = forgotten or Tombstones(), archive
 
     def read(self, found: Found, known: KnownFile | None, archived: FindArchived) -> None:
         """Bring the index up to date with one changed or new file.
@@ -86,8 +93,10 @@ class Reader:
         `known` is the row of its path, if any. `archived` finds the rows of vanished logs with the
         same beginning: such a log may have been moved, compressed or decompressed.
         """
+        if found.archived and known is not None and known.id in self.moved:
+            return
         self.progress.files_opened += 1
-        known = None if known is not None and known.id in self._moved else known
+        known = None if known is not None and known.id in self.moved else known
         before = self.progress.bytes_done
         try:
             if found.container:
@@ -107,22 +116,50 @@ class Reader:
     def set_aside(self, found: Found, known: KnownFile | None, status: str, reason: str) -> None:
         """Remember a file that isn't a readable log, so that it isn't opened again until it changes.
 
-        What was read before is kept: unchanged while the file can't be read, or is empty because its agent is about to
-        write it again, archived otherwise. It is deleted only for a log that repeats another one, which is read
-        instead. For a file that is or was the log of a forgotten session, not even the name is kept.
+        What was read before is kept: unchanged while the file can't be read or is empty, as a log that is gone if it is
+        none any more. It is deleted only for a log that repeats another one, which is read instead. For a file that is
+        or was the log of a forgotten session, not even the name is kept.
         """
+        for_now = status in _FOR_NOW
+        anew = found.archived or (for_now and (known is None or self._rebuild))
+        if (anew and self._read_earlier(found, known, reason)) or found.archived:
+            return
         if self._is_hidden(found, known, status, reason):
             self.store.hide(found.path, found.stamp)
             return
         if known is not None and known.status == "log":
-            if status in ("waiting", "unreadable") or (status == "empty" and AGENTS[known.provider or ""].takes_back):
-                self.store.note_trouble(known.id, found.stamp, reason)
+            if for_now:  # without a stamp, what is masked by earlier rules doesn't stay
+                self.store.note_trouble(known.id, "" if self._rebuild else found.stamp, reason)
                 return
             if status == "duplicate":
                 self.store.forget_contents(known.id)
             else:
-                self.store.archive_generation(known.id, found.path)
+                self._move_aside(known, found)
+        elif status != "duplicate":
+            self._read_replaced(found)
         self.store.save_file(found.path, Log(found, None, status, reason).columns(), None)
+
+    def _read_replaced(self, found: Found, is_same: Callable[[Found], bool] = lambda earlier: False) -> None:
+        """Read the log that the archive has of a path where there is something else now, unless that is the same."""
+        earlier = None if self._archive is None or found.archived else self._archive.replaced(found)
+        if self._archive is None or earlier is None or is_same(earlier):
+            return
+        aside = self._archive.move_aside(found, self._archive.next_generation(found.path))
+        if aside is not None:
+            self.progress.files_done -= 1  # it was at the same path
+            self.read(aside, None, lambda head: [])
+
+    def _read_earlier(self, found: Found, known: KnownFile | None, reason: str) -> bool:
+        """Read a log that can't be read now as it was before; return whether there was anything to read."""
+        earlier = None if self._archive is None or found.pieces else self._archive.before(found)
+        if earlier is None:
+            return False
+        self.read(earlier, known, lambda head: [])
+        self.progress.files_done -= 1  # it is the same log
+        read = self.store.log_at(found.path, earlier.stamp)
+        if read is not None and not found.archived:
+            self.store.note_trouble(read, found.stamp, reason)
+        return read is not None
 
     def _is_hidden(self, found: Found, known: KnownFile | None, status: str, reason: str) -> bool:
         if not self._forgotten:
@@ -144,9 +181,9 @@ class Reader:
 
     def _read_open(self, found: Found, known: KnownFile | None, file: CountedFile, archived: FindArchived) -> None:
         row = known if known is not None and known.status == "log" else None
-        rebuild = self._rebuild and not found.cut_off
+        rebuild = self._rebuild and (self._mask_anew or not found.cut_off)
         place = None if row is None or rebuild else where_it_ended(self.store, found, row, file)
-        if place is None and not (row is not None and rebuild):
+        if place is None and not found.archived and not (row is not None and rebuild):
             moved, place = self._moved_here(found, file, archived)
             if moved is not None:
                 row, known = self._follow(found, row, moved, place), None
@@ -164,7 +201,7 @@ class Reader:
         again (there is no place to continue then), and one that vanished earlier counts as another log.
         """
         for row in archived(start_of(file, HEAD)):
-            place = None if row.id in self._moved else where_it_ended(self.store, found, row, file)
+            place = None if row.id in self.moved else where_it_ended(self.store, found, row, file)
             if place is None:
                 continue
             if begins_alike(row, found.path):
@@ -178,18 +215,20 @@ class Reader:
     ) -> KnownFile | None:
         """Move the row of a log to its new path, where another log was before; without a place, empty it."""
         if before is not None:
-            self.store.archive_generation(before.id, found.path)
+            self._move_aside(before, found)
+        if self._archive is not None:
+            self._archive.move(moved.path, found.path)
         if place is None:
             self.store.forget_contents(moved.id)
         self.store.move_file(moved.id, found.path)
-        self._moved.add(moved.id)
+        self.moved.add(moved.id)
         return None if place is None else moved
 
     def _continue(self, found: Found, known: KnownFile, file: CountedFile, content: Content, anchor: bytes) -> None:
         """Continue a known log where the index ends, unless what describes it now says otherwise what it is."""
         if known.gone:
             self.store.rejoin(known.id)
-        log = known_log(self.store, found, known, anchor)
+        log = known_log(self.store, self._keep(found, grown=True), known, anchor)
         log.pieces = file.pieces
         if not refreshed(log):
             self.store.forget_contents(known.id)
@@ -207,36 +246,57 @@ class Reader:
         if b"\0" in head and head.lstrip(BLANK)[:1] not in (b"{", b"[", b""):
             return self.set_aside(found, known, "unrecognized", "a binary file")
         before = known if known is not None and known.status == "log" else None
-        kept = None if before is None else kept_of(self.store, found, before, file)
         provider, read, lines, content = begin(file, found.path)
         if provider is None:
             return self._read_document(found, known, read, file)
         if before is not None:
-            kept = kept if provider == before.provider else None
-            same = kept is not None or is_rewritten(self.store, found, before, head)
-            self._make_room(before, found, same=same)
+            self._make_room(before, found, same=is_rewritten(self.store, found, before, head))
+        if before is None or self._rebuild:
+            named = session_in(provider, found, head)
+            self._read_replaced(found, lambda earlier: session_in(provider, earlier, head_of(earlier, HEAD)) == named)
         log = self._new_log(found, provider, head)
-        log.kept, log.pieces = kept, file.pieces
+        log.pieces = file.pieces
         return self._read_lines(log, chain(read, lines), content)
 
     def _pass_over(self, found: Found, known: KnownFile | None, why: KeptOut) -> None:
         """Leave a forgotten log unread, and archive the log that was at its path before."""
         if known is not None and known.status == "log":
-            self.store.archive_generation(known.id, found.path)
+            self._move_aside(known, found)
         self._hide(found, why)
 
     def _hide(self, found: Found, why: KeptOut) -> None:
         """Keep only a digest of a path; a sub-agent is checked again until it has a tombstone of its own."""
         if why.sub_agent is not None:
             self.progress.kept_out.append(why.sub_agent)
-        self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
+        found = self._leave_archive(found)
+        if not found.archived:
+            self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
+
+    def _keep(self, found: Found, *, grown: bool = False) -> Found:
+        """Have the archive keep a log that is about to be read."""
+        here = self._archive is None or found.archived or found.container or not found.stamp
+        return found if here or self._archive is None else self._archive.keep(found, grown=grown)
+
+    def _leave_archive(self, found: Found) -> Found:
+        if self._archive is None:
+            return found
+        for piece in found.pieces or (found,):
+            self._archive.remove(piece.path)
+        return restamped(found)
 
     def _make_room(self, known: KnownFile, found: Found, *, same: bool) -> None:
         """Free the path for the file that is there now: what was read before is archived, or read again."""
         if self._rebuild or same:
             self.store.forget_contents(known.id)
         else:
-            self.store.archive_generation(known.id, found.path)
+            self._move_aside(known, found)
+
+    def _move_aside(self, known: KnownFile, found: Found) -> None:
+        """Keep the log that was at a path, where there is another file now, as one that is gone."""
+        first = 1 if self._archive is None else self._archive.next_generation(found.path)
+        generation = self.store.archive_generation(known.id, found.path, first)
+        if self._archive is not None:
+            self._archive.move_aside(found, generation)
 
     def _read_document(self, found: Found, known: KnownFile | None, read: list[Line], file: CountedFile) -> None:
         """Read a file that is one JSON document, or note why it isn't a log."""
@@ -268,7 +328,7 @@ class Reader:
         if known is not None and known.status == "log":
             as_patch = parser_of(provider).as_patch
             if not self._rebuild and known.provider == provider and as_patch is not None:
-                log = known_log(self.store, found, known, b"")
+                log = known_log(self.store, self._keep(found), known, b"")
                 log.head, log.head_size = digest(head), len(head)
                 return log, as_patch(records)
             self.store.forget_contents(known.id)
@@ -302,9 +362,19 @@ class Reader:
         return self._new_log(found, provider, b"")
 
     def _read_rows(self, log: Log, rows: Iterable[Row]) -> None:
+        """Read rows; if they are all of a log, the archive keeps them."""
+        whole = self._archive is not None and log.position is None and not log.found.archived
+        gathered = Rows(log.found) if whole else None
+        self._read_each_row(log, rows, gathered)
+        if self._archive is not None and gathered is not None:
+            self._archive.write(gathered)
+
+    def _read_each_row(self, log: Log, rows: Iterable[Row], gathered: Rows | None) -> None:
         transcript = Transcript(self.store, self.progress, log)
         try:
             for row in rows:
+                if gathered is not None:
+                    gathered.add(row.number, row.data)
                 line = _line_of(row)
                 transcript.read_line(line, value_of(line))
                 log.lines, log.position = max(log.lines, row.number), row.position
@@ -314,8 +384,8 @@ class Reader:
             transcript.settle()
 
     def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
-        log = Log(found, None, "log", None, provider, head=digest(head), head_size=len(head))
-        log.state = parser_of(provider).begin(PurePath(found.path))
+        log = Log(self._keep(found), None, "log", None, provider, head=digest(head), head_size=len(head))
+        log.state = parser_of(provider).begin(PurePath(found.place))
         log.file_id = self.store.save_file(found.path, log.columns(), None)
         return log
 
@@ -343,12 +413,11 @@ class Reader:
                 self._save_if_due(transcript, log, line.length)
         finally:
             transcript.settle()
-            transcript.put_back_rest()
 
     def _save_if_due(self, transcript: Transcript, log: Log, size: int) -> None:
         """Commit in the middle of a log if enough has accumulated, including a line of this size."""
         self._uncommitted += size + _OVERHEAD_OF_A_LINE
-        if self._uncommitted >= self._batch and log.kept is None:
+        if self._uncommitted >= self._batch:
             transcript.settle()
             self._save(log, complete=False)
             self.commit_if_due()

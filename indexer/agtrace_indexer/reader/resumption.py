@@ -66,7 +66,7 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
         found, known.id, "log", None, known.provider or "", known.read_to, known.lines,
         known.records, known.unreadable_lines, 0, known.head, known.head_size, anchor,
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
-        unended=stored["unended"], position=stored.get("position"), taken_back=stored.get("taken_back") or {},
+        unended=stored["unended"], position=stored.get("position"),
     )  # fmt: skip
 
 
@@ -98,29 +98,29 @@ def note_position(log: Log, line: Line) -> None:
 
 
 def is_rewritten(store: Store, found: Found, known: KnownFile, head: bytes) -> bool:
-    """Whether a log that has other content than before is still the same one, which its agent rewrote in place.
+    """Whether a log that has other content than before is still that of the same session: the new content counts alone.
 
     `head` is its beginning, which says which session it is.
     """
     stored = store.state(known.id)
-    if not _may_be_rewritten(known) or stored is None or found.size < known.read_to:
+    if stored is None:
         return False
     session = LogState.from_json(stored["parser"]).sessions[""].id
-    named = session is not None or found.path == known.path  # by its lines, or else by its file
-    return named and session == _session_in(head, known.provider or "")
+    return session_in(known.provider or "", found, head) == session
+
+
+def session_in(provider: str, found: Found, head: bytes) -> str | None:
+    """Return the session that the path of a log and its beginning name."""
+    parser = parser_of(provider)
+    state = parser.begin(PurePath(found.place))
+    for line in head.split(b"\n"):
+        for value in decode(line) or ():
+            said_by(value, parser, state)
+    return state.sessions[""].id
 
 
 def _may_be_rewritten(known: KnownFile) -> bool:
     return AGENTS[known.provider or ""].rewrites
-
-
-def _session_in(head: bytes, provider: str) -> str | None:
-    """Return the session that the first lines of a log name."""
-    state = LogState()
-    for line in head.split(b"\n"):
-        for value in decode(line) or ():
-            said_by(value, parser_of(provider), state)
-    return state.sessions[""].id
 
 
 def begins_alike(row: KnownFile, path: str) -> bool:

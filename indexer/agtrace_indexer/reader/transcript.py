@@ -23,12 +23,11 @@ from agtrace_schema.landmarks import Landmark
 from agtrace_indexer.events import clues
 from agtrace_indexer.events.assembly import Event, Supersession, Thread
 from agtrace_indexer.events.clues import Clue
-from agtrace_indexer.events.drafts import Draft, Retraction, Said, SessionFacts, Settlement
+from agtrace_indexer.events.drafts import Draft, Retraction, Said, Settlement
 from agtrace_indexer.events.identity import identity
 from agtrace_indexer.events.json_values import compact_json
 from agtrace_indexer.events.searchable_text import stored, unmasked
 from agtrace_indexer.events.strings import masked
-from agtrace_indexer.index import taken_back
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.landmarks import following
 from agtrace_indexer.landmarks.following import Marks
@@ -36,7 +35,6 @@ from agtrace_indexer.logs.decoding import crowded, pieces
 from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.logs.lines import BROKEN, HEAD_OF_LONG_LINE, LONGEST_LINE, Line
 from agtrace_indexer.providers.registry import AGENTS, TOOLS
-from agtrace_indexer.reader import taking_back
 from agtrace_indexer.reader.log import Log
 from agtrace_indexer.redact import looked_at
 
@@ -254,8 +252,6 @@ class Transcript:
     ) -> None:
         thread = self.log.threads.setdefault(draft.thread, Thread())
         session_id = self._session(draft.thread)
-        if self.log.kept is not None:
-            self._put_back(draft.thread, thread)
         event = thread.place(draft, line, TOOLS)
         marking = isinstance(draft.payload, _MARKING) and not event.own
         marks = self._marks(draft, event, text, rest, thread) if marking else None
@@ -278,25 +274,6 @@ class Transcript:
             if superseded:
                 self.store.supersede(session_id, thread.next_index, superseded)
         self.progress.events += 1
-
-    def put_back_rest(self) -> None:
-        """Put back the events that the log no longer has and that come after those it has."""
-        if self.log.kept is None:
-            return
-        for key in self.log.kept.events:
-            self.log.state.sessions.setdefault(key, self.log.kept.facts.get(key) or SessionFacts())
-            self._put_back(key, self.log.threads.setdefault(key, Thread()), to_the_end=True)
-        self.log.kept = None
-
-    def _put_back(self, key: str, thread: Thread, *, to_the_end: bool = False) -> None:
-        """Put back those events of a thread that come before the next one."""
-        assert self.log.kept is not None
-        waiting = self.log.kept.events.get(key)
-        while waiting and (to_the_end or waiting[0].event_index <= thread.next_index):
-            event = waiting.popleft()
-            event_index = thread.pass_over(event.turn_index)
-            taken_back.put_back(self.store, self._session(key), event_index, event)
-            taking_back.note(self.log.taken_back, key, event_index)
 
     def _marks(
         self, draft: Draft, event: Event, text: str, rest: dict[str, Any] | None, thread: Thread

@@ -25,6 +25,7 @@ from agtrace_indexer.run.versions import is_going_on, is_outdated, knows_more_ag
 from agtrace_indexer.run.work import Work
 
 if TYPE_CHECKING:
+    from agtrace_indexer.logs.discovery import Found
     from agtrace_indexer.logs.files import Progress
 
 __all__ = ["Summary", "index", "refresh", "refuse_newer_reading"]
@@ -143,13 +144,20 @@ def _compare(
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
     outdated = is_outdated(catalog)
     goes_on = outdated and not rebuild and is_going_on(catalog)
+    archived: Iterable[Found] = ()
+    anew = rebuild or outdated or catalog.meta("built") != "1"
+    if anew:
+        from agtrace_indexer.logs.archive import Archive
+
+        archived = Archive(catalog.path).logs()
     more_agents = knows_more_agents(catalog)
     plan = make_plan(
         catalog,
         sorted(known_roots | new_roots),
         rebuild=(rebuild or outdated) and not goes_on,
         more_agents=more_agents,
-        changed=None if new_roots or goes_on else changed,
+        changed=None if new_roots or anew else changed,
+        archived=archived,
     )
     rereading = outdated and not goes_on
     return Work(catalog, new_roots, plan, rebuild or outdated, more_agents=more_agents, rereading=rereading)

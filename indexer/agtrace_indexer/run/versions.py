@@ -13,9 +13,9 @@ from agtrace_indexer.reader.plan import KNOWN_AGENTS
 
 _AGAIN = "rereading"
 
-READING_VERSION = 21
-"""Raised whenever the same logs would now yield other rows: logs that still exist are then read again, archived rows
-stay as they are."""
+READING_VERSION = 22
+"""Raised whenever the same logs would now yield other rows: all logs are then read again, from the archive if need
+be."""
 
 
 def refuse_newer_reading(reading: str | None) -> None:
@@ -48,6 +48,7 @@ def note_going_on(catalog: Catalog) -> None:
 def note_current(catalog: Catalog) -> None:
     """Note that all logs are read as they are read now."""
     catalog.set_meta("reading", str(READING_VERSION))
+    catalog.set_meta("redaction", redact.digest())
     meta.drop(catalog.connection, _AGAIN)
 
 

@@ -20,12 +20,14 @@ from agtrace_indexer.reader.plan import KNOWN_AGENTS, Archived, Plan
 from agtrace_indexer.run import versions
 
 if TYPE_CHECKING:
-    from agtrace_indexer.index.store import Store
+    from agtrace_indexer.logs.archive import Archive
     from agtrace_indexer.logs.files import Progress
     from agtrace_indexer.reader.reader import Reader
 
 _NO_LOG = frozenset({"unrecognized", "unreadable", "skipped"})
 """The statuses of files that aren't logs; one that is empty, or waits for its rest, may become one."""
+
+_DAY = 24 * 3600
 
 _PATIENCE = 0.1
 """Seconds that a run waits for readers before it leaves the WAL, with deleted texts in it, to the next run."""
@@ -62,6 +64,7 @@ class Work(Struct):
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
         from agtrace_indexer.index.word_index import cover_if_due
+        from agtrace_indexer.logs.archive import Archive
         from agtrace_indexer.logs.files import Progress
         from agtrace_indexer.reader.reader import Reader
 
@@ -70,9 +73,11 @@ class Work(Struct):
         progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
         store.begin()
         self._note_beginning()
-        self._mask_again_if_due(store)
-        forgotten = Tombstones.of(catalog.path)
-        reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
+        forgotten, archive = Tombstones.of(catalog.path), Archive(catalog.path)
+        reader = Reader(
+            store, progress, report or (lambda _: None), rebuild=self.rebuild,
+            mask_anew=versions.masked_otherwise(catalog), forgotten=forgotten, archive=archive,
+        )  # fmt: skip
         self._read(reader)
         store.flush()
         ranking.cover(catalog.connection)
@@ -80,6 +85,7 @@ class Work(Struct):
         cover_if_due(catalog.connection)  # the last one, since it commits along the way
         store.commit()
         self._clear_away(progress)
+        self._tend(archive)
         return progress
 
     def _note_beginning(self) -> None:
@@ -124,17 +130,17 @@ class Work(Struct):
         if self.tidy and not self.plan.changed:
             compact_if_swollen(catalog.connection)
 
-    def _mask_again_if_due(self, store: Store) -> None:
-        """If the rules changed, mask the whole index before anything else is shown, and read all logs again."""
-        if not versions.masked_otherwise(self.catalog):
+    def _tend(self, archive: Archive) -> None:
+        """Once a day, have the archive keep what isn't in it yet."""
+        now = time.time()
+        today = str(int(now // _DAY))
+        if self.plan.changed or self.catalog.meta("tended") == today:
             return
-        from agtrace_indexer.index.remasking import mask_again
+        from agtrace_indexer.reader.containers import all_rows
 
-        mask_again(self.catalog.connection)
-        self.catalog.set_meta("redaction", redact.digest())
-        self.catalog.set_meta("reading", "0")  # until all of them are
-        store.commit()
-        store.begin()
+        for found in archive.tend(self.catalog.logs_there(), all_rows, now):
+            self.catalog.note_stamp(found)
+        self.catalog.set_meta("tended", today)
 
     @property
     def _late(self) -> bool:
@@ -149,7 +155,7 @@ class Work(Struct):
         new = [
             found
             for found, row in self.plan.changed
-            if pool.is_for_workers(found) and self._is_new(found, row, archived, reader.store)
+            if pool.is_for_workers(found) and self._is_new(found, row, archived)
         ]
         if sum(found.size for found in new) >= pool.LEAST:
             reader.store.commit()
@@ -157,12 +163,10 @@ class Work(Struct):
             reader.store.begin()
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
-    def _is_new(self, found: Found, row: KnownFile | None, archived: Archived, store: Store) -> bool:
+    def _is_new(self, found: Found, row: KnownFile | None, archived: Archived) -> bool:
         """Whether a log is read from its beginning, whatever is known about it and others."""
-        from agtrace_indexer.reader.taking_back import has_taken_back
-
         if row is not None:
-            return self.rebuild and row.status == "log" and not has_taken_back(store, row)
+            return self.rebuild and row.status == "log" and not found.cut_off
         return not archived.may_have(found)
 
     def _finish(self, reader: Reader) -> None:
@@ -173,6 +177,8 @@ class Work(Struct):
         for found, _ in self.plan.odd:
             reader.set_aside(found, self.catalog.file(found.path), found.status, found.oddity or "")
         self._drop_no_logs()
+        if versions.masked_otherwise(self.catalog):
+            reader.store.drop_unread()
         reader.store.flush()
         grown = join_families(self.catalog.connection)
         tell_apart(self.catalog.connection, None if self.plan.gone or self.plan.odd else grown)  # copies have no times

@@ -84,12 +84,6 @@ SELECT {key}, count(*) FROM session s WHERE {condition}
     OR EXISTS (SELECT 1 FROM file f WHERE f.id = s.file_id AND f.unreadable_lines > 0)) GROUP BY 1
 """
 
-_COUNTED_TWICE = """
-SELECT {key}, count(DISTINCT s.id) FROM session s JOIN file f ON f.id = s.file_id AND f.gone
-JOIN kin k ON k.session_id = s.id JOIN session o ON o.id = k.other_id JOIN file g ON g.id = o.file_id AND NOT g.gone
-WHERE {condition} GROUP BY 1
-"""
-
 _KINDS = len(TokenCounts._fields)
 
 
@@ -228,11 +222,6 @@ def not_understood(connection: sqlite3.Connection, among: Among) -> dict[int, in
     They have lines that can't be read, records of unknown kinds, or unknown fields in a usage object.
     """
     return pairs(connection, *_asked(_NOT_UNDERSTOOD, among))
-
-
-def counted_twice(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
-    """Return, by key, the number of vanished logs' sessions that share events with existing logs, counted twice."""
-    return pairs(connection, *_asked(_COUNTED_TWICE, among))
 
 
 def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:

@@ -50,7 +50,6 @@ COPILOT = Agent(
     resumes=("--resume",),
     keys_remembered=64,  # only chunks of one response repeat a key, and they are close together
     repeats_lines=True,
-    takes_back=True,
 )
 """GitHub Copilot CLI: its logs, tools and notifications."""
 
@@ -75,6 +74,5 @@ COPILOT_CHAT = Agent(
     hidden_reasoning="encrypted",
     keys_remembered=64,
     repeats_lines=True,
-    takes_back=True,
 )
 """Copilot Chat in VS Code: its transcripts are below VS Code's `workspaceStorage`, which isn't searched by itself."""

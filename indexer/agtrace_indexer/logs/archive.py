@@ -1,0 +1,393 @@
+"""The archive: logs as their agents wrote them, from which everything can be read again once an agent has deleted them.
+
+Below `archive/` in the data folder, which only its owner can enter, a log has the path that it has on the machine, in
+one of these folders: `logs` has each log as it is now, as a hard link, which takes no room and grows with the log (once
+nothing else links to it, or where there are no links, it is a compressed copy); `rows` what a database said of a
+session; `until-<day>` a log as it was before it was rewritten, until that day; `replaced-<n>` one in whose place there
+is another one now.
+
+A name is given only to what is complete, so a process may be killed at any moment: it leaves at most a file `new-...`,
+which `Archive.tend` removes. No file here is ever written to, as it may be the agent's own.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import quote, unquote
+
+import orjson
+import zstandard
+from msgspec.structs import replace
+
+from agtrace_indexer.logs.content import ALWAYS_GIVEN, MOST_FOLD, ZSTD_MAGIC
+from agtrace_indexer.logs.discovery import ARCHIVE, REPLACED, Found, beside
+from agtrace_indexer.logs.files import inode, restamped
+
+_EARLIER = timedelta(days=7)
+"""How long a log is kept as it was before it was rewritten."""
+
+_STILL_SECONDS = 24 * 3600
+"""A log is copied or compressed when it hasn't changed for this long."""
+
+_LOGS, _ROWS, _UNTIL, _REPLACED, _NEW = "logs", "rows", "until-", "replaced-", "new-"
+
+_DESCRIBES = ((".jsonl", ".meta.json"), (".jsonl", ".json"), ("/events.jsonl", "/workspace.yaml"))
+"""How the path of a log ends, and how that of a small file ends that says more about its session."""
+
+_LEVEL = 9
+_CHUNK = _SMALL = 1024 * 1024
+_HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_LINK: dict[str, Any] = {"follow_symlinks": False} if os.link in os.supports_follow_symlinks else {}
+
+
+class Size(NamedTuple):
+    """What the archive has."""
+
+    logs: int
+    deleted: int
+    """Those that only the archive has."""
+    bytes: int
+    """The room that the archive takes; a link to a log that its agent still has takes none."""
+
+
+class Rows:
+    """What a database says of a session, in memory as compressed lines: the stamp, then each record after its size."""
+
+    def __init__(self, found: Found) -> None:
+        self.found, self.count = found, 0
+        self._packer = zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compressobj()
+        self._packed = [self._packer.compress(orjson.dumps(found.stamp) + b"\n")]
+
+    def add(self, number: int, data: bytes) -> None:
+        """Add a record, which has this number."""
+        self._packed.append(self._packer.compress(orjson.dumps([number, len(data)]) + b"\n" + data + b"\n"))
+        self.count += 1
+
+    def packed(self) -> bytes:
+        """Return all of it; nothing can be added then."""
+        return b"".join([*self._packed, self._packer.flush()])
+
+
+class Archive:
+    """The archive next to an index. What can't be archived now (a full disk, no permission) is left to `tend`."""
+
+    def __init__(self, database: Path) -> None:
+        self.folder = os.path.join(os.path.abspath(database.parent), ARCHIVE)
+        self._new = os.path.join(self.folder, f"{_NEW}{os.getpid()}")
+
+    # -- logs get in -------------------------------------------------------------------------------
+
+    def keep(self, found: Found, *, grown: bool = False) -> Found:
+        """Link to a log before it is read, and copy what describes it; return the log with its stamp as it is then.
+
+        What the log was before stays for a while, unless it just grew.
+        """
+        if found.pieces:
+            return restamped(replace(found, pieces=tuple(self.keep(piece, grown=grown) for piece in found.pieces)))
+        if _describes(found.path):
+            return found
+        with suppress(OSError):
+            self._link(found.path, inode(found.stamp), grown=grown)
+            self._copy_beside(found.path)
+        return restamped(found)
+
+    def _link(self, path: str, number: str, *, grown: bool) -> None:
+        place = self._place(_LOGS, path)
+        try:
+            self._into_folder(place, lambda: os.link(path, place, **_LINK))
+        except FileExistsError:
+            if _is_link(place, number):
+                return
+            _unlink(self._new)
+            os.link(path, self._new, **_LINK)
+            if _is_link(self._new, number):
+                if not grown:
+                    self._set_aside(place, path)
+                os.replace(self._new, place)
+            else:
+                os.unlink(self._new)
+        else:
+            if not _is_link(place, number):  # replaced meanwhile: the next run reads that one
+                os.unlink(place)
+
+    def _copy_beside(self, log: str) -> None:
+        """Copy what describes a log, as it is now: a link would change the stamp of a file that others look at."""
+        for path in beside(log, _DESCRIBES):
+            with suppress(OSError):
+                status, place = os.lstat(path), self._place(_LOGS, path)
+                if stat.S_ISREG(status.st_mode) and status.st_size <= _SMALL and _mtime(place) != status.st_mtime_ns:
+                    with open(os.open(path, _HOW), "rb") as source:
+                        self._write(place, status.st_mtime_ns, source, sync=False)
+
+    def _set_aside(self, place: str, path: str) -> None:
+        aside = self._place(f"{_UNTIL}{datetime.now(UTC).date() + _EARLIER}", path)
+        self._into_folder(aside, lambda: os.replace(place, aside))
+
+    def write(self, rows: Rows) -> None:
+        """Write what a database says of a session, in place of what it said before."""
+        with suppress(OSError):
+            if rows.count:
+                self._write(self._place(_ROWS, rows.found.path), rows.found.mtime_ns, io.BytesIO(rows.packed()))
+
+    def move(self, before: str, now: str) -> None:
+        """Have a log's name follow the log."""
+        for path, other in zip((before, *beside(before, _DESCRIBES)), (now, *beside(now, _DESCRIBES)), strict=False):
+            place, to = self._place(_LOGS, path), self._place(_LOGS, other)
+            with suppress(OSError):
+                if os.path.lexists(place):
+                    self._into_folder(to, partial(os.replace, place, to))
+
+    def replaced(self, found: Found) -> Found | None:
+        """Return a log that was at the path of a file before; None if that is the log, or nothing is here."""
+        place = self._place(_LOGS, found.path)
+        if found.pieces or not os.path.lexists(place) or _is_link(place, inode(found.stamp)) or _describes(place):
+            return None
+        return self._found(_LOGS, place)
+
+    def next_generation(self, path: str) -> int:
+        """Return the first number under which no log is kept that was at a path before."""
+        return next(n for n in count(1) if not os.path.lexists(self._place(f"{_REPLACED}{n}", path)))
+
+    def move_aside(self, found: Found, generation: int) -> Found | None:
+        """Keep the log that was at a path as this generation, and return it: another one is there now."""
+        folder = f"{_REPLACED}{generation}"
+        place, aside = self._place(_LOGS, found.path), self._place(folder, found.path)
+        with suppress(OSError):
+            if not _is_link(place, inode(found.stamp)):
+                self._into_folder(aside, lambda: os.replace(place, aside))
+                return self._found(folder, aside)
+        return None
+
+    # -- logs are read again -----------------------------------------------------------------------
+
+    def logs(self) -> Iterator[Found]:
+        """Yield all logs as they were last, each by the path at which it was."""
+        for folder in self._folders():
+            if not folder.startswith(_UNTIL):
+                for place in _files(os.path.join(self.folder, folder)):
+                    if not _describes(place):
+                        yield self._found(folder, place)
+
+    def before(self, found: Found) -> Found | None:
+        """Return a log as it was before it became what can't be read; None if there is nothing earlier of it."""
+        until = sorted((folder for folder in self._folders() if folder.startswith(_UNTIL)), reverse=True)
+        places = {self._place(folder, found.path): folder for folder in (_LOGS, *until)}
+        if found.archived in places:
+            places = dict(list(places.items())[[*places].index(found.archived) + 1 :])
+        for place, folder in places.items():
+            if os.path.lexists(place) and not _is_link(place, inode(found.stamp)):
+                return self._found(folder, place)
+        return None
+
+    def _found(self, folder: str, place: str) -> Found:
+        status = os.lstat(place)
+        path = os.path.relpath(place, os.path.join(self.folder, folder))
+        if os.name == "nt":
+            drive, _, path = path.partition(os.sep)
+            path = f"{unquote(drive)}{os.sep}{path}"
+        else:
+            path = os.sep + path
+        container = os.path.dirname(path) if folder == _ROWS else ""
+        if folder.startswith(_REPLACED):
+            path = REPLACED.format(path, folder.removeprefix(_REPLACED))
+        stamp = f"{status.st_size}/{status.st_mtime_ns}/{status.st_ctime_ns}/{status.st_ino}"
+        return Found(path, stamp, status.st_size, status.st_mtime_ns, container=container, archived=place)
+
+    # -- what is here ------------------------------------------------------------------------------
+
+    def has(self, found: Found) -> bool:
+        """Whether a log is here as it is now."""
+        place = self._place(_ROWS if found.container else _LOGS, found.path)
+        try:
+            if found.container:
+                with _reading(place) as lines:
+                    return bool(orjson.loads(lines.readline()) == found.stamp)
+            return _is_link(place, inode(found.stamp)) or _mtime(place) == found.mtime_ns
+        except (OSError, ValueError, zstandard.ZstdError):
+            return False
+
+    def keeps(self, path: str) -> bool:
+        """Whether a log is here that was at a path."""
+        return any(os.path.lexists(self._place(folder, name)) for folder, name in self._names(path))
+
+    def size(self) -> Size:
+        """Return what is here, by a look at each file."""
+        logs = deleted = size = 0
+        for folder in self._folders():
+            for place in _files(os.path.join(self.folder, folder)):
+                alone = os.lstat(place).st_nlink == 1
+                size += os.lstat(place).st_size if alone else 0
+                if not folder.startswith(_UNTIL) and not _describes(place):
+                    found = self._found(folder, place)
+                    logs += 1
+                    deleted += not os.path.lexists(found.container or found.path)
+        return Size(logs, deleted, size)
+
+    # -- once a day --------------------------------------------------------------------------------
+
+    def tend(self, logs: Iterable[Found], rows_of: Callable[[Found], Rows], now: float) -> Iterator[Found]:
+        """Keep what isn't here as it is now of the logs that there are, and compress what only the archive has.
+
+        Yield the logs whose stamps this changes. Called by the writer while nobody else reads logs. `now` is in seconds
+        since 1970.
+        """
+        still = (now - _STILL_SECONDS) * 1e9
+        for name in os.listdir(self.folder) if os.path.isdir(self.folder) else ():
+            if name.startswith(_NEW):
+                _unlink(os.path.join(self.folder, name))
+            elif name.startswith(_UNTIL) and name < f"{_UNTIL}{datetime.fromtimestamp(now, UTC).date()}":
+                shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
+        for found in logs:
+            if self.has(found) or _describes(found.path):
+                continue
+            if found.container:
+                with suppress(OSError):
+                    self.write(rows_of(found))
+                continue
+            yield self.keep(found)
+            if found.mtime_ns < still and not self.has(found):
+                self._copy(found.path, self._place(_LOGS, found.path), found.path)
+                self._copy_beside(found.path)
+        for folder in (_LOGS, *(name for name in self._folders() if name.startswith(_REPLACED))):
+            for place in _files(os.path.join(self.folder, folder)):
+                status = os.lstat(place)
+                if status.st_nlink == 1 and status.st_mtime_ns < still and not _describes(place):
+                    self._copy(place, place, None)
+
+    def _copy(self, path: str, place: str, replaces: str | None) -> None:
+        """Put a compressed copy of a log in its place, unless it is compressed; keep what was there before."""
+        with suppress(OSError), open(os.open(path, _HOW), "rb") as source:
+            status, packed = os.fstat(source.fileno()), source.read(len(ZSTD_MAGIC)) == ZSTD_MAGIC
+            if not stat.S_ISREG(status.st_mode) or (path == place and packed):
+                return
+            source.seek(0)
+            if replaces is not None and os.path.lexists(place):
+                self._set_aside(place, replaces)
+            self._write(place, status.st_mtime_ns, source, compress=not packed, size=status.st_size)
+
+    def _write(
+        self,
+        place: str,
+        mtime_ns: int,
+        source: BinaryIO,
+        *,
+        compress: bool = False,
+        size: int = 0,
+        sync: bool = True,
+    ) -> None:
+        """Give a file its place once it is complete and on the disk, unless nobody would expand it that far."""
+        _unlink(self._new)
+        how = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+        try:
+            with open(self._into_folder(self._new, lambda: os.open(self._new, how, 0o600)), "wb") as file:
+                if compress:
+                    zstandard.ZstdCompressor(_LEVEL, write_checksum=True).copy_stream(source, file)
+                else:
+                    shutil.copyfileobj(source, file, _CHUNK)
+                file.flush()
+                if sync:
+                    os.fsync(file.fileno())
+                written = os.fstat(file.fileno()).st_size
+            os.utime(self._new, ns=(mtime_ns, mtime_ns))
+            if size <= max(written * MOST_FOLD, ALWAYS_GIVEN):
+                self._into_folder(place, lambda: os.replace(self._new, place))
+        finally:
+            _unlink(self._new)
+
+    # -- logs get out ------------------------------------------------------------------------------
+
+    def remove(self, path: str) -> None:
+        """Remove a log for good, as it is and as it was, with what describes it. Raise `OSError`."""
+        for folder, name in self._names(path):
+            for each in (name, *beside(name, _DESCRIBES)):
+                place = self._place(folder, each)
+                _unlink(place)
+                with suppress(OSError):  # a folder that isn't empty
+                    while len(place := os.path.dirname(place)) > len(self.folder):
+                        os.rmdir(place)
+
+    def clear(self) -> None:
+        """Remove everything. Raise `OSError`."""
+        if os.path.isdir(self.folder):
+            shutil.rmtree(self.folder)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _names(self, path: str) -> Iterator[tuple[str, str]]:
+        """Yield the folders in which a log may be, each with its name there."""
+        origin, replaced, number = path.rpartition(REPLACED.format("", ""))
+        for folder in self._folders():
+            if not folder.startswith(_REPLACED):
+                yield folder, path
+            elif replaced and folder == f"{_REPLACED}{number}":
+                yield folder, origin
+
+    def _into_folder(self, place: str, step: Callable[[], Any]) -> Any:
+        """Take a step that gives a file its place, and if that fails for want of its folder, once more."""
+        try:
+            return step()
+        except FileNotFoundError:
+            os.makedirs(self.folder, 0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+            return step()
+
+    def _place(self, folder: str, path: str) -> str:
+        drive, rest = os.path.splitdrive(path)
+        return os.path.join(self.folder, folder, quote(drive, safe=""), rest.lstrip(os.sep))
+
+    def _folders(self) -> list[str]:
+        names = sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []
+        return [name for name in names if not name.startswith(_NEW)]
+
+
+def records_in(found: Found) -> Iterator[tuple[int, bytes]]:
+    """Yield what a database said of a session when it was archived: the number and the data of each record."""
+    with _reading(found.archived) as lines:
+        lines.readline()
+        while line := lines.readline():
+            number, size = orjson.loads(line)
+            yield number, lines.read(size + 1)[:size]
+
+
+def _reading(place: str) -> io.BufferedReader:
+    file = open(place, "rb")  # noqa: SIM115  # its reader closes it
+    stream: Any = zstandard.ZstdDecompressor().stream_reader(file, closefd=True)
+    return io.BufferedReader(stream)
+
+
+def _is_link(place: str, number: str) -> bool:
+    """Whether a file here is a link to the one with this inode. Raise `OSError`."""
+    status = os.lstat(place)
+    return status.st_nlink > 1 and str(status.st_ino) == number
+
+
+def _mtime(place: str) -> int | None:
+    try:
+        return os.lstat(place).st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
+def _describes(place: str) -> bool:
+    """Whether a file says more about a log next to it."""
+    return any(place.endswith(ends) and os.path.lexists(place.removesuffix(ends) + log) for log, ends in _DESCRIBES)
+
+
+def _files(folder: str) -> Iterator[str]:
+    for path, _, names in os.walk(folder):
+        yield from (os.path.join(path, name) for name in sorted(names))
+
+
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(path)

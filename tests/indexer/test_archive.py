@@ -1,0 +1,232 @@
+"""The archive: everything comes back from it once the logs are gone, whatever happened while it was written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agtrace_indexer.logs.archive import Archive
+from agtrace_indexer.logs.content import ZSTD_MAGIC
+from agtrace_indexer.reader.containers import all_rows
+from agtrace_indexer.run import index
+
+from tests.conftest import copy_of_samples
+from tests.contents import contents
+from tests.indexer.test_files import claude, session, sessions, write
+
+WEEK = 7 * 24 * 3600
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return copy_of_samples(tmp_path / "logs")
+
+
+def told(database: Path) -> dict[str, Any]:
+    return {**contents(database), "files": []}
+
+
+def emptied(logs: Path) -> None:
+    shutil.rmtree(logs)
+    logs.mkdir()
+
+
+def afresh(database: Path, logs: Path) -> dict[str, Any]:
+    """What a new index says in a data folder with nothing but the archive."""
+    for path in database.parent.iterdir():
+        if path.name != "archive":
+            path.unlink()
+    index(database, [str(logs)])
+    return told(database)
+
+
+def tend(database: Path, later: float = 0) -> None:
+    list(Archive(database).tend((), all_rows, time.time() + later))
+
+
+def test_an_index_of_the_archive_says_what_that_of_the_logs_said(logs: Path, database: Path) -> None:
+    index(database, [str(logs)])
+    emptied(logs)
+    index(database, [])
+    before = told(database)
+    assert before["texts"]
+    assert afresh(database, logs) == before
+    index(database, [], rebuild=True)
+    assert told(database) == before
+    tend(database, WEEK)
+    kept = [path.read_bytes() for path in (database.parent / "archive").rglob("*.jsonl")]
+    assert kept and all(data.startswith(ZSTD_MAGIC) for data in kept)
+    assert afresh(database, logs) == before
+    assert {path.stat().st_mode & 0o77 for path in database.parent.glob("archive")} == {0}
+
+
+def test_a_log_is_linked_and_read_once(logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1))
+    first = index(database, [str(logs)])
+    assert log.stat().st_nlink == 2
+    assert index(database, []).files_opened == 0 and first.bytes_read
+    with log.open("ab") as file:
+        file.write(claude(1, more=2)[len(claude(1)) :])
+    assert index(database, []).files_opened == 1
+    assert log.stat().st_nlink == 2
+
+
+def test_of_a_rewritten_log_the_new_content_counts_and_while_it_cant_be_read_the_older_one(
+    tmp_path: Path, database: Path
+) -> None:
+    log = write(tmp_path / "logs" / "a.jsonl", claude(1))
+    index(database, [str(log.parent)])
+    write(log.with_suffix(".new"), claude(1).replace(b"tide", b"wave")).replace(log)
+    index(database, [])
+    assert "tide" not in str(told(database)["texts"]) and "wave" in str(told(database)["texts"])
+    write(log.with_suffix(".new"), b"").replace(log)
+    index(database, [])
+    before = contents(database)
+    assert "wave" in str(before["texts"])
+    afresh(database, log.parent)
+    assert contents(database)["texts"] == before["texts"] and sessions(database) == {session(1): (str(log), False)}
+    (older,) = (database.parent / "archive").glob("until-*")
+    tend(database, WEEK - 60)
+    assert older.exists()
+    tend(database, WEEK + 24 * 3600)
+    assert not older.exists()
+
+
+def changes(logs: Path) -> None:
+    """A log is rewritten, another one takes a place, one moves, one vanishes, one is new."""
+    write(logs / "new", claude(1).replace(b"tide", b"wave")).replace(logs / "1.jsonl")
+    write(logs / "new", claude(12)).replace(logs / "2.jsonl")
+    (logs / "3.jsonl").rename(logs / "moved.jsonl")
+    (logs / "4.jsonl").unlink()
+    write(logs / "new", (logs / "5.jsonl").read_bytes() + claude(5, more=1)[len(claude(5)) :]).replace(logs / "5.jsonl")
+    write(logs / "6.jsonl", claude(6))
+
+
+STEPS = ("link", "replace", "unlink", "fsync", "makedirs")
+
+
+def killed_at(step: int, run: Callable[[], object]) -> bool:
+    """Run in a process that is killed before a step of the archive; return whether it came to that one."""
+    if (child := os.fork()) == 0:
+        left = [step]
+
+        def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*given: Any, **named: Any) -> Any:
+                left[0] -= 1
+                return os._exit(9) if left[0] < 0 else real(*given, **named)
+
+            return call
+
+        for name in STEPS:
+            setattr(os, name, counted(getattr(os, name)))
+        run()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def test_a_run_that_is_killed_at_any_step_loses_nothing_that_was_archived(tmp_path: Path) -> None:
+    for step in range(200):
+        logs, database = tmp_path / str(step) / "logs", tmp_path / str(step) / "data" / "index.sqlite3"
+        for number in range(1, 6):
+            write(logs / f"{number}.jsonl", claude(number))
+        index(database, [str(logs)])
+        changes(logs)
+        killed = killed_at(step, lambda database=database: index(database, []))
+        if step % 2:
+            index(database, [])
+        emptied(logs)
+        afresh(database, logs)
+        assert sessions(database).keys() >= {session(number) for number in range(1, 6)}, step
+        if not killed:
+            assert sessions(database).keys() == {session(number) for number in (1, 2, 3, 4, 5, 6, 12)}
+            return
+    raise AssertionError("it never ended")
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder on another file system."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        yield Path(folder)
+
+
+def test_logs_on_another_file_system_are_copied_once_they_are_still(elsewhere: Path, database: Path) -> None:
+    if os.stat(elsewhere).st_dev == os.stat(database.parent.parent).st_dev:
+        pytest.skip("there is no other file system here")
+    logs = copy_of_samples(elsewhere / "logs")
+    still = {path for path in logs.rglob("*") if path.is_file()}
+    live = write(logs / "live.jsonl", claude(1))
+    for path in still:
+        os.utime(path, (1_790_000_000, 1_790_000_000))
+    index(database, [str(logs)])
+    assert not list((database.parent / "archive").rglob("live.jsonl"))
+    live.unlink()
+    index(database, [], rebuild=True)
+    before = told(database)
+    assert session(1) in {row[0] for row in before["sessions"]}, "it stays until everything is read again"
+    live.touch()
+    emptied(logs)
+    afresh(database, logs)
+    assert {row[0] for row in before["sessions"]} - {row[0] for row in told(database)["sessions"]} == {session(1)}
+
+
+@pytest.mark.parametrize("error", [errno.EXDEV, errno.EROFS, errno.ENOSPC, errno.EPERM, errno.EMLINK, errno.EACCES])
+def test_what_cant_be_archived_is_indexed_all_the_same(
+    error: int, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read-only folder, a full disk, another file system, a file that Windows has open."""
+    log = write(tmp_path / "logs" / "a.jsonl", claude(1))
+
+    def fails(source: Any, target: Any, **named: Any) -> None:
+        raise OSError(error, os.strerror(error))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", fails)
+        index(database, [str(log.parent)])
+    assert sessions(database) == {session(1): (str(log), False)} and log.stat().st_nlink == 1
+    list(Archive(database).tend([*_live(database)], all_rows, time.time()))
+    assert log.stat().st_nlink == 2
+
+
+def _live(database: Path) -> Iterator[Any]:
+    from agtrace_indexer.index.catalog import Catalog
+
+    catalog = Catalog(database)
+    yield from catalog.logs_there()
+    catalog.close()
+
+
+def test_a_log_that_is_replaced_while_it_is_linked_is_kept_as_it_is_then(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, link = write(tmp_path / "logs" / "a.jsonl", claude(1)), os.link
+
+    def replaced_first(source: Any, target: Any, **named: Any) -> None:
+        write(tmp_path / "other", claude(2)).replace(log)
+        link(source, target, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", replaced_first)
+        index(database, [str(log.parent)])
+    assert not [path for path in (database.parent / "archive").rglob("*") if path.is_file()]
+    index(database, [])
+    log.unlink()
+    afresh(database, log.parent)
+    assert sessions(database) == {session(2): (str(log), True)}
+
+
+def test_two_data_folders_have_an_archive_each(logs: Path, database: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "index.sqlite3"
+    for one in (database, other, database):
+        index(one, [str(logs)])
+    emptied(logs)
+    index(database, [])
+    before = told(database)
+    assert afresh(database, logs) == afresh(other, logs) == before
