@@ -245,6 +245,33 @@ def test_input_that_was_cached_to_the_last_token_is_zero(logs: Logs) -> None:
     assert (logs.session()["input_tokens"], logs.session()["incomplete_usage"]) == (0, 0)
 
 
+def cost(session: str = MAIN, **models: tuple[int, int, int]) -> Record:
+    names = ("inputTokens", "cacheReadInputTokens", "outputTokens")
+    usage = {name.replace("_", "-"): dict(zip(names, told, strict=True)) for name, told in models.items()}
+    return {"type": "cost-state", "sessionId": session, "modelUsage": usage}
+
+
+def test_what_a_cost_state_has_more_than_the_lines_counts_once(logs: Logs) -> None:
+    sums = (
+        "SELECT model, sum(input_tokens), sum(cache_read_tokens), sum(output_tokens), sum(incomplete) FROM model_usage"
+    )
+    opus, haiku = "claude_opus_4_8", "claude_haiku_4_5"
+    first, second = cost(**{opus: (6, 200, 60), haiku: (400, 0, 40)}), cost(**{f"{opus}[1m]": (9, 307, 80)})
+    logs.write(f"{MAIN}.jsonl", [*TALK, first, first])
+    assert [tuple(row.values()) for row in logs.rows(sums + " GROUP BY 1 ORDER BY 1")] == [
+        ("claude-haiku-4-5", 400, 0, 40, 0), ("claude-opus-4-8", 6, 200, 60, 0)
+    ]  # fmt: skip
+    more = chained(said("m-70", "On"), answer("m-71", "Yes.", output=5))
+    logs.write(f"{MAIN}.jsonl", more)
+    assert [*logs.rows(sums)[0].values()][1:] == [409, 300, 105, 1]
+    logs.write(f"{MAIN}.jsonl", [second, second])
+    assert [*logs.rows(sums)[0].values()][1:] == [409, 307, 120, 0]
+    asked = answer("m-80", call("t", "Agent", prompt="x"), output=1)
+    logs.write(f"{MAIN}.jsonl", [asked, cost(**{opus: (99, 999, 99)}), cost(OTHER, **{opus: (9999, 9999, 9999)})])
+    assert [*logs.rows(sums)[0].values()][1:4] == [412, 407, 121]
+    assert logs.rows("SELECT type FROM record_type WHERE status = 'unknown'") == [{"type": "usage/cost-state"}]
+
+
 # --- lines in several logs, and twice in one ---
 
 

@@ -30,7 +30,7 @@ from agtrace_schema.events import (
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said, SessionFacts
 from agtrace_indexer.events.json_values import count, digest, fields, first_text, items, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.providers import setup
@@ -151,6 +151,7 @@ def note_calls(payloads: list[Payload], state: LogState) -> None:
         if isinstance(payload, ToolResult) and payload.call_id:
             _calls(state).pop(payload.call_id, None)
         elif isinstance(payload, ToolCall) and payload.call_id and payload.name in AGENT_TOOLS:
+            state.memory["agents"] = True
             given = fields(payload.arguments)
             prompt = text(given.get("prompt"))
             if prompt:
@@ -701,7 +702,7 @@ def token_usage(record: Record, message: Record, state: LogState) -> Iterator[To
         complete = output is not None and any(figures[:_OUTPUT]) and not _is_placeholder(record, message)
         cost = _cost(record.get("costUSD")) if name == model else None
         told = response if name == model else response and f"{response}/{name}"
-        if told is not None and not _is_news(told, [*figures, complete, cost], state.memory):
+        if told is not None and not _is_news(told, name, [*figures, complete, cost], state.memory):
             continue
         speed = text(part.get("speed"))
         yield TokenUsage(
@@ -787,17 +788,55 @@ def _is_placeholder(record: dict[str, Any], message: dict[str, Any]) -> bool:
     return message.get("stop_reason") is None and text(record.get("version")) is not None
 
 
-def _is_news(response: str, noted: list[Any], memory: dict[str, Any]) -> bool:
+def _is_news(response: str, model: str | None, noted: list[Any], memory: dict[str, Any]) -> bool:
     responses = memory.setdefault("responses", {})
     earlier = responses.get(response)
     if earlier is not None and (earlier == noted or _rank(noted) < _rank(earlier)):
         return False
+    sums = memory.setdefault("counted", {}).setdefault(model or "", [0] * _COMPLETE)
+    for place in range(_COMPLETE):
+        sums[place] += (noted[place] or 0) - ((earlier and earlier[place]) or 0)
     remember(responses, response, noted, _RESPONSES_REMEMBERED)
     return True
 
 
 def _rank(noted: list[Any]) -> tuple[int, bool, bool]:
     return noted[_OUTPUT] or 0, noted[_COMPLETE], noted[_COST] is not None
+
+
+# -- cost state ------------------------------------------------------------------------------------
+# From 2.1.25x, a `cost-state` has the sums of all runs of a session by model when it is closed, also of calls that no
+# line tells of (titles, retries). What it has more than the lines and records before it counts as a sum without a step.
+# Until the next one, more may be missing. It includes sub-agents, whose logs count themselves: with these, the total is
+# partial.
+
+_CUMULATED = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens")
+_OF_A_MODEL = known(*_CUMULATED, "thinkingTokens", "costUSD", "contextWindow", "maxOutputTokens")
+_OPEN = "after cost-state"
+
+
+def cost_state(record: Record, state: LogState) -> Sequence[Said]:
+    """Read the cumulative usage of a session."""
+    note_session(record, state.sessions[""])
+    memory, said = state.memory, list[Said](skip("cost-state", state))
+    if identifier(record.get("sessionId")) != state.sessions[""].id:
+        return said
+    for name, told in fields(record.get("modelUsage")).items():
+        check_usage(told, _OF_A_MODEL, state)
+        model = name.removesuffix("[1m]")
+        counted = memory.setdefault("counted", {}).setdefault(model, [0] * _COMPLETE)
+        fresh, short, long, read, output = counted
+        now = [count(fields(told).get(key)) or 0 for key in _CUMULATED]
+        more = [max(one - before, 0) for one, before in zip(now, (fresh, short + long, read, output), strict=True)]
+        if any(more) and "agents" in memory:
+            state.unknown.append("usage/cost-state")
+        elif any(more):
+            written = (0, more[1]) if long > short else (more[1], 0)
+            figures = (more[0], *written, more[2], more[3])
+            counted[:] = [before + one for before, one in zip(counted, figures, strict=True)]
+            said.append(Draft(TokenUsage(None, model, *figures, None), memory.get("counted_at")))
+    memory["closed"] = True
+    return [*said, Retraction([_OPEN])] if memory.pop("open", False) else said
 
 
 # -- messages --------------------------------------------------------------------------------------
@@ -829,6 +868,10 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
         made += unknown_line(record, state, "assistant", thread)
     for usage in token_usage(record, message, state):
         made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
+        state.memory["counted_at"] = time
+        if state.memory.pop("closed", False):
+            state.memory["open"] = True
+            made.append(Draft(TokenUsage(None, model, None, None, None, None, None, None, False), time, key=_OPEN))
     return made or skip("assistant", state)
 
 
@@ -934,6 +977,7 @@ _SIDE_LINES: dict[str, tuple[str, ...]] = {
     "bridge-session": ("sessionId", "bridgeSessionId"),
     "worktree-state": ("sessionId", "worktreeSession"),
     "atis-latch": ("sessionId", "atis"),
+    "cost-state": ("sessionId", "modelUsage"),
 }
 """The types of lines outside the chain, with the keys by which they are recognised."""
 
@@ -974,6 +1018,7 @@ _CHAIN_LINES: dict[str, Callable[[Record], bool]] = {
 READERS: dict[str, Callable[[Record, LogState], Sequence[Said]]] = {
     "assistant": assistant_line,
     "attachment": attachment,
+    "cost-state": cost_state,
     "message": wrapped_message,
     "progress": progress,
     "queue-operation": queue_operation,
