@@ -831,8 +831,8 @@ def cost_state(record: Record, state: LogState) -> Sequence[Said]:
         if any(more) and "agents" in memory:
             state.unknown.append("usage/cost-state")
         elif any(more):
-            written = (0, more[1]) if long > short else (more[1], 0)
-            figures = (more[0], *written, more[2], more[3])
+            brief, lasting = (0, more[1]) if long > short else (more[1], 0)
+            figures = more[0], brief, lasting, more[2], more[3]
             counted[:] = [before + one for before, one in zip(counted, figures, strict=True)]
             said.append(Draft(TokenUsage(None, model, *figures, None), memory.get("counted_at")))
     memory["closed"] = True
