@@ -577,3 +577,94 @@ def _index_until_killed(data: Path, home: Path, commits: int) -> NoReturn:
         patch.setattr(Store, "commit", commit_or_die)
         index(data, [str(home)])
     os._exit(0)
+
+
+# --- OpenCode 2 ---
+
+NEWER = """CREATE TABLE IF NOT EXISTS session_v2 (id text PRIMARY KEY, parent_id text, fork_session_id text,
+  directory text NOT NULL, title text, version text NOT NULL, time_created integer, time_updated integer)"""
+SPENT = {"input": 5000, "output": 300, "reasoning": 50, "cache": {"read": 1000, "write": 0}}
+
+
+def put_newer(home: Path, session: str, *messages: tuple[str, dict[str, Any]]) -> None:
+    """Write messages of OpenCode 2 behind those that are there."""
+    with closing(database(home / "opencode.db")) as connection:
+        connection.execute(NEWER)
+        row = (session, None, None, "/proj/demo", "Moved", "2.0.12", START, START)
+        connection.execute("INSERT OR REPLACE INTO session_v2 VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        for kind, data in messages:
+            (seq,) = connection.execute("SELECT count(*) FROM session_message").fetchone()
+            told = (f"msg_new{seq}", session, kind, seq, START + seq * 1000, START + seq * 1000, json.dumps(data))
+            connection.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?, ?, ?)", told)
+
+
+def responded(*content: dict[str, Any], **more: Any) -> tuple[str, dict[str, Any]]:
+    model = {"providerID": "anthropic", "id": "claude-sonnet-4-5"}
+    return "assistant", {"model": model, "content": [*content], "tokens": SPENT, "cost": 0, **more}
+
+
+def figures(data: Path) -> list[tuple[Any, ...]]:
+    sql = "SELECT own_id, turn_count, tool_calls, failed_calls, input_tokens, output_tokens, incomplete_usage"
+    with closing(sqlite3.connect(data)) as connection:
+        return connection.execute(f"{sql} FROM session ORDER BY 1").fetchall()
+
+
+def put_older(home: Path, *messages: Any) -> None:
+    """Write a session of 1.x."""
+    with closing(database(home / "opencode.db")) as connection:
+        Story(session(), [*messages]).into_database(connection)
+
+
+ASKED = ("user", {"text": "fix the tides LAPISWORD"})
+RAN = {"type": "tool", "id": "call_1", "name": "shell", "state": {
+    "status": "completed", "input": {"command": "make test"}, "content": [{"type": "text", "text": "1 failed"}],
+    "structured": {"exit": 2},
+}}  # fmt: skip
+DONE = responded(RAN, {"type": "text", "text": "fixed"}, time={"created": START, "completed": START + 5})
+
+
+@pytest.mark.parametrize("dropped", [(), ("part", "message", "session"), ("part", "message")])
+def test_a_session_of_opencode_2_is_read_beside_those_before_and_in_their_place(
+    dropped: tuple[str, ...], home: Path
+) -> None:
+    if not dropped:
+        put_older(home, user(1, text("hello")))
+    put_newer(home, "ses_new1", ASKED, DONE, ("idle", {"outcome": "succeeded"}), ("model-switched", {}))
+    with closing(database(home / "opencode.db")) as connection:
+        for table in dropped:
+            connection.execute(f"DROP TABLE {table}")
+    data = read(home)
+    assert ("ses_new1", 1, 1, 1, 5000, 350, 0) in figures(data) and len(figures(data)) == 2 - bool(dropped)
+    assert "fix the tides LAPISWORD" in said(data) and "1 failed" in said(data)
+    assert not [row for row in contents(data)["record_types"] if "unknown" in row]
+
+
+def test_a_session_that_opencode_2_moved_and_continued_is_one_and_counts_once(home: Path) -> None:
+    put_older(home, user(1, text("go on")), answer(2, text("well"), tokens=tokens(1000, 100)))
+    before = figures(read(home))
+    put_newer(home, "ses_0001abc", ("user", {"text": "go on"}), responded({"type": "text", "text": "well"}))
+    assert figures(read(home)) == before
+    put_newer(home, "ses_0001abc", ("user", {"text": "go on"}), DONE)
+    for name in ("index", "new"):
+        ((_, turns, calls, failed, sent, output, _),) = figures(read(home, name))
+        assert (turns, calls, failed, sent, output) == (2, 1, 1, before[0][4] + 5000, before[0][5] + 350)
+
+
+def test_what_opencode_2_did_not_move_is_said_again(home: Path) -> None:
+    put_older(home, user(1, text("fix it")), answer(2, text("well")), user(3, text("go on")))
+    put_newer(home, "ses_0001abc", ("user", {"text": "go on"}), DONE)
+    assert [row[1] for row in figures(read(home))] == [3]
+
+
+def test_records_of_opencode_2_are_read_by_their_kinds(home: Path) -> None:
+    kinds = [
+        ASKED, DONE, ("synthetic", {"text": "a file says"}), ("compaction", {"reason": "auto", "summary": "so far"}),
+        ("shell", {"callID": "c", "command": "ls", "output": "one"}), ("dream", {"of": "tides"}),
+        responded({"type": "text", "text": "odd"}, tokens={**SPENT, "predicted": 7}),
+    ]  # fmt: skip
+    put_newer(home, "ses_new1", *kinds)
+    data = read(home)
+    assert {"a file says", "so far", "one", "odd"} <= {*said(data)}
+    unknown = [row[2] for row in contents(data)["record_types"] if "unknown" in row]
+    assert sorted(unknown) == ["session_message/dream", "usage/predicted"]
+    assert figures(data)[0][1:3] == (1, 2)

@@ -13,9 +13,7 @@ from agtrace_indexer.reader.plan import KNOWN_AGENTS
 
 _AGAIN = "rereading"
 
-READING_VERSION = 23
-"""Raised whenever the same logs would now yield other rows: all logs are then read again, from the archive if need
-be."""
+READING_VERSION = 24
 
 
 def refuse_newer_reading(reading: str | None) -> None:

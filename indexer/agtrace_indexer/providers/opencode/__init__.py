@@ -29,11 +29,11 @@ _SESSION = "ses_"
 """The beginning of a session's id."""
 
 _TOOLS = Tools(
-    shells=frozenset({"bash"}),
+    shells=frozenset({"bash", "shell"}),
     reading=frozenset({"codesearch", "glob", "grep", "list", "lsp", "todoread", "webfetch", "websearch"}),
     asking=frozenset({"plan_enter", "plan_exit", "question"}),
     questioning=frozenset({"question"}),
-    starting=frozenset({"task"}),
+    starting=frozenset({"task", "subagent"}),
     servers=("agtrace_",),
     commands=("command",),
     paths=("filePath",),

@@ -1,4 +1,6 @@
-"""OpenCode's sessions in its database: tables `session`, `message`, `part` (README.md).
+"""OpenCode's database: tables `session`, `message`, `part`, since 2.0 `session_v2` and `session_message` (README.md).
+
+A session of 1.x is in the newer tables as well once 2.0 has moved it: their rows that repeat messages are left out.
 
 Rows are rewritten in place and deleted, so each message has a fingerprint: how many parts it has, their sizes, and when
 they were last changed. Messages whose fingerprint is another one are read again as a whole.
@@ -6,6 +8,7 @@ they were last changed. Messages whose fingerprint is another one are read again
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from os.path import basename
 from typing import Any, NamedTuple
@@ -14,15 +17,17 @@ from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.events.json_values import digest
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.foreign_database import Question, ask
+from agtrace_indexer.logs.foreign_database import Question, ask, columns_of
 from agtrace_indexer.providers.opencode.parser import (
     HEAD,
     LONGEST,
     LONGEST_MESSAGE,
     followed,
     known_as,
+    message_of,
     message_record,
     print_of,
+    said_by,
     value_of,
     written,
 )
@@ -33,24 +38,19 @@ _NEEDED = {
     "message": {"id", "session_id", "data"},
     "part": {"id", "message_id", "session_id", "data"},
 }
-"""The tables and columns without which a database isn't OpenCode's, or is of a version that we don't know."""
+"""The tables and columns of 1.x."""
+
+_NEWER = {"id", "session_id", "type", "seq", "data"}
+"""The columns of `session_message`, without which a database that lacks those of 1.x isn't OpenCode's."""
 
 _FACTS = {
     "id": "id", "parent_id": "parentID", "directory": "directory", "title": "title", "version": "version",
-    "agent": "agent",
+    "agent": "agent", "fork_session_id": "forkID",
 }  # fmt: skip
-"""The columns of `session` that say something, and their names in its JSON."""
-
-_ELSEWHERE = {"session_message": "data", "session_input": "prompt"}
-"""Tables in which newer versions may write, with the columns that have the content. They were empty until 1.18."""
+"""The columns of `session` and `session_v2` that say something, and their names in its JSON."""
 
 _IMPORTED = ("external_import", "claude_import")
 """MiMo Code's tables of sessions that it copied from other agents, whose own logs are read."""
-
-_COLUMNS = (
-    "SELECT m.name, p.name FROM sqlite_master m JOIN pragma_table_info(m.name) p "
-    "WHERE m.type = 'table' AND m.name IN ({})"
-)
 
 _RECENT = 64
 """The number of sessions, newest first, whose rows are looked at in each listing.
@@ -89,29 +89,22 @@ class _Tables:
     """The tables of a database, with their columns."""
 
     def __init__(self, path: str) -> None:
-        names = (*_NEEDED, *_ELSEWHERE, *_IMPORTED, "event_sequence")
-        (columns,) = ask(path, (_COLUMNS.format(", ".join("?" * len(names))), names))
-        self._columns: dict[str, set[str]] = {}
-        for table, column in columns:
-            self._columns.setdefault(table, set()).add(column)
-        missing = [table for table, needed in _NEEDED.items() if not needed <= self._columns.get(table, set())]
-        if missing:
-            raise OSError(0, f"its tables aren't those of OpenCode 1.2 to 1.18 ({', '.join(missing)}): not read")
+        self._columns = columns_of(path)
+        missing = [table for table, needed in _NEEDED.items() if not needed <= self._columns[table]]
+        moved = self.has("session_v2", "directory") or not (self.has("message") or self.has("part"))
+        self.newer, self.older = self._columns["session_message"] >= _NEWER and (moved or not missing), not missing
+        self.sessions = [table for table in ("session", "session_v2") if self.has(table, "directory")]
+        if not self.sessions or not (self.newer or self.older):
+            raise OSError(0, f"its tables aren't those of OpenCode 1.2 to 2.0 ({', '.join(missing)}): not read")
+        self.messages = [*(("message", "part") if self.older else ()), *(("session_message",) if self.newer else ())]
 
     def has(self, table: str, column: str = "id") -> bool:
         """Whether there is a table with a column."""
-        return column in self._columns.get(table, ())
+        return column in self._columns[table]
 
     def column(self, table: str, name: str) -> str:
         """Return an expression for a column that not every version has."""
         return f"{table}.{name}" if self.has(table, name) else "0"
-
-    @property
-    def elsewhere(self) -> list[str]:
-        """The tables in which only newer versions write."""
-        return [
-            table for table, column in _ELSEWHERE.items() if {"session_id", column} <= self._columns.get(table, set())
-        ]
 
     @property
     def own(self) -> str:
@@ -129,37 +122,37 @@ def logs(container: Container) -> Iterable[LogInside]:
     """Yield a log for each session, which has changed if its row has, or if there are more rows, or fewer, or newer."""
     path = container.path
     tables = _Tables(path)
-    sessions, *found = ask(path, *_listing(tables))
-    counts = {table: dict(rows) for table, rows in zip(("message", "part", *tables.elsewhere), found, strict=False)}
-    newest: dict[Any, list[Any]] = {}
-    for rows in found[len(counts) :]:
-        for session, *stamps in rows:
-            newest.setdefault(session, []).append(stamps)
-    total = sum(counts["part"].values()) or 1
+    found = ask(path, *_listing(tables))
+    told: dict[str, list[Any]] = {}
+    for rows in found[: len(tables.sessions)]:
+        for session, *facts in rows:
+            told.setdefault(str(session), []).append(facts)
+    counts = {table: dict(rows) for table, rows in zip(tables.messages, found[len(tables.sessions) :], strict=False)}
+    stamps: dict[str, list[Any]] = {}
+    for rows in found[len(tables.sessions) + len(tables.messages) :]:
+        for session, *newest in rows:
+            stamps.setdefault(session, []).append(newest)
     size = sum(file.size for file in container.files)
-    for session, *told in sessions:
+    total = sum(sum(counted.values()) for counted in counts.values()) or 1
+    for session, facts in told.items():
         own = [counted.get(session, 0) for counted in counts.values()]
-        stamp = digest(repr((told, own, newest.get(session))))
-        yield LogInside(str(session), stamp, 1 + size * counts["part"].get(session, 0) // total)
+        yield LogInside(session, digest(repr((facts, own, stamps.get(session)))), 1 + size * sum(own) // total)
 
 
 def _listing(tables: _Tables) -> Iterator[Question]:
-    facts = ", ".join(tables.column("session", name) for name in (*_FACTS, "time_updated"))
-    yield f"SELECT id, {facts} FROM session WHERE {tables.own} AND id > '' AND id NOT LIKE '%/%'", ()
-    for table in ("message", "part", *tables.elsewhere):
+    for table in tables.sessions:
+        facts = ", ".join(tables.column(table, name) for name in (*_FACTS, "time_updated"))
+        yield f"SELECT id, {facts} FROM {table} WHERE {tables.own} AND id > '' AND id NOT LIKE '%/%'", ()
+    for table in tables.messages:
         yield f"SELECT session_id, count(*) FROM {table} GROUP BY session_id", ()
     if tables.has("event_sequence", "aggregate_id"):
         yield "SELECT aggregate_id, seq FROM event_sequence", ()
-    if tables.has("session", "time_updated"):
-        recent = f"SELECT id FROM session ORDER BY time_updated DESC LIMIT {_RECENT}"
-        for table in filter(lambda name: tables.has(name, "time_updated"), ("message", "part")):
-            yield (
-                (
-                    f"SELECT session_id, max(time_updated), sum(time_updated % 1000003) FROM {table} "
-                    f"WHERE session_id IN ({recent}) GROUP BY session_id"
-                ),
-                (),
-            )
+    for table in tables.messages:
+        sessions = tables.sessions[-1 if table == "session_message" else 0]
+        if tables.has(sessions, "time_updated") and tables.has(table, "time_updated"):
+            recent = f"SELECT id FROM {sessions} ORDER BY time_updated DESC LIMIT {_RECENT}"
+            sums = "max(time_updated), sum(time_updated % 1000003)"
+            yield f"SELECT session_id, {sums} FROM {table} WHERE session_id IN ({recent}) GROUP BY session_id", ()
 
 
 # --- what is in one ---
@@ -169,8 +162,18 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
     """Yield a record of the messages that vanished, one of the session, then the messages that changed, in order."""
     path, session = found.container, basename(found.path)
     tables = _Tables(path)
-    told, *listed = ask(path, _session(tables, session), *_prints(tables, session))
-    messages = [*_messages(listed[0]), *_rows_elsewhere(tables, listed[1:])]
+    questions = [
+        (
+            f"SELECT rowid, {', '.join(tables.column(table, name) for name in _FACTS)} FROM {table} WHERE id = ?",
+            (session,),
+        )
+        for table in tables.sessions
+    ]
+    *heads, older, newer = ask(path, *questions, *_prints(tables, session))
+    told = [row for rows in heads for row in rows][-1:]
+    repeated = _repeated(path, session) if older and newer else set()
+    messages = [*_messages("message", older)]
+    messages += [message for message in _messages("session_message", newer) if message.id not in repeated]
     facts: str
     known: dict[str, int]
     facts, known = position or ("", {})
@@ -189,46 +192,58 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
         yield Row(message.number, data, (facts, known))
 
 
-def _session(tables: _Tables, session: str) -> Question:
-    facts = ", ".join(tables.column("session", name) for name in _FACTS)
-    return f"SELECT rowid, {facts} FROM session WHERE id = ?", (session,)
-
-
 def _prints(tables: _Tables, session: str) -> Iterator[Question]:
-    """Return the queries for the fingerprints of messages, and of the rows in tables of newer versions."""
+    """Return the queries for the fingerprints of messages of 1.x and since 2.0."""
     part, message = (tables.column(table, "time_updated") for table in ("part", "message"))
     created = tables.column("message", "time_created")
-    yield (
-        (
-            f"SELECT message.id, message.rowid, {message}, coalesce(length(message.data), 0), "
-            'instr(message.data, \'"role":"assistant"\') > 0, coalesce(n, 0), coalesce(newest, 0), coalesce(size, 0) '
-            f"FROM message LEFT JOIN (SELECT message_id, count(*) n, max({part}) newest, "
-            "sum(coalesce(length(data), 0)) size FROM part WHERE session_id = ? GROUP BY message_id) "
-            f"ON message_id = message.id WHERE session_id = ? ORDER BY {created}, message.id"
-        ),
-        (session, session),
+    older = (
+        f"SELECT message.id, message.rowid, {message}, coalesce(length(message.data), 0), "
+        'instr(message.data, \'"role":"assistant"\') > 0, coalesce(n, 0), coalesce(newest, 0), coalesce(size, 0) '
+        f"FROM message LEFT JOIN (SELECT message_id, count(*) n, max({part}) newest, "
+        "sum(coalesce(length(data), 0)) size FROM part WHERE session_id = :session GROUP BY message_id) "
+        f"ON message_id = message.id WHERE session_id = :session ORDER BY {created}, message.id"
     )
-    for table in tables.elsewhere:
-        changed = tables.column(table, "time_updated")
-        yield (
-            (
-                f"SELECT '{table}/' || id, rowid, {changed}, coalesce(length({_ELSEWHERE[table]}), 0) "
-                f"FROM {table} WHERE session_id = ? ORDER BY rowid"
-            ),
-            (session,),
-        )
+    newer = (
+        f"SELECT id, rowid, {tables.column('session_message', 'time_updated')}, coalesce(length(data), 0), "
+        "type = 'assistant' FROM session_message WHERE session_id = :session ORDER BY seq"
+    )
+    yield older if tables.older else "SELECT 1 WHERE 0", {"session": session}
+    yield newer if tables.newer else "SELECT 1 WHERE 0", {"session": session}
 
 
-def _messages(listed: Sequence[tuple[Any, ...]]) -> Iterator[_Message]:
+def _messages(table: str, listed: Sequence[tuple[Any, ...]]) -> Iterator[_Message]:
     later = followed(bool(row[4]) for row in listed)
     for (id, number, *told), past in zip(listed, later, strict=True):
-        yield _Message("message", str(id), number, told[1] + told[-1], print_of(told, past), past)
+        yield _Message(table, str(id), number, told[1] + told[-1], print_of(told, past), past)
 
 
-def _rows_elsewhere(tables: _Tables, listed: Iterable[Sequence[tuple[Any, ...]]]) -> Iterator[_Message]:
-    for table, found in zip(tables.elsewhere, listed, strict=True):
-        for id, number, *told in found:
-            yield _Message(table, str(id), number, told[-1], print_of(told), False)
+def _repeated(path: str, session: str) -> set[str]:
+    """Return the ids of rows that repeat messages of 1.x: by their id, or by who says what.
+
+    What a session was moved with begins with its first message: without that, equal texts are said again.
+    """
+    older, parts, newer = ask(
+        path,
+        ("SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)),
+        ("SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY message_id, id", (session,)),
+        ("SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY seq", (session,)),
+    )
+    held: dict[Any, list[Record]] = {}
+    for message, id, data in parts:
+        held.setdefault(message, []).append(value_of(_value(0, data)[0], id=id))
+    ids = {str(id) for id, _ in older}
+    said = [said_by(value_of(_value(0, data)[0]), held.get(id, [])) for id, data in older]
+    told = {}
+    for id, kind, data in newer:
+        if (message := message_of({"id": id, "type": kind}, value_of(_value(0, data)[0]))) is not None:
+            told[str(id)] = said_by(*message)
+    left = Counter(said if said[:1] == [*told.values()][:1] else ())
+    repeated = ids & told.keys()
+    for id, what in told.items():
+        if id not in ids and left[what] > 0:
+            left[what] -= 1
+            repeated.add(id)
+    return repeated
 
 
 def _read(path: str, messages: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
@@ -248,7 +263,7 @@ def _read(path: str, messages: Sequence[_Message]) -> Iterator[tuple[_Message, b
 def _read_batch(path: str, batch: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
     table = batch[0].table
     if table != "message":
-        yield from _read_elsewhere(path, table, batch)
+        yield from _read_newer(path, batch)
         return
     ids = [message.id for message in batch]
     marks = ", ".join("?" * len(ids))
@@ -282,17 +297,27 @@ def _value(length: Any, data: Any) -> tuple[bytes, int]:
     return held, len(held) if (length or 0) <= LONGEST else max(int(length), len(held) + 1)
 
 
-def _read_elsewhere(path: str, table: str, batch: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
-    """Yield rows that aren't understood, as they are."""
-    numbers = [message.number for message in batch]
-    (found,) = ask(path, (f"SELECT rowid, * FROM {table} WHERE rowid IN ({', '.join('?' * len(numbers))})", numbers))
-    (names,) = ask(path, ("SELECT name FROM pragma_table_info(?)", (table,)))
-    held = {
-        number: dict(zip((name for (name,) in names), map(_plain, values), strict=False)) for number, *values in found
-    }
+def _read_newer(path: str, batch: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
+    columns = f"rowid, id, type, time_created, length(data), substr(data, 1, {LONGEST})"
+    marks = ", ".join("?" * len(batch))
+    (found,) = ask(
+        path, (f"SELECT {columns} FROM session_message WHERE rowid IN ({marks})", [message.number for message in batch])
+    )
+    held = {number: ({"id": id, "type": kind, "time_created": at}, told) for number, id, kind, at, *told in found}
     for message in batch:
         if message.number in held:
-            yield message, written({"table": table, "row": held[message.number]})
+            row, told = held[message.number]
+            yield (
+                message,
+                written(
+                    {
+                        "table": "session_message",
+                        "row": row,
+                        "data": value_of(*_value(*told)),
+                        "followed": message.followed,
+                    }
+                ),
+            )
 
 
 def _plain(value: Any) -> Any:

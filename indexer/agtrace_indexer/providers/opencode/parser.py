@@ -2,8 +2,8 @@
 
 All of these have the same JSON, so their sources return the same records: `{"session": ...}`, `{"info": ...,
 "parts": [...], "followed": ...}` for each message, as in an export, `{"removed": [...]}` for messages that were
-deleted, and `{"row": ..., "table": ...}` for what another version wrote elsewhere. A message is one step; what it says
-comes again whenever it changed, and only the differences become events (`changes`).
+deleted, and `{"row": ..., "data": ..., "followed": ...}` for each message since 2.0, which is read as one of 1.x. A
+message is one step; what it says comes again whenever it changed, and only the differences become events (`changes`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def replace(message: str, parts: Parts, state: LogState) -> list[Said]:
     named = {digest(name)[:_OF_PART]: draft for name, draft in parts.items()}
     new = {name: print_of(draft.payload, draft.timestamp) for name, draft in named.items()}
     live[known] = new
-    said = _retraction(f"{known}/{name}" for name in old if name not in new)
+    gone = [f"{known}/{name}" for name in old if name not in new]
+    said: list[Said] = [Retraction(gone)] if gone else []
     for name, draft in named.items():
         if old.get(name) != new[name]:
             draft.key = f"{known}/{name}"
@@ -100,11 +101,7 @@ def replace(message: str, parts: Parts, state: LogState) -> list[Said]:
 def forget(messages: Iterable[str], state: LogState) -> list[Said]:
     """Take back everything that deleted messages said, given what they are called in states."""
     live = _live(state)
-    return _retraction(f"{known}/{name}" for known in messages for name in live.pop(known, {}))
-
-
-def _retraction(keys: Iterable[str]) -> list[Said]:
-    gone = [*keys]
+    gone = [f"{known}/{name}" for known in messages for name in live.pop(known, {})]
     return [Retraction(gone)] if gone else []
 
 
@@ -174,6 +171,7 @@ _NOTE = later(r"<(?:bash|shell)_metadata>(.*?)(?:</(?:bash|shell)_metadata>|\Z)"
 _NOTE_LOOKED_FOR = 4_000
 """Characters at the end of an output, among which is what the harness says about a command."""
 _SHELL = "bash"
+_SHELLS = (_SHELL, "shell")
 
 
 def call_of(part: Record, call_id: str) -> ToolCall:
@@ -195,7 +193,9 @@ def result_of(part: Record, call_id: str, *, over: bool) -> ToolResult | None:
     exit_code = metadata.get("exit")
     number = exit_code if type(exit_code) is int and abs(exit_code) < 2**31 else None
     outcome, source = _outcome(part, state, said, over=over)
-    return ToolResult(call_id, said, outcome, source, number, _duration(state), _agent(part, metadata, said))
+    start, end = (milliseconds(fields(state.get("time")).get(name)) for name in ("start", "end"))
+    duration = end - start if start is not None and end is not None and end >= start else None
+    return ToolResult(call_id, said, outcome, source, number, duration, _agent(part, metadata, said))
 
 
 def _said(state: Record, metadata: Record) -> str:
@@ -227,7 +227,7 @@ def _of_ended(part: Record, metadata: Record, said: str) -> tuple[Outcome, Outco
 
     It is null if the command was ended: by a timeout, or by the user.
     """
-    if part.get("tool") != _SHELL or "exit" not in metadata:
+    if part.get("tool") not in _SHELLS or "exit" not in metadata:
         return Outcome.OK, OutcomeSource.STRUCTURE
     if metadata["exit"] is not None:
         return (Outcome.FAILED if metadata["exit"] else Outcome.OK), OutcomeSource.STRUCTURE
@@ -237,18 +237,12 @@ def _of_ended(part: Record, metadata: Record, said: str) -> tuple[Outcome, Outco
     return (Outcome.FAILED if note else Outcome.OK), OutcomeSource.TEXT if note else OutcomeSource.STRUCTURE
 
 
-def _duration(state: Record) -> int | None:
-    time = fields(state.get("time"))
-    start, end = milliseconds(time.get("start")), milliseconds(time.get("end"))
-    return end - start if start is not None and end is not None and end >= start else None
-
-
 def _agent(part: Record, metadata: Record, said: str) -> str | None:
     """Return the session of the sub-agent that an execution started; it is known while that is running."""
-    if part.get("tool") != "task":
+    if part.get("tool") not in ("task", "subagent"):
         return None
     named: Any = _STARTED.match(said)
-    return identifier(first_text(metadata.get("sessionId"), named and named[1]))
+    return identifier(first_text(metadata.get("sessionId"), metadata.get("sessionID"), named and named[1]))
 
 
 # -- user texts ------------------------------------------------------------------------------------
@@ -314,7 +308,10 @@ def parts_of(info: Record, parts: list[Any], state: LogState, *, followed: bool)
     """Divide one version of a message; `followed` says that the model has gone on since."""
     if info.get("role") not in ("user", "assistant"):
         return {"info": _dated(unknown(text(info.get("role")) or "message", info, state), info)}
-    identified = [(_part_id(part, number), fields(part)) for number, part in enumerate(parts)]
+    named = (identifier(fields(part).get("id")) for part in parts)
+    identified = [
+        (name or str(number), fields(part)) for number, (name, part) in enumerate(zip(named, parts, strict=True))
+    ]
     if info["role"] == "user":
         found = _user_parts(info, identified, state)
     else:
@@ -324,18 +321,85 @@ def parts_of(info: Record, parts: list[Any], state: LogState, *, followed: bool)
     return found
 
 
+def said_by(info: Record, parts: list[Record]) -> tuple[Any, ...]:
+    """Return who says what in a message, which is the same in each form in which it is kept."""
+    written = (part for part in parts if part.get("type") == "text" and not part.get("synthetic"))
+    texts = (part["text"].strip() for part in written if isinstance(part.get("text"), str))
+    tools = (text(part.get("tool")) for part in parts if part.get("type") == "tool")
+    return info.get("role"), "\n".join(texts), *tools
+
+
+_SINCE_2 = {
+    "user": "user",
+    "synthetic": "user",
+    "assistant": "assistant",
+    "compaction": "assistant",
+    "shell": "assistant",
+}
+_NO_MESSAGES = frozenset({"system", "idle", "agent-switched", "model-switched", "location-switched"})
+
+
+def message_of(row: Record, data: Record) -> tuple[Record, list[Record]] | None:
+    """Return a row of `session_message`, since 2.0, as a message of 1.x with its parts; None for any other row."""
+    kind = row.get("type")
+    if not isinstance(kind, str) or kind not in _SINCE_2:
+        return None
+    time = {"created": row.get("time_created"), **fields(data.get("time"))}
+    info: Record = {**data, "time": time, "id": str(row["id"]), "role": _SINCE_2[kind]}
+    parts: list[Record]
+    if info["role"] == "user":
+        files = [fields(file) for file in items(data.get("files"))]
+        parts = [{**file, "type": "file", "url": file.get("uri"), "filename": file.get("name")} for file in files]
+        if text(data.get("text")):
+            parts.insert(0, {"type": "text", "text": data["text"], "synthetic": kind == "synthetic"})
+    elif kind == "compaction":
+        notice = {"type": "compaction", "auto": data.get("reason") == "auto"}
+        parts, info["summary"] = [notice, {"type": "text", "text": data.get("summary")}], True
+    elif kind == "shell":
+        given = {"input": {"command": data.get("command")}, "output": data.get("output"), "time": time}
+        parts = [
+            {"type": "tool", "tool": _SHELL, "callID": data.get("callID"), "state": {"status": "completed", **given}}
+        ]
+    else:
+        parts = [_part_of(fields(part)) for part in items(data.get("content"))]
+        info |= {"modelID": fields(data.get("model")).get("id"), "tokens": _with_total(data.get("tokens"))}
+    return info, [{**part, "id": f"{row['id']}-{number}"} for number, part in enumerate(parts)]
+
+
+def _part_of(part: Record) -> Record:
+    """Return a part of a response since 2.0 as one of 1.x: a tool has other names, and its output may be a list."""
+    if part.get("type") != "tool":
+        return part
+    state, time = fields(part.get("state")), fields(part.get("time"))
+    error, output = state.get("error"), state.get("output")
+    if output is None:
+        texts = (text(fields(one).get("text")) for one in items(state.get("content")))
+        output = "\n".join(filter(None, texts)) or state.get("result")
+    told = {
+        "metadata": state.get("structured"),
+        "time": {"start": time.get("ran") or time.get("created"), "end": time.get("completed")},
+        **state,
+        "output": output,
+        "error": text(fields(error).get("message")) or error,
+        "status": "pending" if state.get("status") == "streaming" else state.get("status"),
+    }
+    return {"type": "tool", "callID": part.get("id"), "tool": part.get("name"), "state": told}
+
+
+def _with_total(tokens: Any) -> Any:
+    """Return figures with their total, by which output without reasoning is told from output with it."""
+    return tokens and {
+        **fields(tokens),
+        "total": sum(value for name, value in _counts(tokens).items() if name != "total"),
+    }
+
+
 def unknown_parts(record: Record, state: LogState) -> tuple[str, Parts]:
     """Keep a record of another shape, such as a row of a table that agtrace doesn't know; return its name with it."""
-    row = fields(record.get("row"))
-    table = text(record.get("table")) or next(iter(record), "empty")
+    row, table = fields(record.get("row")), text(record.get("table")) or next(iter(record), "empty")
     kind = f"{table}/{row['type']}" if isinstance(row.get("type"), str) else table
-    draft = Draft(unknown(kind, row or record, state), milliseconds(row.get("time_created")))
-    return f"{table}/{text(row.get('id')) or ''}", {"row": draft}
-
-
-def _part_id(part: Any, number: int) -> str:
-    """Return a part's id, by which its drafts are known: its position if it has none, or it isn't an object."""
-    return identifier(fields(part).get("id")) or str(number)
+    draft = Draft(unknown(kind, record, state), milliseconds(row.get("time_created")))
+    return text(row.get("id")) or table, {"row": draft}
 
 
 def _identity(info: Record, name: str, draft: Draft) -> str | None:
@@ -415,7 +479,7 @@ def _model_parts(info: Record, parts: list[tuple[str, Record]], state: LogState,
                 found |= _other_parts(name, part, info, state)
     for told in (info, *(part for _, part in parts if part.get("type") == "step-finish")):
         check_usage(told.get("tokens"), _KNOWN, state)
-    if not _is_a_commands(info, state):
+    if not _is_a_commands(info, state) and "command" not in info:
         figures = usage_of(info, (part for _, part in parts if part.get("type") == "step-finish"))
         found["usage"] = _dated(figures, info, time.get("completed"), step=True)
     if error:
@@ -519,22 +583,16 @@ def note_session(session: Record, facts: SessionFacts) -> None:
     facts.version = text(session.get("version")) or facts.version
     title = (text(session.get("title")) or "")[:_LONGEST_TITLE]
     if session.get("parentID"):
-        _note_parent(session, title, facts)
-    elif _FORK.search(title):
-        facts.kind = "fork"
+        facts.kind, parent = "subagent", identifier(session["parentID"])
+        if parent != "REDACTED":  # by which Entire replaces some ids in exports
+            facts.parent_id = parent
+        if named := _SUB_AGENT.match(title):
+            facts.description, facts.agent_type = named[1] or None, named[2]
+        facts.agent_type = facts.agent_type or text(session.get("agent"))
+    elif session.get("forkID") or _FORK.search(title):
+        facts.kind, facts.parent_id = "fork", identifier(session.get("forkID") or None)
     if title and not _UNTITLED.match(title):
         facts.title, facts.title_rank = title, _RANK
-
-
-def _note_parent(session: Record, title: str, facts: SessionFacts) -> None:
-    facts.kind = "subagent"
-    parent = identifier(session["parentID"])
-    if parent != "REDACTED":  # by which Entire replaces some ids in exports
-        facts.parent_id = parent
-    named = _SUB_AGENT.match(title)
-    if named:
-        facts.description, facts.agent_type = named[1] or None, named[2]
-    facts.agent_type = facts.agent_type or text(session.get("agent"))
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -814,4 +872,12 @@ def drafts(record: Record, state: LogState) -> Iterable[Said]:
     if isinstance(info, dict) and isinstance(info.get("id"), str):
         parts = parts_of(info, items(record.get("parts")), state, followed=record.get("followed") is True)
         return replace(info["id"], parts, state)
+    row = record.get("row")
+    if isinstance(row, dict) and isinstance(row.get("id"), (str, int)):
+        if row.get("type") in _NO_MESSAGES:
+            return skip(row["type"], state)
+        found = message_of(row, fields(record.get("data")))
+        if found is not None:
+            parts = parts_of(*found, state, followed=record.get("followed") is True)
+            return replace(found[0]["id"], parts, state)
     return replace(*unknown_parts(record, state), state)
