@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
+from json import JSONDecoder
 from logging import Logger
 from pathlib import PurePath
 from typing import Any
@@ -47,7 +48,7 @@ _FOR_THREADS = (
     Logger,
 )
 """Documented as safe for threads."""
-_READ_ONLY = (FieldInfo, CacheHint, TypeAdapter)
+_READ_ONLY = (FieldInfo, CacheHint, TypeAdapter, JSONDecoder)
 """Of libraries, which change none of them once they are made."""
 _OF_THE_COMMAND_LINE = (click.Command, Console, BindingsMap)
 """A command has one thread that reads its options and prints, an application one that reads its keys."""

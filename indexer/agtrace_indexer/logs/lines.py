@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -152,7 +153,11 @@ class Lines(Struct):
         return line
 
 
-BROKEN = object()
+class _Value(Enum):
+    BROKEN = "broken"
+
+
+BROKEN = _Value.BROKEN
 """The value of a line that isn't one plain JSON value: `decoding.pieces` takes it apart."""
 
 
