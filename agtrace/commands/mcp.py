@@ -87,6 +87,6 @@ def _tell(found: Settings, url: str) -> None:
         same_place = f"AGTRACE_DATA_DIR={shlex.quote(os.path.abspath(found.data_dir))} "
     executable = shlex.quote(os.path.abspath(shutil.which("agtrace") or sys.argv[0]))
     token = f"$({same_place}{executable} mcp --show-token)" if found.http.token else None
-    lines = "".join(f"  {agent.over_http(url, token)}\n" for agent in AGENTS.values())
+    lines = "".join(f"  {load().over_http(url, token)}\n" for load in AGENTS.values())
     sys.stderr.write(f"To add this server to an agent, paste its line into a shell:\n\n{lines}\n")
     sys.stderr.flush()

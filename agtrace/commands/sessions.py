@@ -6,7 +6,6 @@ import sys
 from typing import Any, get_args
 
 import click
-from agtrace_indexer.texts.ranked_words import query_words
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import Access, CountOf, EventKind, GroupBy, SessionKind, Sort
 
@@ -175,6 +174,8 @@ def search(
 def _has_found(data: dict[str, Any], query: str) -> bool:
     """Whether an answer has anything of a query: sessions with words that only begin like its words don't count."""
     nowhere = data.get("best", {}).get("nowhere", [])
+    from agtrace_indexer.texts.ranked_words import query_words  # not needed by --help
+
     return bool(_sessions_in(data)) and (not nowhere or len(nowhere) < len(query_words(query)))
 
 

@@ -141,7 +141,7 @@ _WRITTEN = frozenset({"type", "command", "args", "env"})
 
 def _show_command(name: str, server: Server, *, remove: bool) -> None:
     """Print an agent's own command, and for adding also what to write into its settings instead."""
-    agent = AGENTS[name]
+    agent = AGENTS[name]()
     place = config_path(agent, server.machine.home, server.machine.environment)
     if remove:
         _say(f"To take agtrace out of {agent.title}, run:\n\n  {shlex.join(_take_out(agent, place))}\n")
@@ -162,7 +162,7 @@ def _show_command(name: str, server: Server, *, remove: bool) -> None:
 
 def _remove(name: str, server: Server) -> None:
     """Let the agent take our server out of its settings, if they have it."""
-    agent = AGENTS[name]
+    agent = AGENTS[name]()
     place = config_path(agent, server.machine.home, server.machine.environment)
     if _entry(agent, place) is None:
         _say(f"agtrace isn't in the settings of {agent.title}, {place}: nothing to do")
@@ -183,7 +183,7 @@ def _take_out(agent: Setup, place: Path) -> list[str]:
 
 def _add(name: str, server: Server) -> None:
     """Let the agent add the server. An existing entry is replaced, but for its environment; if that fails, it stays."""
-    agent = AGENTS[name]
+    agent = AGENTS[name]()
     place = config_path(agent, server.machine.home, server.machine.environment)
     _require(agent)
     before = _entry(agent, place)

@@ -13,8 +13,8 @@ from typing import Any
 from agtrace_indexer.providers import registry
 from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, Setup
 
-AGENTS: dict[str, Setup] = {name: load() for name, load in registry.SETUPS.items()}
-"""The agents that `agtrace setup` knows, by the name that the user types."""
+AGENTS = registry.SETUPS
+"""The agents that `agtrace setup` knows, by the name that the user types: each loads how our server is added to it."""
 
 
 def add_command(agent: Setup, executable: str, variables: Mapping[str, str]) -> list[str]:

@@ -44,7 +44,7 @@ class Program(NamedTuple):
 def programs(machine: Machine) -> Iterator[Program]:
     """Yield every program, in the order of `NAMES`."""
     for name in NAMES:
-        yield _edited(CLIENTS[name], machine) if name in CLIENTS else _agent(name, AGENTS[name], machine)
+        yield _edited(CLIENTS[name], machine) if name in CLIENTS else _agent(name, AGENTS[name](), machine)
 
 
 def found(client: Client, machine: Machine) -> bool:

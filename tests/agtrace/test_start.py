@@ -30,12 +30,13 @@ HEAVY = {
 FACTS_OF_AGENTS = {
     "agtrace_indexer.events",
     "agtrace_indexer.events.tools",
+    "agtrace_indexer.logs",
+    "agtrace_indexer.logs.discovery",
     "agtrace_indexer.providers",
     "agtrace_indexer.providers.provider",
     "agtrace_indexer.providers.registry",
     "agtrace_indexer.providers.setup",
     *(f"agtrace_indexer.providers.{name}" for name in AGENTS),
-    *(f"agtrace_indexer.providers.{name}.setup" for name in AGENTS),
 }
 """What says which agents there are, and loads no parser."""
 
