@@ -401,6 +401,20 @@ def test_every_branch_of_an_edited_conversation_is_kept(logs: Logs) -> None:
     assert {"Build an engine", "Build a boat", "Or a raft."} <= set(logs.texts())
 
 
+def test_a_turn_that_was_rewound_counts_no_more_but_for_its_tokens(logs: Logs) -> None:
+    """Two requests after one answer: the later one goes on, and tells what it left behind."""
+    left = [said("m-5", "Use steam"), answer("m-6", call("toolu_2")), result("m-7", "toolu_2", is_error=True)]
+    again = said("m-9", "Use wind", parentUuid="m-4")
+    lines = [*chained(*TALK, *left, said("m-8", "Why?")), again, answer("m-10", "Blows.", parentUuid="m-9")]
+    logs.write(f"{MAIN}.jsonl", lines)
+    for _ in range(2):
+        found = logs.session()
+        assert (found["turn_count"], found["tool_calls"], found["failed_calls"]) == (2, 1, 0)
+        assert found["output_tokens"] == 70
+        logs.write(f"{MAIN}.jsonl", lines)  # repeated: the request isn't another one
+    assert "left behind:\nUse steam\nWhy?" in logs.texts()
+
+
 def test_a_compaction_breaks_no_session_and_its_summary_is_no_request(logs: Logs) -> None:
     """The boundary has no parent, later lines have one that is nowhere."""
     boundary = line("system", "m-60", parentUuid=None, subtype="compact_boundary", content="Compacted",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
-from agtrace_schema.events import Notification
+from agtrace_schema.events import Notification, User
 
-from agtrace_indexer.events.drafts import Draft, LogState
+from agtrace_indexer.events.assembly import REQUESTS
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import compact_json, fields, listed
+from agtrace_indexer.events.strings import identifier, masked
 
 Known: TypeAlias = dict[str, Any]
 """The fields of a usage object that a parser reads, or that add nothing: name -> those of the object in it."""
@@ -34,6 +36,33 @@ def skip(kind: str, state: LogState) -> list[Draft]:
     """Leave the current record out: its type is noted, and it becomes no event."""
     state.skipped.append(kind)
     return []
+
+
+_REQUESTS_REMEMBERED = 64
+_SHOWN = 80
+
+
+def note_requests(said: Iterable[Said], record: Record, state: LogState) -> None:
+    """Remember the line before the requests of a line of the log's own thread, the line, and how they begin."""
+    before: list[list[str | None]] = state.memory.setdefault("before", [])
+    parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
+    if uuid is None or all(line != uuid for _, line, _ in before):
+        users = (one.payload for one in said if isinstance(one, Draft) and not one.thread)
+        asked = (user.text for user in users if isinstance(user, User) and user.kind in REQUESTS)
+        before += [[parent, uuid, masked(words[: 10 * _SHOWN])[:_SHOWN]] for words in asked]
+        del before[:-_REQUESTS_REMEMBERED]
+
+
+def left_behind(record: Record, state: LogState) -> list[str]:
+    """Return the beginnings of the requests that are dropped by going on from the line before one of them."""
+    before: list[list[str | None]] = state.memory.get("before", [])
+    parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
+    first = next((place for place, (above, *_) in enumerate(before) if above == parent), len(before))
+    if any(line == uuid for _, line, _ in before):
+        return []  # the line itself is repeated
+    dropped = [words or "" for *_, words in before[first:]]
+    del before[first:]
+    return dropped
 
 
 def unknown(kind: str, value: Any, state: LogState, written: Callable[[Any], str] = compact_json) -> Notification:

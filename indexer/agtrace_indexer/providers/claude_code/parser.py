@@ -30,7 +30,7 @@ from agtrace_schema.events import (
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said, SessionFacts
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Rollback, Said, SessionFacts
 from agtrace_indexer.events.json_values import count, digest, fields, first_text, items, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.providers import setup
@@ -50,7 +50,15 @@ from agtrace_indexer.providers.claude_code.tools import (
     told_by_notice,
     tool_result,
 )
-from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
+from agtrace_indexer.providers.notes import (
+    check_usage,
+    known,
+    left_behind,
+    note_requests,
+    remember,
+    skip,
+    unknown,
+)
 from agtrace_indexer.providers.provider import Phase, Retention, Rewrite
 
 _TOLD_ELSEWHERE = "progress/"
@@ -957,6 +965,15 @@ def bare_result_line(record: Record, state: LogState) -> list[Draft]:
     return [Draft(bare_result(detail), milliseconds(record.get("timestamp")), None, thread)]
 
 
+def rewound(said: Sequence[Said], record: Record, state: LogState) -> list[Said]:
+    """Return what a request drops that has the same parent as an earlier one: that one and what followed it."""
+    users = (one.payload for one in said if isinstance(one, Draft) and isinstance(one.payload, User))
+    dropped = left_behind(record, state) if any(user.kind in REQUESTS for user in users) else []
+    told = Notification("rewind", "left behind:\n" + "\n".join(dropped))
+    noted = Draft(told, milliseconds(record.get("timestamp")), identity=f"{record.get('uuid')}#rewind")
+    return [Rollback(len(dropped)), noted] if dropped else []
+
+
 # -- recognition -----------------------------------------------------------------------------------
 # Recognising Claude Code's lines by type and keys: other agents write the same types with other keys.
 
@@ -1062,6 +1079,9 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
         state.unknown.append(f"{kind}/usage")
     identify(said, identifier(record.get("uuid")))
     note_work(said, state)
+    if kind == "user" and record.get("parentUuid") and not is_inline(record, state):
+        said = [*rewound(said, record, state), *said]
+    note_requests(said, record, state)
     return said
 
 

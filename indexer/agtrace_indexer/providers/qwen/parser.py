@@ -27,7 +27,6 @@ from agtrace_schema.events import (
 )
 from msgspec.structs import replace
 
-from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
 from agtrace_indexer.events.json_values import count, fields, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier
@@ -43,7 +42,17 @@ from agtrace_indexer.providers.gemini.parser import (
     part_text,
     response_text,
 )
-from agtrace_indexer.providers.notes import check_usage, known, no_document, readable_json, remember, skip, unknown
+from agtrace_indexer.providers.notes import (
+    check_usage,
+    known,
+    left_behind,
+    no_document,
+    note_requests,
+    readable_json,
+    remember,
+    skip,
+    unknown,
+)
 from agtrace_indexer.providers.provider import Phase, Rewrite
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -333,27 +342,11 @@ def identify(said: Iterable[Said], record: Record) -> None:
 # Turns, and the rewinds that drop them. A rewind names, as its parent, the line after which the conversation goes on:
 # that before one of the user's requests (`rewindRecording`). This request and all later ones are dropped.
 
-_TURNS_REMEMBERED = 256
-
-
-def note_turns(said: Iterable[Said], record: Record, state: LogState) -> None:
-    """Remember the line before a request, if this is one."""
-    for draft in said:
-        if isinstance(draft, Draft) and isinstance(draft.payload, User) and draft.payload.kind in REQUESTS:
-            before: list[str | None] = state.memory.setdefault("before", [])
-            before.append(identifier(record.get("parentUuid")))
-            del before[:-_TURNS_REMEMBERED]
-
 
 def rolled_back(record: Record, state: LogState) -> list[Said]:
     """Return what a rewind drops: nothing if it goes back into the middle of a turn, or to one long forgotten."""
-    before: list[str | None] = state.memory.get("before", [])
-    parent = identifier(record.get("parentUuid"))
-    if parent not in before:
-        return []
-    dropped = before[before.index(parent) :]
-    del before[before.index(parent) :]
-    return [Rollback(len(dropped))]
+    dropped = left_behind(record, state)
+    return [Rollback(len(dropped))] if dropped else []
 
 
 # -- system ----------------------------------------------------------------------------------------
@@ -542,7 +535,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
         note_line(record, state)
         said = read(record, state)
     identify(said, record)
-    note_turns(said, record, state)
+    note_requests(said, record, state)
     return said
 
 
