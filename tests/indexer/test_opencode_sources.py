@@ -21,6 +21,8 @@ from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.reader import reader
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import Summary, index
+from agtrace_schema.codes import OUTCOME_CODE
+from agtrace_schema.events import Outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -656,15 +658,35 @@ def test_what_opencode_2_did_not_move_is_said_again(home: Path) -> None:
     assert [row[1] for row in figures(read(home))] == [3]
 
 
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [({"status": "completed", "metadata": {"exit": 0}}, "ok"),
+     ({"status": "completed", "metadata": {"exit": 1}}, "failed"),
+     ({"status": "error", "error": {"type": "unknown", "message": "aborted"}}, "interrupted"),
+     ({"status": "error", "error": {"type": "tool.failed", "message": "no such file"}}, "failed"),
+     ({"status": "streaming", "input": "{"}, "interrupted")],
+)  # fmt: skip
+def test_outcomes_of_opencode_2_follow_from_states_and_exit_codes(state: Any, outcome: str, home: Path) -> None:
+    put_newer(home, "ses_new1", ASKED, responded({"type": "tool", "id": "c", "name": "bash", "state": state}), DONE)
+    with closing(sqlite3.connect(read(home))) as connection:
+        sql = (
+            "SELECT outcome FROM event WHERE outcome IS NOT NULL AND superseded_by IS NULL ORDER BY event_index LIMIT 1"
+        )
+        ((found,),) = connection.execute(sql).fetchall()
+    assert found == OUTCOME_CODE[Outcome(outcome)]
+
+
 def test_records_of_opencode_2_are_read_by_their_kinds(home: Path) -> None:
     kinds = [
         ASKED, DONE, ("synthetic", {"text": "a file says"}), ("compaction", {"reason": "auto", "summary": "so far"}),
-        ("shell", {"callID": "c", "command": "ls", "output": "one"}), ("dream", {"of": "tides"}),
+        ("shell", {"shellID": "c", "command": "ls", "status": "exited", "output": {"output": "one"}}),
+        ("skill", {"skill": "s", "name": "s", "text": "how to"}), ("dream", {"of": "tides"}),
+        responded(error={"type": "provider.overloaded", "message": "too much", "status": 529}, tokens=None),
         responded({"type": "text", "text": "odd"}, tokens={**SPENT, "predicted": 7}),
     ]  # fmt: skip
     put_newer(home, "ses_new1", *kinds)
     data = read(home)
-    assert {"a file says", "so far", "one", "odd"} <= {*said(data)}
+    assert {"a file says", "so far", "one", "odd", "how to", "provider.overloaded 529: too much"} <= {*said(data)}
     unknown = [row[2] for row in contents(data)["record_types"] if "unknown" in row]
     assert sorted(unknown) == ["session_message/dream", "usage/predicted"]
     assert figures(data)[0][1:3] == (1, 2)

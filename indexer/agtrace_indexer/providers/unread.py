@@ -32,6 +32,7 @@ UNREAD = (
     Unread("Mistral Vibe", "VIBE_HOME", ".vibe", "logs/session"),
     Unread("Grok CLI", "", ".grok", "sessions"),
     Unread("Kiro CLI 3", "KIRO_HOME", ".kiro", "sessions/*/*/messages.jsonl"),
+    Unread("Copilot CLI's session store", "COPILOT_HOME", ".copilot", "session-store.db"),
     Unread("Cursor CLI", "CURSOR_CONFIG_DIR", ".cursor", "chats/*/*/store.db"),
     *(
         Unread(title, "", folder, store)

@@ -329,69 +329,76 @@ def said_by(info: Record, parts: list[Record]) -> tuple[Any, ...]:
     return info.get("role"), "\n".join(texts), *tools
 
 
-_SINCE_2 = {
-    "user": "user",
-    "synthetic": "user",
-    "assistant": "assistant",
-    "compaction": "assistant",
-    "shell": "assistant",
-}
+_OF_USERS, _OF_MODELS = ("user", "synthetic", "skill"), ("assistant", "compaction", "shell")
 _NO_MESSAGES = frozenset({"system", "idle", "agent-switched", "model-switched", "location-switched"})
+_STOPPED = later(r"(?i)abort|interrupt")
 
 
 def message_of(row: Record, data: Record) -> tuple[Record, list[Record]] | None:
-    """Return a row of `session_message`, since 2.0, as a message of 1.x with its parts; None for any other row."""
+    """Return a row of `session_message`, since 2.0, as a message of 1.x with its parts; None for any other row.
+
+    `packages/schema/src/session-message.ts` of anomalyco/opencode (September 2026) describes its `data`.
+    """
     kind = row.get("type")
-    if not isinstance(kind, str) or kind not in _SINCE_2:
+    if kind not in (*_OF_USERS, *_OF_MODELS):
         return None
-    time = {"created": row.get("time_created"), **fields(data.get("time"))}
-    info: Record = {**data, "time": time, "id": str(row["id"]), "role": _SINCE_2[kind]}
-    parts: list[Record]
-    if info["role"] == "user":
-        files = [fields(file) for file in items(data.get("files"))]
-        parts = [{**file, "type": "file", "url": file.get("uri"), "filename": file.get("name")} for file in files]
+    time, error = {"created": row.get("time_created"), **fields(data.get("time"))}, fields(data.get("error"))
+    info: Record = {**data, "time": time, "id": str(row["id"]), "role": "user" if kind in _OF_USERS else "assistant"}
+    info |= {"modelID": fields(data.get("model")).get("id"), "tokens": fields(data.get("tokens"))}
+    if info["tokens"]:  # by their total, output without reasoning is told from output with it
+        figures = _counts(info["tokens"])
+        info["tokens"] = {**info["tokens"], "total": sum(figures.values()) - figures.get("total", 0)}
+    if error:
+        name = "MessageAbortedError" if _is_stopped(error) else error.get("type")
+        info["error"] = {"name": name, "data": {"message": error.get("message"), "statusCode": error.get("status")}}
+    if kind in _OF_USERS:
+        parts = [_file_of(fields(file)) for file in items(data.get("files"))]
         if text(data.get("text")):
-            parts.insert(0, {"type": "text", "text": data["text"], "synthetic": kind == "synthetic"})
+            parts.insert(0, {"type": "text", "text": data["text"], "synthetic": kind != "user"})
     elif kind == "compaction":
-        notice = {"type": "compaction", "auto": data.get("reason") == "auto"}
-        parts, info["summary"] = [notice, {"type": "text", "text": data.get("summary")}], True
+        parts = [{"type": "compaction", "auto": data.get("reason") == "auto"}]
+        parts += [{"type": "text", "text": data["summary"]}] if text(data.get("summary")) else []
+        info["summary"] = True
     elif kind == "shell":
-        given = {"input": {"command": data.get("command")}, "output": data.get("output"), "time": time}
-        parts = [
-            {"type": "tool", "tool": _SHELL, "callID": data.get("callID"), "state": {"status": "completed", **given}}
-        ]
+        state = {**data, "input": {"command": data.get("command")}, "metadata": {"exit": data.get("exit", 0)}}
+        state["output"] = fields(data.get("output")).get("output", data.get("output"))
+        state["status"] = {"running": "running", "timeout": "error"}.get(str(data.get("status")), "completed")
+        if data.get("status") == "killed":
+            state |= {"status": "error", "error": state["output"], "metadata": {"interrupted": True}}
+        parts = [_part_of({"type": "tool", "id": data.get("shellID"), "name": _SHELL, "state": state, "time": time})]
     else:
         parts = [_part_of(fields(part)) for part in items(data.get("content"))]
-        info |= {"modelID": fields(data.get("model")).get("id"), "tokens": _with_total(data.get("tokens"))}
+        retry = fields(data.get("retry"))
+        parts += [{"type": "retry", "error": retry.get("error"), "time": {"created": retry.get("at")}}] if retry else []
     return info, [{**part, "id": f"{row['id']}-{number}"} for number, part in enumerate(parts)]
+
+
+def _is_stopped(error: Record) -> bool:
+    """Whether an error since 2.0 is that somebody stopped the model."""
+    return error.get("message") == "aborted" or _STOPPED.search(str(error.get("type"))) is not None
+
+
+def _file_of(file: Record) -> Record:
+    url = file.get("uri") or f"data:{file.get('mime')};base64,{file.get('data')}"
+    return {**file, "type": "file", "url": url, "filename": file.get("name")}
 
 
 def _part_of(part: Record) -> Record:
     """Return a part of a response since 2.0 as one of 1.x: a tool has other names, and its output may be a list."""
     if part.get("type") != "tool":
         return part
-    state, time = fields(part.get("state")), fields(part.get("time"))
-    error, output = state.get("error"), state.get("output")
+    state, time, error = fields(part.get("state")), fields(part.get("time")), fields(part.get("state")).get("error")
+    output, metadata = state.get("output"), fields(state.get("metadata") or state.get("structured"))
     if output is None:
         texts = (text(fields(one).get("text")) for one in items(state.get("content")))
         output = "\n".join(filter(None, texts)) or state.get("result")
     told = {
-        "metadata": state.get("structured"),
-        "time": {"start": time.get("ran") or time.get("created"), "end": time.get("completed")},
-        **state,
-        "output": output,
+        **state, "output": output, "metadata": metadata | ({"interrupted": True} if _is_stopped(fields(error)) else {}),
         "error": text(fields(error).get("message")) or error,
         "status": "pending" if state.get("status") == "streaming" else state.get("status"),
-    }
+        "time": {"start": time.get("ran") or time.get("created"), "end": time.get("completed")},
+    }  # fmt: skip
     return {"type": "tool", "callID": part.get("id"), "tool": part.get("name"), "state": told}
-
-
-def _with_total(tokens: Any) -> Any:
-    """Return figures with their total, by which output without reasoning is told from output with it."""
-    return tokens and {
-        **fields(tokens),
-        "total": sum(value for name, value in _counts(tokens).items() if name != "total"),
-    }
 
 
 def unknown_parts(record: Record, state: LogState) -> tuple[str, Parts]:
