@@ -644,9 +644,10 @@ def test_a_fast_turn_is_fast_from_the_turn_after_the_setting_on() -> None:
         line("turn_context", service_tier="fast"), tokens(used(50, 0, 5)),
         line("turn_context", service_tier="default"), tokens(used(60, 0, 6)),
         line("token_usage_record", response_id="r", usage=used(1, 0, 1), service_tier="priority"),
+        line("token_usage_record", response_id="s", usage=used(1, 0, 1), service_tier="flex"),
     ]  # fmt: skip
     found = [each.speed for each in only(TokenUsage, payloads(*lines))]
-    assert found == [None, None, "fast", None, "fast", None, "fast"]
+    assert found == [None, None, "fast", None, "fast", None, "fast", "flex"]
 
 
 def test_tokens_carry_the_model_the_window_and_the_cache_writes() -> None:

@@ -513,7 +513,7 @@ _TOTALS = (
     "output_tokens",
     "reasoning_output_tokens",
 )
-_FAST = ("priority", "fast")
+_SPEEDS = {"priority": "fast", "default": None, "auto": None, "standard": None}
 _TOTALS_KEPT, _RECORDS_KEPT = 8, 16
 _SUMS = ("last_token_usage", "total_token_usage")
 _KNOWN = known("model_context_window", *(f"{sums}.{name}" for sums in _SUMS for name in (*_TOTALS, "total_tokens")))
@@ -646,7 +646,7 @@ def _usage(
 
 def set_speed(tier: Any, state: LogState) -> None:
     """Note the speed of the requests from here on, which has a price."""
-    state.memory["speed"] = "fast" if tier in _FAST else None
+    state.memory["speed"] = _SPEEDS.get(tier, identifier(tier)) if isinstance(tier, str) else None
 
 
 def bare_token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
