@@ -102,7 +102,10 @@ def rebuilt() -> Rebuilt:
 
     chosen = usable()
     try:
-        return patiently(lambda seconds: rebuild(chosen.database, home_roots(chosen), patience=seconds), _PATIENCE)
+        return patiently(
+            lambda seconds: rebuild(chosen.database, home_roots(chosen), patience=seconds, archive=chosen.archive),
+            _PATIENCE,
+        )
     except FileNotFoundError:
         raise NoIndex from None
 

@@ -77,7 +77,15 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
     with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
         from agtrace_indexer.run import index
 
-        run = partial(index, chosen.database, roots, report=report, rebuild=rebuild, keep_days=chosen.keep_days)
+        run = partial(
+            index,
+            chosen.database,
+            roots,
+            report=report,
+            rebuild=rebuild,
+            keep_days=chosen.keep_days,
+            archive=chosen.archive,
+        )
         summary = patiently(lambda seconds: run(patience=seconds), _PATIENCE)
     missed = _missed(chosen)
     if as_json:
@@ -243,7 +251,7 @@ def watch_index(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None
     summary = index_once(paths, rebuild=rebuild, as_json=as_json, indent=None)
     if not as_json:
         print_lines(["watching for changes; Ctrl-C stops"])
-    with closing(watch(database, roots_of(paths), summary, tell, chosen.keep_days)) as changes:
+    with closing(watch(database, roots_of(paths), summary, tell, chosen.keep_days, archive=chosen.archive)) as changes:
         for change in changes:
             if as_json:
                 print_json({**asdict(change.summary), "index": str(database)}, indent=None)

@@ -163,7 +163,8 @@ class _Run(threading.Thread):
             wait_for_writer(self._settings.database, _PATIENCE)
             refresh(
                 self._settings.database, otherwise=home_roots(self._settings), report=self._note,
-                patience=_PATIENCE, keep_days=self._settings.keep_days, changed=changed,
+                patience=_PATIENCE, keep_days=self._settings.keep_days, archive=self._settings.archive,
+                changed=changed,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001  # a thread's boundary: reported in every answer until it is resolved
             self.trouble = error

@@ -34,6 +34,8 @@ SERVER_TOKEN = "AGTRACE_HTTP_TOKEN"
 """The variable from which the server takes the token."""
 
 _NEVER = float("inf")
+_CONNECT_FAILURES = 3
+"""The failed attempts to connect after which a server is given up."""
 _READY_EVERY = 0.05
 """Seconds between two questions whether the server is ready."""
 
@@ -204,7 +206,7 @@ class _Runner:
             why = _no_answer(child.port, "/healthz", self._plan.health.patience)
             self._failures = self._failures + 1 if why else 0
             self._next_question = time.monotonic() + self._plan.health.every
-            if self._failures >= settings.connect_failures:
+            if self._failures >= _CONNECT_FAILURES:
                 child.kill()
                 self._lose(child, "server unreachable", error=f"/healthz: {why}", failures=self._failures)
 

@@ -152,6 +152,9 @@ def doctor(found: dict[str, Any]) -> None:
     OUT.print(f"      tables: {', '.join(largest)}", soft_wrap=True)
     if index["archived_files"]:
         OUT.print(f"      archived, their files are gone: {counted(index['archived_files'], 'log')}")
+    if (archive := index["archive"])["logs"]:
+        kept = f"{counted(archive['logs'], 'log')}, {archive['deleted']:,} of them deleted by their agents"
+        OUT.print(f"      archive: {kept}, {size(archive['bytes'])}")
     if index["forgotten_files"]:
         OUT.print(f"      not read, their sessions were forgotten: {counted(index['forgotten_files'], 'file')}")
     for copy in index["damaged_copies"]:

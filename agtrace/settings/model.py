@@ -139,8 +139,6 @@ class Pruner(Group, frozen=True):
     """The milliseconds that `agtrace run` waits for its server."""
     shutdown_timeout_ms: Annotated[int, Field(ge=100, le=60_000)] = 5_000
     """The milliseconds after which a server that doesn't end is killed."""
-    connect_failures: Annotated[int, Field(ge=1, le=100)] = 3
-    """The failed attempts to connect after which a server is given up."""
 
 
 class Values(Group, frozen=True):
@@ -175,6 +173,9 @@ class Values(Group, frozen=True):
     keep_days: Annotated[int | None, Field(ge=1, le=36_500)] = None
     """The days without an event after which a session is forgotten, counted back from the newest event; a session that
     continues comes back; by default never."""
+    archive: bool = True
+    """Whether logs are kept as they were, in `archive` in the data folder; if not, what agents delete leaves the
+    index, too."""
     prices: Place | None = None
     """A price table in JSON that overrides the built-in one, in a file relative to that file; if it can't be used, the
     server says so on stderr and continues without it."""

@@ -12,6 +12,7 @@ from typing import Any
 from agtrace_indexer.index.catalog import old_files
 from agtrace_indexer.index.maintenance import scrub_is_due
 from agtrace_indexer.index.questions import upkeep
+from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.providers import unread
 from agtrace_indexer.providers.provider import Agent, Retention
 from agtrace_indexer.providers.registry import AGENTS, HOMES
@@ -127,6 +128,7 @@ def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         "state": freshness.state,
         "problem": freshness.problem,
         **upkeep.totals(connection)._asdict(),
+        "archive": Archive(settings.database).size()._asdict(),
         "traces_left": scrub_is_due(connection),
         "integrity": "ok",
         "tables": [table._asdict() for table in upkeep.tables(connection)],

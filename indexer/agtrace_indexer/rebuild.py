@@ -116,7 +116,7 @@ def _is_whole(ends: bytes, text: bytes, payload: bytes) -> bool:
 # -- the new index ---------------------------------------------------------------------------------
 
 
-def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 0) -> Rebuilt:
+def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 0, archive: bool = True) -> Rebuilt:
     """Make the index anew and put it in place. `otherwise` are the roots for an index without any, or readable ones.
 
     Raises `NotRebuilt`, `lock.Busy` if another process is still writing after `patience` seconds, `OSError` and
@@ -131,7 +131,7 @@ def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 
             damage = damage_in(database)
             facts, roots, before = (_rows(database, query) for query in (_FACTS, _ROOTS, _SESSIONS))
             _begin(building, dict(facts or ()), [path for (path,) in roots or ()])
-            index(building, (), otherwise=list(otherwise))
+            index(building, (), otherwise=list(otherwise), archive=archive)
             optimize(building)
             if left := damage_in(building):
                 raise NotRebuilt(f"the new index isn't sound ({'; '.join(left)}): the old one is unchanged")

@@ -230,3 +230,20 @@ def test_two_data_folders_have_an_archive_each(logs: Path, database: Path, tmp_p
     index(database, [])
     before = told(database)
     assert afresh(database, logs) == afresh(other, logs) == before
+
+
+def test_without_an_archive_what_agents_delete_is_gone(logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1))
+    index(database, [str(logs)])
+    assert Archive(database).size().deleted == 0 < Archive(database).size().logs
+    (logs / "b.jsonl").write_bytes(claude(2))
+    index(database, [])
+    log.unlink()
+    index(database, [])
+    assert session(1) in sessions(database) and Archive(database).size().deleted == 1
+    index(database, [], archive=False)
+    assert session(1) not in sessions(database) and not (database.parent / "archive").exists()
+    (logs / "b.jsonl").unlink()
+    index(database, [], archive=False)
+    assert session(2) not in sessions(database)
+    assert index(database, [], archive=False).files_opened == 0 and not (database.parent / "archive").exists()

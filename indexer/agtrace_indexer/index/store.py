@@ -145,11 +145,11 @@ class Store:
         before, after = REPEATS.split("{}")
         return self._has_file(hidden(reason.removeprefix(before).removesuffix(after)))
 
-    def drop_unread(self) -> None:
-        """Delete what was masked by earlier rules and couldn't be read again, and have no trace of it left."""
+    def drop(self, file_ids: Iterable[int], *, unread: bool) -> None:
+        """Delete files with what was read of them, and those that couldn't be read again; no trace of it is left."""
         self.flush()
         query = "SELECT id FROM file WHERE stamp = '' AND status != 'forgotten'"
-        for (file_id,) in self.connection.execute(query).fetchall():
+        for file_id in {*file_ids, *(id for (id,) in self.connection.execute(query) if unread)}:
             self.forget_contents(file_id)
             self.connection.execute("DELETE FROM file WHERE id = ?", (file_id,))
         note_scrub(self.connection)

@@ -47,6 +47,8 @@ def read_all(
     progress: Progress,
     report: Callable[[Progress], None],
     deadline: float | None = None,
+    *,
+    archive: bool = True,
 ) -> set[str]:
     """Read new logs on all cores into the index, committing as it goes; called between two transactions.
 
@@ -58,7 +60,12 @@ def read_all(
     bulk = word_index.begin_bulk(store.connection)
     try:
         with Crew(
-            portions(files), min(cores(), _MOST_WORKERS), _read_by, "agtrace_indexer.parallel.worker", str(database)
+            portions(files),
+            min(cores(), _MOST_WORKERS),
+            _read_by,
+            "agtrace_indexer.parallel.worker",
+            str(database),
+            *(["archive"] if archive else []),
         ) as workers:
             redact.keep_compiled()  # while they start, as each would have to compile the rules
             for given, read in workers.answers(deadline):

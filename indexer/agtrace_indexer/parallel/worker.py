@@ -1,8 +1,8 @@
 """A process that reads new logs into small indexes, for another process to merge.
 
-`python -m agtrace_indexer.parallel.worker INDEX` answers each line of its input (a JSON array of objects with the
-fields of `Found`) with a line of JSON (the size of the index, and the progress) and the bytes of a small index made in
-memory. It ends when its input does. Sessions with tombstones next to INDEX aren't read.
+`python -m agtrace_indexer.parallel.worker INDEX [archive]` answers each line of its input (a JSON array of objects with
+the fields of `Found`) with a line of JSON (the size of the index, and the progress) and the bytes of a small index made
+in memory. It ends when its input does. Sessions with tombstones next to INDEX aren't read.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.reader.reader import Reader
 
 
-def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
+def serve(database: Path, archive: Archive | None, asked: BinaryIO, answers: BinaryIO) -> None:
     """Read the logs of one request after another, with the rules for secrets next to the index."""
     redact.use(database.parent)
     strings.start()
-    forgotten, archive = Tombstones.of(database), Archive(database)
+    forgotten = Tombstones.of(database)
     for line in asked:
         try:
             index, progress = read(msgspec.json.decode(line, type=list[Found]), forgotten, archive)
@@ -93,6 +93,7 @@ if __name__ == "__main__":
         os.nice(_NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the main one decides
     try:
-        serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)
+        database = Path(sys.argv[1])
+        serve(database, Archive(database) if sys.argv[2:] else None, sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:
         sys.stderr.close()

@@ -43,6 +43,7 @@ def index(
     rebuild: bool = False,
     patience: float = 0,
     keep_days: int | None = None,
+    archive: bool = True,
 ) -> Summary:
     """Bring the index up to date with everything below its roots and these new ones.
 
@@ -50,7 +51,8 @@ def index(
     limits the run, which then ends between two files but always reads one, so that repeated runs finish the work.
     If another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that writes also
     forgets sessions whose last event is older than `keep_days`, and without a limit compacts a file much of which
-    is free. Raises `redact.UnusableRules` if the user's rules for secrets can't be read, since nothing that they
+    is free. Without the `archive`, which is emptied then, logs that are gone leave the index.
+    Raises `redact.UnusableRules` if the user's rules for secrets can't be read, since nothing that they
     might mask may be stored; `opening.NewerIndex` if a newer agtrace made the index or read its logs, and
     `opening.OlderIndex` if an older one made it.
     """
@@ -67,6 +69,7 @@ def index(
         deadline=started + seconds if seconds else None,
         patience=patience,
         keep_days=keep_days,
+        archive=archive,
         tidy=seconds is None,
     )
 
@@ -78,6 +81,7 @@ def refresh(
     report: Callable[[Progress], None] | None = None,
     patience: float = 0,
     keep_days: int | None = None,
+    archive: bool = True,
     changed: Collection[str] | None = None,
 ) -> None:
     """Bring the index up to date as `index` does, without a summary, which costs more than one more line in a log.
@@ -85,7 +89,16 @@ def refresh(
     If the paths of all files that may have `changed` are known, no others are looked at, unless they have to be.
     """
     compare = partial(_compare, roots=[], otherwise=list(otherwise), rebuild=False, changed=changed)
-    _run(database, compare, lambda *_: None, report=report, deadline=None, patience=patience, keep_days=keep_days)
+    _run(
+        database,
+        compare,
+        lambda *_: None,
+        report=report,
+        deadline=None,
+        patience=patience,
+        keep_days=keep_days,
+        archive=archive,
+    )
 
 
 def _run(
@@ -97,6 +110,7 @@ def _run(
     deadline: float | None,
     patience: float,
     keep_days: int | None,
+    archive: bool,
     tidy: bool = False,
 ) -> Concluded:
     """Carry out the work that a comparison finds, and return what is concluded from it."""
@@ -104,7 +118,7 @@ def _run(
     strings.start()
 
     def compared(catalog: Catalog) -> Work:
-        return replace(compare(catalog), deadline=deadline, keep_days=keep_days, tidy=tidy)
+        return replace(compare(catalog), deadline=deadline, keep_days=keep_days, archive=archive, tidy=tidy)
 
     if not database.exists():
         with WriteLock(database, patience), closing(Catalog(database)) as catalog:
@@ -130,6 +144,7 @@ def _run(
         deadline=deadline,
         patience=patience,
         keep_days=keep_days,
+        archive=archive,
         tidy=tidy,
     )
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog, KnownFile
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import ARCHIVE, Found
 from agtrace_indexer.reader.plan import KNOWN_AGENTS, Archived, Plan
 from agtrace_indexer.run import versions
 
@@ -47,6 +47,8 @@ class Work(Struct):
     deadline: float | None = None
     """The time of the monotonic clock after which no further file is started."""
     keep_days: int | None = None
+    archive: bool = True
+    """Whether logs are kept in the archive; without it, those that are gone leave the index."""
     tidy: bool = False
     """Whether the run may also compact an index that has much free space, which takes a while."""
     no_logs: dict[str, str] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class Work(Struct):
     def needed(self) -> bool:
         """Whether there is anything to write."""
         due = bool(self.new_roots) or self.rebuild or self.more_agents or not self.plan.empty
-        due = due or self.catalog.is_unfinished()
+        due = due or self.catalog.is_unfinished() or self._archive_is_in_the_way
         return due or (self.keep_days is not None and self.catalog.meta("kept_days") != str(self.keep_days))
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
@@ -73,7 +75,9 @@ class Work(Struct):
         progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
         store.begin()
         self._note_beginning()
-        forgotten, archive = Tombstones.of(catalog.path), Archive(catalog.path)
+        forgotten, archive = Tombstones.of(catalog.path), Archive(catalog.path) if self.archive else None
+        if self._archive_is_in_the_way:
+            Archive(catalog.path).clear()
         reader = Reader(
             store, progress, report or (lambda _: None), rebuild=self.rebuild,
             mask_anew=versions.masked_otherwise(catalog), forgotten=forgotten, archive=archive,
@@ -85,7 +89,8 @@ class Work(Struct):
         cover_if_due(catalog.connection)  # the last one, since it commits along the way
         store.commit()
         self._clear_away(progress)
-        self._tend(archive)
+        if archive is not None:
+            self._tend(archive)
         return progress
 
     def _note_beginning(self) -> None:
@@ -143,6 +148,10 @@ class Work(Struct):
         self.catalog.set_meta("tended", today)
 
     @property
+    def _archive_is_in_the_way(self) -> bool:
+        return not self.archive and self.catalog.path.with_name(ARCHIVE).exists()
+
+    @property
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
@@ -159,7 +168,15 @@ class Work(Struct):
         ]
         if sum(found.size for found in new) >= pool.LEAST:
             reader.store.commit()
-            done = pool.read_all(new, reader.store, self.catalog.path, reader.progress, reader.report, self.deadline)
+            done = pool.read_all(
+                new,
+                reader.store,
+                self.catalog.path,
+                reader.progress,
+                reader.report,
+                self.deadline,
+                archive=self.archive,
+            )
             reader.store.begin()
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
@@ -177,8 +194,9 @@ class Work(Struct):
         for found, _ in self.plan.odd:
             reader.set_aside(found, self.catalog.file(found.path), found.status, found.oddity or "")
         self._drop_no_logs()
-        if versions.masked_otherwise(self.catalog):
-            reader.store.drop_unread()
+        gone = [] if self.archive else [row for row in self.catalog.gone_files() if not os.path.lexists(row.path)]
+        if gone or versions.masked_otherwise(self.catalog):
+            reader.store.drop([row.id for row in gone], unread=versions.masked_otherwise(self.catalog))
         reader.store.flush()
         grown = join_families(self.catalog.connection)
         tell_apart(self.catalog.connection, None if self.plan.gone or self.plan.odd else grown)  # copies have no times

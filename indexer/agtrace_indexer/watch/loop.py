@@ -46,13 +46,19 @@ class Change(Struct, frozen=True):
 
 
 def watch(
-    database: Path, roots: Iterable[str], before: Summary, tell: Callable[[str], None], keep_days: int | None = None
+    database: Path,
+    roots: Iterable[str],
+    before: Summary,
+    tell: Callable[[str], None],
+    keep_days: int | None = None,
+    *,
+    archive: bool = True,
 ) -> Generator[Change]:
     """Keep the index fresh while the iterator is consumed, and yield each run that changed something.
 
     `before` is the summary of the run that made the index; `roots` are for an index that has lost its own.
     If another process is writing, wait for it; if a run fails, try again. `tell` gets a sentence about
-    either, and another if changes aren't reported; each is told once. `keep_days` is as in `run.index`.
+    either, and another if changes aren't reported; each is told once. `keep_days` and `archive` are as in `run.index`.
     """
     roots = list(roots)
     trouble, looking = None, False
@@ -65,7 +71,7 @@ def watch(
                 tell(f"no change notifications ({watcher.problem}): looking for changes every {LOOK_ALONE:.0f} s")
             problem = None
             try:
-                summary = index(database, (), otherwise=roots, patience=_PATIENCE, keep_days=keep_days)
+                summary = index(database, (), otherwise=roots, patience=_PATIENCE, keep_days=keep_days, archive=archive)
             except Busy:
                 problem = "another agtrace is indexing: waiting for it"
             except (OSError, sqlite3.Error) as error:
