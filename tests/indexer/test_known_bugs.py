@@ -233,7 +233,7 @@ def test_a_log_without_any_time_is_listed_and_can_be_opened(log: ClaudeLog, tmp_
 # --- files ---
 
 
-def test_a_new_reading_reads_what_is_there_again_and_keeps_what_is_gone(
+def test_a_new_reading_reads_all_again_what_is_gone_from_the_archive(
     log: ClaudeLog, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.prompt("still there")
@@ -243,7 +243,7 @@ def test_a_new_reading_reads_what_is_there_again_and_keeps_what_is_gone(
     index(database, [])
     before = contents(database)
     monkeypatch.setattr(versions, "READING_VERSION", versions.READING_VERSION + 1)
-    assert index(database, []).files_opened == 1
+    assert index(database, []).files_opened == 2
     assert contents(database) == before
     assert "long gone" in texts_of(database)
     assert index(database, []).files_opened == 0
