@@ -16,6 +16,7 @@ from agtrace.report.survey import timeline
 from agtrace.sessions.prices import load
 from agtrace.sessions.query import find_session
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
+from tests.indexer import test_claude_families as claude_families
 from tests.indexer.test_codex_families import T0, Rollout
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -135,3 +136,15 @@ def test_a_price_table_that_cannot_be_used_is_said_and_costs_the_server_no_answe
     given = Answers(settings, log=said.append).ask("get_session_details", {"session_id": ONE})
     assert given.value["data"]["stats"]["cost_made"] == "estimated"
     assert [str(own) in record["problem"] for record in said if record["event"] == "invalid_setting"] == [True]
+
+
+def test_what_the_log_says_of_missed_caches_is_a_finding_with_its_reasons(tmp_path: Path) -> None:
+    lines = [claude_families.said("m-1", "go")]
+    for number, reason in enumerate(("tools_changed", "messages_changed"), 2):
+        why = {"type": reason, "cache_missed_input_tokens": 30_000 + number}
+        lines.append(claude_families.answer(f"m-{number}", "ok", message={"diagnostics": {"cache_miss_reason": why}}))
+    claude_families.Logs(tmp_path, tmp_path / "x").write(f"{claude_families.MAIN}.jsonl", lines)
+    found = Asker(tmp_path / "data", tmp_path / "projects").ask("analyze_session", session_id=claude_families.MAIN)
+    reasons = "messages_changed 30,003, tools_changed 30,002"
+    told = f"2 responses could have read 60,005 more tokens from the cache: {reasons}"
+    assert told in [finding["message"] for finding in found["findings"]]

@@ -695,6 +695,18 @@ def test_a_usage_where_nobody_knows_of_one_is_noted(kind: str) -> None:
     assert read(line(kind, data={**inner, "usage": 0}, attachment={"type": "x"}))[1].unknown == []
 
 
+def test_why_the_cache_was_missed_is_told_once_a_response() -> None:
+    def line(id: str, reason: Any) -> Record:
+        record = answer(words("x"), id=id, usage=usage(5), model="claude-opus-4-8")
+        record["message"]["diagnostics"] = {"cache_miss_reason": reason}
+        return record
+
+    changed = {"type": "tools_changed", "cache_missed_input_tokens": 30_200}
+    lines = [line("a", changed), line("a", changed), line("b", {"type": "unavailable"}), line("c", {"type": "none"})]
+    found = [payload.text for payload in payloads(*lines, line("d", None)) if isinstance(payload, Notification)]
+    assert found == ["tools_changed 30200", "unavailable"]
+
+
 # Laws
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import UserKind
 from agtrace_schema.patterns import later
 from msgspec import Struct
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from agtrace.health.facts.actions import is_compaction, is_poll, is_shell, named
 from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, History, Message, Notice, Said, Usage, derived
+from agtrace.text.numbers import counted
 
 _COMPACTIONS = 2
 
@@ -114,17 +116,32 @@ CHARS_PER_TOKEN = 4
 
 CACHED = 20_000
 CACHE_LIVES_MS = 5 * 60_000
-MUCH_MISSED = 200_000
+MUCH_MISSED, MUCH_TOLD = 200_000, 50_000
 
 LARGE_RESULT = 40_000
 LARGE_TOGETHER = 100_000
 
 
-@detector("TokenUsage", version=2)
+@detector("TokenUsage", version=3)
 def find_cache_misses(history: History) -> Iterator[Finding]:
-    """At least 200,000 tokens were paid for again: of the 20,000 or more tokens that the same model had been given less
-    than 5 minutes before, less than half were read from the cache, with no compaction in between.
+    """At least 50,000 tokens weren't read from the cache, as the log says with its reasons. If it says nothing, at
+    least 200,000 tokens were paid for again: of the 20,000 or more tokens that the same model had been given less than
+    5 minutes before, less than half were read from the cache, with no compaction in between.
     """
+    if told := _told_misses(history):
+        by_reason = Counter[str]()
+        for _, reason, tokens in told:
+            by_reason[reason] += tokens
+        if by_reason.total() >= MUCH_TOLD:
+            reasons = ", ".join(f"{reason} {tokens:,}" for reason, tokens in by_reason.most_common())
+            yield Finding.of(
+                "Warning",
+                f"{counted(len(told), 'response')} could have read {by_reason.total():,} more tokens from the cache: "
+                f"{reasons}",
+                [usage.event_index for usage, *_ in told],
+                told[0][0].turn,
+            )
+        return
     missed = list(_missed(history))
     again = sum(tokens for _, tokens in missed)
     if again < MUCH_MISSED:
@@ -160,6 +177,20 @@ def find_large_results(history: History) -> Iterator[Finding]:
 
 def _estimated(chars: int) -> str:
     return f"{chars:,} characters (about {chars // CHARS_PER_TOKEN:,} tokens)"
+
+
+def _told_misses(history: History) -> list[tuple[Usage, str, int]]:
+    """Return the responses of which the log says for what reason, and of how many tokens, they missed the cache."""
+    kinds, last = AGENTS[history.provider].notices.cache_misses, None
+    found: list[tuple[Usage, str, int]] = []
+    for entry in history.entries:
+        if isinstance(entry, Usage):
+            last = entry
+        elif isinstance(entry, Notice) and entry.kind in kinds and last:
+            reason, _, tokens = entry.text.partition(" ")
+            if tokens.isdecimal():
+                found.append((last, reason, int(tokens)))
+    return found
 
 
 def _missed(history: History) -> Iterator[tuple[Usage, int]]:

@@ -224,6 +224,8 @@ class Notices(Struct, frozen=True):
     """Kinds that say in the agent's words what a session was about: recaps, goals, pull requests. They are ranked."""
     interruptions: tuple[Sign, ...] = ()
     """The human stopped the model."""
+    cache_misses: frozenset[str] = frozenset()
+    """Kinds whose text says why tokens weren't read from the cache, and how many: `tools_changed 30200`."""
     compactions: tuple[Sign, ...] = ()
     """The context was replaced by a summary of it."""
     reviews: frozenset[str] = frozenset()

@@ -37,6 +37,7 @@ CLAUDE_CODE = Agent(
         api_errors=frozenset({"api_error"}),
         retried_errors=frozenset({"system/api_error", "system/error"}),
         telling=frozenset({"system/away_summary", "pr-link"}),
+        cache_misses=frozenset({"cache_miss"}),
         compactions=(Sign("system/compact_boundary"),),
     ),
     no_messages=frozenset({"No response requested."}),  # when a session continues after a command

@@ -877,10 +877,22 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     for usage in token_usage(record, message, state):
         made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
         state.memory["counted_at"] = time
+        if missed := _missed(message, usage, state):
+            made.append(Draft(missed, time, step, thread))
         if state.memory.pop("closed", False):
             state.memory["open"] = True
             made.append(Draft(TokenUsage(None, model, None, None, None, None, None, None, False), time, key=_OPEN))
     return made or skip("assistant", state)
+
+
+def _missed(message: Record, usage: TokenUsage, state: LogState) -> Notification | None:
+    """Read why a response read less from the cache than it could have, and for how many tokens (from 2.1.119)."""
+    reason = fields(fields(message.get("diagnostics")).get("cache_miss_reason"))
+    kind, known = text(reason.get("type")), state.memory.setdefault("missed", [])
+    if kind in (None, "none") or usage.model != message.get("model") or usage.response_id in known:
+        return None
+    state.memory["missed"] = [*known, usage.response_id][-_RESPONSES_REMEMBERED:]
+    return Notification("cache_miss", f"{kind} {count(reason.get('cache_missed_input_tokens')) or ''}".rstrip())
 
 
 def _nameless(state: LogState) -> str:
