@@ -194,7 +194,9 @@ def _missed(chosen: Settings) -> dict[str, Any]:
 
     home = Path(chosen.environment.get("HOME") or Path.home())
     with closing(open_read_only(chosen.database)) as connection:
-        others = [file for file in upkeep.files_not_read(connection) if file.status in ("empty", "unrecognized")]
+        others = [
+            file for file in upkeep.files_not_read(connection) if file.status in ("empty", "unrecognized", "skipped")
+        ]
     stores = [{"agent": title, "path": path} for title, path in unread.found(chosen.environment, home)]
     return {"no_logs": {file.path: file.reason or "" for file in others}, "unread_agents": stores}
 

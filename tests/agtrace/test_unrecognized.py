@@ -138,10 +138,12 @@ def test_index_names_files_taken_for_no_logs_and_stores_of_known_agents_that_it_
         (tmp_path / store).touch()
     _lines(folder / "rollout-of-another-shape.jsonl", HEADER)
     (folder / "empty.jsonl").touch()
+    (folder / "linked.jsonl").symlink_to("empty.jsonl")
     told = agtrace("index", "--json", folder).json()
     no_format = "not a log format that agtrace knows"
     assert told["no_logs"] == {
         str(folder / "rollout-of-another-shape.jsonl"): no_format, str(folder / "empty.jsonl"): "an empty file",
+        str(folder / "linked.jsonl"): "a symbolic link, not followed: index its target by its own path",
     }  # fmt: skip
     assert [store["agent"] for store in told["unread_agents"]] == ["Kiro CLI 3", "Cursor"]
     said = agtrace("index").out

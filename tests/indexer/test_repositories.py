@@ -53,11 +53,18 @@ def test_the_names_that_windows_and_wsl_have_for_a_folder_are_one_repository() -
     windows = (
         r"C:\Users\mira\harbour", r"c:\users\mira\harbour" "\\", r"\\?\C:\Users\mira\harbour", "C:/Users/mira/harbour",
         "/mnt/c/Users/mira/harbour", "/cygdrive/c/Users/mira/Harbour", r"\??\C:\Users\mira\harbour",
+        "/c/Users/mira/harbour",
     )  # fmt: skip
     wsl = ("/home/mira/dock", r"\\wsl$\Ubuntu\home\mira\dock", r"\\?\UNC\wsl.localhost\Ubuntu\home\mira\dock")
+    shared = (r"\\host\share\dock", r"\\?\UNC\HOST\share\dock")
     other = (r"D:\Users\mira\harbour", "/mnt/c2/Users/mira/harbour", "/home/mira/Dock")
-    found = repositories(folder(number, root) for number, root in enumerate((*windows, *wsl, *other)))
-    assert groups(found) == {frozenset(range(7)), frozenset((7, 8, 9)), *map(frozenset, ((10,), (11,), (12,)))}
+    found = repositories(folder(number, root) for number, root in enumerate((*windows, *wsl, *shared, *other)))
+    assert groups(found) == {
+        frozenset(range(8)),
+        frozenset((8, 9, 10)),
+        frozenset((11, 12)),
+        *map(frozenset, ((13,), (14,), (15,))),
+    }
     assert {one.made for one in found} == {FOLDER}
 
 

@@ -52,7 +52,9 @@ _SCRATCH = later(
 )
 """Folders in which one works on many repositories, or on none."""
 
-_DRIVE = later(r"(?:(?:/{2}[?.]/|/\?\?/)?(?=[A-Za-z]:)|/(?:mnt|cygdrive)/(?=[A-Za-z](?:/|\Z)))([A-Za-z]):?(?=/|\Z)")
+_DRIVE = later(
+    r"(?:(?:/{2}[?.]/|/\?\?/)?(?=[A-Za-z]:)|/(?:mnt|cygdrive)/(?=[A-Za-z](?:/|\Z))|/(?=[A-Za-z]/Users/))([A-Za-z]):?(?=/|\Z)"
+)
 _OF_WSL = later(r"\A//(?:[?.]/UNC/)?wsl(?:\.localhost|\$)/[^/]+(?=/)", re.IGNORECASE)
 
 _WORKTREE = later(r"^(.+?)/(?:\.git/|\.claude/)?\.?worktrees?/[^/]+(?:/.*)?$", re.IGNORECASE)
@@ -214,13 +216,13 @@ def portable(path: str) -> str:
     """Return a path with `/`, by the one of a folder's names that Windows and WSL have in common: `C:/Users/mira`."""
     path = path.replace("\\", "/")
     drive = _DRIVE.match(path)
-    return f"{drive[1].upper()}:{path[drive.end() :]}" if drive else _OF_WSL.sub("", path)
+    return f"{drive[1].upper()}:{path[drive.end() :]}" if drive else _OF_WSL.sub("", path).replace("//?/UNC/", "//", 1)
 
 
 def place_of(path: str) -> str:
     """Return what all names of a folder have in common, without a slash at its end; Windows ignores case."""
     place = portable(path).rstrip("/")
-    return place.casefold() if place[1:2] == ":" else place
+    return place.casefold() if place[1:2] == ":" or place[:2] == "//" else place
 
 
 def is_scratch(path: str) -> bool:
