@@ -250,7 +250,7 @@ def _comparison(
             for first, last in (found.before, found.now)
         )
     else:
-        earlier = examine_all(connection, asked.without_timelines, in_period(every, *found.before))
+        earlier = examine_all(connection, replace(asked, timelines=False), in_period(every, *found.before))
         before, now = [one.tally for one in earlier], list(tallies)
     few = "" if comparable(before, now) else f"; no verdicts, as a side has fewer than {ENOUGH} scored sessions"
     return {

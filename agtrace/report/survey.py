@@ -17,7 +17,6 @@ from agtrace_indexer.index.questions.queries import is_team
 from agtrace_indexer.parallel.processes import Crew
 from agtrace_schema.analysis import Analysis, ContextPoint, Insight, ReportedSession, Timeline, TimelineEntry
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agtrace.health.analysis import Examination, agents_of, analysis_of, examine
 from agtrace.health.detectors.context import compactions
@@ -207,11 +206,6 @@ class Asked(Struct, frozen=True):
     """What the index doesn't have yet, as a sentence."""
     most_events: int | None = None
     """The most events to examine, in this process; None for all, on all cores."""
-
-    @property
-    def without_timelines(self) -> Asked:
-        """A copy without the timelines, which only a page shows."""
-        return replace(self, timelines=False)
 
 
 class Seen(NamedTuple):

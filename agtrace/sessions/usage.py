@@ -66,11 +66,6 @@ class Usage(Struct):
         return sum(self.tokens.get(kind, 0) for kind in _ADDED) if self.tokens else None
 
     @property
-    def known_tokens(self) -> dict[str, int] | None:
-        """Tokens by kind, without kinds that have none; None if all have none."""
-        return {kind: self.tokens[kind] for kind in KINDS if self.tokens.get(kind)} or None
-
-    @property
     def tokens_made(self) -> Made | None:
         """How the total of tokens was made; None if no model answered."""
         if not self.tokens:
@@ -155,7 +150,7 @@ def model_totals(name: str, usage: Usage) -> ModelTotals:
         model=one_line(name, LABEL),
         responses=usage.responses,
         total_tokens=usage.total,
-        tokens=usage.known_tokens,
+        tokens={kind: usage.tokens[kind] for kind in KINDS if usage.tokens.get(kind)} or None,
         cost_usd=usage.cost,
         cost_made=usage.cost_made,
     )

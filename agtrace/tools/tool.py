@@ -28,10 +28,7 @@ from agtrace.times import Period, moment, period
 from agtrace.tools.arguments import Arguments, arguments_of
 
 if TYPE_CHECKING:
-    from agtrace_indexer.index.questions.sessions import Session
     from agtrace_schema.analysis import Analysis
-
-    from agtrace.sessions.prices import PriceTable
 
 
 EVENT_AROUND = 1_800

@@ -191,7 +191,8 @@ class _State:
             places = sorted(places, key=lambda place: not is_whole(text, place, part.old))[:1]
         spans = spans_of(text, places, part)
         for span in reversed(spans):
-            certain = len(spans) == 1 or part.old in part.new or self._is_known(span)
+            is_known = all(author is not None and author.sure for author in self.authors[span.first : span.end])
+            certain = len(spans) == 1 or part.old in part.new or is_known
             self._replace_in(text, span, part, author and author._replace(sure=certain))
         return bool(spans)
 
@@ -199,10 +200,6 @@ class _State:
         """Replace the text in some of all lines, joined, and with it these lines."""
         whole = span.put(text, part)
         self._put(span.first, span.end, whole.split("\n") if whole or not part.lines else [], author)
-
-    def _is_known(self, span: Span) -> bool:
-        """Whether edits surely wrote these lines as they are."""
-        return all(author is not None and author.sure for author in self.authors[span.first : span.end])
 
     def undo(self, part: Replacement, earlier: Sequence[Edit]) -> bool:
         """Undo a replacement where its text is; if at several places, where it can have been made. Return whether."""

@@ -229,11 +229,7 @@ class Call(NamedTuple):
     result_event: int | None
     unfolded: Unfolded | None
     """None if it is loaded when the call is unfolded."""
-
-    @property
-    def kind(self) -> str:
-        """What it is among the entries of a conversation."""
-        return "call"
+    kind: str = "call"
 
 
 class Calls:

@@ -205,11 +205,7 @@ class Begins(NamedTuple):
     """Whether all of it is copied from another session."""
     original: Place | None
     """Where it is copied from, if that is known."""
-
-    @property
-    def kind(self) -> str:
-        """What it is among the entries of a conversation."""
-        return "turn"
+    kind: str = "turn"
 
 
 class Words(NamedTuple):
@@ -232,11 +228,7 @@ class Figures(NamedTuple):
 
     event_index: int
     time: int
-
-    @property
-    def kind(self) -> str:
-        """What it is among the entries of a conversation."""
-        return "figures"
+    kind: str = "figures"
 
 
 Entry: TypeAlias = Begins | Words | Call | Figures

@@ -115,7 +115,7 @@ class Guard:
             return refused
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("Only GET is supported.\n", 405, {"Allow": "GET, HEAD"})
-        is_known = self._is_visitor(request)
+        is_known = hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._visitor.encode())
         if request.url.path == ENTRANCE:
             return self._entrance(request, is_known=is_known)
         return None if is_known else HTMLResponse(_STRANGER, 401)
@@ -147,10 +147,6 @@ class Guard:
         answer = HTMLResponse(_ONWARD.format(to=to))
         answer.set_cookie(self._cookie, self._visitor, httponly=True, samesite="strict", path="/")
         return answer
-
-    def _is_visitor(self, request: Request) -> bool:
-        """Whether a request comes from a browser that came by a link; compared in constant time."""
-        return hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._visitor.encode())
 
 
 def _place(given: str) -> str:
