@@ -55,6 +55,9 @@ _AGES = (
 )  # fmt: skip
 """From how many seconds on an age is given in a unit, and how many seconds that is."""
 
+plain, plain_line = without_controls, unbroken
+"""Remove from a text what a terminal would obey; the other one also puts it on one line."""
+
 Row = dict[str, str | Text]
 """A row of a table, by column."""
 
@@ -62,16 +65,6 @@ Row = dict[str, str | Text]
 def fills() -> bool:
     """Whether a table takes the whole width, as at a terminal."""
     return OUT.width < UNCUT
-
-
-def plain(text: str) -> str:
-    """Remove from a text what a terminal would obey."""
-    return without_controls(text)
-
-
-def plain_line(text: str) -> str:
-    """Put a text, such as a path, on one line, and remove what a terminal would obey."""
-    return unbroken(text)
 
 
 def line(text: Text) -> None:

@@ -10,12 +10,12 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, timedelta
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from agtrace_indexer.index.questions import usage
 from agtrace_indexer.index.questions.sessions import people_of
 from agtrace_indexer.index.questions.usage import Among, ModelSums
-from agtrace_schema.costs import Costs, FasterModel, Spent, UnpricedModel
+from agtrace_schema.costs import Costs, ModelTokens, Spent
 from agtrace_schema.requests import CostBy
 from msgspec import Struct, field
 
@@ -32,7 +32,6 @@ OVER_TIME: tuple[CostBy, ...] = ("day", "week", "month")
 _CACHE_WRITES = ("cache_creation_5m_tokens", "cache_creation_1h_tokens")
 _DAY_MS = 24 * 3600 * 1000
 
-OfModel = TypeVar("OfModel", UnpricedModel, FasterModel)
 _Label: TypeAlias = Callable[[Family, int | None, str], str]
 """Returns the group of a response: from its session, its day and its model."""
 
@@ -74,8 +73,8 @@ def costs(
         by=by,
         groups=sorted(shown, key=_in_time if by in OVER_TIME else _most_first),
         total=_spent("total", total, dollars=dollars),
-        unpriced=_models(UnpricedModel, {name: one.unpriced for name, one in used if dollars}),
-        faster=_models(FasterModel, {name: one.faster for name, one in used if dollars}),
+        unpriced=_models({name: one.unpriced for name, one in used if dollars}),
+        faster=_models({name: one.faster for name, one in used if dollars}),
         incomplete_responses=total.used.incomplete,
         sessions_without_figures=len(total.untold),
         sessions_not_understood=total.used.obscure,
@@ -160,9 +159,9 @@ def _spent(name: str, group: _Group, *, dollars: bool) -> Spent:
     )
 
 
-def _models(kind: type[OfModel], tokens: Mapping[str, int]) -> list[OfModel] | None:
+def _models(tokens: Mapping[str, int]) -> list[ModelTokens] | None:
     """Return models with tokens of some kind, the most first; None if there are none."""
-    found = [kind(model=one_line(name, LABEL), tokens=number) for name, number in tokens.items() if number]
+    found = [ModelTokens(model=one_line(name, LABEL), tokens=number) for name, number in tokens.items() if number]
     return sorted(found, key=lambda one: (-one.tokens, one.model)) or None
 
 

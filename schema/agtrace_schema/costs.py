@@ -33,21 +33,12 @@ class Spent(Model):
     """partial: at least so much."""
 
 
-class UnpricedModel(Model):
-    """A model of which some or all tokens have no price, and aren't in the dollars."""
+class ModelTokens(Model):
+    """Tokens of a model whose price isn't known."""
 
     model: str
     """`unknown` if the log doesn't tell."""
     tokens: int
-    """Those without a price."""
-
-
-class FasterModel(Model):
-    """A model that was asked for faster processing, of which only the standard price is known."""
-
-    model: str
-    tokens: int
-    """Those that are in the dollars at the standard price: they cost at least that."""
 
 
 class Costs(Model):
@@ -59,10 +50,10 @@ class Costs(Model):
     groups: list[Spent]
     total: Spent
     """The sum of the groups, but each session counts once."""
-    unpriced: list[UnpricedModel] | None = None
-    """Those with the most tokens first; absent if there are none."""
-    faster: list[FasterModel] | None = None
-    """As above."""
+    unpriced: list[ModelTokens] | None = None
+    """Tokens that aren't in the dollars; the models with the most first; absent if there are none."""
+    faster: list[ModelTokens] | None = None
+    """Tokens of faster processing that are in the dollars at the standard price: they cost at least that."""
     incomplete_responses: int
     """Responses whose log has no token figures, or only placeholders."""
     sessions_without_figures: int
