@@ -84,7 +84,7 @@ class Usage(Struct):
         """How the cost was made; None if no model answered."""
         if self.cost is None:
             return "unknown" if self.responses or self.untold else None
-        if self.priced < self.responses or self.tokens_made == "partial":
+        if self.priced < self.responses or self.incomplete or self.untold or self.obscure:
             return "partial"
         return "exact" if self.told == self.responses else "estimated"
 

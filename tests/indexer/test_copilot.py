@@ -250,6 +250,7 @@ RESUMED = [event("session.resume"), said(2), checkpoint(9)]
     ("lines", "cents", "made", "tokens"),
     [(FIRST, 5, "exact", 110),
      ([said(1)], None, "unknown", 10),
+     ([event("assistant.message", apiCallId="a", model="m", content="x"), checkpoint(5)], 5, "partial", None),
      ([*KILLED, said(2), checkpoint(7)], 7, "partial", 20),
      ([*FIRST, *RESUMED], 9, "partial", 120),
      ([*FIRST, *RESUMED, shut_down(150, 20, 9)], 9, "exact", 170),
@@ -261,7 +262,7 @@ RESUMED = [event("session.resume"), said(2), checkpoint(9)]
      ([said(1), said(2, parentToolCallId="t"), checkpoint(5), shut_down(100, 20, 5)], 5, "partial", 120)],
 )  # fmt: skip
 def test_a_session_costs_what_copilot_says_and_at_least_that_of_the_last_checkpoint_of_a_killed_run(
-    lines: list[dict[str, Any]], cents: int | None, made: str, tokens: int, database: Path, tmp_path: Path
+    lines: list[dict[str, Any]], cents: int | None, made: str, tokens: int | None, database: Path, tmp_path: Path
 ) -> None:
     index(database, [str(written(tmp_path / "paid.jsonl", [event("session.start", sessionId="s"), *lines]))])
     with closing(sqlite3.connect(database)) as connection:

@@ -13,7 +13,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.discovery import Forms
-from agtrace_indexer.providers.provider import Agent, Containers, Database, Notices, Sign, loader, of_user_data
+from agtrace_indexer.providers.provider import Agent, Containers, Database, Notices, Sign, Tested, loader, of_user_data
 
 _FORKS = ("kilo", "mimocode")
 """The folders of the forks, whose trees of files are theirs."""
@@ -50,7 +50,9 @@ _NOTICES = Notices(
 )
 
 
-def agent(name: str, title: str, command: str, *, folder: str, variable: str, tree: str) -> Agent:
+def agent(
+    name: str, title: str, command: str, *, folder: str, variable: str, tree: str, tested: Tested | None = None
+) -> Agent:
     """Describe OpenCode or one of its forks.
 
     `folder` is the name of its data folder and of its database, `variable` the one that names another database,
@@ -60,6 +62,7 @@ def agent(name: str, title: str, command: str, *, folder: str, variable: str, tr
         name=name,
         title=title,
         parser=loader("opencode.parser"),
+        tested=tested,
         home=of_user_data(f"{folder}/storage", f"{folder}/{folder}-*.db")._replace(
             database=Database(
                 variable, f"the database of {title}; default {folder}.db in its data", folder, f"{folder}.db"
@@ -102,6 +105,7 @@ def _rank(path: str) -> tuple[bool, ...]:
 OPENCODE = agent(
     "opencode", "OpenCode", "opencode", folder="opencode", variable="OPENCODE_DB",
     tree="".join((".*", *(f"(?<!/{fork})" for fork in _FORKS))),
+    tested=Tested("2.0.12", "2026-11", "session_v2, session_message"),
 )  # fmt: skip
 """OpenCode: its logs, tools and notifications."""
 
