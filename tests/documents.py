@@ -107,7 +107,8 @@ def client_table() -> str:
     """Return the table of clients: those that add servers themselves, and those whose settings are edited."""
     rows = ["| client | file | what is written | how to remove it |", "|---|---|---|---|"]
     home = Path("~")
-    for name, agent in AGENTS.items():
+    for name, load in AGENTS.items():
+        agent = load()
         added, taken = add_command(agent, "agtrace", {}), take_out_command(agent) or []
         file = config_path(agent, home, {})
         rows.append(f"| {agent.title}: `{name}` | `{file}` | by `{shlex.join(added)}` | `{shlex.join(taken)}` |")

@@ -147,4 +147,4 @@ def test_what_the_log_says_of_missed_caches_is_a_finding_with_its_reasons(tmp_pa
     found = Asker(tmp_path / "data", tmp_path / "projects").ask("analyze_session", session_id=claude_families.MAIN)
     reasons = "messages_changed 30,003, tools_changed 30,002"
     told = f"2 responses could have read 60,005 more tokens from the cache: {reasons}"
-    assert told in [finding["message"] for finding in found["findings"]]
+    assert told in [finding["message"] for finding in found["data"]["insights"]]
