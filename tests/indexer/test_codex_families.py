@@ -340,6 +340,21 @@ def test_the_files_of_a_call_are_those_that_its_patch_changed(tmp_path: Path, da
     assert rows(database, touched) == [(2, "/work/own/src/tide.py"), (4, "/work/own/src/tide.py")]
 
 
+def test_what_a_command_within_a_script_left_counts_once(tmp_path: Path, database: Path) -> None:
+    made, run = "[main 3fa9c21] Tides\n", "== 2 failed in 1.2s =="
+    source = 'await tools.exec_command({"cmd":"git commit -m Tides"}); await tools.exec_command({"cmd":"pytest"})'
+    log = Rollout(tmp_path, T0).says("user", "go").item("custom_tool_call", name="exec", input=source, call_id="a")
+    for number, (command, said, code) in enumerate((("git commit -m Tides", made, 0), ("pytest", run, 1))):
+        ran = {"command": ["bash", "-lc", command], "exit_code": code, "aggregated_output": said}
+        log.event("item_completed", item={"type": "CommandExecution", "id": f"e{number}"} | ran)
+    shown = f"Script completed\nWall time 2.0 seconds\nOutput:\n{made}{run}"
+    log.item("custom_tool_call_output", call_id="a", output=shown).write()
+    index(database, [str(tmp_path)])
+    marks = "SELECT kind, name FROM landmark ORDER BY event_index"
+    assert rows(database, marks) == [("commit", "3fa9c21"), ("test_run", "pytest")]
+    assert rows(database, "SELECT tool_calls, failed_calls FROM session") == [(3, 1)]
+
+
 def test_an_aborted_turn_interrupts_the_calls_that_wait(tmp_path: Path, database: Path) -> None:
     """Old versions only write the event; the result may come after all."""
     log = Rollout(tmp_path, T0).says("user", "go").item("function_call", name="a", arguments="{}", call_id="a")

@@ -54,6 +54,8 @@ class Draft(Struct):
     """What the log itself says was done here: of a result, by its call."""
     clues: tuple[Clue, ...] = ()
     """What the log itself says about the repository."""
+    within: str | None = None
+    """Of a call: the call of the script that made it. Its result says what it left, not that of the script."""
     files: dict[str, str] | None = None
     """Of a result: the paths that its call touched, each with `read` or `write`, if the log has them from the tool."""
 

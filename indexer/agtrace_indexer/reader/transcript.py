@@ -254,6 +254,8 @@ class Transcript:
         session_id = self._session(draft.thread)
         event = thread.place(draft, line, TOOLS)
         marking = isinstance(draft.payload, _MARKING) and not event.own
+        if draft.within is not None:
+            thread.attempts.pop(draft.within, None)
         marks = self._marks(draft, event, text, rest, thread) if marking else None
         if event.outcome is Outcome.OK and event.type is EventType.TOOL_RESULT and following.tell_of_failure(marks):
             event.outcome, rest = Outcome.FAILED, {**(rest or {}), "outcome_source": OutcomeSource.TEXT}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.events import Json, Notification, Outcome, OutcomeSource, TokenUsage, ToolCall, ToolResult
 from agtrace_schema.patterns import later
+from msgspec.structs import replace
 
 from agtrace_indexer.events.commands import SCRIPTING
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, Settlement
@@ -244,19 +245,24 @@ _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] 
 ]
 
 
-def _codes_shown(script: Json) -> list[str]:
+def _codes_shown(script: str) -> list[str]:
     """Return what comes before exit codes in the output of a script, as regular expressions."""
-    found = _SHOWS_CODE.findall(script) if isinstance(script, str) else []
+    found = _SHOWS_CODE.findall(script)
     looks = [rf"\"?\b{name}\"?: ?" if name else rf"(?<!\S){re.escape(shown.strip())} ?" for shown, name in found]
     return [*dict.fromkeys(looks)][:_POLLING]
 
 
-def _by_its_commands(reading: Reading, looks: list[str]) -> Reading:
-    """Return a reading of a script that completed: what it printed may show that its commands failed."""
+def _by_its_commands(reading: Reading, looks: list[str] | None) -> Reading:
+    """Return a reading of a script that completed: what it printed may show that its commands failed.
+
+    None: their own results tell.
+    """
+    if looks is None and reading.text.startswith("Script completed"):
+        return reading._replace(outcome=Outcome.OK, source=OutcomeSource.STRUCTURE, exit_code=None)
     if reading.outcome is not Outcome.OK or not reading.text.startswith("Script completed"):
         return reading
     printed = reading.text.partition("Output:\n")[2]
-    codes = [int(code) for look in looks for code in re.findall(rf"{look}(-?\d{{1,9}})(?![\w.])", printed)]
+    codes = [int(code) for look in looks or () for code in re.findall(rf"{look}(-?\d{{1,9}})(?![\w.])", printed)]
     if codes:
         code = codes[0] if len(codes) == 1 else None
         return reading._replace(outcome=of_exit_code(any(codes)), source=OutcomeSource.TEXT, exit_code=code)
@@ -668,7 +674,7 @@ def draft_call(call_id: str | None, name: str, arguments: Json, state: LogState,
     if call_id:
         remember(state.memory.setdefault("calls", {}), call_id, step, OPEN_CALLS)
         note_poll(call_id, name, arguments, state)
-        if name == SCRIPTING:
+        if name == SCRIPTING and isinstance(arguments, str):
             remember(state.memory.setdefault("scripts", {}), call_id, _codes_shown(arguments), _RUNNING)
     return [Draft(ToolCall(call_id, name, arguments), at, step)]
 
@@ -919,6 +925,9 @@ def _end_event(
             remember(memory.setdefault("ends", {}), call_id, end, _EVENT_ENDS)
             return []
         begun = [] if told else _told_call(call_id, name(payload), arguments(payload), "ended", state, at)
+        if within:
+            memory["scripts"][script] = None
+            begun = [replace(draft, within=script) for draft in begun]
         memory["told"][call_id] = "ended"
         return [*begun, *draft_result(call_id, read(payload), state, at)]
 
