@@ -602,10 +602,10 @@ def test_an_agent_known_by_progress_alone_is_a_session_until_its_own_log_is_ther
 
 
 def test_a_teammate_belongs_to_its_lead(logs: Logs) -> None:
-    spawned = {"status": "teammate_spawned", "teammate_id": "finder@harbour", "name": "finder", "team_name": "harbour"}
+    spawned = {"status": "teammate_spawned", "teammate_id": "finder@the harbour"}
     asked = answer("m-5", call("toolu_9", "Agent", prompt="x", team_name="harbour"))
     message = '<teammate-message teammate_id="team-lead">\nlook into cranes\n</teammate-message>'
-    team = {"teamName": "harbour", "agentName": "finder"}
+    team = {"teamName": "the harbour", "agentName": "finder"}
     logs.write(f"{OTHER}.jsonl", [{**one, **team} for one in chained(said("n-1", message), answer("n-2", "ok"))], OTHER)
     logs.write(f"{MAIN}.jsonl", [*TALK, asked, result("m-6", "toolu_9", detail=spawned), said("m-7", message)])
     mate = logs.session(OTHER)
@@ -613,10 +613,10 @@ def test_a_teammate_belongs_to_its_lead(logs: Logs) -> None:
     assert (mate["snippet"], logs.session()["turn_count"]) == ("look into cranes", 1)
 
 
-def test_results_of_calls_with_one_id_come_in_their_order(logs: Logs) -> None:
-    blocks = [{**result("m-3", "a", is_error=bad)["message"]["content"][0]} for bad in (False, True)]
-    logs.write(f"{MAIN}.jsonl", chained(said("m-1", "go"), answer("m-2", call("a"), call("a")), said("m-3", blocks)))
-    assert logs.executions() == [("Bash", OK, 1000), ("Bash", FAILED, 1000)]
+def test_a_log_that_begins_with_another_members_message_is_a_teammates(logs: Logs) -> None:
+    message = said("n-1", '<teammate-message teammate_id="team-lead">\nlook into cranes\n</teammate-message>')
+    logs.write(f"{OTHER}.jsonl", chained(message, answer("n-2", "ok")), OTHER)
+    assert (logs.session(OTHER)["kind"], logs.session(OTHER)["snippet"]) == ("subagent", "look into cranes")
 
 
 # --- titles ---

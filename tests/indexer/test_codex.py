@@ -242,6 +242,7 @@ def test_encrypted_reasoning_is_skipped() -> None:
         ("<subagent_notification>\n{}", UserKind.NOTIFICATION),
         ("<user_shell_command>\nls", UserKind.COMMAND),
         ("<user_action>\n  <context>", UserKind.COMMAND),
+        ("<app-context>Two windows</app-context>", UserKind.INJECTED),
         ("<div> does not centre", UserKind.HUMAN),
     ],
 )
@@ -271,6 +272,16 @@ def test_an_injected_part_is_told_from_the_prompt_beside_it_and_so_is_a_develope
     found = payloads(said("user", "<environment_context>x", "do it"), event("user_message", message="do it"))
     assert found == [User("<environment_context>x", UserKind.INJECTED), User("do it", UserKind.HUMAN)]
     assert payloads(said("developer", "rules")) == [User("rules", UserKind.INJECTED)]
+
+
+@pytest.mark.parametrize("source", ["<source_thread_id>p</source_thread_id>\n  ", ""])
+def test_what_another_thread_delegates_is_a_task_if_the_thread_begins_with_it(source: str) -> None:
+    asked = f"<codex_delegation>\n  {source}<input>Test it</input>\n</codex_delegation>"
+    meta, state = line("session_meta", id="r"), LogState()
+    twice = [said("user", asked), event("user_message", message=asked)]
+    assert [draft.payload for draft in read(meta, *twice, state=state)[1:]] == [User("Test it", UserKind.TASK)]
+    assert (state.sessions[""].kind, state.sessions[""].parent_id) == ("subagent", "p" if source else None)
+    assert payloads(meta, said("user", "Go"), *twice)[2:] == [User("Test it", UserKind.NOTIFICATION)]
 
 
 def test_prompts_and_mail_in_a_subagents_log_are_tasks() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
-from agtrace_schema.events import Notification, User
+from agtrace_schema.events import Notification, User, UserKind
+from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
@@ -36,6 +37,22 @@ def skip(kind: str, state: LogState) -> list[Draft]:
     """Leave the current record out: its type is noted, and it becomes no event."""
     state.skipped.append(kind)
     return []
+
+
+_ELEMENT = later(r"\s*<([a-z]+(?:[-_][a-z]+)+)(?:\s[^<>]{0,500})?>")
+
+
+def element_before(said: str) -> tuple[UserKind, str, str] | None:
+    """Split a text that a program has begun with an element of its own: its kind, the element, and what follows.
+
+    Its name has several words, as no name of HTML has. None if there is no such element, or it has no end.
+    """
+    begins = _ELEMENT.match(said)
+    inside, ends, rest = said.partition(f"</{begins[1]}>") if begins else ("", "", "")
+    if begins is None or not ends:
+        return None
+    tells = begins[1].endswith(("notification", "message", "event"))
+    return UserKind.NOTIFICATION if tells else UserKind.INJECTED, inside + ends, rest.lstrip()
 
 
 _REQUESTS_REMEMBERED = 64

@@ -11,7 +11,7 @@ from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState, Record, Settlement
-from agtrace_indexer.events.json_values import compact_json, count, fields, image_placeholder, listed, text
+from agtrace_indexer.events.json_values import compact_json, count, fields, first_text, image_placeholder, listed, text
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.notes import remember
 
@@ -282,10 +282,16 @@ def _duration(detail: Any) -> int | None:
     return count(seconds * 1000) if isinstance(seconds, (int, float)) else None
 
 
+def team_member(team: str | None, member: str | None) -> str | None:
+    """Return an id for the member of a team: its own log and its lead's have the names of both in common."""
+    return identifier(re.sub(r"[^A-Za-z0-9._-]", "-", f"team-{team}-{member}")[:64]) if team and member else None
+
+
 def _agent_id(block: dict[str, Any], detail: Any) -> str | None:
     structure, content = fields(detail), block.get("content")
     if structure.get("status") == "teammate_spawned":
-        return identifier(f"team-{text(structure.get('team_name'))}-{text(structure.get('name'))}")
+        member, _, team = (first_text(structure.get("teammate_id"), structure.get("agent_id")) or "").partition("@")
+        return team_member(text(structure.get("team_name")) or team, text(structure.get("name")) or member)
     named = _named_agent(structure.get("agentId"))
     if named or not isinstance(content, list):
         return named

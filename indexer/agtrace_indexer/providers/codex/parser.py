@@ -48,7 +48,7 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.codex import tools
-from agtrace_indexer.providers.notes import skip
+from agtrace_indexer.providers.notes import element_before, skip
 from agtrace_indexer.providers.provider import Phase, Rewrite
 from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, TOKEN_VARIABLE, Setup, options
 
@@ -388,7 +388,7 @@ _KINDS: list[tuple[str, UserKind]] = [
 
 _IMAGE_TAG = later(r"\s*</?image\b[^>]*>\s*")
 _DELEGATION = later(
-    r"\s*<codex_delegation>\s*<source_thread_id>\s*([^<\s]+)\s*</source_thread_id>\s*<input>\s*(.*?)\s*</input>",
+    r"\s*<codex_delegation>(?:\s*<source_thread_id>\s*([^<\s]+)\s*</source_thread_id>)?\s*<input>\s*(.*?)\s*</input>",
     re.DOTALL,
 )
 _CWD = later(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
@@ -396,7 +396,9 @@ _CWD = later(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
 
 def _kind_of(said: str) -> UserKind:
     start = said.lstrip()
-    return next((kind for prefix, kind in _KINDS if start.startswith(prefix)), UserKind.HUMAN)
+    known = next((kind for prefix, kind in _KINDS if start.startswith(prefix)), None)
+    found = element_before(said) if known is None and start[:1] == "<" else None
+    return known or (found[0] if found and not found[2] else UserKind.HUMAN)
 
 
 def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | None) -> list[Draft]:
@@ -407,9 +409,10 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
     if tools.is_double(typed, "user", stream, state):
         return skip("user_message/double", state)
     if told := _DELEGATION.match(typed):  # another thread speaks
-        facts, shown, kind = state.sessions[""], told[2], UserKind.TASK
-        if facts.kind == "subagent" and facts.parent_id is None:
-            facts.parent_id = identifier(told[1])
+        facts, shown, source = state.sessions[""], told[2], identifier(told[1])
+        if "asked" not in state.memory and not is_replaying(state):  # the thread was made for it
+            facts.kind, facts.parent_id = "subagent", facts.parent_id or (source if source != facts.id else None)
+        kind = UserKind.TASK if facts.kind == "subagent" else UserKind.NOTIFICATION
     if kind is UserKind.INJECTED:
         facts, found = state.sessions[""], _CWD.search(typed) if "<environment_context>" in typed else None
         if found and facts.cwd is None and not is_replaying(state):  # bare logs name it nowhere else
@@ -690,6 +693,8 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
             if isinstance(said.payload, TokenUsage) and not (replayed or clustered):
                 said.identity = _in_review(fields(record.get("payload")), state)
             said.replayed, said.clustered = replayed, clustered
+            if isinstance(said.payload, User) and said.payload.kind in REQUESTS:
+                state.memory["asked"] = True
             if isinstance(said.payload, User) and said.payload.kind in REQUESTS and "ordinal" in record:
                 state.memory["turns"] = [*state.memory.get("turns", ())[-_TURNS_KEPT:], count(record["ordinal"]) or 0]
     return found
