@@ -142,13 +142,6 @@ def still_running(data: Record, said: str, tool: str) -> OutcomeSource | None:
     return None
 
 
-def note_running(result: ToolResult, entry: Entry, state: LogState) -> None:
-    """Remember an execution that goes on, until it ends."""
-    named = _agent(entry.data) or _running_shell(result.text)
-    if named and result.call_id:
-        remember(state.memory.setdefault("running", {}), named, [result.call_id, entry.thread], _REMEMBERED)
-
-
 def settled_by_result(
     result: ToolResult, tool: str, shell: str | None, entry: Entry, state: LogState
 ) -> list[Settlement]:
@@ -233,14 +226,6 @@ def thread_of(kind: str, agent: Any, data: Record, state: LogState) -> str:
     return thread
 
 
-def note_task(call_id: str | None, name: str, arguments: Json, state: LogState) -> None:
-    """Remember what a sub-agent is started for, until its first line."""
-    if call_id and name == AGENT_TOOL:
-        given = fields(arguments)
-        noted = [_shown(given.get("description")), _shown(given.get("agent_type"))]
-        remember(state.memory.setdefault("tasks", {}), call_id, noted, _TASKS_REMEMBERED)
-
-
 def agent_started(entry: Entry, state: LogState) -> list[Said]:
     """Read that a sub-agent starts; one that says nothing leaves no session."""
     call_id = identifier(entry.data.get("toolCallId"))
@@ -292,16 +277,15 @@ def requested(entry: Entry, step: str, state: LogState) -> list[Said]:
 
 
 def begun(entry: Entry, state: LogState) -> list[Said]:
-    """Read the start of an execution, which repeats its request unless there was none."""
+    """Read the start of an execution, which repeats its request unless there was none.
+
+    No response asked for a command that the human typed after `!`.
+    """
     name = first_text(entry.data.get("toolName"), entry.data.get("mcpToolName")) or "unknown"
-    step = state.memory.get("steps", {}).get(entry.thread) or f"call/{identifier(entry.data.get('toolCallId'))}"
+    step = None
+    if entry.kind != "tool.user_requested":
+        step = state.memory.get("steps", {}).get(entry.thread) or f"call/{identifier(entry.data.get('toolCallId'))}"
     return _call(entry.data, name, entry, step, state) or [*skip(entry.kind, state)]
-
-
-def requested_by_user(entry: Entry, state: LogState) -> list[Said]:
-    """Read a command that the human typed after `!`: no response asked for it."""
-    name = first_text(entry.data.get("toolName")) or "unknown"
-    return _call(entry.data, name, entry, None, state) or [*skip(entry.kind, state)]
 
 
 def _call(request: Record, name: str, entry: Entry, step: str | None, state: LogState) -> list[Said]:
@@ -316,7 +300,9 @@ def _call(request: Record, name: str, entry: Entry, step: str | None, state: Log
             [name[:_LONGEST_NAME], identifier(_named(fields(arguments).get("shellId")))],
             _CALLS_REMEMBERED,
         )
-        note_task(call_id, name, arguments, state)
+        if name == AGENT_TOOL:  # what a sub-agent is started for, until its first line
+            noted = [_shown(fields(arguments).get(key)) for key in ("description", "agent_type")]
+            remember(state.memory.setdefault("tasks", {}), call_id, noted, _TASKS_REMEMBERED)
     return [Draft(ToolCall(call_id, name, arguments), entry.at, step, entry.thread)]
 
 
@@ -360,8 +346,9 @@ def completed(entry: Entry, state: LogState) -> list[Said]:
     agent = state.sessions.get(call_id or "-") if tool == AGENT_TOOL else None
     result = ToolResult(call_id, said, outcome, source, exit_code, agent_id=agent.id if agent else None)
     if outcome is Outcome.RUNNING:
-        if tool not in POLLING:
-            note_running(result, entry, state)
+        named = _agent(entry.data) or _running_shell(said)
+        if tool not in POLLING and named and call_id:
+            remember(state.memory.setdefault("running", {}), named, [call_id, entry.thread], _REMEMBERED)
         ends = []
     else:
         ends = settled_by_result(result, tool, shell, entry, state)
@@ -414,17 +401,14 @@ def _shown_output(data: Record) -> str:
     if isinstance(result, str):
         return result
     given = fields(result)
-    said = [text(given.get("content")), *map(_binary, items(given.get("binaryResultsForLlm")))]
+    images = (fields(part) for part in items(given.get("binaryResultsForLlm")))
+    placed = (image_placeholder(image.get("mimeType"), image.get("data")) for image in images if image)
+    said = [text(given.get("content")), *placed]
     shown = "\n".join(filter(None, said))
     if shown or data.get("success") is True:
         parts = (text(fields(part).get("text")) for part in items(given.get("contents")))
         return shown or "\n".join(filter(None, parts)) or readable(given.get("structuredContent"))
     return error if isinstance(error, str) else text(fields(error).get("message")) or readable(error)
-
-
-def _binary(part: Any) -> str | None:
-    found = fields(part)
-    return image_placeholder(found.get("mimeType"), found.get("data")) if found else None
 
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -764,13 +748,6 @@ _AUTO = "auto"
 _TITLE_RANK = 3
 
 
-def place(kind: str, state: LogState) -> None:
-    """Take the session's id from its folder if its log doesn't begin with a first line."""
-    folder = state.memory.pop("folder", None)
-    if folder is not None and kind != "session.start":
-        state.sessions[""].id = folder
-
-
 def started(entry: Entry, state: LogState) -> list[Said]:
     """Read the first line of a session; recordings that join several sessions have more than one."""
     facts, data = state.sessions[""], entry.data
@@ -861,9 +838,8 @@ READERS: dict[str, Reader] = {
     "system.notification": told,
     "assistant.message": assistant_message,
     "assistant.reasoning": reasoning,
-    "tool.execution_start": begun,
+    **dict.fromkeys(("tool.execution_start", "tool.user_requested"), begun),
     "tool.execution_complete": completed,
-    "tool.user_requested": requested_by_user,
     "permission.completed": decided,
     "subagent.started": agent_started,
     **dict.fromkeys(("subagent.completed", "subagent.failed"), agent_ended),
@@ -896,7 +872,9 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
         return [Draft(unknown(text(kind) or "untyped", record, state, readable), milliseconds(record.get("timestamp")))]
     if record.get("ephemeral") is True:
         return skip(f"{kind} (ephemeral)", state)
-    place(kind, state)
+    folder = state.memory.pop("folder", None)
+    if folder is not None and kind != "session.start":  # the log doesn't begin with its first line
+        state.sessions[""].id = folder
     id, thread = record.get("id"), thread_of(kind, record.get("agentId"), data, state)
     line = identifier(id) if isinstance(id, str) and _is_unique(id) else None  # others are in other logs as well
     entry = Entry(kind, data, milliseconds(record.get("timestamp")), thread, line)

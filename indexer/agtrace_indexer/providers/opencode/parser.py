@@ -273,14 +273,6 @@ def command(part: Record) -> str:
     return f"/{name}\n{prompt}".rstrip() if name else prompt
 
 
-def runs_only_a_command(parts: Iterable[Record]) -> bool:
-    """Whether no model answers a message: it starts a sub-agent, or reports what the human ran."""
-    return any(
-        part.get("type") == "subtask" or (part.get("synthetic") and str(part.get("text")).startswith(_SHELL_TEXT))
-        for part in parts
-    )
-
-
 def attachment(part: Record) -> str | None:
     """Return a text that stands for an image of the human's; None for anything else.
 
@@ -437,7 +429,10 @@ def _dated(payload: Any, info: Record, when: Any = None, *, step: bool = False) 
 
 def _user_parts(info: Record, parts: list[tuple[str, Record]], state: LogState) -> Parts:
     facts = state.sessions[""]
-    if runs_only_a_command(part for _, part in parts):
+    if any(
+        part.get("type") == "subtask" or (part.get("synthetic") and str(part.get("text")).startswith(_SHELL_TEXT))
+        for _, part in parts
+    ):  # no model answers: it starts a sub-agent, or reports what the human ran
         remember(state.memory.setdefault(_COMMANDS, {}), known_as(info["id"]), 1, _COMMANDS_REMEMBERED)
     asked, found = [], Parts()
     for name, part in parts:
@@ -639,11 +634,6 @@ def beginning(data: bytes) -> str:
     return text[: cut.start() if cut else len(text)]
 
 
-def is_assistant(info: Mapping[str, Any]) -> bool:
-    """Whether a message is the model's."""
-    return info.get("role") == "assistant"
-
-
 def message_record(info: Record, parts: Iterable[Record], *, followed: bool) -> bytes:
     """Return the record of a message with its parts, as `parser` reads it."""
     return written({"info": info, "parts": [*parts], "followed": followed})
@@ -756,7 +746,7 @@ def _changed(root: str, files: Mapping[str, Found], known: dict[str, list[Any]])
         newest += before is None
         info = message.info or _info(message.file)
         number = newest if before is None else before[0]
-        known[name] = [number, print, "" if message.id == message.stem else message.id, is_assistant(info)]
+        known[name] = [number, print, "" if message.id == message.stem else message.id, info.get("role") == "assistant"]
         yield number, message_record({**info, "id": message.id}, _parts(held), followed=past)
 
 
@@ -769,7 +759,7 @@ def _messages(files: Mapping[str, Found], known: Mapping[str, list[Any]]) -> Ite
             continue
         info = _info(file)
         left -= file.size
-        yield _Message(stem, file, info["id"], is_assistant(info), info if left > 0 else None)
+        yield _Message(stem, file, info["id"], info.get("role") == "assistant", info if left > 0 else None)
 
 
 def _info(file: Found) -> Record:
