@@ -405,7 +405,8 @@ def test_a_turn_that_was_rewound_counts_no_more_but_for_its_tokens(logs: Logs) -
     """Two requests after one answer: the later one goes on, and tells what it left behind."""
     left = [said("m-5", "Use steam"), answer("m-6", call("toolu_2")), result("m-7", "toolu_2", is_error=True)]
     again = said("m-9", "Use wind", parentUuid="m-4")
-    lines = [*chained(*TALK, *left, said("m-8", "Why?")), again, answer("m-10", "Blows.", parentUuid="m-9")]
+    between = [line("system", "m-12", subtype="turn_duration"), said("m-13", "<bash-stdout></bash-stdout>")]
+    lines = [*chained(*TALK, *between, *left, said("m-8", "Why?")), again, answer("m-10", "Blows.", parentUuid="m-9")]
     logs.write(f"{MAIN}.jsonl", lines)
     for _ in range(2):
         found = logs.session()

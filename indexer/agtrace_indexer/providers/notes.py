@@ -59,23 +59,31 @@ _REQUESTS_REMEMBERED = 64
 _SHOWN = 80
 
 
-def note_requests(said: Iterable[Said], record: Record, state: LogState) -> None:
-    """Remember the line before the requests of a line of the log's own thread, the line, and how they begin."""
+def note_requests(said: Iterable[Said], record: Record, state: LogState, above: str | None = None) -> None:
+    """Remember the line before the requests of a line of the log's own thread, the line, and how they begin.
+
+    `above` is the nearest line with something of the conversation, if it isn't the line before.
+    """
     before: list[list[str | None]] = state.memory.setdefault("before", [])
     parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
-    if uuid is None or all(line != uuid for _, line, _ in before):
+    if uuid is None or all(line != uuid for _, line, *_ in before):
         users = (one.payload for one in said if isinstance(one, Draft) and not one.thread)
         asked = (user.text for user in users if isinstance(user, User) and user.kind in REQUESTS)
-        before += [[parent, uuid, masked(words[: 10 * _SHOWN])[:_SHOWN]] for words in asked]
+        before += [[parent, uuid, above or parent, masked(words[: 10 * _SHOWN])[:_SHOWN]] for words in asked]
         del before[:-_REQUESTS_REMEMBERED]
 
 
-def left_behind(record: Record, state: LogState) -> list[str]:
+def left_behind(record: Record, state: LogState, above: str | None = None) -> list[str]:
     """Return the beginnings of the requests that are dropped by going on from the line before one of them."""
     before: list[list[str | None]] = state.memory.get("before", [])
     parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
-    first = next((place for place, (above, *_) in enumerate(before) if above == parent), len(before))
-    if any(line == uuid for _, line, _ in before):
+    same = (
+        place
+        for place, (was, _, was_above, _) in enumerate(before)
+        if was == parent or (above and above in (was, was_above))
+    )
+    first = next(same, len(before))
+    if any(line == uuid for _, line, *_ in before):
         return []  # the line itself is repeated
     dropped = [words or "" for *_, words in before[first:]]
     del before[first:]

@@ -13,7 +13,7 @@ from agtrace_indexer.reader.plan import KNOWN_AGENTS
 
 _AGAIN = "rereading"
 
-READING_VERSION = 26
+READING_VERSION = 27
 
 
 def refuse_newer_reading(reading: str | None) -> None:

@@ -966,10 +966,25 @@ def bare_result_line(record: Record, state: LogState) -> list[Draft]:
     return [Draft(bare_result(detail), milliseconds(record.get("timestamp")), None, thread)]
 
 
-def rewound(said: Sequence[Said], record: Record, state: LogState) -> list[Said]:
+_PASSED_REMEMBERED = 32
+
+
+def line_above(said: Sequence[Said], record: Record, state: LogState) -> str | None:
+    """Return the line that one answers: not that of a notice, a command or an injected text between them."""
+    passed: dict[str, str] = state.memory.setdefault("passed", {})
+    parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
+    above = passed.get(parent, parent) if parent else None
+    told = [one.payload for one in said if isinstance(one, Draft)]
+    silent = all(isinstance(one, Notification) or (isinstance(one, User) and one.kind not in REQUESTS) for one in told)
+    if uuid and above and silent:
+        remember(passed, uuid, above, _PASSED_REMEMBERED)
+    return above
+
+
+def rewound(said: Sequence[Said], record: Record, above: str, state: LogState) -> list[Said]:
     """Return what a request drops that has the same parent as an earlier one: that one and what followed it."""
     users = (one.payload for one in said if isinstance(one, Draft) and isinstance(one.payload, User))
-    dropped = left_behind(record, state) if any(user.kind in REQUESTS for user in users) else []
+    dropped = left_behind(record, state, above) if any(user.kind in REQUESTS for user in users) else []
     told = Notification("rewind", "left behind:\n" + "\n".join(dropped))
     noted = Draft(told, milliseconds(record.get("timestamp")), identity=f"{record.get('uuid')}#rewind")
     return [Rollback(len(dropped)), noted] if dropped else []
@@ -1080,10 +1095,12 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
         state.unknown.append(f"{kind}/usage")
     identify(said, identifier(record.get("uuid")))
     note_work(said, state)
-    if kind == "user" and record.get("parentUuid") and not is_inline(record, state):
-        said = [*rewound(said, record, state), *said]
-    note_requests(said, record, state)
-    return said
+    if is_inline(record, state):
+        return said
+    above = line_above(said, record, state)
+    dropped = rewound(said, record, above, state) if kind == "user" and above else []
+    note_requests(said, record, state, above)
+    return [*dropped, *said]
 
 
 # -- retention -------------------------------------------------------------------------------------
