@@ -62,7 +62,7 @@ def fill(disk: Path) -> Path:
 def leave_the_index(data: Path) -> None:
     """Remove all but the index and the compiled rules."""
     for path in data.iterdir():
-        if path.name not in ("index.sqlite3", COMPILED_FILE):
+        if path.name not in ("index.sqlite3", COMPILED_FILE, "archive"):
             path.unlink()
 
 

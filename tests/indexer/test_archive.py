@@ -67,6 +67,18 @@ def test_an_index_of_the_archive_says_what_that_of_the_logs_said(logs: Path, dat
     assert {path.stat().st_mode & 0o77 for path in database.parent.glob("archive")} == {0}
 
 
+def test_logs_that_come_back_after_they_were_read_from_the_archive_are_as_before(logs: Path, database: Path) -> None:
+    index(database, [str(logs)])
+    before = contents(database)
+    logs.rename(logs.with_name("away"))
+    logs.mkdir()
+    afresh(database, logs)
+    logs.rmdir()
+    logs.with_name("away").rename(logs)
+    index(database, [])
+    assert contents(database) == before
+
+
 def test_a_log_is_linked_and_read_once(logs: Path, database: Path) -> None:
     log = write(logs / "a.jsonl", claude(1))
     first = index(database, [str(logs)])

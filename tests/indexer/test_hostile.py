@@ -264,7 +264,7 @@ def test_a_record_that_comes_again_and_again_costs_as_much_as_others_do(tmp_path
         path.parent.mkdir()
         path.write_bytes(b"\n".join([*lines, b""]))
         start = time.process_time()
-        assert index(tmp_path / f"{name}.sqlite3", [str(path)]).records == len(lines)
+        assert index(tmp_path / f"{name}-data" / "index.sqlite3", [str(path)]).records == len(lines)
         return time.process_time() - start
 
     others = seconds("others", (f"gull {number}" for number in range(LINES)))

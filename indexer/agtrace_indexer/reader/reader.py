@@ -354,10 +354,12 @@ class Reader:
     def _log_inside(self, found: Found, known: KnownFile | None, provider: Provider) -> Log:
         """Return the log as the last run left it, or a new one."""
         if known is not None and known.status == "log":
-            if known.provider == provider and not self._rebuild:
+            log = known_log(self.store, found, known, b"")
+            is_archived = log.position is None
+            if known.provider == provider and not self._rebuild and not is_archived:
                 if known.gone:
                     self.store.rejoin(known.id)
-                return known_log(self.store, found, known, b"")
+                return log
             self.store.forget_contents(known.id)
         return self._new_log(found, provider, b"")
 
