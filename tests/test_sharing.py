@@ -84,7 +84,7 @@ def _held(module: Module) -> Iterator[tuple[str, Any]]:
 
 def _unsafe(value: Any, seen: set[int]) -> Iterator[str]:
     """The types of what threads may not share, in a value and in all that it holds."""
-    if isinstance(value, types.BuiltinMethodType):
+    if isinstance(value, types.BuiltinMethodType | types.MethodType):
         value = value.__self__
     if id(value) in seen or hasattr(type(value), "__get__") or type(value).__module__ in ("typing", "_abc"):
         return  # functions and properties; what `functools.cache` remembers is looked at by itself
