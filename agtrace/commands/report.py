@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
-from agtrace_schema.model import dump
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agtrace.commands.asking import Filters, selected
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import Groups, plain_json, project, provider
 from agtrace.commands.printing import print_json, sessions_bar, write
-from agtrace.shaping.projection import printed
-from agtrace.text.next_call import showing
 
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Report, ReportedSession
@@ -45,7 +41,10 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
       agtrace cost --by project --since 30d
       agtrace cost --by model --project . --no-dollars
     """
+    from agtrace_schema.model import dump
+
     from agtrace.report.costs import costs
+    from agtrace.shaping.projection import printed
 
     with selected(Filters(**filters)) as (connection, selection, _, prices, lacking):
         found = printed(costs(connection, selection, by, prices=prices, dollars=not no_dollars, behind=lacking))
@@ -75,8 +74,12 @@ def lessons(as_json: bool, **filters: str | None) -> None:
       agtrace lessons --project .
       agtrace lessons --since 30d
     """
+    from agtrace_schema.model import dump
+
     from agtrace.report.lessons import lessons as learned
     from agtrace.report.lessons import text
+    from agtrace.shaping.projection import printed
+    from agtrace.text.next_call import showing
 
     with selected(Filters(**filters)) as (connection, selection, now, prices, lacking):
         found = printed(learned(connection, selection, now=now, prices=prices))
@@ -108,8 +111,11 @@ def why(place: str, as_json: bool) -> None:
       agtrace why src/store.py:40-60
       agtrace why src/store.py
     """
+    from agtrace_schema.model import dump
+
     from agtrace.report.authorship.why import text
     from agtrace.report.authorship.why import why as asked
+    from agtrace.shaping.projection import printed
 
     file, lines = parted(place)
     with selected(Filters()) as (connection, _, _, _, lacking):
@@ -216,6 +222,7 @@ def made(
     from agtrace.report.report import report as survey
     from agtrace.report.report import without_dollars
     from agtrace.report.survey import Asked
+    from agtrace.shaping.projection import printed
 
     with selected(filters) as (connection, selection, now, prices, lacking):
         with sessions_bar("examining") as note:
@@ -239,6 +246,9 @@ def _leave(found: Report, ways: Ways, conversations: dict[str, str]) -> None:
         else:
             tell(f"page written to {write(Path(ways.html), [page], replace=True)}")
     if ways.as_json:
+        from agtrace_schema.model import dump
+        from msgspec.structs import replace
+
         sessions = [replace(session, timeline=None) for session in found.sessions]
         print_json(dump(replace(found, sessions=sessions)))
     elif ways.markdown:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from agtrace_indexer.providers.setup import Setup
-from agtrace_indexer.redact import redact
 
 from agtrace.commands.errors import UNREADABLE, fail, tell, use_rules_at_hand
 from agtrace.commands.printing import print_lines
@@ -130,7 +129,7 @@ def _doubts(client: Client, server: Server) -> Iterator[str]:
 def _print(*lines: str) -> None:
     """Print lines, which may quote a user's settings: secrets in them are masked."""
     use_rules_at_hand()
-    _say(redact("\n".join(lines)))
+    _say("\n".join(lines))
 
 
 # -- agents that have a command for it -------------------------------------------------------------
@@ -190,7 +189,7 @@ def _add(name: str, server: Server) -> None:
     kept = {name: str(value) for name, value in ((before or {}).get("env") or {}).items()}
     command = add_command(agent, server.executable, kept | dict(server.variables))
     use_rules_at_hand()
-    _say(redact(shlex.join(command)))
+    _say(shlex.join(command))
     with together:
         code = _replaced(agent, before, command)
     if code:
@@ -202,9 +201,11 @@ def _add(name: str, server: Server) -> None:
 
 
 def _say(text: str, end: str = "\n") -> None:
+    from agtrace_indexer.redact import redact
+
     from agtrace.render.terminal import plain
 
-    sys.stdout.write(plain(text) + end)
+    sys.stdout.write(plain(redact(text)) + end)
     sys.stdout.flush()
 
 
@@ -227,6 +228,8 @@ def _entry(agent: Setup, place: Path) -> dict[str, Any] | None:
 
 def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -> int:
     """Replace the entry, and return 0; if a command fails, put the old entry back and return its exit code."""
+    from agtrace_indexer.redact import redact
+
     removal = remove_command(agent) if before is not None else None
     if removal and (code := _run(removal, quietly=True)):
         return code

@@ -8,7 +8,6 @@ import click
 from agtrace_schema.requests import MOST_AROUND, Level, Section
 
 from agtrace.commands.asking import Filters, ask, pages, print_text, selected, text_asked
-from agtrace.commands.doctor import health
 from agtrace.commands.errors import USAGE, fail, tell
 from agtrace.commands.options import (
     Span,
@@ -22,10 +21,6 @@ from agtrace.commands.options import (
     text_options,
 )
 from agtrace.commands.printing import print_json, print_lines
-from agtrace.problems import InvalidArtifactRef
-from agtrace.sessions.query import find_session, parse, resuming
-from agtrace.settings.environment import pager
-from agtrace.text.lines import named
 
 if TYPE_CHECKING:
     from agtrace.shaping.shape import Answer
@@ -99,11 +94,16 @@ def read(ref: str, as_json: bool, **asked: Any) -> None:
 
 def _as_a_command(context: click.Context, ref: str) -> bool:
     """Print what is JSON to an agent as the command for people does; return whether there is one."""
+    from agtrace.problems import InvalidArtifactRef
+    from agtrace.sessions.query import parse
+
     try:
         found = parse(ref)
     except InvalidArtifactRef:
         return False
     if found.kind == "health":
+        from agtrace.commands.doctor import health
+
         context.invoke(health, as_json=False)
     elif found.kind == "analysis":
         context.invoke(analyze, session=found.session, as_json=False)
@@ -250,6 +250,8 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     from agtrace.render.conversation import Unfolded, conversation, paged
     from agtrace.report.conversation.cleaning import Cleaner
     from agtrace.report.conversation.telling import head, part_of, told
+    from agtrace.sessions.query import find_session, resuming
+    from agtrace.settings.environment import pager
 
     if asked["turns"] and asked["turn_index"] is not None:
         fail("use either --turns or --turn", USAGE)
@@ -270,6 +272,8 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
 def _place(place: str) -> tuple[str, int | None]:
     """Return the session, and the event or None, from SESSION, SESSION:EVENT or a reference."""
     if place.startswith("ax://"):
+        from agtrace.sessions.query import parse
+
         kind, session_id, event_index, *_ = parse(place)
         if kind in ("session", "event"):
             return session_id, event_index if kind == "event" else None
@@ -278,6 +282,8 @@ def _place(place: str) -> tuple[str, int | None]:
     if not colon:
         return place, None
     if not (event.isascii() and event.isdecimal() and len(event) <= _LONGEST_INDEX):
+        from agtrace.text.lines import named
+
         fail(f"expected SESSION:NUMBER, such as fb3cff44:42, got {named(place, _LONGEST_PLACE)}", USAGE)
     return session_id, int(event)
 

@@ -9,18 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from agtrace_indexer.index.opening import open_read_only
 from msgspec.structs import asdict
 
 from agtrace.commands.asking import refreshed, usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import plain_json
-from agtrace.commands.printing import leave_lines, print_lines, sessions_bar
-from agtrace.index.team import check_installed
-from agtrace.sessions.projects import hashes_of, labels, paths_of, resolved, with_hashes
-from agtrace.text.numbers import counted, size
-from agtrace.upkeep import sharing
-from agtrace.upkeep.sharing import SEEN_BY
+from agtrace.commands.printing import leave_lines, print_lines
 
 if TYPE_CHECKING:
     from agtrace_team.push import Pushed
@@ -53,6 +47,11 @@ def team() -> None:
 @plain_json
 def share(project: str | None, audience: Any, as_json: bool) -> None:
     """Share a project from now on: `agtrace push` sends its sessions. Without one, list what is shared."""
+    from agtrace_indexer.index.opening import open_read_only
+
+    from agtrace.sessions.projects import hashes_of, paths_of, resolved, with_hashes
+    from agtrace.upkeep import sharing
+
     settings = with_index()
     found = sharing.load(settings.data_dir)
     with closing(open_read_only(settings.database)) as index:
@@ -69,6 +68,7 @@ def share(project: str | None, audience: Any, as_json: bool) -> None:
 def _shared_lines(projects: Mapping[str, Audience], folders: Mapping[str, list[str]]) -> Iterator[str]:
     """Yield what is shared: each project with who sees it, and the folders that belong to it."""
     from agtrace.render.terminal import plain_line
+    from agtrace.upkeep.sharing import SEEN_BY
 
     for name, audience in sorted(projects.items()):
         yield f"{plain_line(name)}  {audience} (seen by {SEEN_BY[audience]})"
@@ -82,6 +82,8 @@ def _shared_lines(projects: Mapping[str, Audience], folders: Mapping[str, list[s
 @plain_json
 def unshare(project: str, as_json: bool) -> None:
     """Stop sharing a project: the next `agtrace push` removes from the server what this machine sent of it."""
+    from agtrace.upkeep import sharing
+
     settings = with_index()
     found = sharing.load(settings.data_dir)
     if project not in found.projects:
@@ -150,6 +152,8 @@ def remove(login: str, yes: bool, url: str | None) -> None:
         from agtrace_team import people
 
         gone = people.remove(connection, login)
+    from agtrace.text.numbers import counted
+
     leave_lines({}, False, [f"{login} is gone, with {counted(gone, 'session')}"])
 
 
@@ -183,6 +187,8 @@ def status(url: str | None, as_json: bool) -> None:
 
 
 def _status_lines(found: dict[str, Any]) -> Iterator[str]:
+    from agtrace.text.numbers import counted, size
+
     sessions, events = counted(found["sessions"], "session"), counted(found["events"], "event")
     yield f"{sessions}, {events}, {size(found['bytes'])} on the disk"
     for person in found["people"]:
@@ -227,6 +233,8 @@ def trial(folder: Path, stop: bool) -> None:
     It takes PostgreSQL's programs (Debian: postgresql) and no root. It listens on a socket in the folder, which
     only you and root can open, and lets you in as any login without a password.
     """
+    from agtrace.index.team import check_installed
+
     check_installed()
     from agtrace_team.server import Server
 
@@ -245,6 +253,8 @@ def trial(folder: Path, stop: bool) -> None:
 @contextmanager
 def _connected(url: str | None) -> Iterator[Any]:
     """Connect to the team's database. What PostgreSQL refuses within this context ends the process with a sentence."""
+    from agtrace.index.team import check_installed
+
     to = url or usable().team
     if to is None:
         fail("say where the team's database is: the setting `team` (AGTRACE_TEAM), or --url URL", USAGE)
@@ -276,6 +286,9 @@ def push(dry_run: bool, url: str | None, as_json: bool) -> None:
       agtrace push --dry-run
       agtrace push
     """
+    from agtrace.commands.printing import sessions_bar
+    from agtrace.upkeep import sharing
+
     settings = with_index()
     to = url or settings.team
     if to is None:
@@ -299,9 +312,11 @@ def _sessions(settings: Settings, done: Pushed) -> Iterator[str]:
 
     Then one for each that would be removed.
     """
+    from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.questions import sessions
 
     from agtrace.render.terminal import plain_line
+    from agtrace.sessions.projects import labels
 
     with closing(open_read_only(settings.database)) as index:
         names = labels(index)
@@ -316,12 +331,16 @@ def _sessions(settings: Settings, done: Pushed) -> Iterator[str]:
 
 def _audiences(done: Pushed, uids: Set[str], sentence: str) -> Iterator[str]:
     """Yield this sentence with the number of these sessions, for each audience that some have."""
+    from agtrace.upkeep.sharing import SEEN_BY
+
     for audience, shown in SEEN_BY.items():
         if number := sum(done.seen_by[uid] == audience for uid in uids):
             yield sentence.format(f"{number:,}", shown)
 
 
 def _lines(done: Pushed, unknown: list[str], *, dry: bool) -> Iterator[str]:
+    from agtrace.text.numbers import counted, size
+
     would, would_be = ("would go", "would be") if dry else ("went", "were")
     yield f"{counted(len(done.new), 'new session')} and {len(done.changed):,} changed {would} to the team's database"
     gone = {*done.new, *done.changed}

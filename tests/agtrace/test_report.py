@@ -58,7 +58,7 @@ def ids(report: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("provider", [None, "claude_code", "codex", "gemini"])
 def test_the_sums_are_those_of_the_list_of_sessions(indexed: Path, provider: str | None) -> None:
     options = ["--provider", provider] if provider else []
-    listed = agtrace_here("sessions", "--limit", "50", "--json", *options).json()["data"]["sessions"]
+    listed = agtrace_here("sessions", "--kind", "all", "--limit", "50", "--json", *options).json()["data"]["sessions"]
     report = reported(*options)
     figures = report["figures"]
     for name in ("tool_calls", "failed_calls", "total_tokens"):
@@ -75,7 +75,7 @@ def test_the_sums_are_those_of_the_list_of_sessions(indexed: Path, provider: str
 
 
 def test_sub_agents_are_rolled_up_into_the_session_that_started_them_and_warm_ups_are_none(indexed: Path) -> None:
-    listed = agtrace_here("sessions", "--limit", "50", "--json").json()["data"]["sessions"]
+    listed = agtrace_here("sessions", "--kind", "all", "--limit", "50", "--json").json()["data"]["sessions"]
     kinds = [item.get("kind", "main") for item in listed]
     report = reported()
     assert "subagent" in kinds and len(report["sessions"]) == len(kinds) - kinds.count("subagent")
