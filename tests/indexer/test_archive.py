@@ -52,6 +52,8 @@ def tend(database: Path, later: float = 0) -> None:
 
 
 def test_an_index_of_the_archive_says_what_that_of_the_logs_said(logs: Path, database: Path) -> None:
+    write(logs / "c.jsonl", claude(3))
+    write(logs / "c.json", next(logs.rglob("session-*.json")).read_bytes())
     index(database, [str(logs)])
     emptied(logs)
     index(database, [])

@@ -41,8 +41,10 @@ _STILL_SECONDS = 24 * 3600
 
 _LOGS, _ROWS, _UNTIL, _REPLACED, _NEW = "logs", "rows", "until-", "replaced-", "new-"
 
-_DESCRIBES = ((".jsonl", ".meta.json"), (".jsonl", ".json"), ("/events.jsonl", "/workspace.yaml"))
+_DESCRIBES = ((".jsonl", ".meta.json"), ("/events.jsonl", "/workspace.yaml"))
 """How the path of a log ends, and how that of a small file ends that says more about its session."""
+_KIRO = "/sessions/cli/"
+"""A part of the paths of logs beside which such a file ends with `.json`: elsewhere, that is a log of its own."""
 
 _LEVEL = 9
 _CHUNK = _SMALL = 1024 * 1024
@@ -122,7 +124,7 @@ class Archive:
 
     def _copy_beside(self, log: str) -> None:
         """Copy what describes a log, as it is now: a link would change the stamp of a file that others look at."""
-        for path in beside(log, _DESCRIBES):
+        for path in _beside(log):
             with suppress(OSError):
                 status, place = os.lstat(path), self._place(_LOGS, path)
                 if stat.S_ISREG(status.st_mode) and status.st_size <= _SMALL and _mtime(place) != status.st_mtime_ns:
@@ -141,7 +143,7 @@ class Archive:
 
     def move(self, before: str, now: str) -> None:
         """Have a log's name follow the log."""
-        for path, other in zip((before, *beside(before, _DESCRIBES)), (now, *beside(now, _DESCRIBES)), strict=False):
+        for path, other in zip((before, *_beside(before)), (now, *_beside(now)), strict=False):
             place, to = self._place(_LOGS, path), self._place(_LOGS, other)
             with suppress(OSError):
                 if os.path.lexists(place):
@@ -309,7 +311,7 @@ class Archive:
     def remove(self, path: str) -> None:
         """Remove a log for good, as it is and as it was, with what describes it. Raise `OSError`."""
         for folder, name in self._names(path):
-            for each in (name, *beside(name, _DESCRIBES)):
+            for each in (name, *_beside(name)):
                 place = self._place(folder, each)
                 _unlink(place)
                 with suppress(OSError):  # a folder that isn't empty
@@ -378,9 +380,20 @@ def _mtime(place: str) -> int | None:
         return None
 
 
+def _endings(path: str) -> tuple[tuple[str, str], ...]:
+    return (*_DESCRIBES, (".jsonl", ".json")) if _KIRO in path.replace(os.sep, "/") else _DESCRIBES
+
+
+def _beside(log: str) -> list[str]:
+    """Return the paths of the files that may say more about a log."""
+    return beside(log, _endings(log))
+
+
 def _describes(place: str) -> bool:
     """Whether a file says more about a log next to it."""
-    return any(place.endswith(ends) and os.path.lexists(place.removesuffix(ends) + log) for log, ends in _DESCRIBES)
+    return any(
+        place.endswith(ends) and os.path.lexists(place.removesuffix(ends) + log) for log, ends in _endings(place)
+    )
 
 
 def _files(folder: str) -> Iterator[str]:
