@@ -43,7 +43,7 @@ _LOGS, _ROWS, _UNTIL, _REPLACED, _NEW = "logs", "rows", "until-", "replaced-", "
 
 _DESCRIBES = ((".jsonl", ".meta.json"), ("/events.jsonl", "/workspace.yaml"))
 """How the path of a log ends, and how that of a small file ends that says more about its session."""
-_KIRO = "/sessions/cli/"
+_KIRO = "/cli/"
 """A part of the paths of logs beside which such a file ends with `.json`: elsewhere, that is a log of its own."""
 
 _LEVEL = 9
