@@ -277,7 +277,7 @@ def test_a_walk_along_cursors_sees_every_session_once(tell_one: Callable[[Story]
 
     async def story(agent: Agent) -> None:
         seen: list[str] = []
-        arguments: dict[str, Any] = {"limit": 3}
+        arguments: dict[str, Any] = {"limit": 3, "kind": "all"}
         while True:
             page = await agent.ask("list_sessions", **arguments)
             seen += [item["id"] for item in page["data"]["sessions"]]
@@ -431,10 +431,10 @@ def test_a_cursor_outlives_the_server_that_made_it(tell: Callable[..., Any], mac
     pages: list[dict[str, Any]] = []
 
     async def first(agent: Agent) -> None:
-        pages.append(await agent.ask("list_sessions", limit=10))
+        pages.append(await agent.ask("list_sessions", limit=10, kind="all"))
 
     async def second(agent: Agent) -> None:
-        pages.append(await agent.ask("list_sessions", limit=10, cursor=pages[0]["pagination"]["next_cursor"]))
+        pages.append(await agent.ask("list_sessions", limit=10, kind="all", cursor=pages[0]["pagination"]["next_cursor"]))
 
     tell(first)
     tell(second)

@@ -358,6 +358,7 @@ def test_a_line_that_is_no_record_costs_no_other_one_and_is_reported(
     log.prompt("first").say("last")
     lines = log.path.read_bytes().splitlines(keepends=True)
     log.path.write_bytes(b"".join([*lines[:place], b'{"type": "user", "mess\n', *lines[place:]]))
+    os.utime(log.path, (1, 1))  # its agent writes no more
     index(database, [str(tmp_path / "home")])
     assert [text for text in texts_of(database) if not text.startswith("{")] == ["first", "last"]
     said = agtrace_here("doctor", "--json")
