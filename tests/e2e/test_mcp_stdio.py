@@ -434,7 +434,9 @@ def test_a_cursor_outlives_the_server_that_made_it(tell: Callable[..., Any], mac
         pages.append(await agent.ask("list_sessions", limit=10, kind="all"))
 
     async def second(agent: Agent) -> None:
-        pages.append(await agent.ask("list_sessions", limit=10, kind="all", cursor=pages[0]["pagination"]["next_cursor"]))
+        pages.append(
+            await agent.ask("list_sessions", limit=10, kind="all", cursor=pages[0]["pagination"]["next_cursor"])
+        )
 
     tell(first)
     tell(second)
