@@ -36,8 +36,8 @@ def phase(record: dict[str, Any]) -> Phase | None:
                 return Phase.GOES_ON
             return Phase.OVER if reason in _ENDS else Phase.GOES_ON
         case "user":
-            said = content if isinstance(content, str) else next(map(_text, _blocks(content, "text")), "")
-            said = said[:_LOOKED_AT].lstrip()
+            first = content if isinstance(content, str) else next(iter(_blocks(content, "text")), {}).get("text")
+            said = (text(first) or "")[:_LOOKED_AT].lstrip()
             if any(leaves in said for leaves in _LEAVES):
                 return Phase.CLOSED
             if said.startswith("[Request interrupted by user"):
@@ -49,7 +49,3 @@ def phase(record: dict[str, Any]) -> Phase | None:
 
 def _blocks(content: Any, kind: str) -> list[dict[str, Any]]:
     return [block for block in map(fields, listed(content)) if block.get("type") == kind]
-
-
-def _text(block: dict[str, Any]) -> str:
-    return text(block.get("text")) or ""
