@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
     from agtrace.settings.model import Settings
 
-
-_NICENESS = 5
-"""Added to the process's niceness: agents that wait for an answer come first."""
 
 _ROOTS_NAMED = 3
 """Folders that are named if nothing is in them; those of all agents would be too many."""
@@ -69,8 +65,6 @@ def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as
 def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
     """Index, and print what was found and changed; JSON on a single line if `indent` is None."""
     chosen = usable(creates_index=True)
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
     if chosen.database.exists():
         _make_anew_if_older(chosen)
     roots = roots_of(paths)

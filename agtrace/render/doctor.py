@@ -15,7 +15,7 @@ from agtrace.render.terminal import OUT, figure, heading, left_out, plain, plain
 from agtrace.text.numbers import counted, size
 
 if TYPE_CHECKING:
-    from agtrace_indexer.rebuild import Lost, Rebuilt
+    from agtrace_indexer.rebuild import Rebuilt
     from agtrace_schema.status import Configuration, Health
 
     from agtrace.upkeep.programs import Program
@@ -69,7 +69,7 @@ def repaired(done: Rebuilt) -> None:
         OUT.print(f"  read from the archive, their files are gone: {counted(done.archived, 'log')}")
     if done.lost:
         heading(f"sessions that neither the logs nor the archive have: {len(done.lost)}")
-        _print_all(map(_sentence, done.lost[:_LOST_SHOWN]))
+        _print_all(f"{one.session} ({one.title})" if one.title else one.session for one in done.lost[:_LOST_SHOWN])
         left_out("session", min(len(done.lost), _LOST_SHOWN), len(done.lost))
     if "session" in done.unread:
         _print_all(["which sessions it had couldn't be read: some may be neither in the logs nor in the archive"])
@@ -81,10 +81,6 @@ def repaired(done: Rebuilt) -> None:
 def _print_all(sentences: Iterable[str], indent: str = "  ") -> None:
     for sentence in sentences:
         OUT.print(f"{indent}{plain_line(sentence)}", soft_wrap=True, markup=False)
-
-
-def _sentence(one: Lost) -> str:
-    return f"{one.session} ({one.title})" if one.title else one.session
 
 
 _WIDE = 100

@@ -71,7 +71,7 @@ def costs(
     return Costs(
         selection=selection.sentence(len(total.sessions)),
         by=by,
-        groups=sorted(shown, key=_in_time if by in OVER_TIME else _most_first),
+        groups=sorted(shown, key=(lambda one: (one.group == UNKNOWN, one.group)) if by in OVER_TIME else _most_first),
         total=_spent("total", total, dollars=dollars),
         unpriced=_models({name: one.unpriced for name, one in used if dollars}),
         faster=_models({name: one.faster for name, one in used if dollars}),
@@ -163,10 +163,6 @@ def _models(tokens: Mapping[str, int]) -> list[ModelTokens] | None:
     """Return models with tokens of some kind, the most first; None if there are none."""
     found = [ModelTokens(model=one_line(name, LABEL), tokens=number) for name, number in tokens.items() if number]
     return sorted(found, key=lambda one: (-one.tokens, one.model)) or None
-
-
-def _in_time(group: Spent) -> tuple[bool, str]:
-    return group.group == UNKNOWN, group.group
 
 
 def _most_first(group: Spent) -> tuple[bool, float, int, str]:

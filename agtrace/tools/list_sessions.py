@@ -117,9 +117,9 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
     measured = _measured(wanted.sort, page.measured, at_least=page.at_least)
-    summary = (
-        f"Found {counted(page.total, 'session')}{failures}{_in_folders(context, filters.projects or ())}{measured}"
-    )
+    folders = _in_folders(context, filters.projects or ())
+    agents = "" if filters.kind != "top" else _sub_agents(context, filters, page.total, snapshot)
+    summary = f"Found {counted(page.total, 'session')}{failures}{folders}{measured}{agents}"
     return Reply(
         summary=unless_behind(summary, page.total, context.freshness),
         data=Pages(
@@ -159,6 +159,12 @@ def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
         since=period.since,
         until=period.until,
     )
+
+
+def _sub_agents(context: Context, filters: SessionFilters, listed: int, snapshot: Snapshot) -> str:
+    """Return how many sub-agents a plain list leaves out, as the end of a summary."""
+    found = sessions.count(context.connection, replace(filters, kind=None), newest=snapshot.session).sessions - listed
+    return f"; kind=all adds {counted(found, 'sub-agent')}" if found > 0 else ""
 
 
 def _in_folders(context: Context, projects: Collection[int]) -> str:

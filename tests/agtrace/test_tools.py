@@ -54,7 +54,7 @@ def test_a_list_of_sessions_says_what_each_was_about(samples: Asker) -> None:
         "failed_calls": 45, "total_tokens": large["total_tokens"], "tokens_made": "exact",
         "cost_usd": large["cost_usd"], "cost_made": "estimated",
     }  # fmt: skip
-    assert value["summary"] == "Found 30 sessions (19 with failures)"
+    assert value["summary"] == "Found 30 sessions (19 with failures); kind=all adds 11 sub-agents"
     assert all(len(item.get("snippet", "")) <= 200 and len(item["id"]) >= 8 for item in value["data"]["sessions"])
 
 

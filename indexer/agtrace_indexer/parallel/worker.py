@@ -8,7 +8,6 @@ in memory. It ends when its input does. Sessions with tombstones next to INDEX a
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 from contextlib import closing
@@ -83,14 +82,9 @@ _OBJECTS = 50_000
 """New objects after which Python looks for garbage: looking after every 700, as by default, costs a tenth of the time
 that reading logs takes."""
 
-_NICENESS = 10
-"""Processes that somebody waits for take precedence."""
-
 if __name__ == "__main__":
     gc.freeze()
     gc.set_threshold(_OBJECTS)
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the main one decides
     try:
         database = Path(sys.argv[1])
