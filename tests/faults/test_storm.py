@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -62,7 +63,8 @@ def agent(folder: Path, seed: int) -> Iterator[None]:
 
 
 def check_contents(database: Path, logs: Path, beside: Path) -> None:
-    """Check that what an index holds of the logs that are there is what a fresh one holds."""
+    """Check that what an index holds of the logs that are there is what a fresh one holds, with the same archive."""
+    shutil.copytree(database.parent / "archive", beside.parent / "archive", copy_function=os.link)
     index(beside, [str(logs)])
     held, fresh = contents(database, gone=False), contents(beside, gone=False)
     for name in fresh:

@@ -103,10 +103,13 @@ class Store:
         found = self.connection.execute(query, (path, stamp)).fetchone()
         return None if found is None else int(found[0])
 
-    def note_trouble(self, file_id: int, stamp: str, reason: str) -> None:
-        """Record why a log that is there can't be read at the moment; what was read of it stays."""
-        values = (stamp, reason, file_id)
-        self.connection.execute("UPDATE file SET stamp = ?, reason = ?, gone = 0 WHERE id = ?", values)
+    def note_trouble(self, file_id: int, path: str, stamp: str, reason: str) -> None:
+        """Record why a log that is there can't be read at the moment; what was read of it stays.
+
+        A row that isn't at the path any more is the one of an earlier log, which stays gone.
+        """
+        values = (stamp, reason, file_id, path)
+        self.connection.execute("UPDATE file SET stamp = ?, reason = ?, gone = 0 WHERE id = ? AND path = ?", values)
 
     def forget_contents(self, file_id: int) -> None:
         """Delete everything read from a file, so that it can be read again into the same row."""

@@ -129,7 +129,7 @@ class Reader:
             return
         if known is not None and known.status == "log":
             if for_now:  # without a stamp, what is masked by earlier rules doesn't stay
-                self.store.note_trouble(known.id, "" if self._rebuild else found.stamp, reason)
+                self.store.note_trouble(known.id, found.path, "" if self._rebuild else found.stamp, reason)
                 return
             if status == "duplicate":
                 self.store.forget_contents(known.id)
@@ -158,7 +158,7 @@ class Reader:
         self.progress.files_done -= 1  # it is the same log
         read = self.store.log_at(found.path, earlier.stamp)
         if read is not None and not found.archived:
-            self.store.note_trouble(read, found.stamp, reason)
+            self.store.note_trouble(read, found.path, found.stamp, reason)
         return read is not None
 
     def _is_hidden(self, found: Found, known: KnownFile | None, status: str, reason: str) -> bool:
