@@ -217,6 +217,7 @@ def _live(database: Path) -> Iterator[Any]:
     catalog.close()
 
 
+@pytest.mark.thorough
 def test_a_log_that_is_replaced_while_it_is_linked_is_kept_as_it_is_then(
     tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
