@@ -79,8 +79,7 @@ def phase_of(path: str, agent: Agent) -> Phase | None:
     """Return what the last record of a log that says something about the turn says; None if none does."""
     if agent.phase is None or path.endswith(".zst"):
         return None
-    read = agent.phase()
-    return next(filter(None, map(read, islice(last_records(path), _RECORDS))), None)
+    return next(filter(None, map(agent.phase, islice(last_records(path), _RECORDS))), None)
 
 
 def _is_thing(connection: sqlite3.Connection, event: Event, agent: Agent) -> bool:

@@ -293,7 +293,7 @@ def test_after_the_end_of_a_turn_only_the_human_goes_on(agent: str, ended: int) 
     read, ends = AGENTS[{"omp": "oh_my_pi"}.get(agent, agent)].phase, 0
     assert read is not None
     for log in sorted((SAMPLES / agent).rglob("*.jsonl")):
-        told = [(record, phase) for record in records(log) if (phase := read()(record)) is not None]
+        told = [(record, phase) for record in records(log) if (phase := read(record)) is not None]
         ends += sum(phase is Phase.OVER for _, phase in told)
         for (_, before), (record, phase) in pairwise(told):
             assert before is not Phase.OVER or phase is Phase.OVER or is_of_user(agent, record), (log, record)
@@ -317,7 +317,7 @@ def test_after_the_end_of_a_turn_only_the_human_goes_on(agent: str, ended: int) 
 )
 def test_what_a_record_says_about_its_turn(agent: str, record: dict[str, Any], phase: Phase | None) -> None:
     read = AGENTS[agent].phase
-    assert read is not None and read()(record) is phase
+    assert read is not None and read(record) is phase
 
 
 WORDS = st.sampled_from(["type", "message", "content", "payload", "kind", "data", "toolCalls", "subtype", "text",
@@ -330,7 +330,7 @@ WORDS = st.sampled_from(["type", "message", "content", "payload", "kind", "data"
 def test_no_record_makes_a_reader_of_phases_fail(record: dict[str, object]) -> None:
     for agent in AGENTS.values():
         if agent.phase is not None:
-            assert agent.phase()(record) in (None, *Phase)
+            assert agent.phase(record) in (None, *Phase)
 
 
 @given(st.builds(Seen, st.none() | st.sampled_from(EventType), st.just(()), st.none() | st.sampled_from(Phase),

@@ -43,7 +43,6 @@ def test_it_says_what_claude_code_gives_it_without_an_index(database: Path) -> N
     assert not database.exists(), "it indexes nothing"
 
 
-@pytest.mark.thorough
 def test_it_adds_failed_calls_and_sessions_that_wait_from_the_index(database: Path, own_home: Path) -> None:
     here, other, third = Claude(own_home, 1), Claude(own_home, 2), Codex(own_home, 3)
     for log in (here, other, third):

@@ -322,9 +322,9 @@ class Agent(Struct, frozen=True):
     """What stands between its program and the id of a session that it is to continue: `--resume`."""
     setup: Callable[[], Setup] | None = None
     """Loads how our MCP server is added to it; None if that isn't possible."""
-    phase: Callable[[], ReadPhase] | None = None
-    """Loads the function that says what a record of its log of JSON lines tells about the turn, None if nothing: the
-    last record that tells something decides. It takes any JSON object. Without it, nobody knows when a turn is over."""
+    phase: ReadPhase | None = None
+    """What a record of its log of JSON lines says about the turn, None if nothing: the last record that says something
+    decides. It takes any JSON object. Without it, nobody knows when a turn is over."""
     retention: Callable[[], ReadRetention] | None = None
     """Loads the function that reads how long it keeps its logs; None if it never deletes them by itself."""
     keys_remembered: int | None = 0

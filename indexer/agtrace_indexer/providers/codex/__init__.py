@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.discovery import Forms
-from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Sign, Tested, loader
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Phase, Sign, Tested, loader
+
+# `task_started` and `task_complete` frame a turn (`turn_started` and `turn_complete` in newer versions); older rollouts
+# have neither. Requests for approval are understood for versions that persist them; codex-rs shows them only.
+
+_OF_EVENTS = {
+    "task_started": Phase.GOES_ON,
+    "turn_started": Phase.GOES_ON,
+    "user_message": Phase.GOES_ON,
+    "task_complete": Phase.OVER,
+    "turn_complete": Phase.OVER,
+    "turn_aborted": Phase.OVER,
+    "shutdown_complete": Phase.CLOSED,
+    "exec_approval_request": Phase.ASKS_PERMISSION,
+    "apply_patch_approval_request": Phase.ASKS_PERMISSION,
+    "request_permissions": Phase.ASKS_PERMISSION,
+}
+_AT_WORK = ("call", "call_output", "reasoning")
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    payload = record.get("payload")
+    kind = payload.get("type") if isinstance(payload, dict) else None
+    if not isinstance(kind, str):
+        return None
+    if record.get("type") == "event_msg":
+        return _OF_EVENTS.get(kind)
+    if record.get("type") == "response_item" and kind.endswith(_AT_WORK):
+        return Phase.GOES_ON
+    return None
+
 
 _ROLLOUT = later(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
 _THREAD = later(r"rollout-(?:\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-)?([^_]+)(?:_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
@@ -62,7 +94,7 @@ CODEX = Agent(
     command="codex",
     resumes=("resume",),
     setup=loader("codex.parser:SETUP"),
-    phase=loader("codex.parser:phase"),
+    phase=phase,
     client=Client("codex-mcp-client", 11_900),  # with some models it removes the middle of anything over 12,000 bytes
     replays_items=True,
 )

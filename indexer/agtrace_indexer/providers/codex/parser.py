@@ -49,7 +49,7 @@ from agtrace_indexer.events.json_values import (
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.codex import tools
 from agtrace_indexer.providers.notes import element_before, skip
-from agtrace_indexer.providers.provider import Phase, Rewrite
+from agtrace_indexer.providers.provider import Rewrite
 from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, TOKEN_VARIABLE, Setup, options
 
 # -- identities ------------------------------------------------------------------------------------
@@ -733,37 +733,6 @@ def _read(record: Record, state: LogState, at: int | None) -> Sequence[Said]:
 def _is_bare_meta(record: Record) -> bool:
     """Whether this is the first line of a bare log: {id, timestamp, instructions, git} and no type."""
     return text(record.get("id")) is not None and {"id"} < record.keys() <= _META_KEYS
-
-
-# -- phases ----------------------------------------------------------------------------------------
-# `task_started` and `task_complete` frame a turn (`turn_started` and `turn_complete` in newer versions); older rollouts
-# have neither. Requests for approval are understood for versions that persist them; codex-rs shows them only.
-
-_OF_EVENTS = {
-    "task_started": Phase.GOES_ON,
-    "turn_started": Phase.GOES_ON,
-    "user_message": Phase.GOES_ON,
-    "task_complete": Phase.OVER,
-    "turn_complete": Phase.OVER,
-    "turn_aborted": Phase.OVER,
-    "shutdown_complete": Phase.CLOSED,
-    "exec_approval_request": Phase.ASKS_PERMISSION,
-    "apply_patch_approval_request": Phase.ASKS_PERMISSION,
-    "request_permissions": Phase.ASKS_PERMISSION,
-}
-_AT_WORK = ("call", "call_output", "reasoning")
-
-
-def phase(record: Record) -> Phase | None:
-    """Return what a record says about the turn; None if it says nothing."""
-    kind = text(fields(record.get("payload")).get("type"))
-    if kind is None:
-        return None
-    if record.get("type") == "event_msg":
-        return _OF_EVENTS.get(kind)
-    if record.get("type") == "response_item" and kind.endswith(_AT_WORK):
-        return Phase.GOES_ON
-    return None
 
 
 # -- setup -----------------------------------------------------------------------------------------

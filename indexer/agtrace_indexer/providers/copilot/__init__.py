@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Sign, Tested, loader
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Phase, Sign, Tested, loader
+
+# Whether a turn of Copilot CLI goes on, by single records of its events.
+# A request for permission is in the log (from 1.0.64). `assistant.turn_end` ends one response of the model, not the
+# turn that the human began: nothing tells when that is over.
+
+_OF_TYPES = {
+    **dict.fromkeys(("session.start", "session.resume", "user.message", "permission.completed"), Phase.GOES_ON),
+    **dict.fromkeys(("assistant.turn_start", "assistant.message"), Phase.GOES_ON),
+    **dict.fromkeys(("tool.execution_start", "tool.execution_complete"), Phase.GOES_ON),
+    "permission.requested": Phase.ASKS_PERMISSION,
+    "abort": Phase.OVER,
+    "session.shutdown": Phase.CLOSED,
+}
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    kind = record.get("type")
+    return _OF_TYPES.get(kind) if isinstance(kind, str) else None
+
 
 SHELLS = frozenset({"bash", "powershell", "local_shell"})
 """The tools that run a command; `local_shell` is the human's own, typed after `!`."""
@@ -45,7 +67,7 @@ COPILOT = Agent(
     ),
     notices=_NOTICES,
     hidden_reasoning="encrypted",
-    phase=loader("copilot.parser:phase"),
+    phase=phase,
     command="copilot",
     resumes=("--resume",),
     keys_remembered=64,  # only chunks of one response repeat a key, and they are close together

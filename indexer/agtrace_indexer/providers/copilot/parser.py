@@ -48,7 +48,7 @@ from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.copilot import AGENT_TOOL, POLLING, SHELLS
 from agtrace_indexer.providers.notes import check_usage, known, no_document, remember, skip, unknown
-from agtrace_indexer.providers.provider import Phase, Rewrite
+from agtrace_indexer.providers.provider import Rewrite
 
 # -- envelope --------------------------------------------------------------------------------------
 # The envelope of an event, read once for all readers, and a reader that works for any event.
@@ -936,27 +936,6 @@ def _scalar(written: str) -> str:
     elif value[:1] in ("|", ">", "&", "*", "!", "~", "#") or value == "null":
         value = ""
     return value[:_LONGEST_TITLE]
-
-
-# -- phases ----------------------------------------------------------------------------------------
-# Whether a turn of Copilot CLI goes on, by single records of its events.
-# A request for permission is in the log (from 1.0.64). `assistant.turn_end` ends one response of the model, not the
-# turn that the human began: nothing tells when that is over.
-
-_OF_TYPES = {
-    **dict.fromkeys(("session.start", "session.resume", "user.message", "permission.completed"), Phase.GOES_ON),
-    **dict.fromkeys(("assistant.turn_start", "assistant.message"), Phase.GOES_ON),
-    **dict.fromkeys(("tool.execution_start", "tool.execution_complete"), Phase.GOES_ON),
-    "permission.requested": Phase.ASKS_PERMISSION,
-    "abort": Phase.OVER,
-    "session.shutdown": Phase.CLOSED,
-}
-
-
-def phase(record: dict[str, Any]) -> Phase | None:
-    """Return what a record says about the turn; None if it says nothing."""
-    kind = record.get("type")
-    return _OF_TYPES.get(kind) if isinstance(kind, str) else None
 
 
 # -- parser ----------------------------------------------------------------------------------------

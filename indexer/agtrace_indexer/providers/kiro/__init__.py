@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from agtrace_schema.patterns import later
 
@@ -12,6 +13,7 @@ from agtrace_indexer.providers.provider import (
     Containers,
     Home,
     Notices,
+    Phase,
     Sidecar,
     Sign,
     loader,
@@ -19,6 +21,26 @@ from agtrace_indexer.providers.provider import (
 )
 
 _DATABASES = ("kiro-cli/data.sqlite3", "amazon-q/data.sqlite3")
+
+
+# Whether a turn of Kiro CLI goes on, by single records of its log of JSON lines.
+# A response is written whole, with its calls: one without calls is the answer. Requests for permission go to the screen
+# only.
+
+_AT_WORK = ("Prompt", "ToolResults")
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    kind, data = record.get("kind"), record.get("data")
+    if kind in _AT_WORK:
+        return Phase.GOES_ON
+    if kind != "AssistantMessage" or not isinstance(data, dict):
+        return None
+    content = data.get("content")
+    parts = content if isinstance(content, list) else []
+    calls = any(isinstance(part, dict) and part.get("kind") == "toolUse" for part in parts)
+    return Phase.GOES_ON if calls else Phase.OVER
 
 
 KIRO = Agent(
@@ -51,7 +73,7 @@ KIRO = Agent(
         interruptions=(Sign("turn_end", r"(?i)\Acancel"),),
         compactions=(Sign("compaction"),),
     ),
-    phase=loader("kiro.parser:phase"),
+    phase=phase,
     command="kiro-cli",
     resumes=("chat", "--resume-id"),
     keys_remembered=64,  # only notes on the end of a turn replace one another

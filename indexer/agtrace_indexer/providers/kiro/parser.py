@@ -44,7 +44,7 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import Question, ask
 from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.notes import skip, unknown
-from agtrace_indexer.providers.provider import LogInside, Phase, Rewrite, Row
+from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- tool results ----------------------------------------------------------------------------------
 # Results of tool executions: their outcome, and what the model was given. A command that fails is a `success` whose
@@ -404,27 +404,6 @@ def _bare_result(call_id: str, result: Any) -> Payload:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else compact_json(value)
-
-
-# -- phases ----------------------------------------------------------------------------------------
-# Whether a turn of Kiro CLI goes on, by single records of its log of JSON lines.
-# A response is written whole, with its calls: one without calls is the answer. Requests for permission go to the screen
-# only.
-
-_AT_WORK = ("Prompt", "ToolResults")
-
-
-def phase(record: dict[str, Any]) -> Phase | None:
-    """Return what a record says about the turn; None if it says nothing."""
-    kind, data = record.get("kind"), record.get("data")
-    if kind in _AT_WORK:
-        return Phase.GOES_ON
-    if kind != "AssistantMessage" or not isinstance(data, dict):
-        return None
-    content = data.get("content")
-    parts = content if isinstance(content, list) else []
-    calls = any(isinstance(part, dict) and part.get("kind") == "toolUse" for part in parts)
-    return Phase.GOES_ON if calls else Phase.OVER
 
 
 # -- database --------------------------------------------------------------------------------------

@@ -4,12 +4,42 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.discovery import Forms
-from agtrace_indexer.providers.provider import Agent, Containers, Fork, Home, Notices, Sign, loader
+from agtrace_indexer.providers.provider import Agent, Containers, Fork, Home, Notices, Phase, Sign, loader
+
+# Whether a turn goes on, by single records of Pi's format (Pi, oh-my-pi, OpenClaw).
+# A response says why it stopped: `toolUse` before calls, `stop` or `length` at the end of the turn; what failed
+# (`error`) may be tried again. OpenClaw's older logs don't say it; a response without calls then says nothing.
+
+_AT_WORK = ("user", "toolResult")
+_ENDS = ("stop", "length", "aborted")
+_CALLS = ("toolCall", "tool_use")
+
+
+def phase(record: dict[str, Any]) -> Phase | None:
+    """Return what a record says about the turn; None if it says nothing."""
+    message = record.get("message")
+    if record.get("type") != "message" or not isinstance(message, dict):
+        return None
+    role, reason = message.get("role"), message.get("stopReason")
+    if role in _AT_WORK:
+        return Phase.GOES_ON
+    if role != "assistant":
+        return None
+    if reason == "toolUse" or _has_call(message.get("content")):
+        return Phase.GOES_ON
+    return Phase.OVER if reason in _ENDS else None
+
+
+def _has_call(content: Any) -> bool:
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and part.get("type") in _CALLS for part in parts)
+
 
 NOTICES = Notices(
     api_errors=frozenset({"error"}),
@@ -35,7 +65,7 @@ PI = Agent(
         contents=("content",),
     ),
     notices=NOTICES,
-    phase=loader("pi.parser:phase"),
+    phase=phase,
     hidden_reasoning="as signatures only",
     command="pi",
     resumes=("--session",),
@@ -59,7 +89,7 @@ OH_MY_PI = Agent(
         paths=("path", "file_path"),
     ),
     notices=NOTICES,
-    phase=loader("pi.parser:phase"),
+    phase=phase,
     hidden_reasoning="as signatures only",
     command="omp",
     resumes=("--resume",),
@@ -109,7 +139,7 @@ OPENCLAW = Agent(
         paths=("path", "file_path"),
     ),
     notices=NOTICES,
-    phase=loader("pi.parser:phase"),
+    phase=phase,
     hidden_reasoning="as signatures only",
     no_messages=frozenset({"HEARTBEAT_OK", "NO_REPLY"}),
 )

@@ -47,7 +47,7 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import ask, columns_of
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.notes import check_usage, empty_state, known, no_document, readable_json, skip, unknown
-from agtrace_indexer.providers.provider import LogInside, Phase, Rewrite, Row
+from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- content ---------------------------------------------------------------------------------------
 # The text of the blocks of a message or a result: images are replaced by their size.
@@ -473,36 +473,6 @@ _READERS: dict[str, Callable[[Record, LogState], Any]] = {
     "model_usage": lambda _record, _state: [],  # it has only tokens
     **dict.fromkeys(_LEFT_OUT, _left_out),
 }
-
-
-# -- phases ----------------------------------------------------------------------------------------
-# Whether a turn goes on, by single records of Pi's format (Pi, oh-my-pi, OpenClaw).
-# A response says why it stopped: `toolUse` before calls, `stop` or `length` at the end of the turn; what failed
-# (`error`) may be tried again. OpenClaw's older logs don't say it; a response without calls then says nothing.
-
-_AT_WORK = ("user", "toolResult")
-_ENDS = ("stop", "length", "aborted")
-_CALLS = ("toolCall", "tool_use")
-
-
-def phase(record: dict[str, Any]) -> Phase | None:
-    """Return what a record says about the turn; None if it says nothing."""
-    message = record.get("message")
-    if record.get("type") != "message" or not isinstance(message, dict):
-        return None
-    role, reason = message.get("role"), message.get("stopReason")
-    if role in _AT_WORK:
-        return Phase.GOES_ON
-    if role != "assistant":
-        return None
-    if reason == "toolUse" or _has_call(message.get("content")):
-        return Phase.GOES_ON
-    return Phase.OVER if reason in _ENDS else None
-
-
-def _has_call(content: Any) -> bool:
-    parts = content if isinstance(content, list) else []
-    return any(isinstance(part, dict) and part.get("type") in _CALLS for part in parts)
 
 
 # -- parser ----------------------------------------------------------------------------------------
