@@ -158,8 +158,13 @@ _AGE = re.compile(r"(?m)^(\S+ {2,6}(?:\d{4}-\d\d-\d\d  )?)((?:now|\d+(?:mo|[mhdw
 """How long ago something happened in a session, which changes from day to day."""
 
 
+_UNFINISHED = re.compile(r" so far \(index catching up[^)]*\)")
+"""On a busy machine the index may not be compared with the logs in time."""
+
+
 def _neutral(text: str) -> str:
     aged = _AGE.sub(lambda found: f"{found[1]}{'[age]':{len(found[2])}}", text)
+    aged = _UNFINISHED.sub("", aged)
     return _CURSOR.sub("[cursor]", aged.replace(str(SAMPLES), "[samples]"))
 
 
