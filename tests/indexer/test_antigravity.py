@@ -144,18 +144,18 @@ def test_a_response_is_a_step_with_its_thought_its_text_and_its_calls() -> None:
     assert [draft.payload for draft in drafts] == [
         Reasoning("hm"),
         Message("so"),
-        ToolCall("1.0", "run_command", decoded),
+        ToolCall("response-1.0", "run_command", decoded),
     ]
-    assert {draft.step for draft in drafts} == {"1"}
+    assert {draft.step for draft in drafts} == {"response-1"}
 
 
 @pytest.mark.parametrize(
     ("records", "answered"),
     [
-        ([planned("list_dir", "view_file"), ran("LIST_DIRECTORY"), ran("VIEW_FILE")], ["1.0", "1.1"]),
-        ([planned("run_command", "view_file"), ran("VIEW_FILE"), ran("RUN_COMMAND")], ["1.1", "1.0"]),
-        ([planned("view_file"), ran("VIEW_FILE"), ran("VIEW_FILE")], ["1.0", None]),
-        ([planned("view_file"), planned("view_file"), ran("VIEW_FILE")], ["2.0"]),
+        ([planned("list_dir", "view_file"), ran("LIST_DIRECTORY"), ran("VIEW_FILE")], ["response-1.0", "response-1.1"]),
+        ([planned("run_command", "view_file"), ran("VIEW_FILE"), ran("RUN_COMMAND")], ["response-1.1", "response-1.0"]),
+        ([planned("view_file"), ran("VIEW_FILE"), ran("VIEW_FILE")], ["response-1.0", None]),
+        ([planned("view_file"), planned("view_file"), ran("VIEW_FILE")], ["response-2.0"]),
         ([planned("view_file"), asked("stop"), ran("VIEW_FILE")], [None]),
     ],
 )

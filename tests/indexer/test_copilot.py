@@ -241,6 +241,8 @@ def shut_down(sent: int, output: int, units: int) -> dict[str, Any]:
     return event("session.shutdown", modelMetrics=by_model, totalNanoAiu=units * 10**9)
 
 
+SILENT = event("assistant.message", apiCallId="a", model="m", content="x")
+"""A message of 1.0.83 and later: it has no figures."""
 FIRST = [said(1), checkpoint(5), shut_down(100, 10, 5)]
 KILLED = [said(1), checkpoint(5)]
 RESUMED = [event("session.resume"), said(2), checkpoint(9)]
@@ -250,7 +252,9 @@ RESUMED = [event("session.resume"), said(2), checkpoint(9)]
     ("lines", "cents", "made", "tokens"),
     [(FIRST, 5, "exact", 110),
      ([said(1)], None, "unknown", 10),
-     ([event("assistant.message", apiCallId="a", model="m", content="x"), checkpoint(5)], 5, "partial", None),
+     ([SILENT, checkpoint(5)], 5, "partial", None),
+     ([SILENT], None, "unknown", None),
+     ([SILENT, checkpoint(5), shut_down(100, 10, 5)], 5, "exact", 110),
      ([*KILLED, said(2), checkpoint(7)], 7, "partial", 20),
      ([*FIRST, *RESUMED], 9, "partial", 120),
      ([*FIRST, *RESUMED, shut_down(150, 20, 9)], 9, "exact", 170),
@@ -275,6 +279,9 @@ def test_records_of_newer_versions_are_known() -> None:
     for kind in ("model.call_start", "model.call_failure", "session.workspace_file_changed", "tool_search.activated"):
         list(parser.drafts(event(kind, path="count.txt", errorMessage="too many"), state))
     assert state.unknown == []
+    ended = event("tool.execution_complete", toolCallId="t", success=True, shellExecution={"exitCode": 2})
+    (result,) = (said.payload for said in parser.drafts(ended, state) if isinstance(said, Draft))
+    assert isinstance(result, ToolResult) and (result.outcome, result.exit_code) == (Outcome.FAILED, 2)
 
 
 # --- a log that is shortened in place: /rewind ---
@@ -360,15 +367,6 @@ def rewound(tmp_path: Path, database: Path) -> Path:
         file.writelines(again(1, LINES[55:59]))
     index(database, [str(log.parent)])
     return log
-
-
-def test_another_session_at_the_same_path_is_another_log(tmp_path: Path, database: Path) -> None:
-    log = rewound(tmp_path, database)
-    log.write_bytes(GLOW.read_bytes())
-    index(database, [])
-    with closing(sqlite3.connect(database)) as connection:
-        paths = [path for (path,) in connection.execute("SELECT path FROM file ORDER BY path")]
-    assert paths == [str(log), f"{log}#replaced-1"]
 
 
 @pytest.mark.parametrize("most", [0, 40])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import sqlite3
 from pathlib import Path, PurePath
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction
 from agtrace_indexer.providers.gemini import parser as gemini
+from agtrace_indexer.providers.notes import known_as, live_parts, part_known_as
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
     Message,
@@ -31,6 +31,10 @@ from hypothesis import strategies as st
 from tests.contents import contents
 from tests.depth import examples
 from tests.indexer.strange import any_json
+
+
+def key_of(message: str, part: str) -> str:
+    return f"{known_as(message)}/{part_known_as(part)}"
 
 
 def apply(records: list[Record], state: LogState | None = None) -> tuple[dict[str, Payload], list[Payload], LogState]:
@@ -131,7 +135,7 @@ def test_a_response_becomes_thinking_text_calls_tokens_and_results_in_one_step()
     ]
     drafts = [d for d in given if isinstance(d, Draft)]
     assert {d.step for d in drafts} == {"g1"}
-    assert [d.key for d in drafts] == ["g1/thought.0", "g1/text", "g1/call.c1", "g1/usage", "g1/result.c1"]
+    assert [d.identity for d in drafts] == ["g1/thought.0", "g1/text", "g1/call.c1", "g1/usage", "g1/result.c1"]
     assert [(d.timestamp or 0) % 60_000 for d in drafts] == [59_000, 1000, 1000, 1000, 9000]
 
 
@@ -297,25 +301,10 @@ def test_a_result_names_the_subagent_that_it_comes_from() -> None:
 # --- folding ---
 
 
-def test_a_message_that_comes_again_only_says_what_changed() -> None:
-    first, again = answer(content="Hi", toolCalls=[tool("executing")]), answer(content="Hi", toolCalls=[tool()])
-    state = LogState()
-    gemini.drafts(first, state)
-    changes = list(gemini.drafts(again, state))
-    assert [c.key for c in changes if isinstance(c, Draft)] == ["g1/result.c1"]
-    assert list(gemini.drafts(copy.deepcopy(again), state)) == []
-
-
-def test_parts_that_vanished_are_retracted() -> None:
-    state = LogState()
-    gemini.drafts(answer(content="Hi", thoughts=["hm"]), state)
-    assert list(gemini.drafts(answer(content="Hi"), state)) == [Retraction(["g1/thought.0"])]
-
-
 def test_a_rewind_drops_the_message_and_all_after_it() -> None:
     records = [user("a", "1"), user("b", "2"), user("c", "3"), {"$rewindTo": "2"}]
     live, loose, _ = apply(records)
-    assert list(live) == ["1/text"] and loose == [Notification("rewind", "2")]
+    assert list(live) == [key_of("1", "text")] and loose == [Notification("rewind", "2")]
     assert apply([*records[:3], {"$rewindTo": "unheard"}])[0] == {}
 
 
@@ -334,7 +323,7 @@ def test_a_document_that_lost_a_message_counts_only_what_is_left() -> None:
     head = {"sessionId": "s", "projectHash": "h"}
     state = apply([head, answer("2", "b", tokens=TOKENS)])[2]
     (patch,) = gemini.as_patch([head, user("a", "1")])
-    assert next(iter(gemini.drafts(patch, state))) == Retraction(["2/text", "2/usage"])
+    assert next(iter(gemini.drafts(patch, state))) == Retraction([key_of("2", "text"), key_of("2", "usage")])
 
 
 def test_a_messages_own_id_identifies_its_parts_in_any_log() -> None:
@@ -348,8 +337,11 @@ def test_a_replaced_list_keeps_what_is_still_in_it() -> None:
     state = LogState()
     apply([user("a", "1"), answer("2", "b")], state)
     changes = gemini.drafts({"$set": {"messages": [user("summary", "0"), answer("2", "b")]}}, state)
-    assert [c.keys if isinstance(c, Retraction) else c.key for c in changes] == [["1/text"], "0/text"]
-    assert list(state.memory["messages"]) == ["0", "2"]
+    assert [c.keys if isinstance(c, Retraction) else c.key for c in changes] == [
+        [key_of("1", "text")],
+        key_of("0", "text"),
+    ]
+    assert [*live_parts(state)] == [known_as("0"), known_as("2")]
 
 
 def test_a_history_that_the_cli_wrote_back_as_messages_gives_each_call_and_result_once() -> None:
@@ -410,7 +402,7 @@ def put(state: list[Record], added: list[Record]) -> list[Record]:
 def test_the_live_events_are_those_of_the_messages_that_are_left(records: list[Record]) -> None:
     live, _, state = apply(records)
     left = folded(records)
-    assert list(state.memory.get("messages", [])) == [m["id"] for m in left]
+    assert [*live_parts(state)] == [known_as(m["id"]) for m in left]
     assert without_figures(live) == without_figures(apply(left)[0])
 
 

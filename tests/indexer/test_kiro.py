@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from itertools import count
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -15,6 +16,7 @@ from agtrace_indexer.providers.kiro import parser as kiro
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
     Message,
+    Notification,
     Outcome,
     OutcomeSource,
     Payload,
@@ -30,7 +32,6 @@ from hypothesis import strategies as st
 from tests.conftest import SAMPLES
 from tests.contents import contents
 from tests.depth import examples
-from tests.indexer.strange import any_json, damage
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -130,6 +131,61 @@ def test_a_picture_is_told_by_its_type_and_size() -> None:
     assert payloads(line("Prompt", text("Look"), picture)) == [
         User("Look\n[image: image/png, 300 bytes]", UserKind.HUMAN)
     ]
+
+
+# --- Kiro CLI 3 and the editor ---
+
+
+NUMBERS = count()
+
+
+def event(kind: str, **told: Any) -> Record:
+    return {"id": f"id-{next(NUMBERS)}", "timestamp": "2026-11-12T10:00:00.000Z", "payload": {"type": kind, **told}}
+
+
+EVENTS = [
+    event("session_start", agentType="vibe"),
+    event("user", content="Count KELPWORD", images=[]),
+    event("turn_start", executionId="x"),
+    event("assistant", content="hm", operationType="Reasoning"),
+    event("assistant", content="Counting", operationType="Say"),
+    event("tool_call", toolCallId="t", toolName="execute_bash", args={"command": "make"}, status="in_progress"),
+    event("tool_call", toolCallId="t", toolName="execute_bash", args={"command": "make"}, status="completed"),
+    event("tool_result", toolCallId="t", content="Output:\nno\n\nExit Code: 2", success=True),
+    event("assistant", content="It failed"),
+    event("usage_summary", promptTurnSummaries=[{"unit": "credit", "usage": 1.5}], status="success"),
+    event("turn_end", stopReason="cancelled"),
+]
+
+
+def test_a_session_of_kiro_3_is_read_with_the_file_next_to_its_log(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / ".kiro/sessions/4748/sess_1/messages.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(json.dumps(record) + "\n" for record in EVENTS))
+    beside = {"id": "sess_1", "workspacePaths": ["/srv/kelp"], "modelId": "claude-opus-4.8", "title": "Counting"}
+    log.with_name("session.json").write_text(json.dumps(beside))
+    found = contents_of(database, [tmp_path / ".kiro/sessions"])
+    ((session,),) = [found["sessions"]]
+    assert (session[7], session[11]) == ("/srv/kelp", "Counting") and found["usage"] == []
+    log.with_name("session.json").write_text(json.dumps(beside | {"title": "Renamed"}))
+    index(database, [])
+    assert contents(database)["sessions"][0][11] == "Renamed"
+    assert all(map(kiro.recognizes, EVENTS[:3])) and kiro.unroll(beside) == []
+
+
+def test_an_event_of_kiro_3_is_what_it_says() -> None:
+    state = LogState()
+    drafts = [draft for record in EVENTS for draft in kiro.drafts(record, state)]
+    made = [draft.payload for draft in drafts]
+    call = ToolCall("t", "execute_bash", {"command": "make"})
+    assert made == [
+        User("Count KELPWORD", UserKind.HUMAN), Reasoning("hm"), Message("Counting"), call, call,
+        ToolResult("t", "Output:\nno\n\nExit Code: 2", Outcome.FAILED, OutcomeSource.TEXT, 2),
+        Message("It failed"), Notification("turn_end", "cancelled"),
+    ]  # fmt: skip
+    assert len({draft.step for draft in drafts[1:5]}) == 1 and drafts[6].step != drafts[1].step
+    assert drafts[3].key == drafts[4].key != drafts[5].key
+    assert kiro.drafts(event("compaction", summary="x"), state) and state.unknown == ["compaction"]
 
 
 # --- the file next to a log ---
@@ -353,24 +409,3 @@ def test_a_database_of_another_program_is_said_to_have_no_conversations(tmp_path
     index(database, [str(path.parent)])
     reasons = {row[0]: row[2] for row in contents(database)["files"]}
     assert reasons[str(path)] == "can't be read: it has no table of conversations"
-
-
-# --- anything ---
-
-
-JSON = any_json()
-
-
-@settings(relaxed, max_examples=examples(100))
-@given(st.data())
-def test_no_damaged_sidecar_makes_it_raise(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    folder = tmp_path_factory.mktemp("sidecar")
-    said = json.loads(json.dumps(TURNS))
-    damage(said, data, JSON)
-    try:
-        (folder / "a.json").write_text(json.dumps(said))
-    except UnicodeEncodeError:
-        return
-    state = kiro.begin(PurePath(folder / "a.jsonl"))
-    state.sessions[""].mask()
-    list(kiro.drafts(records_of(LOG)[0], state))

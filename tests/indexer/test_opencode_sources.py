@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import pytest
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.store import Store
-from agtrace_indexer.providers.opencode import database as source
+from agtrace_indexer.providers.opencode import parser as source
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.reader import reader
 from agtrace_indexer.reader.plan import make_plan
@@ -258,16 +258,6 @@ def folder_of(home: Path) -> dict[str, tuple[bytes, int]]:
         path.name: (b"", 0) if path.name.endswith("-shm") else (path.read_bytes(), path.stat().st_mtime_ns)
         for path in home.iterdir()
     }
-
-
-def test_nothing_of_the_agents_is_changed_or_created_while_it_is_open(home: Path) -> None:
-    with at_work(home):
-        before = folder_of(home)
-        for _ in range(2):
-            run(home)
-            assert folder_of(home) == before
-    run(home)
-    assert [path.name for path in home.iterdir()] == ["opencode.db"]
 
 
 def test_a_row_leads_home_by_its_database_its_session_and_its_rowid(home: Path) -> None:

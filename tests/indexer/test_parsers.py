@@ -82,7 +82,9 @@ def kept(agent: str) -> tuple[Record, ...]:
         case "goose":
             return tuple(record for _, records in goose_sessions() for record in records)
         case "opencode":
-            return tuple(parser_of("opencode").unroll(copy.deepcopy(tidal().export)) or ())
+            figures = {"tokens": {"input": 5, "output": 3, "cache": {"read": 1}}}
+            row = {"row": {"id": "msg_1", "type": "assistant", "time_created": 1}, "data": {"content": [], **figures}}
+            return (*(parser_of("opencode").unroll(copy.deepcopy(tidal().export)) or ()), row)
         case own:
             return tuple(record for of, path in SAMPLED if of == own for record in records_of(path, parser))
 
@@ -194,7 +196,15 @@ def test_a_parser_claims_only_the_logs_of_its_agent(agent: str) -> None:
 
 # --- what wasn't understood ---
 
-USAGE = ("usage", "tokens", "usageMetadata", "last_token_usage", "total_token_usage", "compactionTokensUsed")
+USAGE = (
+    "usage",
+    "tokens",
+    "usageMetadata",
+    "last_token_usage",
+    "total_token_usage",
+    "compactionTokensUsed",
+    "tokenDetails",
+)
 
 
 def read_alone(agent: str, record: Record) -> tuple[bool, list[str]]:

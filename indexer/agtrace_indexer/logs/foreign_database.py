@@ -43,6 +43,19 @@ def columns_of(path: str) -> dict[str, set[str]]:
     return columns
 
 
+def tables_of(path: str, needed: Mapping[str, set[str]], whose: str) -> dict[str, set[str]]:
+    """Return the columns of each table. Raise `OSError` if needed ones are missing, or the file can't be read."""
+    columns = columns_of(path)
+    if any(not names <= columns[table] for table, names in needed.items()):
+        raise OSError(0, f"its tables are not those of {whose}")
+    return columns
+
+
+def as_bytes(value: Any) -> bytes:
+    """Return a value of a row as bytes: a text may have any characters."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+
+
 def ask(path: str, *questions: Question) -> list[list[tuple[Any, ...]]]:
     """Return the rows for each question, all from the same moment.
 

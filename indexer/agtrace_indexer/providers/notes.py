@@ -10,8 +10,8 @@ from agtrace_schema.events import Notification, User, UserKind
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
-from agtrace_indexer.events.json_values import compact_json, fields, listed
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said
+from agtrace_indexer.events.json_values import compact_json, digest, fields, listed
 from agtrace_indexer.events.strings import identifier, masked
 
 Known: TypeAlias = dict[str, Any]
@@ -39,6 +39,7 @@ def skip(kind: str, state: LogState) -> list[Draft]:
     return []
 
 
+_ID = later(r"[A-Za-z0-9_-]{1,64}")
 _ELEMENT = later(r"\s*<([a-z]+(?:[-_][a-z]+)+)(?:\s[^<>]{0,500})?>")
 
 
@@ -90,10 +91,91 @@ def left_behind(record: Record, state: LogState, above: str | None = None) -> li
     return dropped
 
 
-def unknown(kind: str, value: Any, state: LogState, written: Callable[[Any], str] = compact_json) -> Notification:
+def unknown(kind: str, value: Any, state: LogState, written: Callable[[Any], str] = readable_json) -> Notification:
     """Keep a record, or a part of one, that the provider doesn't know: its type is noted, and its JSON kept as text."""
     state.unknown.append(kind)
     return Notification(f"unknown/{kind}", written(value))
+
+
+def log_name(id: Any, otherwise: str) -> str:
+    """Return the name of a log in a database: its session's id, or a digest of a text if that can't be one."""
+    return id if isinstance(id, str) and _ID.fullmatch(id) else digest(otherwise)
+
+
+def requester(state: LogState) -> UserKind:
+    """Return who writes what is typed in a session: in a sub-agent, its parent."""
+    return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
+
+
+def numbered(name: str, state: LogState) -> str:
+    """Return a step for a response without an id: the name with its number in the log."""
+    state.memory[name] = state.memory.get(name, 0) + 1
+    return f"{name}-{state.memory[name]}"
+
+
+def identify(said: Iterable[Said], base: str | None) -> None:
+    """Give drafts their identities: that of their record, and their place in it; none without one."""
+    for number, draft in enumerate(said if base else ()):
+        if isinstance(draft, Draft):
+            draft.identity = f"{base}#{number}" if number else base
+
+
+# -- versions --------------------------------------------------------------------------------------
+# Messages that come again: what changed in them becomes events, what is gone is taken back. Drafts have their message
+# and their part as their key, and the state has a short hash of each, so that only those that changed are returned
+# again. In state and keys, ids are digests: half the length, and nothing like a token, for which ids would have to be
+# searched.
+
+Change: TypeAlias = Draft | Retraction
+
+Parts: TypeAlias = dict[str, Draft]
+"""The drafts of one version of a message by the name of their part, in reading order."""
+
+_OF_MESSAGE, _OF_PART, _OF_CONTENT = 12, 8, 12
+"""Hexadecimal digits: enough to tell apart the messages of a session, the parts of a message, versions of a part."""
+
+
+def known_as(message: str) -> str:
+    """Return what a message is called in states and keys."""
+    return digest(message)[:_OF_MESSAGE]
+
+
+def print_of(*told: object) -> int:
+    """Return a short hash of what is known of something, to notice a change."""
+    return int(digest(repr(told))[:_OF_CONTENT], 16)
+
+
+def live_parts(state: LogState) -> dict[str, dict[str, int]]:
+    """Return the messages of a session in their order, as they are called in states, with their parts' hashes."""
+    live: dict[str, dict[str, int]] = state.memory.setdefault("messages", {})
+    return live
+
+
+def part_known_as(name: str) -> str:
+    """Return what a part of a message is called in states and keys."""
+    return digest(name)[:_OF_PART]
+
+
+def replace_message(message: str, parts: Parts, state: LogState) -> list[Change]:
+    """Return the differences between a version of a message and the one before."""
+    live, known = live_parts(state), known_as(message)
+    old = live.get(known, {})
+    named = {part_known_as(name): draft for name, draft in parts.items()}
+    new = live[known] = {name: print_of(draft.payload, draft.timestamp) for name, draft in named.items()}
+    gone = [f"{known}/{name}" for name in old if name not in new]
+    said: list[Change] = [Retraction(gone)] if gone else []
+    for name, draft in named.items():
+        if old.get(name) != new[name]:
+            draft.key = f"{known}/{name}"
+            said.append(draft)
+    return said
+
+
+def forget_messages(messages: Iterable[str], state: LogState, keeping: str = "") -> list[Change]:
+    """Take back what messages said, given what they are called in states, except for the part `keeping`."""
+    live, kept = live_parts(state), part_known_as(keeping)
+    gone = [f"{known}/{name}" for known in messages for name in live.pop(known, {}) if name != kept]
+    return [Retraction(gone)] if gone else []
 
 
 def known(*paths: str) -> Known:

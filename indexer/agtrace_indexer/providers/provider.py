@@ -125,10 +125,8 @@ class Sidecar(NamedTuple):
     `Parser.begin` reads it. A change of it counts as a change of its log.
     """
 
-    log: str
-    """How the path of a log ends: `.jsonl`."""
-    itself: str
-    """How the path of its sidecar ends in place of that: `.json`."""
+    endings: tuple[tuple[str, str], ...]
+    """How the path of a log ends, and how that of its sidecar ends in place of it: `.jsonl` and `.json`."""
     refresh: Callable[[], Refresh]
     """Loads the function that takes what a sidecar says now into the state of a log that was read before."""
 

@@ -48,7 +48,7 @@ FORMS = tuple({agent.forms: None for agent in AGENTS.values() if agent.forms is 
 HOMES = tuple(home for agent in AGENTS.values() for home in (agent.home, *agent.elsewhere))
 """The folders in which agents keep their logs."""
 
-SIDECARS = tuple(dict.fromkeys(agent.sidecar[:2] for agent in AGENTS.values() if agent.sidecar is not None))
+SIDECARS = tuple(dict.fromkeys(pair for agent in AGENTS.values() if agent.sidecar for pair in agent.sidecar.endings))
 """How the paths of logs and of the files that describe them end."""
 
 CONTAINERS = tuple((agent.name, containers) for agent in AGENTS.values() for containers in agent.containers)

@@ -31,9 +31,14 @@ UNREAD = (
     Unread("Hermes", "HERMES_HOME", ".hermes", "state.db"),
     Unread("Mistral Vibe", "VIBE_HOME", ".vibe", "logs/session"),
     Unread("Grok CLI", "", ".grok", "sessions"),
-    Unread("Kiro CLI 3", "KIRO_HOME", ".kiro", "sessions/*/*/messages.jsonl"),
     Unread("Copilot CLI's session store", "COPILOT_HOME", ".copilot", "session-store.db"),
-    Unread("Cursor CLI", "CURSOR_CONFIG_DIR", ".cursor", "chats/*/*/store.db"),
+    Unread("Copilot's desktop application", "COPILOT_HOME", ".copilot", "data.db"),
+    *(Unread("Cursor CLI", "CURSOR_CONFIG_DIR", ".cursor", f"{of}/store.db") for of in ("chats/*/*", "acp-sessions/*")),
+    *(
+        Unread("Antigravity's tokens", "", f".gemini/antigravity{of}", f"conversations/*.{ending}")
+        for of in ("-cli", "", "-ide")
+        for ending in ("db", "pb")
+    ),
     *(
         Unread(title, "", folder, store)
         for folder in (".config", "Library/Application Support", "AppData/Roaming")

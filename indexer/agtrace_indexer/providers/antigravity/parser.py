@@ -32,7 +32,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import fields, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import loads
-from agtrace_indexer.providers.notes import no_document, readable_json, skip, unknown
+from agtrace_indexer.providers.notes import no_document, numbered, readable_json, skip, unknown
 from agtrace_indexer.providers.provider import Rewrite
 
 # -- places ----------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def note_place(said: str, state: LogState) -> None:
 _MOST_WAITING = 64
 
 
-def calls_of(calls: list[Any], response: int, state: LogState) -> list[ToolCall]:
+def calls_of(calls: list[Any], response: str, state: LogState) -> list[ToolCall]:
     """Read the calls of a response, with ids that are made up from its number; they wait for the results after it."""
     found = []
     for number, call in enumerate(map(fields, calls)):
@@ -206,7 +206,7 @@ def read_step(record: Record, state: LogState) -> list[Draft]:
         return _drafts([User(said, UserKind.INJECTED)], record) if said.strip() else skip(kind, state)
     if source == "SYSTEM" and kind in _TOLD:
         return _drafts([Notification(_TOLD[kind], _content(record))], record)
-    return _drafts([unknown(kind, record, state, readable_json)], record)
+    return _drafts([unknown(kind, record, state)], record)
 
 
 def _input(record: Record, typed: bool, state: LogState) -> list[User]:
@@ -219,13 +219,13 @@ def _input(record: Record, typed: bool, state: LogState) -> list[User]:
 
 def _response(record: Record, state: LogState) -> list[Draft]:
     """Read a response of the model: a step of its own, as nothing else tells responses apart."""
-    number = state.memory["responses"] = state.memory.get("responses", 0) + 1
+    number = numbered("response", state)
     thought, said = text(record.get("thinking")), text(record.get("content"))
     payloads: list[Payload] = [Reasoning(thought)] if thought else []
     if said:
         payloads.append(Message(said))
     payloads += calls_of(items(record.get("tool_calls")), number, state)
-    return _drafts(payloads, record, str(number)) or skip("PLANNER_RESPONSE", state)
+    return _drafts(payloads, record, number) or skip("PLANNER_RESPONSE", state)
 
 
 def _content(record: Record) -> str:

@@ -47,7 +47,16 @@ from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.copilot import AGENT_TOOL, POLLING, SHELLS
-from agtrace_indexer.providers.notes import check_usage, known, no_document, remember, skip, unknown
+from agtrace_indexer.providers.notes import (
+    check_usage,
+    identify,
+    known,
+    no_document,
+    numbered,
+    remember,
+    skip,
+    unknown,
+)
 from agtrace_indexer.providers.provider import Rewrite
 
 # -- envelope --------------------------------------------------------------------------------------
@@ -72,11 +81,6 @@ Reader: TypeAlias = Callable[[Entry, LogState], Sequence[Said]]
 """Turns a line into drafts."""
 
 _UNREADABLE = frozenset({"encryptedContent", "reasoningOpaque"})
-
-
-def skipped(entry: Entry, state: LogState) -> list[Said]:
-    """Leave a line out, which is counted."""
-    return [*skip(entry.kind, state)]
 
 
 def notifying(*keys: str, ends_turn: bool = False) -> Reader:
@@ -148,7 +152,7 @@ def settled_by_result(
     """Return the end of an execution that a call asked about or stopped."""
     if tool == "read_agent":
         outcome = _ENDS.get(text(_properties(entry.data).get("status")))
-        return _settled(_agent(entry.data), outcome, None, state)
+        return _settled(_agent_of(entry.data), outcome, None, state)
     if tool not in POLLING or shell is None:
         return []
     if _STOPPED.search(result.text[:_LOOKED_AT]) or _properties(entry.data).get("shell_status") == "stopped":
@@ -168,7 +172,7 @@ def settled_by_notice(entry: Entry, state: LogState) -> list[Settlement]:
             return _settled(identifier(_named(kind.get("shellId"))), outcome, entry.at, state)
         case "agent_completed":
             outcome_of_agent = _ENDS.get(text(kind.get("status")))
-            return _settled(_agent_name(identifier(kind.get("agentId"))), outcome_of_agent, entry.at, state)
+            return _settled(_agent(kind.get("agentId")), outcome_of_agent, entry.at, state)
         case _:
             return []
 
@@ -186,14 +190,16 @@ def _running_shell(said: str) -> str | None:
     return identifier(found and (found[1] or found[2]))
 
 
-def _agent(data: Record) -> str | None:
-    """Return the agent that a result is about, by the name that its call gave it."""
-    restricted = fields(fields(data.get("toolTelemetry")).get("restrictedProperties"))
-    return _agent_name(first_identifier(restricted.get("agent_id"), _properties(data).get("agent_id")))
-
-
-def _agent_name(id: str | None) -> str | None:
+def _agent(*ids: Any) -> str | None:
+    """Return what an agent is called here, by the name that its call gave it."""
+    id = first_identifier(*ids)
     return id and f"agent {id}"
+
+
+def _agent_of(data: Record) -> str | None:
+    """Return the agent that a result is about."""
+    restricted = fields(fields(data.get("toolTelemetry")).get("restrictedProperties"))
+    return _agent(restricted.get("agent_id"), _properties(data).get("agent_id"))
 
 
 def _properties(data: Record) -> Record:
@@ -346,7 +352,7 @@ def completed(entry: Entry, state: LogState) -> list[Said]:
     agent = state.sessions.get(call_id or "-") if tool == AGENT_TOOL else None
     result = ToolResult(call_id, said, outcome, source, exit_code, agent_id=agent.id if agent else None)
     if outcome is Outcome.RUNNING:
-        named = _agent(entry.data) or _running_shell(said)
+        named = _agent_of(entry.data) or _running_shell(said)
         if tool not in POLLING and named and call_id:
             remember(state.memory.setdefault("running", {}), named, [call_id, entry.thread], _REMEMBERED)
         ends = []
@@ -388,10 +394,11 @@ def _outcome(data: Record, said: str, call_id: str | None, tool: str, state: Log
 
 
 def _recorded_code(data: Record) -> int | None:
-    """Return the exit code in the telemetry, where it is only if it isn't zero, or in a part of the result."""
-    metrics = fields(fields(data.get("toolTelemetry")).get("metrics"))
-    parts = map(fields, items(fields(data.get("result")).get("contents")))
-    codes = [metrics.get("exit_code"), *(part.get("exitCode") for part in parts if part.get("type") == "shell_exit")]
+    """Return the exit code: beside the result, in a part of it, or in the telemetry, where it is only if it isn't 0."""
+    metrics, result = fields(fields(data.get("toolTelemetry")).get("metrics")), fields(data.get("result"))
+    parts = (part for part in map(fields, items(result.get("contents"))) if part.get("type") == "shell_exit")
+    codes = [*(part.get("exitCode") for part in parts), metrics.get("exit_code")]
+    codes += [fields(of.get("shellExecution")).get("exitCode") for of in (data, result)]
     return next((code for code in codes if type(code) is int and abs(code) < 2**53), None)
 
 
@@ -448,19 +455,17 @@ def begin_counting(session: str | None, state: LogState) -> None:
 def response_usage(entry: Entry, step: str, state: LogState) -> list[Said]:
     """Return the output of a response; a later chunk of it replaces the figure. Zero is unknown: no answer is empty.
 
-    What went into a sub-agent's responses is only known together with that of the session.
+    What went into a sub-agent's responses is only known together with that of the session. Since 1.0.83 messages have
+    no figures: all of them are then known together at the end of the run.
     """
-    output = count(entry.data.get("outputTokens"))
-    if output is None:
-        return []
+    output, used, said = count(entry.data.get("outputTokens")), _used(state), list[Said]()
     response = first_identifier(entry.data.get("apiCallId"), entry.data.get("messageId"))
     model = text(entry.data.get("model")) or state.sessions[entry.thread].model
-    _note_output(response, model, output, state)
-    usage = TokenUsage(
-        response, model, None, None, None, None, output or None, None, complete=bool(output and not entry.thread)
-    )
-    said: list[Said] = [Draft(usage, entry.at, step, entry.thread, response and f"usage/{response}")]
-    used = _used(state)
+    if output is not None:
+        _note_output(response, model, output, state)
+        whole = bool(output and not entry.thread)
+        usage = TokenUsage(response, model, None, None, None, None, output or None, None, complete=whole)
+        said.append(Draft(usage, entry.at, step, entry.thread, response and f"usage/{response}"))
     if not used.get("awaited"):  # of the first response of a run: it is replaced when the run ends
         used["awaited"] = True
         said.append(_run_so_far(entry, model, used))
@@ -480,7 +485,7 @@ def checkpoint(entry: Entry, state: LogState) -> list[Said]:
 def shutdown(entry: Entry, state: LogState) -> list[Said]:
     """Read the end of a run: the sums by model, less what was counted before."""
     used = _used(state)
-    for told in fields(entry.data.get("modelMetrics")).values():
+    for told in ({"tokenDetails": entry.data.get("tokenDetails")}, *fields(entry.data.get("modelMetrics")).values()):
         check_usage(told, _OF_A_MODEL, state)
     grown = _growth(_sums(entry.data.get("modelMetrics")), used)
     grown = {model: sums for model, sums in grown.items() if any(sums)}
@@ -647,7 +652,7 @@ def reasoning(entry: Entry, state: LogState) -> list[Said]:
     thought = text(entry.data.get("content"))
     if not thought:
         return [*skip(entry.kind, state)]
-    step = f"thought/{first_identifier(entry.data.get('reasoningId'), entry.id) or _number(state)}"
+    step = f"thought/{first_identifier(entry.data.get('reasoningId'), entry.id) or numbered('response', state)}"
     remember(state.memory.setdefault("ahead", {}), entry.thread, [step, digest(thought)], _THREADS_REMEMBERED)
     return [_spoken(Reasoning(thought), entry, step, None)]
 
@@ -665,15 +670,9 @@ def _step(entry: Entry, state: LogState) -> str:
         ahead[entry.thread] = [step, *rest, response]
     elif not rest or response is None or rest[1] != response:
         ahead.pop(entry.thread, None)
-        step = response or _number(state)
+        step = response or numbered("response", state)
     remember(state.memory.setdefault("steps", {}), entry.thread, step, _THREADS_REMEMBERED)
     return str(step)
-
-
-def _number(state: LogState) -> str:
-    """Return a step for a response without any id."""
-    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
-    return f"nameless-{state.memory['nameless']}"
 
 
 # -- notices ---------------------------------------------------------------------------------------
@@ -855,7 +854,7 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys((
         "session.binary_asset", "system.message", "assistant.turn_start", "assistant.turn_end", "permission.requested",
         "hook.start", "hook.end", "model.call_start", "model.call_finished",
-    ), skipped),
+    ), lambda entry, state: skip(entry.kind, state)),
 }  # fmt: skip
 """The vendor's own schema describes each of them (`session-events.ts` of github/copilot-sdk, August 2026)."""
 
@@ -869,7 +868,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """
     kind, data = record.get("type"), record.get("data")
     if not isinstance(kind, str) or not isinstance(data, dict):
-        return [Draft(unknown(text(kind) or "untyped", record, state, readable), milliseconds(record.get("timestamp")))]
+        return [Draft(unknown(text(kind) or "untyped", _legible(record), state), milliseconds(record.get("timestamp")))]
     if record.get("ephemeral") is True:
         return skip(f"{kind} (ephemeral)", state)
     folder = state.memory.pop("folder", None)
@@ -880,11 +879,9 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     entry = Entry(kind, data, milliseconds(record.get("timestamp")), thread, line)
     reader = READERS.get(kind)
     if reader is None:
-        return [Draft(unknown(kind, record, state, readable), entry.at, thread=entry.thread)]
+        return [Draft(unknown(kind, _legible(record), state), entry.at, thread=entry.thread)]
     said = reader(entry, state)
-    for number, draft in enumerate(said):
-        if line is not None and isinstance(draft, Draft):
-            draft.identity = f"{line}#{number}" if number else line
+    identify(said, line)
     return said
 
 

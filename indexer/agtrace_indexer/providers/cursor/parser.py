@@ -28,7 +28,7 @@ from agtrace_schema.patterns import later
 from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.providers.notes import no_document, skip, unknown
+from agtrace_indexer.providers.notes import no_document, numbered, requester, skip, unknown
 from agtrace_indexer.providers.provider import Rewrite
 
 # -- user texts ------------------------------------------------------------------------------------
@@ -51,13 +51,13 @@ def user_texts(said: str, state: LogState) -> list[User]:
         facts.cwd = folder[1].strip()
     if _TAGGED not in said:
         typed = not state.memory.get("tagged") and not said.lstrip().startswith("<")
-        return [User(said, _speaker(state) if typed else UserKind.INJECTED)] if said.strip() else []
+        return [User(said, requester(state) if typed else UserKind.INJECTED)] if said.strip() else []
     state.memory["tagged"] = True
     found: list[User] = []
     end = 0
     for query in _QUERY.finditer(said):
         found += _injected(said[end : query.start()])
-        found += [User(query[1], _speaker(state))] if query[1].strip() else []
+        found += [User(query[1], requester(state))] if query[1].strip() else []
         end = query.end()
     return [*found, *_injected(said[end:])]
 
@@ -70,10 +70,6 @@ def time_in(blocks: Iterable[Any]) -> int | None:
 
 def _injected(said: str) -> list[User]:
     return [User(said.strip(), UserKind.INJECTED)] if said.strip() else []
-
-
-def _speaker(state: LogState) -> UserKind:
-    return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
 
 
 # -- parser ----------------------------------------------------------------------------------------
@@ -126,8 +122,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Draft]:
         payloads, step, at = _of_user(blocks, state), None, time_in(blocks)
     else:
         payloads, at = [payload for block in blocks if (payload := _said(block, state)) is not None], None
-        step = str(state.memory.get("steps", 0))
-        state.memory["steps"] = int(step) + 1
+        step = numbered("response", state)
     return [Draft(payload, at, step) for payload in payloads] or skip(f"{role}/empty", state)
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from typing import Any
 
 from agtrace_schema.events import (
     Message,
@@ -29,11 +29,10 @@ from agtrace_schema.events import (
 )
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, SessionFacts
+from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import (
     compact_json,
     count,
-    digest,
     fields,
     first_text,
     image_placeholder,
@@ -46,7 +45,19 @@ from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers import setup
 from agtrace_indexer.providers.beside import runs_agtrace, settings_in
 from agtrace_indexer.providers.gemini import GEMINI
-from agtrace_indexer.providers.notes import check_usage, known, unknown
+from agtrace_indexer.providers.notes import (
+    Change,
+    Parts,
+    check_usage,
+    forget_messages,
+    known,
+    known_as,
+    live_parts,
+    part_known_as,
+    replace_message,
+    requester,
+    unknown,
+)
 from agtrace_indexer.providers.provider import Retention
 
 # -- content ---------------------------------------------------------------------------------------
@@ -101,13 +112,16 @@ def usage_of(record: Record, state: LogState, *, says_something: bool) -> TokenU
     """
     check_usage(record.get("tokens"), _KNOWN, state)
     tokens = {key: count(value) for key, value in fields(record.get("tokens")).items()}
+    model = text(record.get("model"))
     if not any(tokens.values()):
-        return _unknown(record) if says_something and not _is_written_back(record) else None
+        written_back = isinstance(record.get("content"), list) and not record.keys() & {"model", "tokens"}
+        unknown = TokenUsage(record["id"], model, None, None, None, None, None, None, complete=False)
+        return unknown if says_something and not written_back else None
     sent, cached = tokens.get("input"), tokens.get("cached")
     answered, thoughts = tokens.get("output"), tokens.get("thoughts")
     return TokenUsage(
         response_id=record["id"],
-        model=text(record.get("model")),
+        model=model,
         input_tokens=None if sent is None else max(sent - (cached or 0), 0) + (tokens.get("tool") or 0),
         cache_creation_5m_tokens=None,
         cache_creation_1h_tokens=None,
@@ -115,15 +129,6 @@ def usage_of(record: Record, state: LogState, *, says_something: bool) -> TokenU
         output_tokens=None if answered is None else answered + (thoughts or 0),
         reasoning_tokens=thoughts,
     )
-
-
-def _unknown(record: Record) -> TokenUsage:
-    return TokenUsage(record["id"], text(record.get("model")), None, None, None, None, None, None, complete=False)
-
-
-def _is_written_back(record: Record) -> bool:
-    """Whether the CLI made the message from an API turn: a list of parts, without anything else of a response."""
-    return isinstance(record.get("content"), list) and not record.keys() & {"model", "tokens"}
 
 
 # -- tool results ----------------------------------------------------------------------------------
@@ -259,7 +264,7 @@ INJECTED = (
 """The beginnings of texts that the CLI writes itself."""
 
 
-def user_kind(said: str, facts: SessionFacts) -> UserKind:
+def user_kind(said: str, state: LogState) -> UserKind:
     """Distinguish requests from the rest by the CLI's own `isIgnoredUserContent` and two texts that it sends itself.
 
     `System: Please continue.` retries an empty response (seen in logs); the set-up text begins old checkpoints.
@@ -270,17 +275,11 @@ def user_kind(said: str, facts: SessionFacts) -> UserKind:
         return UserKind.COMPACTION_SUMMARY
     if said.startswith(INJECTED):
         return UserKind.INJECTED
-    return UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN
+    return requester(state)
 
 
 # -- messages --------------------------------------------------------------------------------------
 # One version of a message, divided into its drafts: what the user, the model and the CLI say.
-
-Parts: TypeAlias = dict[str, Draft]
-"""The drafts of one message by the name of their part, in reading order."""
-
-Hashes: TypeAlias = dict[str, dict[str, str]]
-"""The current state: message id -> part -> hash of the payload, in the order of the messages."""
 
 FIGURES = "usage"
 """The part of a message with its token usage."""
@@ -295,7 +294,7 @@ def unknown_record(record: Record, state: LogState) -> Notification:
     return unknown(text(record.get("type")) or next(iter(record), "empty"), record, state)
 
 
-def parts_of(record: Record, live: Hashes, state: LogState) -> Parts:
+def parts_of(record: Record, state: LogState) -> Parts:
     """Divide one version of a message into its parts."""
     kind, when = record.get("type"), milliseconds(record.get("timestamp"))
     if kind not in _MESSAGE_TYPES:
@@ -304,35 +303,28 @@ def parts_of(record: Record, live: Hashes, state: LogState) -> Parts:
     if kind in NOTICES:
         return {"info": Draft(Notification(kind, joined_text(content)), when)}
     if kind == "user":
-        return _user_parts(content, when, state.sessions[""]) | _answers(record["id"], content, when, live)
+        said = joined_text(content)
+        spoken = {"text": Draft(User(said, user_kind(said.strip(), state)), when)} if said.strip() else Parts()
+        return spoken | _answers(record["id"], content, when, state)
     state.sessions[""].model = text(record.get("model")) or state.sessions[""].model
     return _model_parts(record, content, when, state)
 
 
-def _user_parts(content: list[Any], when: int | None, facts: SessionFacts) -> Parts:
-    said = joined_text(content)
-    return {"text": Draft(User(said, user_kind(said.strip(), facts)), when)} if said.strip() else {}
+def _answers(message_id: str, content: list[Any], when: int | None, state: LogState) -> Parts:
+    """Return the results in a user message, as in the history of the API.
 
-
-def _answers(message_id: str, content: list[Any], when: int | None, live: Hashes) -> Parts:
-    """Return the results in a user message, as in the history of the API."""
+    After a compression the CLI writes that history as messages: an answer is then both in the `toolCalls` of an earlier
+    message and in a user message of its own (`updateMessagesFromHistory`).
+    """
+    id = known_as(message_id)
+    before = [parts for _, parts in takewhile(lambda entry: entry[0] != id, live_parts(state).items())]
     found: Parts = {}
     for n, response in enumerate(bodies(content, "functionResponse")):
         result = history_result(response)
         part = f"result.{result.call_id or n}"
-        if result.call_id is None or not _is_answered(part, message_id, live):
+        if result.call_id is None or not any(part_known_as(part) in parts for parts in before):
             found[part] = Draft(result, when)
     return found
-
-
-def _is_answered(part: str, message_id: str, live: Hashes) -> bool:
-    """Whether an earlier message has the result of a call already.
-
-    After a compression the CLI writes the API history as messages: the answer is then both in `toolCalls` and in a
-    user message of its own (`updateMessagesFromHistory`).
-    """
-    earlier = takewhile(lambda entry: entry[0] != message_id, live.items())
-    return any(part in parts for _, parts in earlier)
 
 
 def _model_parts(record: Record, content: list[Any], when: int | None, state: LogState) -> Parts:
@@ -475,87 +467,41 @@ def note_metadata(metadata: Record, state: LogState) -> None:
 
 # -- changes ---------------------------------------------------------------------------------------
 # A log of changes: each record adds, replaces or retracts something. A message whose id has occurred replaces the
-# earlier version, `$set.messages` replaces the whole list, `$rewindTo` drops its end. Drafts therefore have `<message
-# id>/<part>` as their key, and the state has a short hash per key, so that only changed parts are returned again
-# (`chatRecordingService.ts` of gemini-cli). The tokens of a dropped message were spent, so its token usage stays. Only
-# a rewritten document retracts it as well, as reading that document for the first time wouldn't find it either.
+# earlier version, `$set.messages` replaces the whole list, `$rewindTo` drops its end (`chatRecordingService.ts` of
+# gemini-cli). The tokens of a dropped message were spent, so its token usage stays. Only a rewritten document retracts
+# it as well, as reading that document for the first time wouldn't find it either.
 
 
-def _live(state: LogState) -> Hashes:
-    live: Hashes = state.memory.setdefault("messages", {})
-    return live
-
-
-def replace(record: Record, state: LogState) -> list[Draft | Retraction]:
+def replace(record: Record, state: LogState) -> list[Change]:
     """Read a message that is new or replaces its earlier version."""
-    live = _live(state)
-    changes = _fold(record, live, live, state)
-    if not any(isinstance(change, Draft) for change in changes):
-        state.skipped.append(str(record.get("type")))
-    return changes
+    parts = parts_of(record, state)
+    for name, draft in parts.items() if not is_made_up(record["id"]) else ():
+        draft.identity = f"{record['id']}/{name}"
+    return replace_message(record["id"], parts, state)
 
 
-def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = False) -> list[Draft | Retraction]:
+def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = False) -> list[Change]:
     """Read metadata; a list of messages in it replaces all messages."""
     note_metadata(changed, state)
     state.skipped.append(kind)
     if not isinstance(changed.get("messages"), list):
         return []
-    before, after = _live(state), Hashes()
     messages = identified(changed["messages"])
-    ids = {message["id"] for message in messages}
-    dropped = {key: parts for key, parts in before.items() if key not in ids}
-    said = _retraction(dropped if rewritten else _without_figures(dropped))
-    state.memory["messages"] = after
-    for message in messages:  # of two with the same id, the later one counts
-        said += _fold(message, after if message["id"] in after else before, after, state)
+    ids = [known_as(message["id"]) for message in messages]
+    before = live_parts(state)
+    said = forget_messages([id for id in before if id not in ids], state, "" if rewritten else FIGURES)
+    live = state.memory["messages"] = {}
+    for id, message in zip(ids, messages, strict=True):  # of two with the same id, the later one counts
+        live.setdefault(id, before.get(id, {}))
+        said += replace(message, state)
     return said
 
 
-def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:
+def rewind(message_id: str, state: LogState) -> list[Change]:
     """Drop a message and all after it, or all messages if it is unknown (README.md)."""
-    live = _live(state)
-    ids = list(live)
-    dropped = ids[ids.index(message_id) :] if message_id in live else ids
-    gone = _retraction(_without_figures({key: live.pop(key) for key in dropped}))
-    return [*gone, Draft(Notification("rewind", message_id), None)]
-
-
-def _fold(record: Record, before: Hashes, after: Hashes, state: LogState) -> list[Draft | Retraction]:
-    """Return the differences between this version of a message and the one before."""
-    message_id = record["id"]
-    parts = parts_of(record, after, state)
-    old, new = before.get(message_id, {}), {part: _hash(draft.payload) for part, draft in parts.items()}
-    after[message_id] = new
-    gone = _retraction({message_id: {part: old[part] for part in old if part not in new}})
-    changed = (part for part in parts if old.get(part) != new[part])
-    return [*gone, *(_named(parts[part], message_id, part) for part in changed)]
-
-
-def _named(draft: Draft, message_id: str, part: str) -> Draft:
-    """Give a draft its key, which also identifies it in any other log with that message."""
-    draft.key = _key(message_id, part)
-    draft.identity = None if is_made_up(message_id) else draft.key
-    return draft
-
-
-def _retraction(dropped: Hashes) -> list[Draft | Retraction]:
-    keys = [_key(message_id, part) for message_id, parts in dropped.items() for part in parts]
-    return [Retraction(keys)] if keys else []
-
-
-def _without_figures(dropped: Hashes) -> Hashes:
-    return {
-        message_id: {part: parts[part] for part in parts if part != FIGURES} for message_id, parts in dropped.items()
-    }
-
-
-def _key(message_id: str, part: str) -> str:
-    return f"{message_id}/{part}"
-
-
-def _hash(payload: Payload) -> str:
-    return digest(repr(payload))
+    id, ids = known_as(message_id), list(live_parts(state))
+    dropped = ids[ids.index(id) :] if id in ids else ids
+    return [*forget_messages(dropped, state, FIGURES), Draft(Notification("rewind", message_id), None)]
 
 
 # -- parser ----------------------------------------------------------------------------------------
@@ -601,7 +547,7 @@ def begin(path: PurePath) -> LogState:
     return LogState({"": SessionFacts(kind="warmup")})
 
 
-def drafts(record: Record, state: LogState) -> Iterable[Draft | Retraction]:
+def drafts(record: Record, state: LogState) -> Iterable[Change]:
     """Return what the next record changes.
 
     A session in which nobody has spoken is a mere start: each `--resume` leaves a log of it with the context alone, and
@@ -618,12 +564,15 @@ def _is_spoken(payload: Payload) -> bool:
     return not (injected or isinstance(payload, Notification))
 
 
-def _changes(record: Record, state: LogState) -> list[Draft | Retraction]:
+def _changes(record: Record, state: LogState) -> list[Change]:
     """Return what a record changes; the checks are in the order of gemini-cli's own loader."""
     if isinstance(record.get("$rewindTo"), str):
         return rewind(message_id(record["$rewindTo"]), state)
     if isinstance(record.get("id"), str):
-        return replace({**record, "id": message_id(record["id"])}, state)
+        said = replace({**record, "id": message_id(record["id"])}, state)
+        if not any(isinstance(one, Draft) for one in said):
+            state.skipped.append(str(record.get("type")))
+        return said
     if isinstance(record.get("$set"), dict):
         return patch(record["$set"], "$set", state, rewritten=REWRITTEN in record)
     if is_metadata(record):

@@ -46,8 +46,8 @@ from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.foreign_database import ask, columns_of
-from agtrace_indexer.providers.notes import check_usage, empty_state, known, no_document, unknown
+from agtrace_indexer.logs.foreign_database import as_bytes, ask, tables_of
+from agtrace_indexer.providers.notes import check_usage, empty_state, known, log_name, no_document, unknown
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -330,6 +330,8 @@ def read_head(record: Record, state: LogState) -> list[Said]:
 
 _NEEDED = {"sessions": {"id"}, "messages": {"id", "session_id", "role", "content_json"}}
 
+_WHOSE = "Goose's sessions"
+
 _MESSAGES = (
     "SELECT id, {message_id}, role, {created_timestamp}, substr({metadata_json}, 1, :most), "
     "substr(content_json, 1, :most), length(CAST(content_json AS BLOB)), length(CAST({metadata_json} AS BLOB)) "
@@ -351,7 +353,6 @@ _FIGURES = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_t
 
 _MOST = 64 * 1024 * 1024
 _PENDING = 64
-_ID = later(r"[A-Za-z0-9_-]{1,64}")
 
 Columns: TypeAlias = dict[str, set[str]]
 """The columns of each table."""
@@ -377,11 +378,6 @@ class _Place(Struct):
     rest: list[int] = field(default_factory=list)
     """What was read of tokens that are only in the session's totals."""
 
-    def pass_by(self, message: tuple[Any, ...]) -> None:
-        """Note that a message was read."""
-        self.last, self.messages = message[0], self.messages + 1
-        self.size, self.more = self.size + message[6], self.more + (message[7] or 0)
-
     def at(self) -> dict[str, Any]:
         """Return the place as JSON. Its lists are never changed, only replaced."""
         return by_name(self)
@@ -392,7 +388,7 @@ def logs(container: Container) -> Iterable[LogInside]:
 
     A log counts as changed if its session's row is, or if it has more or fewer messages, or others.
     """
-    columns = _columns(container.path)
+    columns = tables_of(container.path, _NEEDED, _WHOSE)
     ledger = ", (SELECT max(id) FROM usage_ledger WHERE session_id = m.session_id)" if "usage_ledger" in columns else ""
     of_sessions = ", ".join(_existing(("updated_at", *_FACTS), columns["sessions"]))
     sessions, told = ask(
@@ -401,13 +397,13 @@ def logs(container: Container) -> Iterable[LogInside]:
         (f"SELECT id, {of_sessions} FROM sessions", ()),
     )
     stamps = {row[0]: digest(repr(row)) for row in told}
-    return [LogInside(_name(session), f"{stamps.get(session)}/{rest}") for session, *rest in sessions]
+    return [LogInside(log_name(session, repr(session)), f"{stamps.get(session)}/{rest}") for session, *rest in sessions]
 
 
 def rows(found: Found, position: Any) -> Iterator[Row]:
     """Yield what is new of a session: facts, messages with their rows of the ledger, other rows of it, and totals."""
     path, name = found.container, found.path[len(found.container) + 1 :]
-    columns = _columns(path)
+    columns = tables_of(path, _NEEDED, _WHOSE)
     session = _session(path, name)
     if session is None:
         return
@@ -418,7 +414,7 @@ def rows(found: Found, position: Any) -> Iterator[Row]:
         place = _Place(facts=facts, rest=rest)
         yield _row(0, {"$goose": "rewritten"}, place)
         before, messages, ledger, told, sums = _asked(path, columns, session, place)
-    yield from _facts(session, told, place)
+    yield from _facts(session, told, _odd_figures(path, columns, session), place)
     yield from _new_messages(messages, _Ledger(_entry(row) for row in ledger), place)
     yield from _totals(told, sums, place)
 
@@ -428,7 +424,7 @@ def _session(path: str, name: str) -> Any:
     (ids,) = ask(path, ("SELECT session_id FROM messages WHERE session_id = ? LIMIT 1", (name,)))
     if not ids:
         (ids,) = ask(path, ("SELECT DISTINCT session_id FROM messages", ()))
-    return next((id for (id,) in ids if _name(id) == name), None)
+    return next((id for (id,) in ids if log_name(id, repr(id)) == name), None)
 
 
 def _asked(path: str, columns: Columns, session: Any, place: _Place) -> list[list[tuple[Any, ...]]]:
@@ -458,11 +454,23 @@ def _existing(names: Iterable[str], there: set[str]) -> list[str]:
     return [name if name in there else "NULL" for name in names]
 
 
-def _facts(session: Any, told: list[tuple[Any, ...]], place: _Place) -> Iterator[Row]:
+def _odd_figures(path: str, columns: Columns, session: Any) -> dict[str, Any]:
+    """Return the sums of figures in columns that nobody knows: what they count is in no total."""
+    found: dict[str, Any] = {}
+    for table, key in (("sessions", "id"), ("usage_ledger", "session_id")):
+        odd = (name for name in columns.get(table, ()) if "token" in name and name.isidentifier())
+        if names := [name for name in odd if name.removeprefix("accumulated_") not in (*_FIGURES, "total_tokens")]:
+            sums = ", ".join(f"sum({name})" for name in names)
+            ((values,),) = ask(path, (f"SELECT {sums} FROM {table} WHERE {key} = ?", (session,)))
+            found |= dict(zip(names, values, strict=True))
+    return found
+
+
+def _facts(session: Any, told: list[tuple[Any, ...]], odd: dict[str, Any], place: _Place) -> Iterator[Row]:
     """Yield what the session's row says about it, if that is new; not its totals."""
     about = dict(zip(_FACTS, map(_decoded, told[0]), strict=True)) if told else {}
     known = {name: value for name, value in about.items() if not name.startswith("accumulated_")}
-    known["model_config"] = _json(known.pop("model_config_json", None))
+    known |= {"model_config": _json(known.pop("model_config_json", None)), **({"odd": odd} if odd else {})}
     if digest(repr(known)) != place.facts:
         place.facts = digest(repr(known))
         yield _row(0, {"$goose": "session", "id": _decoded(session), **known}, place)
@@ -500,11 +508,12 @@ def _new_messages(messages: list[tuple[Any, ...]], ledger: _Ledger, place: _Plac
     newest = place.ledger if ledger.newest is None else ledger.newest
     for message in messages:
         made = _message(message)
-        figures = _of_message(made["metadata"])
-        if figures is not None:
-            _settle(figures, made, ledger, place)
+        usage = made["metadata"].get("usage")
+        if isinstance(usage, dict):
+            _settle([usage.get("inputTokens"), usage.get("outputTokens")], made, ledger, place)
         place.ledger = newest if ledger.first is None else ledger.first - 1
-        place.pass_by(message)
+        place.last, place.messages = message[0], place.messages + 1
+        place.size, place.more = place.size + message[6], place.more + (message[7] or 0)
         yield Row(message[0], _with_content(made, message[5]), place.at())
     for entry in ledger:
         place.ledger, figures = entry["row"], _of_entry(entry)
@@ -553,12 +562,6 @@ def _totals(told: list[tuple[Any, ...]], sums: list[tuple[Any, ...]], place: _Pl
         yield _row(0, {"$goose": "totals", **dict(zip(_FIGURES, rest, strict=True))}, place)
 
 
-def _of_message(metadata: Record) -> list[Any] | None:
-    """Return input and output of the response in a message; None if the message has no figures."""
-    usage = metadata.get("usage")
-    return [usage.get("inputTokens"), usage.get("outputTokens")] if isinstance(usage, dict) else None
-
-
 def _of_entry(entry: Record) -> list[Any]:
     return [entry["input_tokens"], entry["output_tokens"]]
 
@@ -571,7 +574,7 @@ def _entry(row: tuple[Any, ...]) -> Record:
 
 def _with_content(made: Record, content: Any) -> bytes:
     """Return a message as JSON; if its content is none, only that, to be kept as an unreadable line."""
-    data = content if isinstance(content, bytes) else str(content).encode("utf-8", "surrogatepass")
+    data = as_bytes(content)
     if len(decode(data) or ()) != 1:
         return data
     return compact_json(made)[:-1].encode("utf-8", "surrogatepass") + b',"content":' + data + b"}"
@@ -579,13 +582,6 @@ def _with_content(made: Record, content: Any) -> bytes:
 
 def _row(number: int, record: Record, place: _Place) -> Row:
     return Row(number, compact_json(record).encode("utf-8", "surrogatepass"), place.at())
-
-
-def _columns(path: str) -> Columns:
-    columns = columns_of(path)
-    if any(not needed <= columns[table] for table, needed in _NEEDED.items()):
-        raise OSError(0, "its tables are not those of Goose's sessions")
-    return columns
 
 
 def _json(value: Any) -> Any:
@@ -600,11 +596,6 @@ def _decoded(value: Any) -> Any:
 
 def _number(value: Any) -> int:
     return value if isinstance(value, int) and value > 0 else 0
-
-
-def _name(session: Any) -> str:
-    """Return the name of a log: the session's id, or a digest if that can't be one."""
-    return session if isinstance(session, str) and _ID.fullmatch(session) else digest(repr(session))
 
 
 # -- parser ----------------------------------------------------------------------------------------
@@ -631,6 +622,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     match record.get(FORM):
         case "session":
             note_session(record, state)
+            check_usage(record.get("odd"), {}, state)
             return []
         case "rewritten":
             state.memory.pop("thought", None)

@@ -1,4 +1,4 @@
-"""Kiro CLI: JSONL sessions, and the conversations that it and Amazon Q kept in SQLite (README.md)."""
+"""Kiro: JSONL sessions of its CLI and its editor, and conversations that it and Amazon Q kept in SQLite (README.md)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,22 @@ from agtrace_indexer.providers.provider import (
 _DATABASES = ("kiro-cli/data.sqlite3", "amazon-q/data.sqlite3")
 
 
-# Whether a turn of Kiro CLI goes on, by single records of its log of JSON lines.
-# A response is written whole, with its calls: one without calls is the answer. Requests for permission go to the screen
-# only.
+# Whether a turn goes on, by single records of a log of JSON lines.
+# A response is written whole, with its calls: one without calls is the answer. Since 3, a line says that the turn ends.
+# Requests for permission go to the screen only.
 
 _AT_WORK = ("Prompt", "ToolResults")
+OF_EVENTS = {
+    **dict.fromkeys(("user", "turn_start", "assistant", "tool_call", "tool_result"), Phase.GOES_ON),
+    "turn_end": Phase.OVER,
+}
 
 
 def phase(record: dict[str, Any]) -> Phase | None:
     """Return what a record says about the turn; None if it says nothing."""
-    kind, data = record.get("kind"), record.get("data")
+    kind, data, event = record.get("kind"), record.get("data"), record.get("payload")
+    if isinstance(event, dict):
+        return OF_EVENTS.get(str(event.get("type")))
     if kind in _AT_WORK:
         return Phase.GOES_ON
     if kind != "AssistantMessage" or not isinstance(data, dict):
@@ -47,20 +53,20 @@ KIRO = Agent(
     name="kiro",
     title="Kiro CLI",
     parser=loader("kiro.parser"),
-    home=Home("KIRO_HOME", "the home of Kiro CLI's logs; default ~/.kiro", ".kiro", ("sessions/cli",)),
+    home=Home("KIRO_HOME", "the home of Kiro CLI's logs; default ~/.kiro", ".kiro", ("sessions",)),
     elsewhere=(of_user_data(*_DATABASES), Home("", "", "Library/Application Support", _DATABASES)),
-    sidecar=Sidecar(".jsonl", ".json", loader("kiro.parser:refresh")),
+    sidecar=Sidecar(((".jsonl", ".json"), ("messages.jsonl", "session.json")), loader("kiro.parser:refresh")),
     containers=(
         Containers(
             later(r"(.*[/\\]data\.sqlite3)(?:-wal|-shm|-journal)?", re.DOTALL), loader("kiro.parser"), "data.sqlite3"
         ),
     ),
     tools=Tools(
-        shells=frozenset({"shell", "execute_bash", "execute_cmd"}),
-        editing=frozenset({"fs_write", "write"}),
+        shells=frozenset({"shell", "execute_bash", "execute_cmd", "executeBash", "executePwsh"}),
+        editing=frozenset({"fs_write", "write", "fsWrite", "fsAppend", "strReplace"}),
         showing=frozenset({"fs_read", "read"}),
         reading=frozenset({"code", "introspect", "web_fetch"}),
-        starting=frozenset({"delegate", "subagent", "use_subagent"}),
+        starting=frozenset({"delegate", "subagent", "use_subagent", "invokeSubAgent"}),
         servers=("@agtrace/", "agtrace___", ""),  # with the server's name only if two have a tool of this name
         commands=("command",),
         paths=("path",),

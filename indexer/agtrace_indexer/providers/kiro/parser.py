@@ -1,9 +1,10 @@
-"""Kiro CLI: JSONL sessions, and the conversations of Amazon Q and Kiro CLI 1 (README.md).
+"""Kiro: JSONL sessions, and the conversations of Amazon Q and Kiro CLI 1 (README.md).
 
-The rules: a line is a prompt, a response, which is a step, or the results of its calls (`messages`). A command's exit
-status decides over the status of its result (`tool_results`). Folder, title, parent, model and the end of a turn are
-only in the file next to a log (`sidecars`). A conversation is a row of a database or an exported document, and is read
-as a first record with facts and one for each exchange (`conversations`).
+The rules: a line is a prompt, a response, which is a step, or the results of its calls (`messages`); in the logs of
+Kiro CLI 3 and of the editor it is one event (`events`). A command's exit status decides over the status of its result
+(`tool_results`). Folder, title, parent, model and the end of a turn are only in the file next to a log (`sidecars`). A
+conversation is a row of a database or an exported document, and is read as a first record with facts and one for each
+exchange (`conversations`).
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ from agtrace_indexer.events.strings import identifier, masked
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.foreign_database import Question, ask
+from agtrace_indexer.logs.foreign_database import Question, as_bytes, ask, columns_of
 from agtrace_indexer.providers.beside import object_beside
-from agtrace_indexer.providers.notes import skip, unknown
+from agtrace_indexer.providers.kiro import OF_EVENTS
+from agtrace_indexer.providers.notes import identify, log_name, numbered, requester, skip, unknown
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- tool results ----------------------------------------------------------------------------------
@@ -67,17 +69,12 @@ class Part(NamedTuple):
 
 def parts_of(content: Any) -> list[Part]:
     """Return the parts of a result, which name their kind (`{"kind": "text", "data": ...}`) or are named by it."""
-    return [_part(item) for item in items(content)]
-
-
-def _part(item: Any) -> Part:
-    told = fields(item)
-    if isinstance(told.get("kind"), str):
-        return Part(told["kind"], told.get("data"))
-    for key, kind in (("Text", "text"), ("Json", "json"), ("Image", "image")):
-        if key in told:
-            return Part(kind, told[key])
-    return Part("json", item)
+    found = []
+    for item in items(content):
+        told = fields(item)
+        named = next(((key.lower(), told[key]) for key in ("Text", "Json", "Image") if key in told), ("json", item))
+        found.append(Part(told["kind"], told.get("data")) if isinstance(told.get("kind"), str) else Part(*named))
+    return found
 
 
 def result_of(call_id: Any, status: Any, parts: list[Part]) -> ToolResult:
@@ -113,16 +110,12 @@ def _written(part: Part) -> str:
         return picture(part.data)
     if isinstance(part.data, str):
         return part.data
-    if _exit_status(part) is not None and all(isinstance(part.data.get(name), str) for name in _OF_A_COMMAND):
-        return _printed(part.data)
-    return "" if part.data is None else compact_json(part.data)
-
-
-def _printed(output: Record) -> str:
-    """Return what a command printed, as a text, and whatever else is said of it."""
-    rest = {key: value for key, value in output.items() if key not in (*_OF_A_COMMAND, "exit_status")}
-    parts = [*(output[name].removesuffix("\n") for name in _OF_A_COMMAND), output["exit_status"]]
-    return "\n".join(filter(None, [*parts, compact_json(rest) if rest else ""]))
+    ended = _exit_status(part)
+    if ended is None or not all(isinstance(part.data.get(name), str) for name in _OF_A_COMMAND):
+        return "" if part.data is None else compact_json(part.data)
+    rest = {key: value for key, value in part.data.items() if key not in (*_OF_A_COMMAND, "exit_status")}
+    printed = (part.data[name].removesuffix("\n") for name in _OF_A_COMMAND)
+    return "\n".join(filter(None, [*printed, ended, compact_json(rest) if rest else ""]))
 
 
 def picture(data: Any) -> str:
@@ -193,20 +186,14 @@ def read_exchange(entry: Record, state: LogState) -> list[Draft]:
     facts = state.sessions[""]
     facts.cwd = facts.cwd or text(place)
     facts.model = text(told.get("model_id")) or facts.model
-    asked = [Draft(payload, milliseconds(user.get("timestamp"))) for payload in _asked(user.get("content"), state)]
+    said = [Draft(payload, milliseconds(user.get("timestamp"))) for payload in _asked(user.get("content"), state)]
     kind, answer = _variant(entry.get("assistant"))
     named = identifier(answer.get("message_id")) or identifier(told.get("message_id"))
     at = milliseconds(told.get("stream_end_timestamp_ms"))
-    step = named or f"exchange-{_number(state)}"
-    answered = [Draft(payload, at, step) for payload in _answered(kind, answer, entry, state)]
-    for n, draft in enumerate([*asked, *answered]):
-        draft.identity = f"{named}/{n}" if named else None
-    return asked + answered or skip("exchange/empty", state)
-
-
-def _number(state: LogState) -> int:
-    state.memory["exchanges"] = state.memory.get("exchanges", 0) + 1
-    return int(state.memory["exchanges"])
+    step = named or numbered("exchange", state)
+    said += [Draft(payload, at, step) for payload in _answered(kind, answer, entry, state)]
+    identify(said, named)
+    return said or skip("exchange/empty", state)
 
 
 def _variant(value: Any) -> tuple[str, dict[str, Any]]:
@@ -259,11 +246,19 @@ _LONGEST_REASON = 2_000
 def is_description(document: Any) -> bool:
     """Whether a document is such a file."""
     told = fields(document)
+    if isinstance(told.get("workspacePaths"), list):
+        return isinstance(told.get("id"), str)
     return all(isinstance(told.get(key), str) for key in ("session_id", "cwd")) and "session_state" in told
 
 
 def described(path: PurePath) -> LogState:
     """Return the state of a log before its first line, by the file next to it."""
+    if path.name == EVENTS:
+        beside = object_beside(path.with_name("session"), ".json", _LARGEST)
+        facts = SessionFacts(id=identifier(beside.get("id")) or identifier(path.parent.name))
+        facts.cwd, facts.title = text(next(iter(items(beside.get("workspacePaths"))), None)), text(beside.get("title"))
+        facts.model = text(beside.get("modelId"))
+        return LogState({"": facts}, {"described": True} if beside else {})
     beside = object_beside(path, ".json", _LARGEST)
     if not identifier(beside.get("session_id")):
         return LogState()
@@ -308,22 +303,14 @@ def _ends(session: dict[str, Any]) -> dict[str, list[Any]]:
     turns = items(fields(session.get("conversation_metadata")).get("user_turn_metadatas"))
     found: dict[str, list[Any]] = {}
     for number, turn in enumerate(map(fields, turns)):
-        kind, reason = _end(turn)
-        if kind:
-            said = [kind, masked(reason)[:_LONGEST_REASON], milliseconds(turn.get("end_timestamp")), number]
-            found |= dict.fromkeys(_ids(turn), said)
+        kind, reason, result = "turn_end", turn.get("end_reason"), turn.get("result")
+        if isinstance(result, dict) and "Err" in result:
+            kind, reason = "turn_error", result["Err"]
+        elif reason in _USUAL:
+            continue
+        said = [kind, masked(_text(reason))[:_LONGEST_REASON], milliseconds(turn.get("end_timestamp")), number]
+        found |= dict.fromkeys(filter(None, map(identifier, items(turn.get("message_ids")))), said)
     return dict(list(found.items())[-_ENDS_REMEMBERED:])
-
-
-def _end(turn: dict[str, Any]) -> tuple[str, str]:
-    result, reason = turn.get("result"), turn.get("end_reason")
-    if isinstance(result, dict) and "Err" in result:
-        return "turn_error", result["Err"] if isinstance(result["Err"], str) else compact_json(result["Err"])
-    return ("", "") if reason in _USUAL else ("turn_end", reason if isinstance(reason, str) else compact_json(reason))
-
-
-def _ids(turn: dict[str, Any]) -> Iterator[str]:
-    return filter(None, map(identifier, items(turn.get("message_ids"))))
 
 
 # -- messages --------------------------------------------------------------------------------------
@@ -341,22 +328,15 @@ def read_line(record: Record, state: LogState) -> list[Draft]:
     if kind == "Prompt":
         payloads, step = _prompt(parts, state), None
     elif kind == "AssistantMessage":
-        payloads, step = [payload for part in parts if (payload := _said(part, state))], named or _nameless(state)
+        payloads, step = (
+            [payload for part in parts if (payload := _said(part, state))],
+            named or numbered("response", state),
+        )
     else:
         payloads, step = [*(_returned(part, state) for part in parts), *_elsewhere(data, parts)], None
-    made = [Draft(payload, at, step, identity=f"{named}/{n}" if named else None) for n, payload in enumerate(payloads)]
+    made = [Draft(payload, at, step) for payload in payloads]
+    identify(made, named)
     return [*(made or skip(f"{kind}/empty", state)), *end_of_turn(named, state)]
-
-
-def speaker(state: LogState) -> UserKind:
-    """Return who writes prompts: in a sub-agent, its parent."""
-    return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
-
-
-def _nameless(state: LogState) -> str:
-    """Return a step for a response without an id."""
-    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
-    return f"nameless-{state.memory['nameless']}"
 
 
 def _prompt(parts: list[Part], state: LogState) -> list[Payload]:
@@ -364,7 +344,7 @@ def _prompt(parts: list[Part], state: LogState) -> list[Payload]:
     spoken = [part for part in parts if part.kind in ("text", "image")]
     others = [part for part in parts if part.kind not in ("text", "image")]
     said = "\n".join(picture(part.data) if part.kind == "image" else _text(part.data) for part in spoken)
-    users: list[Payload] = [User(said, speaker(state))] if said.strip() else []
+    users: list[Payload] = [User(said, requester(state))] if said.strip() else []
     return [*users, *(unknown(f"Prompt.{part.kind}", part.data, state) for part in others)]
 
 
@@ -387,23 +367,84 @@ def _returned(part: Part, state: LogState) -> Payload:
     return result_of(data.get("toolUseId"), data.get("status"), parts_of(data.get("content")))
 
 
-def _elsewhere(data: Record, parts: list[Part]) -> list[Payload]:
-    """Return results that are only in `results`, which otherwise repeats the content with the calls' arguments."""
+def _elsewhere(data: Record, parts: list[Part]) -> Iterator[Payload]:
+    """Return results that are only in `results`, which otherwise repeats the content with the calls' arguments.
+
+    They are `{"Success": {"items": [...]}}`, or a value under another name.
+    """
     told = {fields(part.data).get("toolUseId") for part in parts if isinstance(fields(part.data).get("toolUseId"), str)}
-    found = ((call_id, fields(value)) for call_id, value in fields(data.get("results")).items() if call_id not in told)
-    return [_bare_result(call_id, value.get("result")) for call_id, value in found]
-
-
-def _bare_result(call_id: str, result: Any) -> Payload:
-    """Read `{"Success": {"items": [...]}}`, or a result under another name."""
-    status = next(iter(fields(result)), "")
-    value = fields(result).get(status)
-    content = items(fields(value).get("items")) or [value]
-    return result_of(call_id, status, parts_of(content))
+    for call_id, given in fields(data.get("results")).items():
+        if call_id not in told:
+            status, value = next(iter(fields(fields(given).get("result")).items()), ("", None))
+            yield result_of(call_id, status, parts_of(items(fields(value).get("items")) or [value]))
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else compact_json(value)
+
+
+# -- events ----------------------------------------------------------------------------------------
+# Lines of Kiro CLI 3 and of the editor, `sessions/<folder>/sess_<id>/messages.jsonl`: an id, a time and one event each.
+# What the model says and calls until a result or the next request is one response. Figures are in credits, not tokens.
+# No vendor's source is public: the format is that which several readers of such logs agree on (codeburn, PokeTokenBar).
+
+EVENTS = "messages.jsonl"
+
+_SAID_ASIDE = frozenset({"session_start", "turn_start", "session_metadata", "usage_summary"})
+_USUAL_ENDS = (None, "end_turn")
+_EXITED = later(r"(?:\A|\n)Exit Code: (-?[0-9]{1,9})\s*\Z")
+_TAIL = 200
+
+
+def is_event(record: Record) -> bool:
+    """Whether a record is a line of such a log."""
+    kind = fields(record.get("payload")).get("type")
+    return isinstance(record.get("id"), str) and isinstance(kind, str) and "type" not in record
+
+
+def read_event(record: Record, state: LogState) -> list[Draft]:
+    """Read a line; the state of a call may be written again."""
+    event, at, named = record["payload"], milliseconds(record.get("timestamp")), identifier(record["id"])
+    kind, call_id = event["type"], identifier(event.get("toolCallId"))
+    if kind in ("assistant", "tool_call"):
+        step = state.memory.setdefault("step", named)
+    else:
+        step = None
+        state.memory.pop("step", None)
+    key = None
+    match kind:
+        case "user":
+            said = "\n".join(filter(None, [_text(event.get("content")), *map(picture, items(event.get("images")))]))
+            payload: Payload = User(said, requester(state))
+        case "assistant":
+            said = _text(event.get("content"))
+            payload = Reasoning(said) if event.get("operationType") == "Reasoning" else Message(said)
+        case "tool_call":
+            payload = ToolCall(call_id, text(event.get("toolName")) or "unknown", event.get("args", {}))
+            key = f"call/{call_id}"
+        case "tool_result":
+            payload, key = _event_result(event, call_id), f"result/{call_id}"
+        case "turn_end" if event.get("stopReason") not in _USUAL_ENDS:
+            said = _text(event["stopReason"])
+            return [Draft(Notification("turn_end", said), at, identity=named, ends_turn=True)]
+        case _ if kind in _SAID_ASIDE or kind == "turn_end":
+            return skip(kind, state)
+        case _:
+            payload, said = unknown(kind, record, state), kind
+    if kind in ("user", "assistant") and not said.strip():
+        return skip(f"{kind}/empty", state)
+    return [Draft(payload, at, step, key=key if call_id else None, identity=named)]
+
+
+def _event_result(event: Record, call_id: str | None) -> ToolResult:
+    said, succeeded = _text(event.get("content")), event.get("success")
+    ended = _EXITED.search(said[-_TAIL:])
+    code = int(ended[1]) if ended else None
+    if not isinstance(succeeded, bool):
+        return ToolResult(call_id, said, Outcome.UNKNOWN, None, code)
+    if succeeded and code:
+        return ToolResult(call_id, said, Outcome.FAILED, OutcomeSource.TEXT, code)
+    return ToolResult(call_id, said, Outcome.OK if succeeded else Outcome.FAILED, OutcomeSource.STRUCTURE, code)
 
 
 # -- database --------------------------------------------------------------------------------------
@@ -413,25 +454,17 @@ def _text(value: Any) -> str:
 # stays, and what follows is read as its continuation. The source of the format is Amazon Q's code; no real database was
 # seen.
 
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('conversations', 'conversations_v2')"
-_OF_FOLDERS = "SELECT key, value, NULL, length(value) FROM conversations WHERE length(value) <= ?"
-_SEVERAL = "SELECT key, conversation_id, updated_at, length(value) FROM conversations_v2 WHERE length(value) <= ?"
-_ONE_OF_SEVERAL = "SELECT value FROM conversations_v2 WHERE key IS ? AND conversation_id IS ?"
-
 _LARGEST_ROW = 256 * 1024 * 1024
-_ID = later(r"[A-Za-z0-9_-]{1,64}")
 
 
 class _Kept(NamedTuple):
     """A row with a conversation."""
 
-    folder: str
+    folder: Any
     stamp: str
     size: int
-    conversation_id: str | None = None
-    """None if only the conversation itself says it."""
-    value: Any = None
-    """The conversation, if its row had to be read for its id."""
+    value: Question
+    """Returns the conversation."""
 
 
 def logs(container: Container) -> Iterable[LogInside]:
@@ -445,39 +478,34 @@ def rows(found: Found, position: Any) -> Iterator[Row]:
     A row that isn't a conversation is returned as it is, and read as an unreadable line.
     """
     kept = _kept(found.container).get(found.path[len(found.container) + 1 :])
-    if kept is None:
+    values = [] if kept is None else ask(found.container, kept.value)[0]
+    if kept is None or not values:
         return
-    value = kept.value
-    if kept.conversation_id is not None:
-        (one,) = ask(found.container, (_ONE_OF_SEVERAL, (kept.folder, kept.conversation_id)))
-        value = one[0][0] if one else None
-    data = _bytes(value)
+    data = as_bytes(values[0][0])
     conversation = _conversation(data)
-    if conversation is None:
-        if position != [kept.stamp]:
-            yield Row(1, data, [kept.stamp])
-        return
-    yield from _new(conversation, str(kept.folder), position if isinstance(position, dict) else None)
+    if conversation is not None:
+        yield from _new(conversation, str(kept.folder), position if isinstance(position, dict) else None)
+    elif position != [kept.stamp]:
+        yield Row(1, data, [kept.stamp])
 
 
 def _kept(path: str) -> dict[str, _Kept]:
     """Return the rows with conversations by the names of their logs."""
-    questions: list[Question] = [(_TABLES, ())]
-    ((*tables,),) = ask(path, *questions)
-    found: dict[str, _Kept] = {}
-    if not tables:
+    columns, found = columns_of(path), dict[str, _Kept]()
+    if not columns["conversations"] and not columns["conversations_v2"]:
         raise OSError(0, "it has no table of conversations")
-    if ("conversations",) in tables:
-        (of_folders,) = ask(path, (_OF_FOLDERS, (_LARGEST_ROW,)))
-        for folder, value, _, size in of_folders:
-            data = _bytes(value)
-            conversation = _conversation(data) or {}
-            kept = _Kept(str(folder), f"{zlib.crc32(data)}/{size}", size, None, value)
-            found[_name(conversation.get("conversation_id"), str(folder))] = kept
-    if ("conversations_v2",) in tables:
-        (several,) = ask(path, (_SEVERAL, (_LARGEST_ROW,)))
-        for folder, id, changed, size in several:
-            found[_name(id, f"{folder}/{id}")] = _Kept(folder, f"{changed}/{size}", size, id)
+    if columns["conversations"]:  # only the conversation itself says its id
+        sql = "SELECT key, value, length(value) FROM conversations WHERE length(value) <= ?"
+        for folder, value, size in ask(path, (sql, (_LARGEST_ROW,)))[0]:
+            data = as_bytes(value)
+            name = log_name((_conversation(data) or {}).get("conversation_id"), str(folder))
+            question = ("SELECT value FROM conversations WHERE key IS ?", (folder,))
+            found[name] = _Kept(folder, f"{zlib.crc32(data)}/{size}", size, question)
+    if columns["conversations_v2"]:
+        sql = "SELECT key, conversation_id, updated_at, length(value) FROM conversations_v2 WHERE length(value) <= ?"
+        for folder, id, changed, size in ask(path, (sql, (_LARGEST_ROW,)))[0]:
+            one = ("SELECT value FROM conversations_v2 WHERE key IS ? AND conversation_id IS ?", (folder, id))
+            found[log_name(id, f"{folder}/{id}")] = _Kept(folder, f"{changed}/{size}", size, one)
     return found
 
 
@@ -508,25 +536,16 @@ def _conversation(data: bytes) -> Record | None:
     return found if isinstance(found, dict) and is_conversation(found) else None
 
 
-def _bytes(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
-
-
-def _name(conversation_id: Any, otherwise: str) -> str:
-    """Return the name of a log: the conversation's id, or a digest if that can't be one."""
-    if isinstance(conversation_id, str) and _ID.fullmatch(conversation_id):
-        return conversation_id
-    return digest(otherwise)
-
-
 # -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
 
 
 def recognizes(record: Record) -> bool:
-    """Whether only Kiro CLI writes such a record: version, kind and data of a line."""
+    """Whether only Kiro writes such a record: version, kind and data of a line, or an event of a known type."""
     data = record.get("data")
+    if is_event(record):
+        return record["payload"]["type"] in ("session_start", *OF_EVENTS) and isinstance(record.get("timestamp"), str)
     return (
         isinstance(record.get("version"), str)
         and record.get("kind") in KINDS
@@ -555,4 +574,8 @@ def drafts(record: Record, state: LogState) -> Sequence[Draft]:
         return read_exchange(record[EXCHANGE], state)
     if record.get("kind") in KINDS and isinstance(record.get("data"), dict):
         return read_line(record, state)
+    if is_event(record):
+        return read_event(record, state)
+    if record.get("kind") == "Clear":  # of the context
+        return skip("Clear", state)
     return [Draft(unknown(text(record.get("kind")) or next(iter(record), "empty"), record, state), None)]

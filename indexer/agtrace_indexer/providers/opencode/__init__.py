@@ -72,12 +72,12 @@ def agent(
         containers=(
             Containers(
                 later(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL),
-                loader("opencode.database"),
+                loader("opencode.parser"),
                 folder,
             ),
             Containers(
                 later(rf"({tree}/storage(?:_[^/]*)?)(?:/{_SMALL_FILE})?", re.DOTALL),
-                loader("opencode.parser"),
+                loader("opencode.parser:Tree"),
                 "/storage",
             ),
         ),

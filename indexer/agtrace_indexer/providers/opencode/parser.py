@@ -3,7 +3,7 @@
 All of these have the same JSON, so their sources return the same records: `{"session": ...}`, `{"info": ...,
 "parts": [...], "followed": ...}` for each message, as in an export, `{"removed": [...]}` for messages that were
 deleted, and `{"row": ..., "data": ..., "followed": ...}` for each message since 2.0, which is read as one of 1.x. A
-message is one step; what it says comes again whenever it changed, and only the differences become events (`changes`).
+message is one step; what it says comes again whenever it changed, and only the differences become events.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from os.path import basename
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import orjson
 from agtrace_schema.events import (
@@ -33,7 +34,7 @@ from agtrace_schema.events import (
 )
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said, SessionFacts
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
 from agtrace_indexer.events.json_values import (
     compact_json,
     count,
@@ -50,60 +51,22 @@ from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import crowded, decode
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
-from agtrace_indexer.providers.notes import check_usage, empty_state, known, remember, skip, unknown
+from agtrace_indexer.logs.foreign_database import Question, ask, columns_of
+from agtrace_indexer.providers.notes import (
+    Parts,
+    check_usage,
+    empty_state,
+    forget_messages,
+    known,
+    known_as,
+    print_of,
+    remember,
+    replace_message,
+    requester,
+    skip,
+    unknown,
+)
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
-
-# -- changes ---------------------------------------------------------------------------------------
-# Messages that come again: what changed in them becomes events, what is gone is taken back. Rows are rewritten in
-# place (a call from pending to completed, a text while it grows) and deleted (`/undo`). Drafts therefore have their
-# message and their part as their key, and the state has a short hash of each, so that only those that changed are
-# returned again. In state and keys, ids are digests: half the length, and nothing like a token, for which ids would
-# have to be searched.
-
-Parts: TypeAlias = dict[str, Draft]
-"""The drafts of one message by the name of their part, in reading order."""
-
-_OF_MESSAGE, _OF_PART, _OF_CONTENT = 12, 8, 12
-"""Hexadecimal digits: enough to tell apart the messages of a session, the parts of a message, versions of a part."""
-
-
-def known_as(message: str) -> str:
-    """Return what a message is called in states and keys."""
-    return digest(message)[:_OF_MESSAGE]
-
-
-def print_of(*told: object) -> int:
-    """Return a short hash of what is known of something, to notice a change."""
-    return int(digest(repr(told))[:_OF_CONTENT], 16)
-
-
-def _live(state: LogState) -> dict[str, dict[str, int]]:
-    live: dict[str, dict[str, int]] = state.memory.setdefault("messages", {})
-    return live
-
-
-def replace(message: str, parts: Parts, state: LogState) -> list[Said]:
-    """Return the differences between a version of a message and the one before."""
-    live, known = _live(state), known_as(message)
-    old = live.get(known, {})
-    named = {digest(name)[:_OF_PART]: draft for name, draft in parts.items()}
-    new = {name: print_of(draft.payload, draft.timestamp) for name, draft in named.items()}
-    live[known] = new
-    gone = [f"{known}/{name}" for name in old if name not in new]
-    said: list[Said] = [Retraction(gone)] if gone else []
-    for name, draft in named.items():
-        if old.get(name) != new[name]:
-            draft.key = f"{known}/{name}"
-            said.append(draft)
-    return said
-
-
-def forget(messages: Iterable[str], state: LogState) -> list[Said]:
-    """Take back everything that deleted messages said, given what they are called in states."""
-    live = _live(state)
-    gone = [f"{known}/{name}" for known in messages for name in live.pop(known, {})]
-    return [Retraction(gone)] if gone else []
-
 
 # -- tokens ----------------------------------------------------------------------------------------
 # Token counts of a response: of its message, or of its `step-finish` parts if the message has none, never of both.
@@ -252,7 +215,7 @@ _SHELL_TEXT = "The following tool was executed by the user"
 """What stands in place of a text if the human ran a command with `!`."""
 
 
-def kind_of(part: Record, facts: SessionFacts) -> UserKind | None:
+def kind_of(part: Record, state: LogState) -> UserKind | None:
     """Return who says the text of a part; None if it has none.
 
     OpenCode marks what it added itself. A slash command leaves no trace: its template is an ordinary text.
@@ -264,7 +227,7 @@ def kind_of(part: Record, facts: SessionFacts) -> UserKind | None:
         return UserKind.COMMAND if said.startswith(_SHELL_TEXT) else UserKind.INJECTED
     if part.get("ignored"):  # shown to the human only
         return UserKind.NOTIFICATION
-    return UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN
+    return requester(state)
 
 
 def command(part: Record) -> str:
@@ -428,7 +391,6 @@ def _dated(payload: Any, info: Record, when: Any = None, *, step: bool = False) 
 
 
 def _user_parts(info: Record, parts: list[tuple[str, Record]], state: LogState) -> Parts:
-    facts = state.sessions[""]
     if any(
         part.get("type") == "subtask" or (part.get("synthetic") and str(part.get("text")).startswith(_SHELL_TEXT))
         for _, part in parts
@@ -436,7 +398,7 @@ def _user_parts(info: Record, parts: list[tuple[str, Record]], state: LogState) 
         remember(state.memory.setdefault(_COMMANDS, {}), known_as(info["id"]), 1, _COMMANDS_REMEMBERED)
     asked, found = [], Parts()
     for name, part in parts:
-        kind = kind_of(part, facts)
+        kind = kind_of(part, state)
         if kind in (UserKind.HUMAN, UserKind.TASK):
             asked.append(part["text"])
             found.setdefault("said", _dated(User("", kind), info))
@@ -448,8 +410,7 @@ def _user_parts(info: Record, parts: list[tuple[str, Record]], state: LogState) 
             found |= _other_parts(name, part, info, state)
     images = [placed for _, part in parts if (placed := attachment(part))]
     if asked or images:
-        kind = UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN
-        found["said"] = _dated(User("\n".join([*asked, *images]), kind), info)
+        found["said"] = _dated(User("\n".join([*asked, *images]), requester(state)), info)
     return found
 
 
@@ -650,14 +611,11 @@ def written(record: Record) -> bytes:
 # -- small files -----------------------------------------------------------------------------------
 # OpenCode's sessions before 1.2: a tree with a small file for each session, message and part, rewritten in place.
 
-_KEPT = 8 * 1024 * 1024
-"""Bytes of messages that are kept in memory between finding out who speaks and passing them on."""
-
 
 # --- which sessions there are ---
 
 
-def logs(container: Container) -> Iterable[LogInside]:
+def _logs_in_tree(container: Container) -> Iterable[LogInside]:
     """Yield a log for each session, which has changed if one of its files has, or if there are more or fewer."""
     heads, messages, parts = {}, dict[str, list[Found]](), dict[str, list[Found]]()
     for file in container.files:
@@ -693,73 +651,33 @@ def _stamp(files: Iterable[Found]) -> str:
 # --- what is in one ---
 
 
-def rows(found: Found, position: Any) -> Iterable[Row]:
+def _rows_in_tree(found: Found, position: Any) -> Iterable[Row]:
     """Yield a record of the messages that vanished, one of the session, then the messages that changed, in order.
 
-    Their numbers count the messages in the order in which they came.
+    Their numbers count the messages in the order in which they came. The position has them, and the fingerprint of each
+    message: a session that changed is read for who speaks, then for what is new.
     """
     root, session = found.container, basename(found.path)
     facts: str
-    known: dict[str, list[Any]]
+    known: dict[str, list[int]]
     facts, known = position or ("", {})
-    files = _listed(os.path.join(root, "message", session))
-    present = set(map(known_as, files))
-    gone = sorted(known_as(told[2]) if told[2] else name for name, told in known.items() if name not in present)
-    if gone:
-        known = {name: told for name, told in known.items() if name in present}
+    files = [*_listed(os.path.join(root, "message", session)).values()]
+    told = [(info["id"], info.get("role") == "assistant") for info in map(_info, files)]
+    present = {known_as(id) for id, _ in told}
+    if gone := sorted(known.keys() - present):
+        known = {name: about for name, about in known.items() if name in present}
         yield Row(0, written({"removed": gone}), (facts, known))
     head = _head(root, session)
     if head is not None and head.stamp != facts:
         facts = head.stamp
         yield Row(0, written({"session": _content(head)}), (facts, known))
-    for number, record in _changed(root, files, known):
-        yield Row(number, record, (facts, known))
-
-
-class _Message(NamedTuple):
-    """The file of a message."""
-
-    stem: str
-    """Its name without `.json`: its id, unless somebody renamed it."""
-    file: Found
-    id: str
-    assistant: bool
-    info: Record | None
-    """Its content, if it was read."""
-
-
-def _changed(root: str, files: Mapping[str, Found], known: dict[str, list[Any]]) -> Iterator[tuple[int, bytes]]:
-    """Yield the messages that changed, with their numbers, and note them in `known`.
-
-    That has for each its number, its fingerprint, its id if its file has another name, and whether it is the model's.
-    """
-    flat = _flat_parts(root)
-    newest = max((told[0] for told in known.values()), default=0)
-    messages = [*_messages(files, known)]
-    for message, past in zip(messages, followed(message.assistant for message in messages), strict=True):
-        name, before = known_as(message.stem), known.get(known_as(message.stem))
-        parts = _listed(os.path.join(root, "part", message.id)) if _is_name(message.id) else {}
-        held = [*parts.values(), *flat.get(message.id, ())]
-        print = print_of(message.file.stamp, _stamp(held), past)
-        if before is not None and before[1] == print:
-            continue
-        newest += before is None
-        info = message.info or _info(message.file)
-        number = newest if before is None else before[0]
-        known[name] = [number, print, "" if message.id == message.stem else message.id, info.get("role") == "assistant"]
-        yield number, message_record({**info, "id": message.id}, _parts(held), followed=past)
-
-
-def _messages(files: Mapping[str, Found], known: Mapping[str, list[Any]]) -> Iterator[_Message]:
-    """Yield the messages in order. New ones are read for who speaks; of many, the content is read again later."""
-    left = _KEPT
-    for stem, file in files.items():
-        if (before := known.get(known_as(stem))) is not None:
-            yield _Message(stem, file, before[2] or stem, before[3], None)
-            continue
-        info = _info(file)
-        left -= file.size
-        yield _Message(stem, file, info["id"], info.get("role") == "assistant", info if left > 0 else None)
+    flat, newest = _flat_parts(root), max((number for number, _ in known.values()), default=0)
+    for file, (id, _), past in zip(files, told, followed(assistant for _, assistant in told), strict=True):
+        held = [*(_listed(os.path.join(root, "part", id)).values() if _is_name(id) else ()), *flat.get(id, ())]
+        number, before = known.get(known_as(id), (newest + 1, None))
+        if before != (now := print_of(file.stamp, _stamp(held), past)):
+            newest, known[known_as(id)] = max(newest, number), [number, now]
+            yield Row(number, message_record(_info(file), _parts(held), followed=past), (facts, known))
 
 
 def _info(file: Found) -> Record:
@@ -822,6 +740,312 @@ def _content(file: Found, most: int = LONGEST) -> Record:
     return fields(value_of(data, file.size if len(data) > most else None))
 
 
+class Tree:
+    """The source of sessions that are trees of small files."""
+
+    logs, rows = staticmethod(_logs_in_tree), staticmethod(_rows_in_tree)
+
+
+# -- database --------------------------------------------------------------------------------------
+# Tables `session`, `message`, `part`, since 2.0 `session_v2` and `session_message` (README.md). A session of 1.x is in
+# the newer tables as well once 2.0 has moved it: their rows that repeat messages are left out. Rows are rewritten in
+# place and deleted, so each message has a fingerprint: how many parts it has, their sizes, and when they were last
+# changed. Messages whose fingerprint is another one are read again as a whole.
+
+_NEEDED = {
+    "session": {"id", "directory", "version"},
+    "message": {"id", "session_id", "data"},
+    "part": {"id", "message_id", "session_id", "data"},
+}
+"""The tables and columns of 1.x."""
+
+_NEWER = {"id", "session_id", "type", "seq", "data"}
+"""The columns of `session_message`, without which a database that lacks those of 1.x isn't OpenCode's."""
+
+_FACTS = {
+    "id": "id", "parent_id": "parentID", "directory": "directory", "title": "title", "version": "version",
+    "agent": "agent", "fork_session_id": "forkID",
+}  # fmt: skip
+"""The columns of `session` and `session_v2` that say something, and their names in its JSON."""
+
+_IMPORTED = ("external_import", "claude_import")
+"""MiMo Code's tables of sessions that it copied from other agents, whose own logs are read."""
+
+_RECENT = 64
+"""The number of sessions, newest first, whose rows are looked at in each listing.
+
+A session's row is written when a request begins and ends, but not whenever a part changes meanwhile. Looking at all
+rows of a database of a gigabyte would take a second; counting them takes an index.
+"""
+
+_AT_ONCE = 400
+"""The most messages that are read with one query."""
+
+_BATCH = 4 * 1024 * 1024
+"""Bytes of messages after which they are passed on."""
+
+
+class _Message(NamedTuple):
+    """A row that is to become a record."""
+
+    table: str
+    id: str
+    number: int
+    """Its rowid."""
+    size: int
+    """Of its data and those of its parts, in characters."""
+    print: int
+    """Its fingerprint."""
+    followed: bool
+
+    @property
+    def known(self) -> str:
+        """What it is called in states."""
+        return known_as(self.id)
+
+
+class _Tables:
+    """The tables of a database, with their columns."""
+
+    def __init__(self, path: str) -> None:
+        self._columns = columns_of(path)
+        missing = [table for table, needed in _NEEDED.items() if not needed <= self._columns[table]]
+        moved = self.has("session_v2", "directory") or not (self.has("message") or self.has("part"))
+        self.newer, self.older = self._columns["session_message"] >= _NEWER and (moved or not missing), not missing
+        self.sessions = [table for table in ("session", "session_v2") if self.has(table, "directory")]
+        if not self.sessions or not (self.newer or self.older):
+            raise OSError(0, f"its tables aren't those of OpenCode 1.2 to 2.0 ({', '.join(missing)}): not read")
+        self.messages = [*(("message", "part") if self.older else ()), *(("session_message",) if self.newer else ())]
+
+    def has(self, table: str, column: str = "id") -> bool:
+        """Whether there is a table with a column."""
+        return column in self._columns[table]
+
+    def column(self, table: str, name: str) -> str:
+        """Return an expression for a column that not every version has."""
+        return f"{table}.{name}" if self.has(table, name) else "0"
+
+    @property
+    def own(self) -> str:
+        """A condition on `session`: those that weren't copied from another agent."""
+        copied = [table for table in _IMPORTED if self.has(table, "session_id")]
+        return " AND ".join(
+            ["1", *(f"id NOT IN (SELECT session_id FROM {table} WHERE session_id IS NOT NULL)" for table in copied)]
+        )
+
+
+# --- which sessions there are ---
+
+
+def logs(container: Container) -> Iterable[LogInside]:
+    """Yield a log for each session, which has changed if its row has, or if there are more rows, or fewer, or newer."""
+    path = container.path
+    tables = _Tables(path)
+    found = ask(path, *_listing(tables))
+    told: dict[str, list[Any]] = {}
+    for rows in found[: len(tables.sessions)]:
+        for session, *facts in rows:
+            told.setdefault(str(session), []).append(facts)
+    counts = {table: dict(rows) for table, rows in zip(tables.messages, found[len(tables.sessions) :], strict=False)}
+    stamps: dict[str, list[Any]] = {}
+    for rows in found[len(tables.sessions) + len(tables.messages) :]:
+        for session, *newest in rows:
+            stamps.setdefault(session, []).append(newest)
+    size = sum(file.size for file in container.files)
+    total = sum(sum(counted.values()) for counted in counts.values()) or 1
+    for session, facts in told.items():
+        own = [counted.get(session, 0) for counted in counts.values()]
+        yield LogInside(session, digest(repr((facts, own, stamps.get(session)))), 1 + size * sum(own) // total)
+
+
+def _listing(tables: _Tables) -> Iterator[Question]:
+    for table in tables.sessions:
+        facts = ", ".join(tables.column(table, name) for name in (*_FACTS, "time_updated"))
+        yield f"SELECT id, {facts} FROM {table} WHERE {tables.own} AND id > '' AND id NOT LIKE '%/%'", ()
+    for table in tables.messages:
+        yield f"SELECT session_id, count(*) FROM {table} GROUP BY session_id", ()
+    if tables.has("event_sequence", "aggregate_id"):
+        yield "SELECT aggregate_id, seq FROM event_sequence", ()
+    for table in tables.messages:
+        sessions = tables.sessions[-1 if table == "session_message" else 0]
+        if tables.has(sessions, "time_updated") and tables.has(table, "time_updated"):
+            recent = f"SELECT id FROM {sessions} ORDER BY time_updated DESC LIMIT {_RECENT}"
+            sums = "max(time_updated), sum(time_updated % 1000003)"
+            yield f"SELECT session_id, {sums} FROM {table} WHERE session_id IN ({recent}) GROUP BY session_id", ()
+
+
+# --- what is in one ---
+
+
+def rows(found: Found, position: Any) -> Iterable[Row]:
+    """Yield a record of the messages that vanished, one of the session, then the messages that changed, in order."""
+    path, session = found.container, basename(found.path)
+    tables = _Tables(path)
+    questions = [
+        (
+            f"SELECT rowid, {', '.join(tables.column(table, name) for name in _FACTS)} FROM {table} WHERE id = ?",
+            (session,),
+        )
+        for table in tables.sessions
+    ]
+    *heads, older, newer = ask(path, *questions, *_prints(tables, session))
+    told = [row for rows in heads for row in rows][-1:]
+    repeated = _repeated(path, session) if older and newer else set()
+    messages = [*_messages("message", older)]
+    messages += [message for message in _messages("session_message", newer) if message.id not in repeated]
+    facts: str
+    known: dict[str, int]
+    facts, known = position or ("", {})
+    present = {message.known for message in messages}
+    gone = sorted(known.keys() - present)
+    if gone:
+        known = {id: print for id, print in known.items() if id in present}
+        yield Row(0, written({"removed": gone}), (facts, known))
+    for number, *values in told:
+        record = dict(zip(_FACTS.values(), map(_plain, values), strict=True))
+        if (now := digest(repr(record))) != facts:
+            facts = now
+            yield Row(number, written({"session": record}), (facts, known))
+    for message, data in _read(path, [message for message in messages if known.get(message.known) != message.print]):
+        known[message.known] = message.print
+        yield Row(message.number, data, (facts, known))
+
+
+def _prints(tables: _Tables, session: str) -> Iterator[Question]:
+    """Return the queries for the fingerprints of messages of 1.x and since 2.0."""
+    part, message = (tables.column(table, "time_updated") for table in ("part", "message"))
+    created = tables.column("message", "time_created")
+    older = (
+        f"SELECT message.id, message.rowid, {message}, coalesce(length(message.data), 0), "
+        'instr(message.data, \'"role":"assistant"\') > 0, coalesce(n, 0), coalesce(newest, 0), coalesce(size, 0) '
+        f"FROM message LEFT JOIN (SELECT message_id, count(*) n, max({part}) newest, "
+        "sum(coalesce(length(data), 0)) size FROM part WHERE session_id = :session GROUP BY message_id) "
+        f"ON message_id = message.id WHERE session_id = :session ORDER BY {created}, message.id"
+    )
+    newer = (
+        f"SELECT id, rowid, {tables.column('session_message', 'time_updated')}, coalesce(length(data), 0), "
+        "type = 'assistant' FROM session_message WHERE session_id = :session ORDER BY seq"
+    )
+    yield older if tables.older else "SELECT 1 WHERE 0", {"session": session}
+    yield newer if tables.newer else "SELECT 1 WHERE 0", {"session": session}
+
+
+def _messages(table: str, listed: Sequence[tuple[Any, ...]]) -> Iterator[_Message]:
+    later = followed(bool(row[4]) for row in listed)
+    for (id, number, *told), past in zip(listed, later, strict=True):
+        yield _Message(table, str(id), number, told[1] + told[-1], print_of(told, past), past)
+
+
+def _repeated(path: str, session: str) -> set[str]:
+    """Return the ids of rows that repeat messages of 1.x: by their id, or by who says what.
+
+    What a session was moved with begins with its first message: without that, equal texts are said again.
+    """
+    older, parts, newer = ask(
+        path,
+        ("SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)),
+        ("SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY message_id, id", (session,)),
+        ("SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY seq", (session,)),
+    )
+    held: dict[Any, list[Record]] = {}
+    for message, id, data in parts:
+        held.setdefault(message, []).append(value_of(_value(0, data)[0], id=id))
+    ids = {str(id) for id, _ in older}
+    said = [said_by(value_of(_value(0, data)[0]), held.get(id, [])) for id, data in older]
+    told = {}
+    for id, kind, data in newer:
+        if (message := message_of({"id": id, "type": kind}, value_of(_value(0, data)[0]))) is not None:
+            told[str(id)] = said_by(*message)
+    left = Counter(said if said[:1] == [*told.values()][:1] else ())
+    repeated = ids & told.keys()
+    for id, what in told.items():
+        if id not in ids and left[what] > 0:
+            left[what] -= 1
+            repeated.add(id)
+    return repeated
+
+
+def _read(path: str, messages: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
+    """Yield the records of rows, in order, a few megabytes at a time. A row that was deleted just now has none."""
+    batch: list[_Message] = []
+    size = 0
+    for message in messages:
+        if batch and (size + message.size > _BATCH or len(batch) == _AT_ONCE or message.table != batch[0].table):
+            yield from _read_batch(path, batch)
+            batch, size = [], 0
+        batch.append(message)
+        size += message.size
+    if batch:
+        yield from _read_batch(path, batch)
+
+
+def _read_batch(path: str, batch: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
+    table = batch[0].table
+    if table != "message":
+        yield from _read_newer(path, batch)
+        return
+    ids = [message.id for message in batch]
+    marks = ", ".join("?" * len(ids))
+    data = f"length(data), substr(data, 1, {LONGEST})"
+    infos, parts = ask(
+        path,
+        (f"SELECT id, {data} FROM message WHERE id IN ({marks})", ids),
+        (f"SELECT message_id, id, {data} FROM part WHERE message_id IN ({marks}) ORDER BY message_id, id", ids),
+    )
+    heads = {id: value_of(*_value(*told), id=id) for id, *told in infos}
+    held: dict[str, list[tuple[Any, ...]]] = {}
+    for id, *told in parts:
+        held.setdefault(id, []).append(tuple(told))
+    for message in batch:
+        if message.id in heads:
+            info, own = heads[message.id], _parts_of(held.get(message.id, ()))
+            yield message, message_record(info, own, followed=message.followed)
+
+
+def _parts_of(found: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
+    left = LONGEST_MESSAGE
+    for id, length, data in found:
+        held, size = _value(length, data)
+        left -= size
+        yield value_of(held if left > 0 else held[:HEAD], size, id=id)
+
+
+def _value(length: Any, data: Any) -> tuple[bytes, int]:
+    """Return the bytes of a value, at most `LONGEST` characters, and its size: more than these if it was cut."""
+    held = data if isinstance(data, bytes) else ("" if data is None else str(data)).encode("utf-8", "replace")
+    return held, len(held) if (length or 0) <= LONGEST else max(int(length), len(held) + 1)
+
+
+def _read_newer(path: str, batch: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
+    columns = f"rowid, id, type, time_created, length(data), substr(data, 1, {LONGEST})"
+    marks = ", ".join("?" * len(batch))
+    (found,) = ask(
+        path, (f"SELECT {columns} FROM session_message WHERE rowid IN ({marks})", [message.number for message in batch])
+    )
+    held = {number: ({"id": id, "type": kind, "time_created": at}, told) for number, id, kind, at, *told in found}
+    for message in batch:
+        if message.number in held:
+            row, told = held[message.number]
+            yield (
+                message,
+                written(
+                    {
+                        "table": "session_message",
+                        "row": row,
+                        "data": value_of(*_value(*told)),
+                        "followed": message.followed,
+                    }
+                ),
+            )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, str)):
+        data = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
+        return data[:LONGEST].decode("utf-8", "replace") if len(data) <= LONGEST else value_of(b"", len(data))
+    return value
+
+
 # -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
@@ -864,11 +1088,11 @@ def drafts(record: Record, state: LogState) -> Iterable[Said]:
         note_session(record["session"], state.sessions[""])
         return skip("session", state)
     if isinstance(record.get("removed"), list):
-        return forget([name for name in record["removed"] if isinstance(name, str)], state)
+        return forget_messages([name for name in record["removed"] if isinstance(name, str)], state)
     info = record.get("info")
     if isinstance(info, dict) and isinstance(info.get("id"), str):
         parts = parts_of(info, items(record.get("parts")), state, followed=record.get("followed") is True)
-        return replace(info["id"], parts, state)
+        return replace_message(info["id"], parts, state)
     row = record.get("row")
     if isinstance(row, dict) and isinstance(row.get("id"), (str, int)):
         if row.get("type") in _NO_MESSAGES:
@@ -876,5 +1100,5 @@ def drafts(record: Record, state: LogState) -> Iterable[Said]:
         found = message_of(row, fields(record.get("data")))
         if found is not None:
             parts = parts_of(*found, state, followed=record.get("followed") is True)
-            return replace(found[0]["id"], parts, state)
-    return replace(*unknown_parts(record, state), state)
+            return replace_message(found[0]["id"], parts, state)
+    return replace_message(*unknown_parts(record, state), state)

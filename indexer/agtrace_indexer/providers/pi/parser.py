@@ -3,13 +3,13 @@
 The rules: a log begins with the session (`sessions`) and goes on with entries, which form a tree by their parents'
 ids; all of them count, in file order (`entries`). A response is a step with the results of its calls (`messages`). The
 flag of a result is its outcome, unless its text says that it was stopped or blocked (`tool_results`). A fork copies
-entries word for word, with ids and times, by which they are recognised (`sessions.identify`).
+entries word for word, with ids and times, by which they are recognised.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
@@ -44,9 +44,20 @@ from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.foreign_database import ask, columns_of
+from agtrace_indexer.logs.foreign_database import as_bytes, ask, columns_of, tables_of
 from agtrace_indexer.providers.beside import small_file
-from agtrace_indexer.providers.notes import check_usage, empty_state, known, no_document, readable_json, skip, unknown
+from agtrace_indexer.providers.notes import (
+    check_usage,
+    empty_state,
+    identify,
+    known,
+    no_document,
+    numbered,
+    readable_json,
+    requester,
+    skip,
+    unknown,
+)
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- content ---------------------------------------------------------------------------------------
@@ -139,15 +150,6 @@ def note_name(name: Any, state: LogState) -> None:
         facts.title, facts.title_rank = (name, _NAME_RANK) if name.strip() else (None, 0)
 
 
-def identify(said: Iterable[Draft], record: Record) -> None:
-    """Give the events of an entry their identities: its id, unique in a log only, with its time and their place."""
-    entry, written = identifier(record.get("id")), text(record.get("timestamp"))
-    if entry is None or written is None:
-        return
-    for number, draft in enumerate(said):
-        draft.identity = f"{entry}@{written}#{number}"
-
-
 # -- tokens ----------------------------------------------------------------------------------------
 # Token counts and costs of a response, which Pi writes with each of them.
 
@@ -237,12 +239,7 @@ Speakers: TypeAlias = Callable[[str, LogState], list[User]]
 
 def plain(said: str, state: LogState) -> list[User]:
     """Return a text as the user's own, or in a sub-agent, as that of the agent that started it."""
-    return [User(said, request_kind(state))] if said.strip() else []
-
-
-def request_kind(state: LogState) -> UserKind:
-    """Return the kind of a plain text in the user's role."""
-    return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
+    return [User(said, requester(state))] if said.strip() else []
 
 
 # -- messages --------------------------------------------------------------------------------------
@@ -250,6 +247,10 @@ def request_kind(state: LogState) -> UserKind:
 
 MIRRORS = ("delivery-mirror", "gateway-injected")
 """The models of lines in the model's role that OpenClaw writes itself: no API call was made for them."""
+
+_OF_CODEX = "codex-app-server:"
+"""The beginning of the key of an answer that OpenClaw copies from Codex, with the figures of its last response alone:
+Codex's own log, `agent/codex-home/sessions`, has those of all."""
 
 
 def read_message(record: Record, state: LogState, speakers: Speakers) -> list[Draft]:
@@ -260,42 +261,34 @@ def read_message(record: Record, state: LogState, speakers: Speakers) -> list[Dr
     if role == "assistant":
         return _response(record, message, time, state)
     if role == "user":
-        payloads: list[Payload] = [*speakers(_spoken(message.get("content"), state), state)]
+        kinds = map(block_type, listed(message.get("content")))
+        state.unknown += [f"user.{kind}" for kind in kinds if kind not in ("text", "image")]
+        payloads: list[Payload] = [*speakers(joined_text(message.get("content")), state)]
     else:
         read = _OF_OTHERS.get(role) if isinstance(role, str) else None
         if read is None:
-            payloads = [unknown(f"message.{text(role) or 'untyped'}", record, state, readable_json)]
+            payloads = [unknown(f"message.{text(role) or 'untyped'}", record, state)]
         else:
             payloads = read(message)
     return [Draft(payload, time) for payload in payloads] or skip(f"message.{role}", state)
 
 
-def _spoken(content: Any, state: LogState) -> str:
-    """Read what is said in the user's role; blocks that nobody knows there are noted."""
-    for kind in map(block_type, listed(content)):
-        if kind not in ("text", "image"):
-            state.unknown.append(f"user.{kind}")
-    return joined_text(content)
-
-
 def _response(record: Record, message: Record, time: int | None, state: LogState) -> list[Draft]:
     """Read a response of the model: its blocks, its tokens, and how it failed or was stopped."""
-    synthetic = message.get("model") in MIRRORS
-    step = None if synthetic else identifier(record.get("id")) or _nameless(state)
-    content = message.get("content")
-    said = [Draft(_said(block, state), time, step) for block in listed(content) if block != ""]
+    synthetic = message.get("model") in MIRRORS or message.get("api") == "openclaw-transcript"
+    reason, key = message.get("stopReason"), text(message.get("idempotencyKey")) or ""
+    step = None if synthetic else identifier(record.get("id")) or numbered("entry", state)
+    said = [Draft(_said(block, state), time, step) for block in listed(message.get("content")) if block != ""]
     if not synthetic:
         note_model(message, state)
+        if key.startswith(_OF_CODEX):
+            message = {**message, "usage": None}
         usage = usage_of(message, state, says_something=bool(said))
-        if usage is not None:
-            said.append(Draft(usage, time, step))
-    return [*said, *_ending(message, time)] or skip("message.assistant", state)
-
-
-def _nameless(state: LogState) -> str:
-    """Return a step for an entry without an id, as in the first format: it is a response of its own."""
-    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
-    return f"nameless-{state.memory['nameless']}"
+        said += [Draft(usage, time, step)] if usage else []
+    if reason in ("error", "aborted"):  # calls in it have no results then
+        told = Notification(reason, text(message.get("errorMessage")) or "")
+        said.append(Draft(told, time, ends_turn=reason == "aborted"))
+    return said or skip("message.assistant", state)
 
 
 def _said(block: Any, state: LogState) -> Payload:
@@ -310,16 +303,7 @@ def _said(block: Any, state: LogState) -> Payload:
         return ToolCall(identifier(block.get("id")), text(block.get("name")) or "unknown", block.get("arguments"))
     if kind == "image":
         return Message(block_text(block))
-    return unknown(f"assistant.{kind}", block, state, readable_json)
-
-
-def _ending(message: Record, time: int | None) -> list[Draft]:
-    """Return a notification if the response failed or was stopped: calls in it have no results then."""
-    reason = message.get("stopReason")
-    if reason not in ("error", "aborted"):
-        return []
-    told = Notification(reason, text(message.get("errorMessage")) or "")
-    return [Draft(told, time, ends_turn=reason == "aborted")]
+    return unknown(f"assistant.{kind}", block, state)
 
 
 def _command(message: Record) -> list[Payload]:
@@ -373,79 +357,48 @@ OTHER_ROLES = frozenset(_OF_OTHERS) - {"custom", "developer", "system"}
 # -- entries ---------------------------------------------------------------------------------------
 # Every type of entry, with its reader.
 
-_ENVELOPE = {"type", "id", "parentId", "timestamp", "summary", "usage"}
-"""The keys of an entry that say nothing about a compaction."""
+_ENVELOPE = {"type", "id", "parentId", "timestamp", "summary", "usage", "retainedTail", "preserveData"}
+"""The keys of an entry that say nothing about a compaction, or repeat the messages that it keeps."""
 
-_LEFT_OUT = frozenset(
-    {
-        "archive",
-        "credential_pin",
-        "custom",
-        "label",
-        "mode_change",
-        "reset_boundary",
-        "service_tier_change",
-        "session_init",
-        "thinking_level_change",
-        "ttsr_injection",
-    }
-)
+_LEFT_OUT = (
+    "archive", "credential_pin", "custom", "label", "mode_change", "reset_boundary", "service_tier_change",
+    "session_init", "thinking_level_change", "ttsr_injection",
+)  # fmt: skip
 """The types of entries that say nothing to a reader: settings, the state of extensions, marks in the tree."""
 
 
 def read_entry(record: Record, state: LogState, speakers: Speakers) -> list[Draft]:
     """Read a line: the session, or an entry; `speakers` tells who speaks in a text of the user's role."""
-    kind = record.get("type")
+    kind, time = record.get("type"), milliseconds(record.get("timestamp"))
+    payloads: list[Payload] = []
+    match kind:
+        case "message" | "model_usage" | "branch_summary":
+            pass
+        case "session":
+            begin_session(record, state)
+        case "model_change":
+            note_model(record, state)
+        case "session_info" | "title" | "title_change":
+            note_name(record.get("name", record.get("title")), state)
+        case "compaction":
+            about = {key: value for key, value in record.items() if key not in _ENVELOPE}
+            payloads.append(Notification("compaction", readable_json(about)))
+        case "custom_message":  # a text that an extension puts into the context
+            payloads += _injected(record)
+        case _ if kind not in _LEFT_OUT:
+            payloads.append(unknown(text(kind) or "untyped", record, state))
+    if kind in ("compaction", "branch_summary"):  # a summary in the user's role, of the context or of a branch
+        payloads += _summary(record)
+    said = [Draft(payload, time) for payload in payloads]
     if kind == "message":
         said = read_message(record, state, speakers)
-    else:
-        read = _READERS.get(kind) if isinstance(kind, str) else None
-        said = _unknown(record, state) if read is None else read(record, state)
-    said = [*said, *_usage(record, state)]
+    elif not said and kind != "model_usage":  # which has only tokens
+        skip(str(kind), state)
+    said += _usage(record, state)
     note_place(record, state)
-    identify(said, record)
+    entry, written = identifier(record.get("id")), text(record.get("timestamp"))
+    identify(said, f"{entry}@{written}" if entry and written else None)  # an id is unique in a log only
     return said
-
-
-def _unknown(record: Record, state: LogState) -> list[Draft]:
-    return [_draft(unknown(text(record.get("type")) or "untyped", record, state, readable_json), record)]
-
-
-def _left_out(record: Record, state: LogState) -> list[Draft]:
-    return skip(record["type"], state)
-
-
-def _session(record: Record, state: LogState) -> list[Draft]:
-    begin_session(record, state)
-    return skip("session", state)
-
-
-def _model(record: Record, state: LogState) -> list[Draft]:
-    note_model(record, state)
-    return skip("model_change", state)
-
-
-def _name(record: Record, state: LogState) -> list[Draft]:
-    note_name(record.get("name", record.get("title")), state)
-    return skip(record["type"], state)
-
-
-def _compaction(record: Record, state: LogState) -> list[Draft]:
-    """Read the summary that replaces the earlier context, and what else is known about it."""
-    about = {key: value for key, value in record.items() if key not in _ENVELOPE}
-    return [_draft(Notification("compaction", readable_json(about)), record), *_summary_entry(record, state)]
-
-
-def _summary_entry(record: Record, state: LogState) -> list[Draft]:
-    """Read a summary in the user's role, of the earlier context or of a branch that was left."""
-    said = text(record.get("summary"))
-    return [_draft(User(said, UserKind.COMPACTION_SUMMARY), record)] if said else skip(record["type"], state)
-
-
-def _injected_entry(record: Record, state: LogState) -> list[Draft]:
-    """Read a text that an extension puts into the context."""
-    said = joined_text(record.get("content"))
-    return [_draft(User(said, UserKind.INJECTED), record)] if said.strip() else skip("custom_message", state)
 
 
 def _usage(record: Record, state: LogState) -> list[Draft]:
@@ -454,25 +407,7 @@ def _usage(record: Record, state: LogState) -> list[Draft]:
     if holder.get("role") == "assistant":
         return []
     usage = usage_of({"model": state.sessions[""].model} | holder, state, says_something=False)
-    return [_draft(usage, record)] if usage else []
-
-
-def _draft(payload: Payload, record: Record) -> Draft:
-    return Draft(payload, milliseconds(record.get("timestamp")))
-
-
-_READERS: dict[str, Callable[[Record, LogState], Any]] = {
-    "session": _session,
-    "model_change": _model,
-    "session_info": _name,
-    "title": _name,
-    "title_change": _name,
-    "compaction": _compaction,
-    "branch_summary": _summary_entry,
-    "custom_message": _injected_entry,
-    "model_usage": lambda _record, _state: [],  # it has only tokens
-    **dict.fromkeys(_LEFT_OUT, _left_out),
-}
+    return [Draft(usage, milliseconds(record.get("timestamp")))] if usage else []
 
 
 # -- parser ----------------------------------------------------------------------------------------
@@ -524,7 +459,7 @@ def speakers(said: str, state: LogState) -> list[User]:
     told = [User(before, UserKind.INJECTED)] if before.strip() else []
     if not rest.strip():
         return told
-    kind = UserKind.INJECTED if rest.lstrip().startswith(_INJECTED) else request_kind(state)
+    kind = UserKind.INJECTED if rest.lstrip().startswith(_INJECTED) else requester(state)
     return [User(said, UserKind.INJECTED)] if told and kind is UserKind.INJECTED else [*told, User(rest, kind)]
 
 
@@ -543,6 +478,7 @@ _AT_ONCE = 500
 _MOST = 64 * 1024 * 1024
 _REWRITTEN = "$openclaw"
 _ARCHIVED = -1
+_NEEDED = {"transcript_events": {"session_id", "seq", "event_json", "created_at"}}
 _ZSTD = zstandard.FRAME_HEADER
 
 
@@ -616,7 +552,7 @@ class OpenClaw:
         while newest is not None and (events := ask(path, (sql, (session, last)))[0]):
             for last, created, plain, compressed in events:
                 before = [before[0] + 1, before[1] + created % 1000003]
-                yield Row(last + 1, _unpacked(compressed) if plain is None else _bytes(plain), [last, *before])
+                yield Row(last + 1, _unpacked(compressed if plain is None else plain), [last, *before])
 
 
 def _archived(path: str, session: str, columns: dict[str, set[str]]) -> list[bytes]:
@@ -629,21 +565,15 @@ def _archived(path: str, session: str, columns: dict[str, set[str]]) -> list[byt
 
 
 def _columns(path: str) -> dict[str, set[str]]:
-    columns = columns_of(path)
-    events = columns["transcript_events"]
-    if events and not {"session_id", "seq", "event_json", "created_at"} <= events:
-        raise OSError(0, "its tables are not those of OpenClaw's sessions")
-    return columns
+    """Return the columns of each table: before 2026.8 there are none of conversations."""
+    has_events = bool(columns_of(path)["transcript_events"])
+    return tables_of(path, _NEEDED if has_events else {}, "OpenClaw's sessions")
 
 
 def _unpacked(data: Any) -> bytes:
     """Return what was compressed with zstd; anything else as it is."""
-    data = _bytes(data)
+    data = as_bytes(data)
     return zstandard.ZstdDecompressor().decompress(data, max_output_size=_MOST) if data[:4] == _ZSTD else data
-
-
-def _bytes(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
 
 
 # -- oh-my-pi --------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 The rules: Claude Code's envelope around Gemini's contents. A line of the user, the model or a tool is a message
 (`messages`), a line of the system is one of many things, most of which say nothing to a reader (`system`). Tokens are
 those of the telemetry, which has every call to the API, or else those of the responses (`tokens`). A rewind drops the
-turns after the line that it goes back to (`turns`). A branch copies lines under their ids (`sessions.identify`).
+turns after the line that it goes back to. A branch copies lines under their ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -44,12 +44,14 @@ from agtrace_indexer.providers.gemini.parser import (
 )
 from agtrace_indexer.providers.notes import (
     check_usage,
+    identify,
     known,
     left_behind,
     no_document,
     note_requests,
     readable_json,
     remember,
+    requester,
     skip,
     unknown,
 )
@@ -110,14 +112,6 @@ _CALLS_REMEMBERED = 64
 _CANCELLED = "[Operation Cancelled]"
 
 
-def note_execution(event: dict[str, Any], state: LogState) -> None:
-    """Remember what the telemetry says about an execution, until its result."""
-    call = identifier(event.get("call_id"))
-    if call is not None:
-        told = [event.get("decision") == "reject", count(event.get("duration_ms"))]
-        remember(state.memory.setdefault("executions", {}), call, told, _CALLS_REMEMBERED)
-
-
 def results_of(parts: list[Any], record: Record, state: LogState) -> Iterator[ToolResult]:
     """Read the answers in a line, whose status is that of one of them; other parts belong to the last answer."""
     told = fields(record.get("toolCallResult"))
@@ -156,7 +150,7 @@ def _as_executed(result: ToolResult, state: LogState) -> ToolResult:
 _NOTIFYING = ("notification", "background_task_completed", "cron")
 """The subtypes of lines in the user's role by which the CLI tells the model something."""
 
-_TYPED = (None, "mid_turn_user_message", "agent_launch_prompt")
+_TYPED = (None, "mid_turn_user_message", "agent_launch_prompt", "realtime_message")
 """The subtypes of lines that somebody wrote to the model."""
 
 _OWN = ("real_user", None)
@@ -178,7 +172,7 @@ def read_user(record: Record, state: LogState) -> list[Said]:
     else:
         said = "\n".join(texts)
         spoken = [User(said, _by_its_beginning(said, kind))] if said else []
-    return _drafts(spoken, record, None) or [*skip("user", state)]
+    return _drafts(spoken, record, None)
 
 
 def _speaker(record: Record, subtype: Any, state: LogState) -> UserKind:
@@ -186,7 +180,7 @@ def _speaker(record: Record, subtype: Any, state: LogState) -> UserKind:
         return UserKind.NOTIFICATION
     if subtype not in _TYPED or record.get("provenance") not in _OWN:
         return UserKind.INJECTED if state.sessions[""].kind != "subagent" else UserKind.TASK
-    return UserKind.TASK if state.sessions[""].kind == "subagent" else UserKind.HUMAN
+    return requester(state)
 
 
 def _by_its_beginning(said: str, kind: UserKind) -> UserKind:
@@ -211,7 +205,7 @@ def response(record: Record, state: LogState) -> list[Said]:
     told = "telemetry" in state.memory or facts.kind == "subagent"
     if not told and (begins or isinstance(metadata, dict)):
         payloads.append(usage_of_response(fields(metadata), model, state))
-    return _drafts(payloads, record, step) or [*skip("assistant", state)]
+    return _drafts(payloads, record, step)
 
 
 def _said(part: Any) -> list[Payload]:
@@ -243,11 +237,6 @@ def _step(record: Record, state: LogState) -> tuple[str, bool]:
     return begun, True
 
 
-def read_results(record: Record, state: LogState) -> list[Said]:
-    """Read the results of tool executions."""
-    return _drafts([*results_of(_parts(record), record, state)], record, None) or [*skip("tool_result", state)]
-
-
 def first_text(history: Any) -> str:
     """Return the first text in a history of the API."""
     for content in listed(history):
@@ -272,7 +261,7 @@ def _drafts(payloads: list[Any], record: Record, step: str | None) -> list[Said]
 _TITLE_RANKS = {"manual": 4, "auto": 3}
 
 
-def named_by(path: PurePath) -> LogState:
+def begin(path: PurePath) -> LogState:
     """Take a sub-agent's id and its parent's from the path of its log, `subagents/<parent>/agent-<id>.jsonl`.
 
     A file next to it says what it is: its role, its task, and the sub-agent that started it if one did.
@@ -295,181 +284,86 @@ def named_by(path: PurePath) -> LogState:
 
 
 def note_line(record: Record, state: LogState) -> None:
-    """Take the facts that every line has."""
+    """Take the facts that every line has; the lines of a sub-agent have its parent's id."""
     facts = state.sessions[""]
-    if facts.id is None:
-        _note_ids(record, facts)
-    if facts.cwd is None:
-        facts.cwd = text(record.get("cwd"))
-    if facts.branch is None:
-        facts.branch = text(record.get("gitBranch"))
+    session, agent = identifier(record.get("sessionId")), identifier(record.get("agentId"))
+    if facts.id is None and record.get("isSidechain") is True and agent:
+        facts.id, facts.kind, facts.parent_id = f"agent-{agent}", "subagent", session
+        facts.agent_type = facts.agent_type or text(record.get("agentName"))
+    facts.id = facts.id or session
+    facts.cwd, facts.branch = facts.cwd or text(record.get("cwd")), facts.branch or text(record.get("gitBranch"))
     facts.version = text(record.get("version")) or facts.version
     origin = identifier(fields(record.get("forkedFrom")).get("sessionId"))
     if origin is not None and facts.kind == "main" and origin != facts.id:
         facts.kind, facts.parent_id = "fork", origin
 
 
-def _note_ids(record: Record, facts: SessionFacts) -> None:
-    """Take the session's id; the lines of a sub-agent have that of its parent."""
-    session, agent = identifier(record.get("sessionId")), identifier(record.get("agentId"))
-    if record.get("isSidechain") is True and agent:
-        facts.id, facts.kind, facts.parent_id = f"agent-{agent}", "subagent", session
-        facts.agent_type = facts.agent_type or text(record.get("agentName"))
-    else:
-        facts.id = session
-
-
-def note_title(payload: dict[str, Any], state: LogState) -> None:
-    """Take a title; one that the user gave is better than one that was made up."""
-    facts, title = state.sessions[""], text(payload.get("customTitle"))
-    rank = _TITLE_RANKS.get(text(payload.get("titleSource")) or "manual", _TITLE_RANKS["auto"])
-    if title and rank >= facts.title_rank:
-        facts.title, facts.title_rank = title, rank
-
-
-def identify(said: Iterable[Said], record: Record) -> None:
-    """Give the events of a line their identities: the id that it had where it was first written, and their place."""
-    origin = fields(record.get("forkedFrom")).get("messageUuid")
-    uuid = first_identifier(origin, record.get("uuid"))
-    if uuid is None:
-        return
-    for number, draft in enumerate(said):
-        if isinstance(draft, Draft):
-            draft.identity = f"{uuid}#{number}" if number else uuid
-
-
-# -- turns -----------------------------------------------------------------------------------------
-# Turns, and the rewinds that drop them. A rewind names, as its parent, the line after which the conversation goes on:
-# that before one of the user's requests (`rewindRecording`). This request and all later ones are dropped.
-
-
-def rolled_back(record: Record, state: LogState) -> list[Said]:
-    """Return what a rewind drops: nothing if it goes back into the middle of a turn, or to one long forgotten."""
-    dropped = left_behind(record, state)
-    return [Rollback(len(dropped))] if dropped else []
-
-
 # -- system ----------------------------------------------------------------------------------------
-# Lines of the system, by their subtype: telemetry, compressions, commands, titles, rewinds, and much bookkeeping.
+# Lines of the system, by their subtype: telemetry, compressions, commands, titles, rewinds, and much bookkeeping. A
+# rewind names, as its parent, the line after which the conversation goes on: that before one of the user's requests
+# (`rewindRecording`). This request and all later ones are dropped: none if it goes back into the middle of a turn.
 
-_BOOKKEEPING = frozenset(
-    {
-        "agent_bootstrap",
-        "agent_retry",
-        "agent_session_ready",
-        "at_command",
-        "attribution_snapshot",
-        "branch_checkpoint",
-        "file_history_snapshot",
-        "goal_runtime",
-        "goal_state",
-        "goal_turn_end",
-        "omni_recall",
-        "session_approval_mode",
-        "session_artifact_event",
-        "session_artifact_snapshot",
-        "session_execution_engine",
-        "session_model",
-        "session_notes",
-        "session_source",
-        "session_sources_snapshot",
-        "turn_result",
-        "user_text_elements",
-    }
-)
+_BOOKKEEPING = (
+    "agent_bootstrap", "agent_retry", "agent_session_ready", "at_command", "attribution_snapshot", "branch_checkpoint",
+    "file_history_snapshot", "goal_runtime", "goal_state", "goal_turn_end", "omni_recall", "session_approval_mode",
+    "session_artifact_event", "session_artifact_snapshot", "session_execution_engine", "session_model",
+    "session_notes", "session_source", "session_sources_snapshot", "turn_result", "user_text_elements",
+)  # fmt: skip
 """The subtypes that repeat other lines, or say nothing to a reader."""
 
 
 def read_system(record: Record, state: LogState) -> list[Said]:
     """Read a line of the system."""
     subtype, payload = text(record.get("subtype")) or "untyped", fields(record.get("systemPayload"))
-    read = _SYSTEM_READERS.get(subtype)
-    if read is not None:
-        return read(record, payload, state)
-    if subtype in _BOOKKEEPING:
-        return [*skip(f"system/{subtype}", state)]
-    return [_draft(unknown(f"system.{subtype}", record, state, readable_json), record)]
+    facts, said, dropped = state.sessions[""], list[Payload](), list[Said]()
+    match subtype:
+        case "ui_telemetry":
+            return _telemetry(record, fields(payload.get("uiEvent")), state) or [*skip(f"system/{subtype}", state)]
+        case "chat_compression":
+            said.append(Notification("system/chat_compression", readable_json(fields(payload.get("info")))))
+            if summary := first_text(payload.get("compressedHistory")):
+                said.append(User(summary, UserKind.COMPACTION_SUMMARY))
+        case "slash_command" if payload.get("phase") == "invocation" and text(payload.get("rawCommand")):
+            said.append(User(payload["rawCommand"], UserKind.COMMAND))
+        case "custom_title":  # one that the user gave is better than one that was made up
+            title = text(payload.get("customTitle"))
+            rank = _TITLE_RANKS.get(text(payload.get("titleSource")) or "manual", _TITLE_RANKS["auto"])
+            if title and rank >= facts.title_rank:
+                facts.title, facts.title_rank = title, rank
+        case "rewind":
+            requests = left_behind(record, state)
+            dropped = [Rollback(len(requests))] if requests else []
+            said.append(Notification("system/rewind", readable_json(payload)))
+        case "parent_session":
+            facts.parent_id = facts.parent_id or identifier(payload.get("parentSessionId"))
+        case "notification" | "background_task_completed":  # which other versions write in the user's role
+            said.append(User(text(payload.get("displayText")) or readable_json(payload), UserKind.NOTIFICATION))
+        case _ if subtype not in (*_BOOKKEEPING, "slash_command"):
+            said.append(unknown(f"system.{subtype}", record, state))
+    return dropped + _drafts(said, record, None) or [*skip(f"system/{subtype}", state)]
 
 
-def _telemetry(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
-    event = fields(payload.get("uiEvent"))
-    name = (text(event.get("event.name")) or "").rpartition(".")[2]
-    if name == "api_response":
-        return [_call(event, record, state)]
+def _telemetry(record: Record, event: dict[str, Any], state: LogState) -> list[Said]:
+    """Read the tokens of a call to the API, its error, or what is known of an execution until its result."""
+    name, call = (text(event.get("event.name")) or "").rpartition(".")[2], identifier(event.get("call_id"))
     if name == "api_error":
         said = text(event.get("error_message")) or text(event.get("error")) or readable_json(event)
-        return [_draft(Notification("api_error", said), record)]
-    if name == "tool_call":
-        note_execution(event, state)
-    return [*skip("system/ui_telemetry", state)]
-
-
-def _call(event: dict[str, Any], record: Record, state: LogState) -> Draft:
-    """Read the tokens of a call to the API; the response of a call for the conversation follows in the same step."""
-    state.memory["telemetry"] = True
-    draft = _draft(usage_of_call(event, state), record)
-    if not _is_internal(event):
-        draft.step = state.memory["pending"] = first_identifier(record.get("uuid"), event.get("response_id")) or "call"
-    return draft
+        return _drafts([Notification("api_error", said)], record, None)
+    if name == "tool_call" and call is not None:
+        told = [event.get("decision") == "reject", count(event.get("duration_ms"))]
+        remember(state.memory.setdefault("executions", {}), call, told, _CALLS_REMEMBERED)
+    if name != "api_response":
+        return []
+    state.memory["telemetry"], step = True, None
+    if not _is_internal(event):  # the response of a call for the conversation follows in the same step
+        step = state.memory["pending"] = first_identifier(record.get("uuid"), event.get("response_id")) or "call"
+    return _drafts([usage_of_call(event, state)], record, step)
 
 
 def _is_internal(event: dict[str, Any]) -> bool:
     """Whether a call was made for an agent of the CLI's own: its prompt's id is `<session>#<agent>#<number>`."""
-    if text(event.get("subagent_name")):
-        return True
     prompt = text(event.get("prompt_id")) or ""
-    return bool(prompt.partition("#")[2].strip("#0123456789"))
-
-
-def _compression(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
-    told = Notification("system/chat_compression", readable_json(fields(payload.get("info"))))
-    summary = first_text(payload.get("compressedHistory"))
-    spoken = [_draft(User(summary, UserKind.COMPACTION_SUMMARY), record)] if summary else []
-    return [_draft(told, record), *spoken]
-
-
-def _command(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
-    typed = text(payload.get("rawCommand"))
-    if payload.get("phase") == "invocation" and typed:
-        return [_draft(User(typed, UserKind.COMMAND), record)]
-    return [*skip("system/slash_command", state)]
-
-
-def _title(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
-    note_title(payload, state)
-    return [*skip("system/custom_title", state)]
-
-
-def _rewind(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
-    return [*rolled_back(record, state), _draft(Notification("system/rewind", readable_json(payload)), record)]
-
-
-def _parent(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
-    facts = state.sessions[""]
-    facts.parent_id = facts.parent_id or identifier(payload.get("parentSessionId"))
-    return [*skip("system/parent_session", state)]
-
-
-def _notice(record: Record, payload: dict[str, Any], state: LogState) -> list[Said]:
-    """Read a notification of the CLI's that other versions write in the user's role."""
-    said = text(payload.get("displayText")) or readable_json(payload)
-    return [_draft(User(said, UserKind.NOTIFICATION), record)]
-
-
-def _draft(payload: Payload, record: Record) -> Draft:
-    return Draft(payload, milliseconds(record.get("timestamp")))
-
-
-_SYSTEM_READERS: dict[str, Callable[[Record, dict[str, Any], LogState], list[Said]]] = {
-    "ui_telemetry": _telemetry,
-    "chat_compression": _compression,
-    "slash_command": _command,
-    "custom_title": _title,
-    "rewind": _rewind,
-    "parent_session": _parent,
-    "notification": _notice,
-    "background_task_completed": _notice,
-}
+    return bool(text(event.get("subagent_name")) or prompt.partition("#")[2].strip("#0123456789"))
 
 
 # -- parser ----------------------------------------------------------------------------------------
@@ -494,22 +388,20 @@ def recognizes(record: Record) -> bool:
 unroll = no_document
 
 
-def begin(path: PurePath) -> LogState:
-    """Return the state before the first line; a sub-agent's log is in a folder of its parent's id."""
-    return named_by(path)
-
-
 def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """Return the events of the next line; see `Parser.drafts`."""
     kind = record.get("type")
     read = _READERS.get(kind) if isinstance(kind, str) else None
     if read is None:
-        told = unknown(text(kind) or "untyped", record, state, readable_json)
+        told = unknown(text(kind) or "untyped", record, state)
         said: list[Said] = [Draft(told, milliseconds(record.get("timestamp")))]
     else:
         note_line(record, state)
         said = read(record, state)
-    identify(said, record)
+        if not said and kind != "system":
+            skip(str(kind), state)
+    origin = fields(record.get("forkedFrom")).get("messageUuid")  # the line's id where it was first written
+    identify(said, first_identifier(origin, record.get("uuid")))
     note_requests(said, record, state)
     return said
 
@@ -517,6 +409,6 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
 _READERS: dict[str, Callable[[Record, LogState], list[Said]]] = {
     "user": read_user,
     "assistant": response,
-    "tool_result": read_results,
+    "tool_result": lambda record, state: _drafts([*results_of(_parts(record), record, state)], record, None),
     "system": read_system,
 }
