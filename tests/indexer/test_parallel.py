@@ -459,7 +459,7 @@ def test_a_long_log_is_looked_up_by_an_index_and_not_by_a_scan_for_every_line() 
     with closing(shards.begin()) as connection:
         asked: list[str] = []
         connection.set_trace_callback(asked.append)
-        assert not Store(connection).has_identity(1, 1)
+        assert not Store(connection).rows(1, 1).has_identity(1)
         connection.set_trace_callback(None)
         (plan,) = connection.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
         assert "SEARCH event USING INDEX event_identity" in plan[3]

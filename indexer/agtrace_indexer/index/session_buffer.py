@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
@@ -11,6 +12,7 @@ from agtrace_schema.landmarks import Landmark
 from msgspec import Struct, field
 
 from agtrace_indexer.events.assembly import REQUESTS, Ending, Event, Supersession
+from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.names import Interning
@@ -99,6 +101,17 @@ class SessionBuffer(Struct):
             if not block.full:
                 buffer.block, buffer.block_row = block, row
         return buffer
+
+    def has_identity(self, identity: int) -> bool:
+        """Whether the session already has an event with this identity."""
+        if identity in self.identities or not self.first_row:
+            return identity in self.identities
+        query = "SELECT 1 FROM event WHERE identity = ? AND identity > 0 AND session_id = ?"
+        return self.connection.execute(query, (identity, self.session_id)).fetchone() is not None
+
+    def note_clues(self, event_index: int, clues: Iterable[Clue]) -> None:
+        """Gather what an event tells about the repository of its session."""
+        self.clues += ((self.session_id, event_index, clue.kind, clue.value) for clue in clues)
 
     def add(self, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None) -> None:
         """Gather one event with the stored rest of its payload."""

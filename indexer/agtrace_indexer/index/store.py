@@ -12,11 +12,9 @@ from itertools import count
 from typing import Any
 
 import orjson
-from agtrace_schema.landmarks import Landmark
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.events.assembly import Ending, Event, Supersession, Thread
-from agtrace_indexer.events.clues import Clue
+from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.events.identity import line_identity
 from agtrace_indexer.events.strings import masked, masked_json, plain_id
@@ -225,51 +223,19 @@ class Store:
             [(session_id, line_identity(line), title) for line, title in facts.namings.items()],
         )
 
-    def has_identity(self, session_id: int, identity: int) -> bool:
-        """Whether a session already has an event with this identity."""
-        buffer = self._buffers.get(session_id)
-        if buffer is not None and (identity in buffer.identities or not buffer.first_row):
-            return identity in buffer.identities
-        query = "SELECT 1 FROM event WHERE identity = ? AND identity > 0 AND session_id = ?"
-        return self.connection.execute(query, (identity, session_id)).fetchone() is not None
-
-    def add_event(
-        self, session_id: int, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None = None
-    ) -> None:
-        """Gather one event of a session with the stored rest of its payload."""
-        buffer = self._buffers.get(session_id) or self._buffer(session_id, event.event_index)
-        buffer.add(event, text, rest, identity)
-
-    def link(self, session_id: int, other: int) -> None:
-        """Link the event that was gathered last to the call or the result that belongs to it, which stays as it is."""
-        self._buffers[session_id].rows[-1][8] = other
-
-    def end(self, session_id: int, next_index: int, ending: Ending) -> None:
-        """Record how earlier executions ended; `next_index` is where the session continues."""
-        self._buffer(session_id, next_index).endings.append((next_index, ending))
-
-    def mark(self, session_id: int, next_index: int, event_index: int, landmarks: list[Landmark]) -> None:
-        """Record the landmarks of an event, in place of those that were recorded before."""
-        self._buffer(session_id, next_index).landmarks[event_index] = landmarks
-
-    def note_clues(self, session_id: int, next_index: int, event_index: int, clues: Iterable[Clue]) -> None:
-        """Record what an event tells about the repository of its session."""
-        rows = self._buffer(session_id, next_index).clues
-        rows += ((session_id, event_index, clue.kind, clue.value) for clue in clues)
-
-    def drop_turn(self, session_id: int, turn: int | None, *, by: int) -> None:
-        """Mark the events of a turn (None: of no turn) as retracted, except token figures: those tokens were spent."""
-        self._buffer(session_id, by + 1).dropped.append((turn, by))
+    def rows(self, session_id: int, next_index: int) -> SessionBuffer:
+        """Return what is gathered of a session, which continues at this event."""
+        rows = self._buffers.get(session_id)
+        if rows is None:
+            rows = SessionBuffer.reopened(self.connection, self._interning, session_id, next_index)
+            self._buffers[session_id] = rows
+        return rows
 
     def set_origin_length(self, session_ids: Iterable[int], length: int) -> None:
         """Record the length of the document that contains all events of these sessions."""
         self.connection.executemany(
             "UPDATE event SET length = ? WHERE session_id = ?", [(length, i) for i in session_ids]
         )
-
-    def supersede(self, session_id: int, next_index: int, supersession: Supersession) -> None:
-        """Mark an event of a session as replaced or retracted; `next_index` is where the session continues."""
-        self._buffer(session_id, next_index).superseded.append(supersession)
 
     @property
     def named_relatively(self) -> bool:
@@ -288,13 +254,6 @@ class Store:
 
     def _has_file(self, path: str) -> bool:
         return self.connection.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
-
-    def _buffer(self, session_id: int, next_index: int) -> SessionBuffer:
-        buffer = self._buffers.get(session_id)
-        if buffer is None:
-            buffer = SessionBuffer.reopened(self.connection, self._interning, session_id, next_index)
-            self._buffers[session_id] = buffer
-        return buffer
 
 
 def _without_secrets(state: dict[str, Any]) -> bytes:

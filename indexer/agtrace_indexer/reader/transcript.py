@@ -6,7 +6,7 @@ Everything is kept: a line that isn't JSON becomes an event of its own, as does 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from agtrace_schema.events import (
     EventType,
@@ -23,11 +23,12 @@ from agtrace_schema.landmarks import Landmark
 from agtrace_indexer.events import clues
 from agtrace_indexer.events.assembly import Event, Supersession, Thread
 from agtrace_indexer.events.clues import Clue
-from agtrace_indexer.events.drafts import Draft, Retraction, Said, Settlement
+from agtrace_indexer.events.drafts import Draft, Retraction, Rollback, Said, Settlement
 from agtrace_indexer.events.identity import identity
 from agtrace_indexer.events.json_values import compact_json
 from agtrace_indexer.events.searchable_text import stored, unmasked
 from agtrace_indexer.events.strings import masked
+from agtrace_indexer.index.session_buffer import SessionBuffer
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.landmarks import following
 from agtrace_indexer.landmarks.following import Marks
@@ -43,8 +44,23 @@ _LONGEST_TYPE = 200
 _LONGEST_WORD = 4096
 _BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b",", b";")
 
-Told: TypeAlias = tuple[Said, str, dict[str, Any] | None, int | None]
-"""An item from a record; for a draft, with its searchable text, the rest of its payload, and its identity."""
+
+class _Stored(NamedTuple):
+    """A draft with what is stored of it."""
+
+    draft: Draft
+    text: str
+    """The searchable text."""
+    rest: dict[str, Any] | None
+    """The rest of the payload."""
+    identity: int | None
+
+
+class _Open(NamedTuple):
+    """A thread with the rows of its session."""
+
+    thread: Thread
+    rows: SessionBuffer
 
 
 class _Record(NamedTuple):
@@ -118,8 +134,7 @@ class Transcript:
         self.log.long_tail = None if line.ended else thread.next_index
         self._note(Notification("oversized_line", note), line)
         if before is not None:
-            superseded = Supersession(before, thread.next_index - 1)
-            self.store.supersede(self._session(""), thread.next_index, superseded)
+            self._open("").rows.superseded.append(Supersession(before, thread.next_index - 1))
         if line.ended:
             self.log.unreadable_lines += 1
             self.progress.unreadable_lines += 1
@@ -160,33 +175,33 @@ class Transcript:
 
     def _settle(self, record: _Record) -> None:
         try:
-            told = self._told(record)
+            said = self._stored(record)
         except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
             self._unreadable_record(record.line)
             return
         skipped = record.skipped
-        if self._agent.repeats_lines and self._is_repeated(told):
+        if self._agent.repeats_lines and self._is_repeated(said):
             skipped = (*skipped, "repeated line")
-            told = []
+            said = []
         if record.unknown or skipped:
             self._count_types(record.line, record.unknown, skipped)
-        self._gather(told, record)
+        self._store(said, record)
         self.log.records += 1
         self.progress.records += 1
 
-    def _told(self, record: _Record) -> list[Told]:
+    def _stored(self, record: _Record) -> list[_Stored | Retraction | Rollback | Settlement]:
         """Return the items of a record, ready to be stored."""
-        told: list[Told] = []
-        for draft, said in zip(record.drafts, record.texts, strict=True):
+        said: list[_Stored | Retraction | Rollback | Settlement] = []
+        for draft, examined in zip(record.drafts, record.texts, strict=True):
             if not isinstance(draft, Draft):
-                told.append((draft, "", None, None))
+                said.append(draft)
                 continue
-            text, rest = _stored(draft.payload, said)
-            found = None if draft.identity is None else identity(draft.identity, text)
-            if self._agent.replays_items and found is not None and not isinstance(draft.payload, TokenUsage):
-                found = -found
-            told.append((draft, text, rest, found))
-        return told
+            text, rest = _stored(draft.payload, examined)
+            number = None if draft.identity is None else identity(draft.identity, text)
+            if self._agent.replays_items and number is not None and not isinstance(draft.payload, TokenUsage):
+                number = -number
+            said.append(_Stored(draft, text, rest, number))
+        return said
 
     def _started_by(self, thread: str) -> str | None:
         """Return the call that started a thread, if known when the thread begins."""
@@ -200,58 +215,62 @@ class Transcript:
         self.log.state.unknown.append("a value that is no object")
         return [Draft(Notification("unknown/value", compact_json(value)), None)]
 
-    def _is_repeated(self, told: list[Told]) -> bool:
+    def _is_repeated(self, said: Iterable[object]) -> bool:
         """Whether this log already has all of this from the same line: some agents append their history again."""
         repeated = False
-        for draft, _, _, found in told:
-            if found is None or not isinstance(draft, Draft) or isinstance(draft.payload, TokenUsage):
+        for one in said:
+            if not isinstance(one, _Stored) or one.identity is None or isinstance(one.draft.payload, TokenUsage):
                 continue
-            if draft.thread in self.log.threads:
-                repeated = self.store.has_identity(self._session(draft.thread), found)
+            if one.draft.thread in self.log.threads:
+                repeated = self._open(one.draft.thread).rows.has_identity(one.identity)
                 if not repeated:
                     return False
         return repeated
 
-    def _is_counted(self, draft: Draft, found: int | None) -> bool:
+    def _is_counted(self, said: _Stored) -> bool:
         """Whether this log already has the figures, too far back for their key to be remembered."""
-        thread = self.log.threads.get(draft.thread)
-        if not self._agent.repeats_lines or found is None or thread is None:
+        key, name = said.draft.key, said.draft.thread
+        if key is None or said.identity is None or not self._agent.repeats_lines or name not in self.log.threads:
             return False
-        return draft.key not in thread.keys and self.store.has_identity(self._session(draft.thread), found)
+        thread, rows = self._open(name)
+        return key not in thread.keys and rows.has_identity(said.identity)
 
-    def _gather(self, told: list[Told], record: _Record) -> None:
+    def _store(self, said: list[_Stored | Retraction | Rollback | Settlement], record: _Record) -> None:
         retracted: list[tuple[str, Supersession]] = []
         dropped: list[tuple[str, int | None]] = []
-        for draft, text, rest, found in told:
-            if isinstance(draft, Draft):
-                if draft.key is None or not self._is_counted(draft, found):
-                    self._begin(draft.thread, record)
-                    self._place(draft, record.line, text, rest, found)
-            elif (thread := self.log.threads.get(draft.thread)) is None:
+        for one in said:
+            if isinstance(one, _Stored):
+                if not self._is_counted(one):
+                    if one.draft.thread not in self.log.threads:
+                        self._begin(one.draft.thread, record)
+                    self._place(one, record.line)
                 continue
-            elif isinstance(draft, Retraction):
-                retracted += ((draft.thread, superseded) for superseded in thread.retract(draft.keys))
-            elif isinstance(draft, Settlement):
-                ending = thread.settle(draft)
-                marks = following.of_ending(*draft[:2], _printed(told), thread.attempts)
+            if one.thread not in self.log.threads:
+                continue
+            thread, rows = self._open(one.thread)
+            if isinstance(one, Retraction):
+                retracted += ((one.thread, superseded) for superseded in thread.retract(one.keys))
+            elif isinstance(one, Settlement):
+                ending = thread.settle(one)
+                marks = following.of_ending(*one[:2], _printed(said), thread.attempts)
                 if ending is not None:
                     if ending.outcome is Outcome.OK and following.tell_of_failure(marks):
                         ending = ending._replace(outcome=Outcome.FAILED)
-                    self.store.end(self._session(draft.thread), thread.next_index, ending)
-                self._mark(draft.thread, marks)
+                    rows.endings.append((thread.next_index, ending))
+                if marks is not None:
+                    rows.landmarks[marks.event_index] = marks.landmarks
             else:
-                dropped += ((draft.thread, turn) for turn in thread.roll_back(draft.turns))
-        for key, superseded in retracted:
-            next_index = self.log.threads[key].next_index
-            self.store.supersede(self._session(key), next_index, superseded._replace(by=next_index - 1))
-        for key, turn in dropped:
-            self.store.drop_turn(self._session(key), turn, by=self.log.threads[key].next_index - 1)
+                dropped += ((one.thread, turn) for turn in thread.roll_back(one.turns))
+        for name, superseded in retracted:
+            thread, rows = self._open(name)
+            rows.superseded.append(superseded._replace(by=thread.next_index - 1))
+        for name, turn in dropped:
+            thread, rows = self._open(name)
+            rows.dropped.append((turn, thread.next_index - 1))
 
-    def _place(
-        self, draft: Draft, line: Line, text: str, rest: dict[str, Any] | None, found: int | None = None
-    ) -> None:
-        thread = self.log.threads.setdefault(draft.thread, Thread())
-        session_id = self._session(draft.thread)
+    def _place(self, said: _Stored, line: Line) -> None:
+        draft, text, rest, number = said
+        thread, rows = self._open(draft.thread)
         event = thread.place(draft, line, TOOLS)
         marking = isinstance(draft.payload, _MARKING) and not event.own
         if draft.within is not None:
@@ -259,13 +278,12 @@ class Transcript:
         marks = self._marks(draft, event, text, rest, thread) if marking else None
         if event.outcome is Outcome.OK and event.type is EventType.TOOL_RESULT and following.tell_of_failure(marks):
             event.outcome, rest = Outcome.FAILED, {**(rest or {}), "outcome_source": OutcomeSource.TEXT}
-        self.store.add_event(session_id, event, text, rest, found)
+        rows.add(event, text, rest, number)
         if marking:
-            self._mark(draft.thread, marks)
-            if clues := self._clues(draft, text, rest, thread):
-                self.store.note_clues(session_id, thread.next_index, event.event_index, clues)
-        for ending in event.ends:
-            self.store.end(session_id, thread.next_index, ending)
+            if marks is not None:
+                rows.landmarks[marks.event_index] = marks.landmarks
+            rows.note_clues(event.event_index, self._clues(draft, text, rest, thread))
+        rows.endings += ((thread.next_index, ending) for ending in event.ends)
         if draft.replayed:
             thread.replayed_to = thread.next_index
         if draft.clustered:
@@ -274,7 +292,7 @@ class Transcript:
             most = self._agent.keys_remembered
             superseded = thread.supersede(draft.key, event.event_index, most, of_session=draft.of_session)
             if superseded:
-                self.store.supersede(session_id, thread.next_index, superseded)
+                rows.superseded.append(superseded)
         self.progress.events += 1
 
     def _marks(
@@ -311,24 +329,17 @@ class Transcript:
             told += clues.linked(landmark.detail for landmark in draft.landmarks)
         return told
 
-    def _mark(self, thread: str, marks: Marks | None) -> None:
-        if marks is not None:
-            next_index = self.log.threads[thread].next_index
-            self.store.mark(self._session(thread), next_index, marks.event_index, marks.landmarks)
-
     def _begin(self, key: str, record: _Record) -> None:
-        """Begin a thread if it is new; the call that started it is in the log's own thread."""
-        if key in self.log.threads:
-            return
+        """Begin a thread; the call that started it is in the log's own thread."""
         thread, main = Thread(), self.log.threads.get("")
         started_call = record.starts.get(key)
         if started_call is not None and main is not None:
             thread.started_by = main.agents.get(started_call)
         self.log.threads[key] = thread
 
-    def _session(self, thread: str) -> int:
-        found = self.log.session_ids.get(thread)
-        return session_of(self.store, self.log, thread) if found is None else found
+    def _open(self, key: str) -> _Open:
+        thread = self.log.threads[key]
+        return _Open(thread, self.store.rows(session_of(self.store, self.log, key), thread.next_index))
 
     def _unreadable_record(self, line: Line) -> None:
         self._unreadable(line, "unreadable_line", _shown(line))
@@ -339,7 +350,8 @@ class Transcript:
         self._note(Notification(kind, text), line)
 
     def _note(self, notification: Notification, line: Line) -> None:
-        self._place(Draft(notification, None), line, *_stored(notification, unmasked(notification)))
+        self.log.threads.setdefault("", Thread())
+        self._place(_Stored(Draft(notification, None), *_stored(notification, unmasked(notification)), None), line)
 
     def _count_types(self, line: Line, unknown: Iterable[str], skipped: Iterable[str]) -> None:
         counts = self.log.record_types
@@ -392,9 +404,9 @@ def _stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
     return stored(payload, text)
 
 
-def _printed(told: list[Told]) -> str:
+def _printed(said: Iterable[object]) -> str:
     """Return what the execution printed whose result is among the items of a record."""
-    printed = [text for draft, text, *_ in told if isinstance(draft, Draft) and isinstance(draft.payload, ToolResult)]
+    printed = [one.text for one in said if isinstance(one, _Stored) and isinstance(one.draft.payload, ToolResult)]
     return printed[-1] if printed else ""
 
 
