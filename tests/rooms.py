@@ -49,6 +49,8 @@ def main() -> None:
 
 
 KEEPERS_OF_SQL = (
+    "agtrace_indexer.families",
+    "agtrace_indexer.forget",
     "agtrace_indexer.index",
     "agtrace_indexer.rebuild",
     "agtrace_schema",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from agtrace_indexer.index.questions import events, live, sessions, turns
+from agtrace_indexer.index.questions import events, sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
-from agtrace_indexer.index.questions.usage import Among, largest_request
+from agtrace_indexer.index.questions.usage import Among, filled, largest_request
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType
 
@@ -53,7 +53,7 @@ def running(
     and last activity. `problem` is why the index isn't up to date.
     """
     names = labels(connection)
-    last_at = {found.id: found.at for found in live.active(connection, now - max(within_ms, DAY_MS), MOST)}
+    last_at = sessions.active(connection, now - max(within_ms, DAY_MS), MOST)
     known = {} if asked is None else asked
     for session in sessions.in_rows(connection, (id for id, at in last_at.items() if at < now - within_ms)):
         at = last_at[session.id]
@@ -67,7 +67,7 @@ def running(
     ]
     found.sort(key=lambda session: (session.is_closed, session.waits_for_you is not True, session.idle_seconds))
     at_work = any(not session.is_closed for session in found)
-    recent = [] if at_work else [_recent(connection, session, names) for session in live.newest(connection, RECENT)]
+    recent = [] if at_work else [_recent(connection, session, names) for session in sessions.newest(connection, RECENT)]
     asked_before = sum(session.idle_seconds * 1000 >= within_ms and not session.is_closed for session in found)
     return Running(tuple(found), tuple(recent), asked_before, problem)
 
@@ -135,7 +135,7 @@ def _context(
 
     After a compaction nothing is known until the next response. A window that a request exceeded isn't the real one.
     """
-    found = live.filled(connection, session.id)
+    found = filled(connection, session.id)
     if found is None:
         return session.model, None, None
     largest = largest_request(connection, session.id)

@@ -116,25 +116,25 @@ def _known(session: Mapping[str, Any], database: Path) -> _Known:
 
 
 def _read(connection: sqlite3.Connection, uid: Any) -> _Known:
-    from agtrace_indexer.index.questions import live, sessions
+    from agtrace_indexer.index.questions import sessions, usage
 
     here = sessions.with_id(connection, uid) if isinstance(uid, str) else None
     waiting = sum(_waiting(connection, None if here is None else here.id))
     if here is None:
         return _Known(waiting=waiting)
-    filled = live.filled(connection, here.id)
+    filled = usage.filled(connection, here.id)
     failed = sessions.with_agents(connection, here.id).failed_calls
     return _Known(failed, None if filled is None else filled.tokens, waiting)
 
 
 def _waiting(connection: sqlite3.Connection, here: int | None) -> Iterator[bool]:
-    from agtrace_indexer.index.questions import live, sessions
+    from agtrace_indexer.index.questions import sessions
 
     from agtrace.answers.at_work import doing
 
     now, end = round(1000 * time.time()), time.monotonic() + _SECONDS
-    active = {one.id: one.at for one in live.active(connection, now - _WITHIN_MS, _MOST_OTHERS) if one.id != here}
-    for session in sessions.in_rows(connection, active):
+    active = sessions.active(connection, now - _WITHIN_MS, _MOST_OTHERS)
+    for session in sessions.in_rows(connection, active.keys() - {here}):
         if time.monotonic() > end:
             return
         if not session.gone:

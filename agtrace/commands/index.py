@@ -189,10 +189,10 @@ def _missed(chosen: Settings) -> dict[str, Any]:
     home = Path(chosen.environment.get("HOME") or Path.home())
     with closing(open_read_only(chosen.database)) as connection:
         others = [
-            file for file in upkeep.files_not_read(connection) if file.status in ("empty", "unrecognized", "skipped")
+            file for file in upkeep.not_read(connection) if file["status"] in ("empty", "unrecognized", "skipped")
         ]
     stores = [{"agent": title, "path": path} for title, path in unread.found(chosen.environment, home)]
-    return {"no_logs": {file.path: file.reason or "" for file in others}, "unread_agents": stores}
+    return {"no_logs": {file["path"]: file["reason"] or "" for file in others}, "unread_agents": stores}
 
 
 def _not_read(missed: dict[str, Any]) -> Iterator[str]:
@@ -211,8 +211,8 @@ def _by_agent(database: Path) -> Iterator[str]:
 
     with closing(open_read_only(database)) as connection:
         agents = upkeep.providers(connection)
-    yield ", ".join(f"{AGENTS[agent.provider].title} {agent.sessions:,}" for agent in agents)
-    if starts := sum(agent.warmups for agent in agents):
+    yield ", ".join(f"{AGENTS[agent['provider']].title} {agent['sessions']:,}" for agent in agents)
+    if starts := sum(agent["warmups"] for agent in agents):
         yield f"not listed as sessions: {counted(starts, 'mere start')} of an agent"
 
 

@@ -125,13 +125,13 @@ def session_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     import sqlite3
 
     from agtrace_indexer.index.opening import open_read_only
-    from agtrace_indexer.index.questions import live, sessions
+    from agtrace_indexer.index.questions import sessions
 
     from agtrace.settings.environment import data_dir
     from agtrace.text.lines import unbroken
 
     with suppress(sqlite3.Error, OSError), closing(open_read_only(data_dir() / "index.sqlite3")) as index:
-        found = sessions.with_prefix(index, incomplete, _MOST) if incomplete else live.newest(index, _MOST)
+        found = sessions.with_prefix(index, incomplete, _MOST) if incomplete else sessions.newest(index, _MOST)
         return [CompletionItem(one.uid, help=unbroken((one.title or one.snippet or "")[:_TITLE])) for one in found]
     return []
 

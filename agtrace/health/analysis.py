@@ -194,7 +194,12 @@ def analyze(connection: sqlite3.Connection, session: Session, *, now: float, pri
     """Return the health of a session with its sub-agents: all findings, the worst first."""
     own = examine(connection, session, now=now, prices=prices)
     agents = agents_of(connection, session, now=now, prices=prices)
-    types = {EVENT_TYPE_CODES[code]: count for code, count in histories.counts_by_type(connection, session.id).items()}
+    types: Counter[EventType] = Counter()
+    outcomes: Counter[str] = Counter()
+    for type, outcome, count in histories.counts(connection, session.id):
+        types[EVENT_TYPE_CODES[type]] += count
+        if EVENT_TYPE_CODES[type] is EventType.TOOL_CALL:
+            outcomes[Outcome.UNKNOWN if outcome is None else OUTCOME_CODES[outcome]] += count
     names = {
         "assistant_messages": EventType.MESSAGE,
         "tool_calls": EventType.TOOL_CALL,
@@ -203,13 +208,10 @@ def analyze(connection: sqlite3.Connection, session: Session, *, now: float, pri
         "reasoning": EventType.REASONING,
         "notifications": EventType.NOTIFICATION,
     }
-    outcomes: Counter[str] = Counter()
-    for code, count in histories.calls_by_outcome(connection, session.id).items():
-        outcomes[Outcome.UNKNOWN if code is None else OUTCOME_CODES[code]] += count
     return replace(
         analysis_of(own, agents),
         summary={
-            "event_counts": {name: types.get(kind, 0) for name, kind in names.items()},
+            "event_counts": {name: types[kind] for name, kind in names.items()},
             "outcomes": dict(outcomes),
         },
     )

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, median_low
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import landmarks, reports
+from agtrace_indexer.index.questions import landmarks
+from agtrace_indexer.index.questions.calls import by_session
 from agtrace_schema.analysis import (
     Ending,
     Figures,
@@ -149,7 +150,7 @@ def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
     failures: Counter[str] = Counter()
     failing: dict[str, set[int]] = defaultdict(set)
     session_of = {member: family.row.id for family in families for member in family.members}
-    for member, name, called, failed in reports.calls_by_tool(connection, session_of):
+    for member, name, called, failed in by_session(connection, session_of):
         tool = one_line(name or NO_TOOL, LABEL)
         calls[tool] += called
         failures[tool] += failed
@@ -168,10 +169,10 @@ def deeds(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
     counts: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     where: dict[str, set[int]] = defaultdict(set)
-    for found in landmarks.totals(connection, session_of):
-        counts[found.kind] += found.landmarks
-        failed[found.kind] += found.failed
-        where[found.kind].add(session_of[found.session])
+    for kind, number, failures, session in landmarks.totals(connection, session_of):
+        counts[kind] += number
+        failed[kind] += failures
+        where[kind].add(session_of[session])
     return [
         ReportedDeeds(kind=kind, count=counts[kind], failed=failed[kind], sessions=len(where[kind]))
         for kind in LandmarkKind

@@ -11,7 +11,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agtrace_indexer.index.questions import reports, sessions
+from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Session
 from msgspec import Struct
 
@@ -71,9 +71,7 @@ def believable(moment: int | None) -> int:
 
 def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:
     """Return the selected sessions of all times, oldest first by their own clocks."""
-    parents: dict[int, int | None] = {}
-    for id, kind, parent in reports.relatives(connection):
-        parents[id] = parent if kind == "subagent" else None
+    parents = sessions.parents(connection)
     found: dict[int, list[int]] = defaultdict(list)
     for id in parents:
         found[_top(id, parents)].append(id)

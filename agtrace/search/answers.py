@@ -304,7 +304,7 @@ def _ill_ended(
     if not found:
         return
     meant, then = {turn.turn_index for turn in found}, events.Snapshot(last_event, events.NOW.newest_row)
-    ended = calls.failures_then(connection, row.id, then, behind=found[0].first_event - 1, most=_ILL_ENDED)
+    ended = calls.failures(connection, row.id, then, behind=found[0].first_event - 1, most=_ILL_ENDED)
     for one in ended:
         if one.outcome is Outcome.REJECTED and one.turn_index in meant:
             if human_words(opened(connection, row.id, one.shown).text):

@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.index.questions import counts, files, sessions
+from agtrace_indexer.index.questions.counts import Group
 from agtrace_indexer.index.questions.events import NOW, Snapshot
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.sessions import Session
@@ -119,29 +120,16 @@ YOU = "you"
 """Whose one's own index is."""
 
 
-class Group(NamedTuple):
-    """A group with its figures."""
-
-    key: Key
-    figures: tuple[int | None, ...]
-    """Its calls and how many of them failed, None if that is unknown; or its tokens, those of the output, and its
-    responses."""
-    sessions: int
-
-
 def counted(
     connection: sqlite3.Connection, by: GroupBy, measure: CountOf, filters: EventFilters, kind: str | None
 ) -> list[Group]:
     """Count what passes the filters, by group, the largest first; `kind` as in `SessionFilters`."""
     if measure == "tokens":
-        tokens = counts.tokens(connection, by, filters, kind)
-        groups = [Group(key, tuple(figures), number) for key, *figures, number in tokens]
-        return _largest_first(groups, 0)
+        return _largest_first(counts.tokens(connection, by, filters, kind), 0)
     if by == "file":
         groups = _files(counts.files(connection, filters, kind))
     else:
-        calls = counts.calls(connection, by, filters, kind)
-        groups = [Group(key, (done, failed), number) for key, done, failed, number in calls]
+        groups = counts.calls(connection, by, filters, kind)
     return _largest_first(groups, 1 if measure == "failed" else 0)
 
 

@@ -185,7 +185,7 @@ def _copied_from(connection: sqlite3.Connection, original: int | None) -> EventP
     found = events.address(connection, original)
     if found is None:
         return EventPlace()
-    return EventPlace(session_id=short_id(connection, found.uid), event_index=found.event_index)
+    return EventPlace(session_id=short_id(connection, found[0]), event_index=found[1])
 
 
 def _started_session(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> str | None:

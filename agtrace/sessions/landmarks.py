@@ -163,12 +163,12 @@ def done_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int
     """Return what sessions, given their row ids, did; without those that did nothing of the kind."""
     found = {
         row: Done(
-            commits=deeds.commits or None,
-            pull_requests=list(deeds.pull_requests[-_REQUESTS:]) or None,
-            releases=deeds.releases or None,
-            last_tests=Verdict(deeds.tests) if deeds.tests else None,
+            commits=commits or None,
+            pull_requests=(requests or "").split()[-_REQUESTS:] or None,
+            releases=releases or None,
+            last_tests=Verdict(tests) if tests else None,
         )
-        for row, deeds in landmarks.deeds(connection, sessions).items()
+        for row, commits, requests, tests, releases in landmarks.deeds(connection, sessions)
     }
     return {row: done for row, done in found.items() if dump(done)}
 

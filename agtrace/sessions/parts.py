@@ -77,7 +77,7 @@ class Section(NamedTuple):
 def _tools(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Return the tools, most used first."""
     place = (behind[0], behind[1]) if behind else None
-    found = calls.tools_then(source.connection, source.session.id, source.then, behind=place, most=most)
+    found = calls.tools(source.connection, source.session.id, source.then, behind=place, most=most)
     items = [
         ToolUse(name=one_line(tool.name or NO_TOOL, LABEL), calls=-tool.rank, failed=tool.failed) for tool in found
     ]
@@ -95,7 +95,7 @@ def _files(source: Source, behind: tuple[int, ...], most: int) -> Section:
 def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Return the executions that failed or were rejected or interrupted, in file order."""
     connection, session_row, then = source.connection, source.session.id, source.then
-    found = calls.failures_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
+    found = calls.failures(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
     opened = with_texts(connection, events.several(connection, session_row, (call.shown for call in found)))
     provider = source.session.provider
     asked = with_texts(connection, events.several(connection, session_row, (call.call_event for call in found)))
@@ -113,7 +113,7 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
         )
         for call in found
     ]
-    total = calls.count_failures_then(connection, session_row, then)
+    total = calls.count_failures(connection, session_row, then)
     return Section(items, [(call.call_event,) for call in found], total)
 
 
@@ -280,7 +280,8 @@ def parts_of(
     """Yield the parts of a session after an event, or those of a turn, in file order, reading them as needed."""
     then = events.snapshot(connection, session.id, last_event)
     read = text_reader(connection)
-    found = events.without_answers(connection, session.id, then, from_event=behind + 1, turn_index=turn_index)
+    from_event = behind + 1
+    found = events.of_session(connection, session.id, then, from_event=from_event, turn_index=turn_index, answers=False)
     while some := list(islice(found, _READ_AT_ONCE)):
         beside = _Beside.of(connection, session, [placed.event for placed in some], read)
         for placed in some:

@@ -76,7 +76,7 @@ def list_projects(
 def _project_item(
     project: Project, known: Repository | None, folders: list[Folder], name: str, usage: Usage
 ) -> ProjectItem:
-    main = folders[0]
+    main, providers = folders[0], sorted(project.providers.split(","))
     roots = [shown_path(folder.root_path or folder.hash[:SHORT_HASH]) for folder in folders]
     return ProjectItem(
         name=name,
@@ -87,8 +87,8 @@ def _project_item(
         folders=roots[1 : 1 + _FOLDERS_SHOWN] or None,
         total_folders=len(folders) if len(folders) > 1 + _FOLDERS_SHOWN else None,
         session_count=project.sessions,
-        providers=sorted(project.providers),
-        failed_calls=known_failures_of_all(project.providers, project.failed_calls),
+        providers=providers,
+        failed_calls=known_failures_of_all(providers, project.failed_calls),
         responses=usage.responses,
         **usage.totals,
         last_activity=iso(project.last),
@@ -129,7 +129,7 @@ def resolved(connection: sqlite3.Connection, given: str, *, roughly: bool = True
     `UnknownProject` if none is named, or several are.
     """
     folders = projects.folders(connection)
-    found = _by_path(folders, given) or {one.id for one in projects.called(connection, _plain(given))}
+    found = _by_path(folders, given) or projects.called(connection, _plain(given))
     found = found or _by_end(folders, given) or {folder.repository for folder in _with_hash(folders, given)}
     called = "are called" if found else "have in a name"
     found = found or (_by_part(connection, given) if roughly else set())

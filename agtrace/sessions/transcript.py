@@ -54,7 +54,7 @@ def entries(
 def turn_span(connection: sqlite3.Connection, session: Session, turn_index: int, last_event: int) -> tuple[int, int]:
     """Return the first and the last event of a turn in the snapshot; (0, -1) if it has none there."""
     then = stored_events.snapshot(connection, session.id, last_event)
-    found = stored_events.of_session(connection, session.id, then, from_event=0, turn_index=turn_index)
+    found = stored_events.of_session(connection, session.id, then, turn_index=turn_index)
     indices = [placed.event.event_index for placed in found]
     return (indices[0], indices[-1]) if indices else (0, -1)
 

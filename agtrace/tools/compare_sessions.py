@@ -7,14 +7,17 @@ but the copies are reported. In names for both sessions, `_1` is the first and `
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import orjson
 from agtrace_indexer.index.questions import calls, events, sessions, turns
+from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
+from agtrace_schema.events import Outcome
 from agtrace_schema.model import dump
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -35,6 +38,7 @@ from agtrace.tools.tool import Context, Tool, opens_event, overview_kilobytes
 
 _QUOTE = 80
 _MODELS = 3
+_ALL = 1 << 62
 
 
 class Lengths(NamedTuple):
@@ -91,7 +95,7 @@ class Compared(Struct, frozen=True):
 def _side(
     connection: sqlite3.Connection, session: Session, same_project: bool, prices: PriceTable, most_failures: int
 ) -> Side:
-    tools = {tool.name: (tool.calls, tool.failed) for tool in calls.tools(connection, session.id)}
+    tools = {name or "": (n, failed) for _, name, n, failed in calls.by_session(connection, [session.id])}
     files = touched_files(connection, session, same_project=same_project)
     return Side(
         session, short_id(connection, session.uid), _facts(connection, session, prices, most_failures), tools, files
@@ -101,7 +105,7 @@ def _side(
 def _facts(connection: sqlite3.Connection, session: Session, prices: PriceTable, most_failures: int) -> ComparedSession:
     head = session_head(connection, session, prices)
     usage = usage_of(connection, prices, [session.id]).get(session.id, Usage())
-    first, last = events.times(connection, session.id)
+    duration = events.duration(connection, session.id)
     return ComparedSession(
         session_id=short_id(connection, session.uid),
         provider=head.provider,
@@ -111,7 +115,7 @@ def _facts(connection: sqlite3.Connection, session: Session, prices: PriceTable,
         project_hash=head.project_hash,
         root_path=head.root_path,
         start_time=head.start_time,
-        duration_seconds=None if first is None or last is None else (last - first) // 1000,
+        duration_seconds=None if duration is None else duration // 1000,
         active_seconds=head.stats.active_seconds,
         outcome=last_outcome(connection, session),
         turns=head.stats.total_turns,
@@ -132,7 +136,8 @@ def _facts(connection: sqlite3.Connection, session: Session, prices: PriceTable,
 
 
 def _failures(connection: sqlite3.Connection, session: Session, most: int) -> CallFailures:
-    found = calls.worst(connection, session.id, most)
+    ended = calls.failures(connection, session.id, NOW, behind=-1, most=_ALL)
+    found = sorted(ended, key=lambda call: (call.outcome is not Outcome.FAILED, call.shown))[:most]
     shown = events.several(connection, session.id, (call.shown for call in found))
     quotes = {event.event_index: one_line(event.text, _QUOTE) for event in with_texts(connection, shown)}
     examples = [
@@ -144,7 +149,13 @@ def _failures(connection: sqlite3.Connection, session: Session, most: int) -> Ca
         )
         for call in found
     ]
-    return CallFailures(**calls.ill_ended(connection, session.id)._asdict(), examples=examples)
+    counts = Counter(call.outcome for call in ended)
+    return CallFailures(
+        failed=counts[Outcome.FAILED],
+        rejected=counts[Outcome.REJECTED],
+        interrupted=counts[Outcome.INTERRUPTED],
+        examples=examples,
+    )
 
 
 # -- tools -----------------------------------------------------------------------------------------

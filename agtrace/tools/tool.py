@@ -137,8 +137,8 @@ def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index:
 
 def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:
     """Return the size of the answer of get_event_details for an event, bounded by the length of its line."""
-    line = events.line_length(connection, session_row, event_index)
-    return kilobytes(0, min(EVENT_AROUND + line, limits().usual))
+    event = events.at(connection, session_row, event_index)
+    return kilobytes(0, min(EVENT_AROUND + (event.length if event else 0), limits().usual))
 
 
 def opens_event(

@@ -37,7 +37,7 @@ def retentions(
     connection: sqlite3.Connection, environment: Mapping[str, str], home: Path, freshness: Freshness
 ) -> list[dict[str, Any]]:
     """Return, for each agent with sessions that deletes its logs, or whose logs are gone, what is known of that."""
-    gone, known = upkeep.sessions_gone(connection), {one.provider for one in upkeep.providers(connection)}
+    gone, known = upkeep.sessions_gone(connection), {one["provider"] for one in upkeep.providers(connection)}
     serviced = is_installed(sys.platform, environment, home)
     found = []
     for agent in AGENTS.values():
@@ -97,7 +97,7 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
     usual = [home / kept.folder / logs for kept in HOMES if kept.folder for logs in kept.logs]
     used = list(unread.found(settings.environment, home))  # agents whose logs agtrace doesn't read yet
     with index.reader() as reader:
-        not_read, roots = upkeep.files_not_read(reader.connection), upkeep.roots(reader.connection)
+        files, roots = upkeep.files(reader.connection), upkeep.roots(reader.connection)
         indexed = (*home_roots(settings), *roots, *(path for _, path in used))
         found: dict[str, Any] = {
             "index": _index(settings, reader.connection, freshness),
@@ -105,13 +105,13 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
             "retention": retentions(reader.connection, settings.environment, home, freshness),
             "roots": roots,
             "agents": _agents(reader.connection),
-            "files": [log._asdict() | {"gone": bool(log.gone)} for log in upkeep.logs(reader.connection)],
-            "not_read": [file._asdict() | {"advice": _ADVICE[file.status]} for file in not_read],
-            "unrecognized": looks(file.path for file in not_read if file.status == "unrecognized"),
+            "files": [log | {"gone": bool(log["gone"])} for log in files["files"]],
+            "not_read": [file | {"advice": _ADVICE[file["status"]]} for file in files["not_read"]],
+            "unrecognized": looks(file["path"] for file in files["not_read"] if file["status"] == "unrecognized"),
             "unread_agents": [{"agent": title, "path": path} for title, path in used],
             "not_indexed": strangers(home, [*map(Path, indexed), *usual, settings.data_dir]),
-            "partly_read": [log._asdict() for log in upkeep.logs_partly_read(reader.connection)],
-            "unreadable_lines": _unreadable_lines(reader.connection),
+            "partly_read": files["partly_read"],
+            "unreadable_lines": files["unreadable_lines"],
             "unknown_record_types": _record_types(reader.connection, "unknown"),
             "left_out_record_types": _record_types(reader.connection, "skipped"),
         }
@@ -127,11 +127,11 @@ def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         "bytes": settings.database.stat().st_size,
         "state": freshness.state,
         "problem": freshness.problem,
-        **upkeep.totals(connection)._asdict(),
+        **upkeep.totals(connection),
         "archive": Archive(settings.database).size()._asdict(),
         "traces_left": scrub_is_due(connection),
         "integrity": "ok",
-        "tables": [table._asdict() for table in upkeep.tables(connection)],
+        "tables": upkeep.tables(connection),
         "damaged_copies": [{"path": str(path), "bytes": path.stat().st_size} for path in old_files(settings.database)],
     }
 
@@ -140,15 +140,12 @@ def _agents(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """Return the agents with the versions that wrote the logs, and those that are newer than what was tested."""
     agents = []
     for found in upkeep.providers(connection):
-        versions = sorted(filter(None, (found.versions or "").split(",")), key=_version_key)
-        tested = AGENTS[found.provider].tested
+        versions = sorted(filter(None, (found["versions"] or "").split(",")), key=_version_key)
+        tested = AGENTS[found["provider"]].tested
         newer = [one for one in versions if tested and _version_key(one) > _version_key(tested.version)]
         agents.append(
             {
-                "provider": found.provider,
-                "files": found.files,
-                "sessions": found.sessions,
-                "warmups": found.warmups,
+                **found,
                 "versions": [one_line(version, _HEAD_SHOWN) for version in versions],
                 "tested": tested and tested._asdict(),
                 "newer_versions": [one_line(version, _HEAD_SHOWN) for version in newer],
@@ -162,33 +159,8 @@ def _version_key(version: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    reasons = {"unreadable_line": "not JSON", "oversized_line": "too long to parse: its beginning is kept"}
-    return [
-        {
-            "path": line.path,
-            "line": line.line,
-            "byte_offset": line.offset,
-            "byte_length": line.length,
-            "reason": reasons[line.kind],
-            "event": f"{line.uid}:{line.event_index}",
-        }
-        for line in upkeep.unreadable_lines(connection)
-    ]
-
-
 def _record_types(connection: sqlite3.Connection, status: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "type": one_line(found.type, _HEAD_SHOWN),
-            "provider": found.provider,
-            "count": found.records,
-            "files": found.files,
-            "path": found.path,
-            "line": found.line,
-        }
-        for found in upkeep.record_types(connection, status)
-    ]
+    return [found | {"type": one_line(found["type"], _HEAD_SHOWN)} for found in upkeep.record_types(connection, status)]
 
 
 def _trouble(found: dict[str, Any]) -> list[str]:

@@ -52,18 +52,18 @@ def digests(connection: sqlite3.Connection, files: Iterable[int]) -> set[str]:
 def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]) -> dict[str, Any]:
     """Describe what these files hold, ready to show: secrets masked, titles and ids on one line."""
     held = upkeep.held_by(connection, files)
-    main = [session for session in held if session.kind in ("main", "fork")]
-    titles = (session.title or session.snippet for session in main or held)
+    main = [session for session in held if session["kind"] in ("main", "fork")]
+    titles = (session["title"] or session["snippet"] for session in main or held)
     found: dict[str, Any] = {
         "sessions": len(main),
         "sub_agents": len(held) - len(main),
-        "events": sum(session.event_count for session in held),
-        "from": iso(min((session.started_at for session in held if session.started_at), default=None)),
-        "to": iso(max((session.ended_at for session in held if session.ended_at), default=None)),
+        "events": sum(session["event_count"] for session in held),
+        "from": iso(min((session["started_at"] for session in held if session["started_at"]), default=None)),
+        "to": iso(max((session["ended_at"] for session in held if session["ended_at"]), default=None)),
         "titles": [one_line(title, USER_MESSAGE) for title in titles if title][:_TITLES],
-        "also_in": [other._asdict() for other in upkeep.also_in(connection, files)],
+        "also_in": upkeep.also_in(connection, files),
         "told_in": upkeep.told_in(connection, files),
-        "logs": sorted({log.path for log in held if not log.gone and os.path.exists(log.path)}),
+        "logs": sorted({log["path"] for log in held if not log["gone"] and os.path.exists(log["path"])}),
         "damaged_copies": [str(path) for path in old_files(settings.database)],
     }
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object

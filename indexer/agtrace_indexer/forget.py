@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agtrace_indexer.families.belonging import Logs, lies_beside
 from agtrace_indexer.families.joining import join_families, tell_apart
-from agtrace_indexer.index import meta, removal
+from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog, remove_attempts
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.maintenance import note_scrub, scrub
@@ -51,7 +51,7 @@ def finish(catalog: Catalog, now: float) -> None:
 
     Called by the writer, between two transactions. Files that were passed over are looked at again.
     """
-    removal.drop_hidden(catalog.connection)
+    catalog.connection.execute("DELETE FROM file WHERE status = 'forgotten'")
     _finish(catalog.connection, catalog.path, now)
 
 
@@ -71,9 +71,10 @@ def expire(connection: sqlite3.Connection, database: Path, days: int, now: float
     Called by the writer, between two transactions. The sessions stay out until their logs are written to again.
     """
     meta.put(connection, "kept_days", str(days))
-    newest = removal.newest_end(connection, now * 1000)
-    before = int((newest or 0) // 1000 // _DAY - days) * _DAY * 1000
-    if not removal.any_ended_before(connection, before):
+    sql = "SELECT coalesce(max(ended_at), 0), min(ended_at) FROM session WHERE ended_at <= ?"
+    newest, oldest = connection.execute(sql, (now * 1000,)).fetchone()
+    before = int(newest // 1000 // _DAY - days) * _DAY * 1000
+    if oldest is None or oldest >= before:
         return
     logs = Logs(connection)
     old = logs.with_all_of(logs.ended_before(before))
@@ -97,32 +98,28 @@ def _carry_out(connection: sqlite3.Connection, database: Path, files: set[int]) 
     store.begin()
     archive = Archive(database)
     hid = _hide_beside(store, archive, Tombstones.of(database))
+    for file in sorted(files):
+        _hide(store, archive, file)
     if files:
-        _delete(store, archive, files)
+        join_families(connection)
+        tell_apart(connection)
     if files or hid:
         note_scrub(connection, of_events=bool(files))
     meta.put(connection, "forgotten", stamp(database))
     store.commit()
 
 
-def _delete(store: Store, archive: Archive, files: set[int]) -> None:
-    connection = store.connection
-    for file in sorted(files):
-        _hide(store, archive, file)
-    join_families(connection)
-    tell_apart(connection)
-
-
 def _hide(store: Store, archive: Archive, file: int) -> None:
     """Delete everything read from a file; if it still exists, remember it by its stamp and a digest of its path."""
     connection = store.connection
-    path, gone, mark = removal.file(connection, file)
+    path, gone, mark = connection.execute("SELECT path, gone, stamp FROM file WHERE id = ?", (file,)).fetchone()
     names = known_as(path, FORMS)
     for other in [path, *(other.path for other in archive.logs() if names and names & known_as(other.path, FORMS))]:
         archive.remove(other)
-    if removal.drop_root(connection, path):
+    if connection.execute("DELETE FROM root WHERE path = ?", (path,)).rowcount:
         meta.put(connection, "root_forgotten", "1")
-    removal.drop_repeats(connection, REPEATS.format(path))
+    repeats = "DELETE FROM file WHERE status = 'duplicate' AND reason = ?"
+    connection.execute(repeats, (REPEATS.format(path),))
     store.hide(path, restamped(Found(path, mark, 0, 0)).stamp)
     if gone:
         store.show(path)
@@ -130,7 +127,8 @@ def _hide(store: Store, archive: Archive, file: int) -> None:
 
 def _hide_beside(store: Store, archive: Archive, tombstones: Tombstones) -> bool:
     """Forget the names of files that aren't logs but bear a forgotten session's id; return whether there were any."""
-    found = [file for file, path in removal.no_logs(store.connection) if lies_beside(path, tombstones)]
+    no_logs = store.connection.execute("SELECT id, path FROM file WHERE status NOT IN ('log', 'forgotten')")
+    found = [file for file, path in no_logs if lies_beside(path, tombstones)]
     for file in found:
         _hide(store, archive, file)
     return bool(found)

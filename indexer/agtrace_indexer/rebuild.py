@@ -27,7 +27,8 @@ from agtrace_indexer.index.lock import WriteLock, reach_disk
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer, version_of
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
-from agtrace_indexer.run import index, refuse_newer_reading
+from agtrace_indexer.run import index
+from agtrace_indexer.run.versions import refuse_newer_reading
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _MOST_TOLD = 20

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 import psycopg
 from agtrace_indexer.index.ranking import ranked_events
-from agtrace_indexer.index.table_roles import TABLES
+from agtrace_indexer.index.references import COLUMNS
 from agtrace_indexer.index.team_words import grams, stems, tsvector
 from agtrace_indexer.redact import redact, redact_json, suspicious
 from agtrace_indexer.texts.blocks import BlockText, PackedBlock, pack, unpack
@@ -65,7 +65,7 @@ class Columns:
         """(table, column) -> its type in PostgreSQL."""
         self._shared = {
             table: [name for of, name in self.types if of == table and name in self._of(index, table)]
-            for table in TABLES
+            for table in COLUMNS
         }
 
     @staticmethod

@@ -726,15 +726,6 @@ def test_lines_of_new_types_and_without_ids_are_kept_and_cost_no_other_line(logs
 # --- executions that end later ---
 
 
-def test_a_result_that_is_appended_later_ends_its_call(logs: Logs) -> None:
-    """The call was indexed before."""
-    logs.write(f"{MAIN}.jsonl", TALK[:2])
-    assert [row["outcome"] for row in logs.rows(_EXECUTIONS)] == [None]
-    logs.write(f"{MAIN}.jsonl", [result("m-3", "toolu_1", "Exit code 2", is_error=True)])
-    assert logs.executions() == [("Bash", FAILED, 1000)]
-    assert logs.session()["failed_calls"] == 1
-
-
 def test_results_of_calls_with_one_id_answer_them_in_order(logs: Logs) -> None:
     calls = [answer(f"m-{n}", call("call_1", command=f"make {n}"), id="msg_1", requestId="r") for n in (2, 3, 4)]
     ends = [result("m-5", "call_1"), result("m-6", "call_1", is_error=True), result("m-7", "call_1")]

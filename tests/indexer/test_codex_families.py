@@ -617,19 +617,6 @@ def test_a_rollout_that_was_migrated_in_place_is_the_same_session(
     assert rows(database, "SELECT count(*) FROM event WHERE type = 0 AND superseded_by IS NULL") == [(3,)]
 
 
-def test_a_result_in_the_appended_tail_finds_its_call(tmp_path: Path, database: Path) -> None:
-    """With its step, its outcome and the model of its turn."""
-    log = Rollout(tmp_path, T0).add("turn_context", model="gpt-5.5").says("user", "go")
-    log.item("function_call", name="exec_command", arguments="{}", call_id="c").write()
-    index(database, [str(tmp_path)])
-    log.item("function_call_output", call_id="c", output="Exit code: 1\nWall time: 1 seconds\nOutput:\n")
-    log.spends(100, 10).write()
-    index(database, [str(tmp_path)])
-    found = "SELECT type, turn_index, step_index, outcome, link FROM event WHERE event_index > 1"
-    assert rows(database, found) == [(3, 0, 0, 1, 3), (4, 0, 0, 1, 2), (5, 0, 0, None, None)]
-    assert rows(database, "SELECT model FROM token_usage") == [("gpt-5.5",)]
-
-
 def test_an_execution_ends_with_what_a_later_call_brings(tmp_path: Path, database: Path) -> None:
     log = Rollout(tmp_path, T0).says("user", "go")
     log.calls("c", "Wall time: 1.0 seconds\nProcess running with session ID 41\nOutput:\n").write()

@@ -174,20 +174,6 @@ def text_of(database: Path) -> list[str]:
     return [text for _, _, text, _ in contents(database)["texts"]]
 
 
-def test_a_result_in_a_later_append_finds_its_call(tmp_path: Path, database: Path) -> None:
-    log = tmp_path / "growing.jsonl"
-    log.write_bytes(PROMPT + b"\n" + CALL + b"\n")
-    index(database, [str(log)])
-    session = contents(database)["sessions"][0]
-    append(log, RESULT + b"\n")
-    index(database, [])
-    after = contents(database)
-    (_, _, _, _, turn, step, tool, outcome, link, *_), result = after["events"][-2:]
-    assert (outcome, link) == (1, result[1])
-    assert result[4:9] == (turn, step, tool, 1, after["events"][-2][1])
-    assert (session[18], after["sessions"][0][18]) == (0, 1), "the session now has a failed call"
-
-
 @pytest.mark.parametrize("end", [len(CALL) // 2, -1, len(PROMPT.split("🐦".encode())[0]) + 2])
 def test_a_half_written_last_line_waits_and_is_then_read_once(tmp_path: Path, database: Path, end: int) -> None:
     log = tmp_path / "growing.jsonl"

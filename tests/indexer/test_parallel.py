@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.index import shards
+from agtrace_indexer.index.references import REFERENCES
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.discovery import ARCHIVE
 from agtrace_indexer.logs.files import Progress
@@ -121,10 +122,9 @@ def said(database: Path) -> dict[str, Any]:
         ranked = connection.execute(RANKED).fetchall()
         connection.execute("CREATE VIRTUAL TABLE temp.ranked_word USING fts5vocab(main, ranked, row)")
         words = connection.execute("SELECT term, doc FROM ranked_word WHERE doc > 0 ORDER BY term").fetchall()
-        for table, owner in OWNERS.items():
-            key = f"{owner}_id"
-            orphans = f"SELECT count(*) FROM {table} WHERE {key} IS NOT NULL AND {key} NOT IN (SELECT id FROM {owner})"
-            assert connection.execute(orphans).fetchone() == (0,), table
+        for table, column, other in ((table, *to) for table, ids in REFERENCES.items() for to in ids.items()):
+            orphans = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM {other})"
+            assert connection.execute(orphans).fetchone() == (0,), (table, column)
     return {**contents(database), "blocks": blocks, "projects": projects, "ranked": ranked, "words": words}
 
 
@@ -132,14 +132,6 @@ RANKED = """
 SELECT s.uid, e.event_index, hex(r.sz) FROM ranked_docsize r JOIN event e ON e.id = r.id
 JOIN session s ON s.id = e.session_id ORDER BY 1, 2
 """
-
-
-OWNERS = {
-    "session": "file", "record_type": "file", "event": "session", "turn": "session", "block": "session",
-    "block_data": "block", "block_tool": "block", "token_usage": "session", "touched": "session", "kin": "session",
-    "request": "session", "agent_start": "session", "naming": "session", "model_usage": "session",
-}  # fmt: skip
-"""Table -> the table whose row each of its rows belongs to."""
 
 
 # --- what they read ---

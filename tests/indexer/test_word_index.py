@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
-from agtrace_indexer.index import vocabulary, word_index
+from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import open_database
 from agtrace_indexer.index.questions.candidates import candidates_of_all
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
@@ -112,14 +112,14 @@ def listed(connection: sqlite3.Connection, known: set[str]) -> None:
     """List the words of a text."""
     add_block(connection, " ".join(sorted(known)))
     cover(connection)
-    vocabulary.list_anew(connection)
+    word_index.list_anew(connection)
 
 
 def added(connection: sqlite3.Connection, known: set[str]) -> None:
     """Add words bit by bit, some of them again and again."""
     left = sorted(known)
     while left:
-        vocabulary.add_words(connection, [word.encode() for word in (*left[:90], *left[1000:1003])])
+        word_index.add_words(connection, [word.encode() for word in (*left[:90], *left[1000:1003])])
         left = left[90:]
 
 
@@ -153,21 +153,21 @@ def test_the_vocabulary_finds_what_reading_through_all_words_finds(
     by(connection, known)
     for piece in set(pieces_of_words(known, chance)):
         if len(piece) > 1 or begins:  # the end of a word alone: below
-            found = vocabulary.find(connection, piece.encode(), begins=begins, ends=ends, most=len(known))
+            found = word_index.find(connection, piece.encode(), begins=begins, ends=ends, most=len(known))
             assert found == found_by_reading(known, piece, begins, ends), piece
 
 
 def test_the_vocabulary_finds_the_last_word_of_a_chunk_by_its_last_letter(connection: sqlite3.Connection) -> None:
-    known = [b"w%02d" % number for number in range(vocabulary.CHUNK - 1)]
-    vocabulary.add_words(connection, [*known, "z潮".encode()])
-    assert vocabulary.find(connection, "潮".encode(), begins=False, ends=True, most=100) == {"z潮".encode()}
+    known = [b"w%02d" % number for number in range(word_index.CHUNK - 1)]
+    word_index.add_words(connection, [*known, "z潮".encode()])
+    assert word_index.find(connection, "潮".encode(), begins=False, ends=True, most=100) == {"z潮".encode()}
 
 
 def test_a_piece_that_too_many_words_have_narrows_nothing_down(connection: sqlite3.Connection) -> None:
-    vocabulary.add_words(connection, [b"word%d" % number for number in range(500)])
-    assert vocabulary.find(connection, b"word", begins=True, ends=False, most=499) is None
-    assert len(vocabulary.find(connection, b"word", begins=True, ends=False, most=500) or ()) == 500
-    assert vocabulary.find(connection, b"w", begins=False, ends=False, most=500) is None, "one letter"
+    word_index.add_words(connection, [b"word%d" % number for number in range(500)])
+    assert word_index.find(connection, b"word", begins=True, ends=False, most=499) is None
+    assert len(word_index.find(connection, b"word", begins=True, ends=False, most=500) or ()) == 500
+    assert word_index.find(connection, b"w", begins=False, ends=False, most=500) is None, "one letter"
 
 
 # --- candidates ---

@@ -169,8 +169,7 @@ def told(connection: sqlite3.Connection, session: Session, part: Part, cleaner: 
 def placed_in(connection: sqlite3.Connection, session: Session, part: Part, *, answers: bool) -> Iterator[Placed]:
     """Yield the events of a part; results that their calls link to only if `answers`."""
     then = events.snapshot(connection, session.id, part.last_event)
-    find = events.of_session if answers else events.without_answers
-    for placed in find(connection, session.id, then, from_event=part.first_event, turn_index=None):
+    for placed in events.of_session(connection, session.id, then, from_event=part.first_event, answers=answers):
         if part.turns is not None:
             if placed.turn_index is None or placed.turn_index < part.turns[0]:
                 continue

@@ -258,7 +258,7 @@ def window(connection: sqlite3.Connection, session: Session, number: int, cleane
     last = windows(events.last(connection, session.id) or 0) - 1
     first_event = number * WINDOW
     then = Snapshot(first_event + WINDOW - 1, NOW.newest_row)
-    placed = list(events.without_answers(connection, session.id, then, from_event=first_event, turn_index=None))
+    placed = list(events.of_session(connection, session.id, then, from_event=first_event, answers=False))
     firsts: dict[int, Placed] = {}
     for one in placed:
         if one.turn_index is not None:
@@ -297,7 +297,7 @@ def _added(entry: Entry) -> str | None:
 def _original(connection: sqlite3.Connection, placed: Placed) -> Place | None:
     row = placed.event.copy_of
     found = events.address(connection, row) if row and placed.copied_turn else None
-    return None if found is None else Place(short_id(connection, found.uid), found.event_index)
+    return None if found is None else Place(short_id(connection, found[0]), found[1])
 
 
 class _Making:

@@ -104,7 +104,7 @@ def _asking(context: Context, page: pages.Listed) -> set[str]:
 def _choices(context: Context, asked: Asked) -> dict[str, Any]:
     names = sorted(set(labels(context.connection).values()), key=str.lower)
     projects = [("", "All projects"), *((name, name) for name in names)]
-    known = {one.provider for one in upkeep.providers(context.connection) if one.sessions} | {asked.agent}
+    known = {one["provider"] for one in upkeep.providers(context.connection) if one["sessions"]} | {asked.agent}
     agents = {name: title for name, title in AGENTS.items() if name in known}
     return {"asked": asked, "periods": PERIODS, "agents": agents, "project_options": projects}
 

@@ -7,12 +7,11 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
+from typing import NamedTuple
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.strings import plain_id
-from agtrace_indexer.index import lineage
-from agtrace_indexer.index.lineage import Logged
 from agtrace_indexer.index.tombstones import UUID, Tombstones, digest_of
 from agtrace_indexer.providers.registry import AGENTS
 
@@ -22,6 +21,31 @@ STARTED = ("subagent", "warmup")
 _TOLD_BY_NAME = later(rf"{UUID}|agent-.+", re.DOTALL)
 _ADDED = later(r"(\.zst)?(#replaced-[0-9]+)?$")
 """Suffixes added to a path when its log is compressed or replaced."""
+
+_LOGGED = """
+SELECT s.id, s.file_id, s.thread, s.provider, s.own_id, s.parent_id, s.kind, s.parent_session, s.ended_at, f.path
+FROM session s JOIN file f ON f.id = s.file_id ORDER BY s.id
+"""
+
+
+class _Session(NamedTuple):
+    """A session and the log that contains it."""
+
+    id: int
+    file: int
+    thread: str
+    provider: str
+    own_id: str
+    parent_id: str | None
+    kind: str
+    parent_session: int | None
+    ended_at: int | None
+    path: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it has in common with its earlier and other logs."""
+        return self.provider, known_as(self.own_id, self.path)
 
 
 def known_as(own_id: str, path: str) -> str:
@@ -33,10 +57,6 @@ def known_as(own_id: str, path: str) -> str:
     if own_id != plain_id(stem) or _TOLD_BY_NAME.fullmatch(stem):
         return own_id
     return f"{own_id}\0{_ADDED.sub('', path)}"
-
-
-def _key(session: Logged) -> tuple[str, str]:
-    return session.provider, known_as(session.own_id, session.path)
 
 
 def lies_beside(path: str, forgotten: Tombstones) -> bool:
@@ -59,25 +79,25 @@ class Logs:
     """The logs of the index, by the ids of their files."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._of_file: dict[int, list[Logged]] = defaultdict(list)
-        self._heads: list[Logged] = []
+        self._sessions: dict[int, list[_Session]] = defaultdict(list)
+        self._heads: dict[int, _Session] = {}
         """The main session of each log; the others in the same log are sub-agents."""
-        self._by_id: dict[tuple[str, str], list[int]] = defaultdict(list)
-        self._started_by_id: dict[tuple[str, str], list[int]] = defaultdict(list)
-        self._started_by: dict[int, list[int]] = defaultdict(list)
-        for session in lineage.logged(connection):
-            self._of_file[session.file].append(session)
+        self._same: dict[tuple[str, str], set[int]] = defaultdict(set)
+        self._started: dict[int, set[int]] = defaultdict(set)
+        """Log -> the logs of sub-agents that its sessions started."""
+        named: dict[tuple[str, str | None], set[int]] = defaultdict(set)
+        file_of: dict[int | None, int] = {}
+        for session in map(_Session._make, connection.execute(_LOGGED)):
+            self._sessions[session.file].append(session)
+            named[session.provider, session.own_id].add(session.file)
+            file_of[session.id] = session.file
             if session.thread == "":
-                self._add_head(session)
-
-    def _add_head(self, session: Logged) -> None:
-        self._heads.append(session)
-        self._by_id[_key(session)].append(session.file)
-        if session.kind in STARTED:
-            if session.parent_id is not None:
-                self._started_by_id[session.provider, session.parent_id].append(session.file)
-            if session.parent_session is not None:
-                self._started_by[session.parent_session].append(session.file)
+                self._heads[session.file] = session
+                self._same[session.key].add(session.file)
+        for file, head in self._heads.items():
+            if head.kind in STARTED:
+                for starter in {*named[head.provider, head.parent_id], file_of.get(head.parent_session, file)}:
+                    self._started[starter].add(file)
 
     def with_all_of(self, files: Iterable[int]) -> set[int]:
         """Return these logs, those of the sub-agents they started, and earlier or other logs of the same sessions."""
@@ -87,49 +107,36 @@ class Logs:
             file = waiting.pop()
             if file not in found:
                 found.add(file)
-                waiting += self._related(file)
+                waiting += self._started[file]
+                waiting += self._same[self._heads[file].key] if file in self._heads else ()
         return found
-
-    def _related(self, file: int) -> list[int]:
-        related = []
-        for session in self._of_file[file]:
-            related += self._started(session)
-            if session.thread == "":
-                related += self._by_id[_key(session)]
-        return related
 
     def digests(self, files: Iterable[int]) -> set[str]:
         """Return the tombstone digests of these logs' sessions, except inline sub-agents, which have no own log."""
-        return {digest_of(*_key(s)) for file in files for s in self._of_file[file] if s.thread == ""}
+        return {digest_of(*self._heads[file].key) for file in files if file in self._heads}
 
     def kept_out(self, tombstones: Tombstones) -> set[int]:
         """Return the logs of sessions that are forgotten for good, and of sub-agents that one of these started."""
         return {
-            head.file
-            for head in self._heads
-            if tombstones.keep_out(*_key(head))
+            file
+            for file, head in self._heads.items()
+            if tombstones.keep_out(*head.key)
             or (head.kind in STARTED and head.parent_id and tombstones.keep_out(head.provider, head.parent_id))
         }
 
     @property
     def roots(self) -> set[int]:
         """The logs of sessions that no other session in the index started."""
-        started = set()
-        for session in (session for sessions in self._of_file.values() for session in sessions):
-            started |= set(self._started(session)) - {session.file}
-        return {head.file for head in self._heads} - started
+        return self._heads.keys() - {file for starter, files in self._started.items() for file in files - {starter}}
 
     def ended_before(self, time: int) -> set[int]:
         """Return those of `roots` whose last event, including everything that belongs to them, is before a time (ms).
 
         A session without any time is never old.
         """
-        old = {head.file for head in self._heads if head.ended_at is not None and head.ended_at < time}
+        old = {file for file, head in self._heads.items() if head.ended_at is not None and head.ended_at < time}
         return {file for file in old & self.roots if self._last_event(file) < time}
 
     def _last_event(self, file: int) -> int:
-        sessions = (session for log in self.with_all_of([file]) for session in self._of_file[log])
+        sessions = (session for log in self.with_all_of([file]) for session in self._sessions[log])
         return max(session.ended_at or 0 for session in sessions)
-
-    def _started(self, session: Logged) -> list[int]:
-        return self._started_by[session.id] + self._started_by_id[session.provider, session.own_id]

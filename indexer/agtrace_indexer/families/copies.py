@@ -8,14 +8,18 @@ younger than both: one that logs the whole conversation again began later.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from itertools import combinations, groupby
-from operator import attrgetter
+from collections.abc import Iterable
+from itertools import combinations
 from typing import NamedTuple
 
-from agtrace_indexer.index import kin
-from agtrace_indexer.index.kin import Held, Member, Replay
+from agtrace_schema.codes import TYPE_CODE
+from agtrace_schema.events import EventType
+
+from agtrace_indexer.index.questions.queries import as_json
+from agtrace_indexer.index.session_sums import changes_from, sum_session
+from agtrace_indexer.index.turn_sums import sum_turns
 from agtrace_indexer.providers.registry import AGENTS
 
 _MANY_EVENTS = 20_000
@@ -26,8 +30,80 @@ _KINDS = {"main": 0, "fork": 1}
 _SUBAGENT, _REVIEWER = 2, -1
 """A sub-agent is younger, unless only its figures are repeated by the log that it reports to."""
 
+_USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 
-class Log(NamedTuple):
+_NEW_EVENTS = """
+SELECT sum((SELECT coalesce(max(event_index), -1) + 1 FROM event WHERE session_id = s.id) - compared_to)
+FROM session s WHERE pending
+"""
+
+# An identity that a session has many times is looked up once.
+_KIN_OF_PENDING = """
+SELECT DISTINCT e.session_id, o.session_id FROM (
+  SELECT DISTINCT e.session_id, e.identity
+  FROM session s CROSS JOIN event e ON e.session_id = s.id AND e.event_index >= s.compared_to
+  WHERE s.pending AND e.identity > 0
+) e CROSS JOIN event o ON o.identity = e.identity AND o.session_id != e.session_id
+WHERE o.identity > 0
+"""
+
+# The same for all sessions at once: each session of a shared identity, paired with the first of them.
+_KIN_OF_ALL = """
+SELECT DISTINCT min(e.session_id) OVER (PARTITION BY e.identity), e.session_id FROM event e
+WHERE e.identity IN (SELECT identity FROM event WHERE identity > 0 GROUP BY identity HAVING count(*) > 1)
+"""
+
+_COMPARED = """
+UPDATE session SET compared_to = (SELECT coalesce(max(event_index) + 1, 0) FROM event WHERE session_id = session.id)
+WHERE pending
+"""
+
+_RELATED = """
+SELECT id FROM session s WHERE pending AND (pending > 1 OR EXISTS (SELECT 1 FROM kin k WHERE k.session_id = s.id))
+"""
+
+_MEMBERS = """
+WITH RECURSIVE member (id) AS (
+  SELECT :id
+  UNION SELECT k.other_id FROM member m JOIN kin k ON k.session_id = m.id
+  UNION SELECT o.id FROM member m JOIN session s ON s.id = m.id JOIN session o ON o.file_id = s.file_id)
+SELECT s.id, s.file_id, s.kind, s.own_id, f.path, s.copied_events, s.provider
+FROM member m JOIN session s ON s.id = m.id JOIN file f ON f.id = s.file_id
+ORDER BY s.thread
+"""
+
+# Of a main session, copies included: what counts where must not depend on what counted before.
+_TIMES = """
+SELECT coalesce(min(nullif(e.ts, 0)), 0), coalesce(max(e.ts), 0) FROM session s JOIN event e ON e.session_id = s.id
+WHERE s.file_id = ? AND s.thread = '' AND e.superseded_by IS NULL
+"""
+
+# The figures of responses change and are left out.
+_LINES = f"""
+SELECT e.identity, e.ts FROM session s JOIN event e ON e.session_id = s.id
+WHERE s.file_id = ? AND e.identity > 0 AND e.type != {_USAGE} AND e.superseded_by IS NULL
+ORDER BY e.offset, e.event_index
+"""
+
+# The original of events with one identity is the oldest session's. Of the token figures of a response the best count,
+# and of equally good ones the oldest: a copy made while the response was being written has less.
+_CHANGED_COPIES = """
+SELECT original, id, session_id FROM (
+  SELECT e.id, e.session_id, e.copy_of,
+    CASE WHEN first_value(e.session_id) OVER best != e.session_id THEN first_value(e.id) OVER best END AS original
+  FROM json_each(?) m CROSS JOIN event e ON e.session_id = m.value
+  LEFT JOIN token_usage u USING (session_id, event_index)
+  WHERE e.identity > 0 AND e.superseded_by IS NULL
+  WINDOW best AS (PARTITION BY e.identity
+    ORDER BY coalesce(u.complete, 0) DESC, coalesce(u.output_tokens, 0) DESC, m.key, e.event_index))
+WHERE original IS NOT copy_of
+"""
+
+_COPY = "UPDATE event SET copy_of = ? WHERE id = ?"
+"""The event's original; null: it is one itself; 0: its original isn't indexed."""
+
+
+class _Log(NamedTuple):
     """A log among its relatives, with the kind and name of its main session."""
 
     file: int
@@ -36,17 +112,16 @@ class Log(NamedTuple):
     sessions: list[int]
 
 
-def find_kin(connection: sqlite3.Connection, pending: Iterable[int]) -> set[int]:
-    """Record which sessions share events with the changed ones.
+def find_kin(connection: sqlite3.Connection) -> set[int]:
+    """Record which sessions share events with those that have changed.
 
     Return the sessions whose copies must be determined anew: all but those that only grew and have no relatives.
     """
-    changed = [kin.changed(connection, session) for session in pending]
-    new_events = sum(session.last + 1 - session.compared_to for session in changed)
-    pairs = kin.kin_of(connection, None if new_events > _MANY_EVENTS else changed)
-    kin.note_compared(connection, changed, pairs)
-    related = {session.session for session in changed if session.pending > 1 or session.related}
-    return related | {session for pair in pairs for session in pair}
+    many = (connection.execute(_NEW_EVENTS).fetchone()[0] or 0) > _MANY_EVENTS
+    pairs = [(a, b) for a, b in connection.execute(_KIN_OF_ALL if many else _KIN_OF_PENDING) if a != b]
+    connection.executemany("INSERT OR IGNORE INTO kin VALUES (?1, ?2), (?2, ?1)", pairs)
+    connection.execute(_COMPARED)
+    return {session for (session,) in connection.execute(_RELATED)}.union(*pairs)
 
 
 def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) -> set[int]:
@@ -55,68 +130,48 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) ->
     for session in sorted(sessions):
         if session in done:
             continue
-        members = kin.members(connection, session)
-        done |= {session, *(member.session for member in members)}
-        logs = _logs(members)
-        if len(logs) > 1 or any(member.copied_events for member in members):
-            in_order = (member for log in _oldest_first(connection, logs) for member in log.sessions)
-            _attribute(connection, {member: place for place, member in enumerate(in_order)})
+        logs: dict[int, _Log] = {}
+        copied = 0
+        for id, file, kind, own_id, path, copies, provider in connection.execute(_MEMBERS, {"id": session}):
+            age = _KINDS.get(kind, _REVIEWER if AGENTS[provider].replays_items else _SUBAGENT)
+            logs.setdefault(file, _Log(file, age, (own_id, path), [])).sessions.append(id)  # its main session first
+            copied += copies
+        done.update({session}, *(log.sessions for log in logs.values()))
+        if len(logs) > 1 or copied:
+            order = [member for log in _oldest_first(connection, list(logs.values())) for member in log.sessions]
+            changes = connection.execute(_CHANGED_COPIES, (as_json(order),)).fetchall()
+            connection.executemany(_COPY, [(original, event) for original, event, _ in changes])
+            for member in sorted({member for *_, member in changes}):
+                _sum_up(connection, member)
     return done
 
 
-def _logs(members: list[Member]) -> list[Log]:
-    """Return the logs of these sessions; inline sub-agents are as old as the log that contains them."""
-    logs: dict[int, Log] = {}
-    for member in members:  # the main session of a log comes first
-        kind = _KINDS.get(member.kind, _REVIEWER if AGENTS[member.provider].replays_items else _SUBAGENT)
-        log = Log(member.file, kind, (member.own_id, member.path), [])
-        logs.setdefault(member.file, log).sessions.append(member.session)
-    return list(logs.values())
+def note_repetition(connection: sqlite3.Connection, session: int, original: int) -> None:
+    """Record that all of a session is a copy, from this event on, of one that has a log of its own."""
+    connection.execute("UPDATE event SET copy_of = ? WHERE session_id = ?", (original, session))
+    _sum_up(connection, session)
+    connection.execute("UPDATE session SET kind = 'warmup' WHERE id = ?", (session,))
 
 
-def _attribute(connection: sqlite3.Connection, order: dict[int, int]) -> None:
-    """Record the copies among sessions; `order` is session -> place, 0 for the oldest."""
-    changes: list[tuple[int | None, int]] = []
-    touched: set[int] = set()
-    for _, held in groupby(kin.held(connection, order), key=attrgetter("identity")):
-        for event, original in _copies(list(held), order):
-            if original != event.copy_of:
-                changes.append((original, event.event))
-                touched.add(event.session)
-    kin.note_copies(connection, changes)
-    for session in sorted(touched):
-        kin.sum_up(connection, session)
+def _sum_up(connection: sqlite3.Connection, session: int) -> None:
+    """Compute the totals of a session and its turns again, after other events of it became copies."""
+    changes_from(connection, session, 0)
+    sum_turns(connection, session)
+    sum_session(connection, session)
 
 
-def _copies(events: list[Held], order: dict[int, int]) -> Iterator[tuple[Held, int | None]]:
-    """Yield all events with one identity, each with its original; None for the original and others in its session.
-
-    Of the token figures of a response the best count, and of equally good ones the oldest: a copy made while the
-    response was being written has less.
-    """
-    original = min(events, key=lambda e: (-(e.complete or 0), -(e.output_tokens or 0), order[e.session], e.event_index))
-    for event in events:
-        yield event, None if event.session == original.session else original.event
-
-
-def _oldest_first(connection: sqlite3.Connection, logs: list[Log]) -> list[Log]:
+def _oldest_first(connection: sqlite3.Connection, logs: list[_Log]) -> list[_Log]:
     """Return logs by age, oldest first."""
-    times = {log.file: kin.times(connection, log.file) for log in logs}
+    times = {log.file: connection.execute(_TIMES, (log.file,)).fetchone() for log in logs}
     logs = sorted(logs, key=lambda log: (log.kind, times[log.file], log.name))
     if 1 < len(logs) <= _MOST_COMPARED:
-        older = _times_older(connection, logs)
+        lines = {log.file: dict(connection.execute(_LINES, (log.file,)).fetchall()) for log in logs}
+        older = dict.fromkeys(lines, 0)  # how many of its relatives a log is older than
+        for one, other in combinations(logs, 2):
+            own = [_first_own(lines[a.file], lines[b.file]) for a, b in ((one, other), (other, one))]
+            older[other.file if one.kind == other.kind and own[1] < own[0] else one.file] += 1
         logs.sort(key=lambda log: -older[log.file])
     return logs
-
-
-def _times_older(connection: sqlite3.Connection, logs: list[Log]) -> dict[int, int]:
-    """Return, for each file, how many of its relatives it is older than."""
-    lines = {log.file: kin.lines(connection, log.file) for log in logs}
-    older = dict.fromkeys(lines, 0)
-    for one, other in combinations(logs, 2):
-        own = [_first_own(lines[a.file], lines[b.file]) for a, b in ((one, other), (other, one))]
-        older[other.file if one.kind == other.kind and own[1] < own[0] else one.file] += 1
-    return older
 
 
 def _first_own(lines: dict[int, int], others: dict[int, int]) -> tuple[bool, int]:
@@ -133,48 +188,70 @@ def _first_own(lines: dict[int, int], others: dict[int, int]) -> tuple[bool, int
 # common item, everything written at the instant of the fork is the replay. Everything before that point is a copy,
 # whether the parent has it or not.
 
-_REPLAYING = frozenset(agent.name for agent in AGENTS.values() if agent.replays_items)
+_REPLAYING = json.dumps(sorted(agent.name for agent in AGENTS.values() if agent.replays_items))
 
 _MISSES = 3
 """This many new items in a row end a replay that can only be found by comparison."""
+
+_REPLAY = """
+SELECT s.replayed_to, s.clustered_to, p.id FROM session s
+LEFT JOIN session p ON p.id = s.parent_session AND p.provider = s.provider
+WHERE s.id = ? AND s.provider IN (SELECT value FROM json_each(?))
+  AND (s.replayed_to > 0 OR s.clustered_to IS NOT NULL OR s.copied_events > 0)
+"""
+
+_ITEMS = "SELECT event_index, identity, id FROM event WHERE session_id = ? AND identity < 0 ORDER BY event_index"
+
+# Events that belong to no item, such as token figures, go with the item before them.
+_NEXT_ITEM = """
+SELECT coalesce(min(event_index) FILTER (WHERE identity < 0), max(event_index) + 1)
+FROM event WHERE session_id = ? AND event_index > ?
+"""
+
+_MARKED = """
+SELECT id, event_index, copy_of FROM event
+WHERE session_id = ? AND (event_index < ? OR (copy_of IS NOT NULL AND coalesce(identity, 0) <= 0))
+"""
 
 
 def attribute_replays(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
     """Determine which events of these sessions are replayed, and sum the sessions up again."""
     for session in sorted(sessions):
-        replay = kin.replay(connection, session, _REPLAYING)
+        replay = connection.execute(_REPLAY, (session, _REPLAYING)).fetchone()
         if replay is not None:
-            _attribute_replay(connection, session, replay)
+            _attribute_replay(connection, session, *replay)
 
 
-def _attribute_replay(connection: sqlite3.Connection, session: int, replay: Replay) -> None:
-    replayed_to, parent = replay.replayed_to, replay.parent
-    tells = replayed_to > 0 or replay.clustered_to is not None
+def _attribute_replay(
+    connection: sqlite3.Connection, session: int, replayed_to: int, clustered_to: int | None, parent: int | None
+) -> None:
+    tells = replayed_to > 0 or clustered_to is not None
     originals = _originals(connection, session, parent, replayed_to) if tells and parent is not None else {}
-    end = replayed_to or (replay.clustered_to or 0)
+    end = replayed_to or clustered_to or 0
     if originals and not replayed_to:
-        end = kin.item_after(connection, session, max(originals)) or max(originals) + 1
+        last = max(originals)
+        end = connection.execute(_NEXT_ITEM, (session, last)).fetchone()[0] or last + 1
     wanted = {index: originals.get(index, 0) for index in range(end)}
-    marked = kin.marked(connection, session, end)
+    marked = connection.execute(_MARKED, (session, end))
     changes = [(wanted.get(index), event) for event, index, before in marked if wanted.get(index) != before]
     if changes:
-        kin.note_copies(connection, changes)
-        kin.sum_up(connection, session)
+        connection.executemany(_COPY, changes)
+        _sum_up(connection, session)
 
 
 def _originals(connection: sqlite3.Connection, session: int, parent: int, replayed_to: int) -> dict[int, int]:
     """Map the index of each replayed event to the parent's event that it repeats, walking both in order."""
     places: dict[int, list[tuple[int, int]]] = {}
-    for index, identity, event in kin.items(connection, parent):
+    for index, identity, event in connection.execute(_ITEMS, (parent,)):
         places.setdefault(identity, []).append((index, event))
     found: dict[int, int] = {}
-    behind, missed = -1, 0
-    for index, identity, _ in kin.items(connection, session):
+    after, missed = -1, 0
+    for index, identity, _ in connection.execute(_ITEMS, (session,)):
         if replayed_to and index >= replayed_to:
             break
-        place = next((place for place in places.get(identity, ()) if place[0] > behind), None)
+        place = next((place for place in places.get(identity, ()) if place[0] > after), None)
         if place is not None:
-            behind, found[index], missed = place[0], place[1], 0
+            after, found[index], missed = place[0], place[1], 0
         elif not replayed_to and (missed := missed + 1) >= _MISSES:
             break
     return found

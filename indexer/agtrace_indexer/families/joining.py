@@ -10,14 +10,158 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from agtrace_indexer.families.copies import attribute_copies, attribute_replays, find_kin
-from agtrace_indexer.index import kin, lineage
-from agtrace_indexer.index.lineage import ToBeLinked
+from agtrace_schema.codes import TYPE_CODE
+from agtrace_schema.events import EventType
+
+from agtrace_indexer.events.identity import LINE_SPAN
+from agtrace_indexer.families.copies import attribute_copies, attribute_replays, find_kin, note_repetition
+from agtrace_indexer.index.questions.queries import as_json
 from agtrace_indexer.providers.registry import AGENTS
 
 _DEEPEST = 64
+
+_IN_ITS_FOLDER = "(substr(:path, 1, length(f.path) - 5) = substr(f.path, 1, length(f.path) - 6) || '/')"
+"""Whether a log is in the folder that belongs to another one: `<session>/subagents/...` next to `<session>.jsonl`."""
+
+# In a log of the same provider, preferably the original.
+_STARTED_BY = f"""
+SELECT s.id, coalesce(e.link, e.event_index)
+FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s.file_id
+JOIN event e ON e.session_id = a.session_id AND e.event_index = a.event_index
+WHERE (a.agent_id = :own_id OR (a.agent_id = :parent_id AND :parent_id LIKE 'team-%')) AND s.id != :id
+  AND s.provider = :provider AND e.superseded_by IS NULL
+ORDER BY NOT {_IN_ITS_FOLDER}, e.copy_of IS NOT NULL, s.file_id != :file,
+  s.own_id IS NOT :parent_id AND s.parent_id IS NOT :parent_id, f.path, s.thread, a.event_index LIMIT 1
+"""
+
+_NAMED_PARENT = f"""
+SELECT s.id, NULL FROM session s JOIN file f ON f.id = s.file_id
+WHERE s.own_id = :parent_id AND s.id != :id AND s.provider = :provider
+ORDER BY NOT {_IN_ITS_FOLDER}, s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path,
+  s.thread LIMIT 1
+"""
+
+# The session with the original of the last copy.
+_COPIED_FROM = f"""
+SELECT s.id, NULL FROM event e JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id
+WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != {TYPE_CODE[EventType.TOKEN_USAGE]}
+  AND e.superseded_by IS NULL
+ORDER BY e.event_index DESC LIMIT 1
+"""
+
+# The session whose log repeats figures of a sub-agent's.
+_REPEATED_BY = f"""
+SELECT c.session_id, NULL FROM event e JOIN event c ON c.identity = e.identity AND c.identity > 0 AND c.copy_of = e.id
+WHERE e.session_id = :id AND e.type = {TYPE_CODE[EventType.TOKEN_USAGE]} LIMIT 1
+"""
+
+_CONTINUED = f"""
+SELECT s.id, NULL FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
+WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND e.identity > 0 AND s.id != :id
+ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
+"""
+
+_TO_BE_LINKED = """
+SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues, s.started_call, s.file_id, f.path, s.thread,
+  s.parent_session, s.started_by, s.copied_events
+FROM session s JOIN file f ON f.id = s.file_id
+WHERE s.id IN (SELECT value FROM json_each(?)) ORDER BY f.path, s.thread
+"""
+
+# Of sessions within another one's log; the log of its own is read in their place.
+_LOGGED_TWICE = """
+SELECT p.id, (SELECT min(e.id) FROM event e WHERE e.session_id = a.id) AS first FROM session p
+JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.parent_id = p.parent_id AND a.thread = ''
+WHERE p.thread != '' AND first
+  AND (p.id IN (SELECT value FROM json_each(?1)) OR a.id IN (SELECT value FROM json_each(?1)))
+"""
+
+_NEAR = """
+SELECT id FROM session WHERE id = :id
+UNION SELECT c.id FROM session p JOIN session c ON c.parent_id = p.own_id WHERE p.id = :id
+UNION SELECT c.id FROM agent_start a JOIN session c ON a.agent_id IN (c.own_id, c.parent_id) WHERE a.session_id = :id
+UNION SELECT id FROM session WHERE parent_session = :id
+UNION SELECT other_id FROM kin WHERE session_id = :id
+"""
+
+# CROSS JOIN: these few sessions first, then their lines by index.
+_CONTINUING = f"""
+SELECT c.id, e.session_id FROM session c CROSS JOIN event e ON e.identity >= c.continues
+  AND e.identity < c.continues + {LINE_SPAN} AND e.identity > 0 WHERE c.continues IS NOT NULL
+"""
+
+# By the titles that logs give, as these are few; the last condition spares a look at the logs of all of them.
+_TITLES = f"""
+SELECT e.session_id, n.title FROM naming n
+CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
+CROSS JOIN session s ON s.id = n.session_id CROSS JOIN file f ON f.id = s.file_id
+WHERE e.copy_of IS NULL AND e.superseded_by IS NULL
+  AND (:sessions IS NULL OR e.session_id IN (SELECT value FROM json_each(:sessions)))
+ORDER BY f.path, s.thread, e.event_index
+"""
+
+_NAMED_BY = f"""
+SELECT DISTINCT e.session_id FROM naming n
+CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
+WHERE n.session_id IN (SELECT value FROM json_each(?))
+"""
+
+_RANK_OF_NAMING = 2
+"""A title that a log gives its own session with a higher rank is preferred to one that another log gives it."""
+
+_RETITLE = f"""
+UPDATE session AS s SET title = coalesce(?1, own_title)
+WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND title IS NOT coalesce(?1, own_title)
+"""
+
+_TWINS = """
+SELECT wanted, id FROM (
+  SELECT s.id, s.uid, CASE row_number() OVER twins WHEN 1 THEN s.own_id
+    ELSE s.own_id || '~' || row_number() OVER twins END AS wanted
+  FROM session s JOIN file f ON f.id = s.file_id WHERE s.id IN ({which})
+  WINDOW twins AS (PARTITION BY s.own_id
+    ORDER BY f.gone, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path, s.thread))
+WHERE wanted != uid
+"""
+
+_SHARING = """
+SELECT id FROM session WHERE own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
+UNION ALL SELECT id FROM session WHERE uid != own_id
+"""
+
+_SHARING_WITH = """
+SELECT id FROM session
+WHERE own_id IN (SELECT own_id FROM session WHERE id IN (SELECT value FROM json_each(?)))
+"""
+
+
+class _Session(NamedTuple):
+    """A session whose parent is to be found: its log's statements about it, and its current parent."""
+
+    id: int
+    own_id: str
+    provider: str
+    parent_id: str | None
+    kind: str
+    line: int | None
+    """The identity of the line, in another log, that it continues from."""
+    started_call: int | None
+    file: int
+    path: str
+    thread: str
+    parent_session: int | None
+    started_by: int | None
+    copied_events: int
+
+
+class _Origin(NamedTuple):
+    """The origin of a session according to logs: its parent, and the event of the call that started it."""
+
+    session: _Session
+    parent: int | None
+    started_by: int | None
 
 
 def join_families(connection: sqlite3.Connection) -> Set[int] | None:
@@ -25,34 +169,38 @@ def join_families(connection: sqlite3.Connection) -> Set[int] | None:
 
     Return these sessions if they only grew; None if some are new or relatives have vanished.
     """
-    pending = lineage.changed(connection)
+    pending = dict(connection.execute("SELECT id, pending FROM session WHERE pending").fetchall())
     if not pending:
         return frozenset()
-    related = attribute_copies(connection, find_kin(connection, pending))
-    for session, original in lineage.logged_twice(connection, related | {*pending}):
-        kin.note_repetition(connection, session, original)
-    to_link = related | {near for session in pending for near in lineage.near(connection, session)}
     changed = set(pending)
-    to_link |= {session for session, origin in lineage.continuing(connection) if origin in changed}
+    related = attribute_copies(connection, find_kin(connection))
+    for session, original in connection.execute(_LOGGED_TWICE, (as_json(related | changed),)).fetchall():
+        note_repetition(connection, session, original)
+    to_link = related.union(*(_all(connection, _NEAR, {"id": session}) for session in pending))
+    to_link |= {session for session, origin in connection.execute(_CONTINUING) if origin in changed}
     _link(connection, to_link)
     attribute_replays(connection, to_link)
-    only_grown = all(pending.values())
+    only_grown = all(change == 1 for change in pending.values())
     _name(connection, related | changed if only_grown else None)
-    lineage.note_joined(connection, pending)
+    connection.execute("UPDATE session SET pending = 0 WHERE pending")
     return changed if only_grown else None
+
+
+def _all(connection: sqlite3.Connection, query: str, arguments: Any = ()) -> set[int]:
+    return {row for (row,) in connection.execute(query, arguments)}
 
 
 def _link(connection: sqlite3.Connection, sessions: set[int]) -> None:
     """Find the parents of sessions, and the calls that started them."""
     found = _origins(connection, sessions)
-    parents: dict[int, int | None] = dict.fromkeys((origin.session for origin in found), None)
-    for origin in found:
-        parent, started_by = origin.parent, origin.started_by
-        if parent is not None and _descends(connection, parents, parent, origin.session):
+    parents: dict[int, int | None] = dict.fromkeys((origin.session.id for origin in found), None)
+    for session, parent, started_by in found:
+        if parent is not None and _descends(connection, parents, parent, session.id):
             parent, started_by = None, None
-        parents[origin.session] = parent
-        if (parent, started_by) != origin.before:
-            lineage.note_parent(connection, origin.session, parent, started_by)
+        parents[session.id] = parent
+        if (parent, started_by) != (session.parent_session, session.started_by):
+            change = "UPDATE session SET parent_session = ?, started_by = ? WHERE id = ?"
+            connection.execute(change, (parent, started_by, session.id))
 
 
 def _origins(connection: sqlite3.Connection, sessions: set[int]) -> list[_Origin]:
@@ -63,73 +211,56 @@ def _origins(connection: sqlite3.Connection, sessions: set[int]) -> list[_Origin
     """
     found: dict[int, _Origin] = {}
     while sessions:
-        for session in lineage.to_be_linked(connection, sessions):
-            before = session.parent_session, session.started_by
-            found[session.id] = _Origin(
-                (session.path, session.thread), session.id, *_parent(connection, session), before
-            )
-        near = {near for asked in sessions & found.keys() for near in found[asked].near}
-        sessions = {other for other in near if other is not None and other not in found} - sessions
-    return sorted(found.values())
+        near = set()
+        for row in connection.execute(_TO_BE_LINKED, (as_json(sessions),)).fetchall():
+            session = _Session(*row)
+            found[session.id] = origin = _Origin(session, *_parent(connection, session))
+            near |= {origin.parent, session.parent_session}
+        sessions = {other for other in near if other is not None and other not in found}
+    return sorted(found.values(), key=lambda origin: (origin.session.path, origin.session.thread))
 
 
-class _Origin(NamedTuple):
-    """The origin of a session according to its log and others."""
-
-    place: tuple[str, str]
-    session: int
-    parent: int | None
-    started_by: int | None
-    before: tuple[int | None, int | None]
-    """The parent and the starting event that the index has so far."""
-
-    @property
-    def near(self) -> tuple[int | None, int | None]:
-        """The current parent and the previous one."""
-        return self.parent, self.before[0]
-
-
-def _parent(connection: sqlite3.Connection, session: ToBeLinked) -> tuple[int | None, int | None]:
+def _parent(connection: sqlite3.Connection, session: _Session) -> tuple[int | None, int | None]:
     """Return the parent and the starting event: named by a result, else by the session's log, else found by copies."""
-    found = lineage.parent_by(connection, lineage.STARTED_BY, session)
-    if found is None and session.parent_id is not None:
-        found = lineage.parent_by(connection, lineage.NAMED_PARENT, session)
-    copied = session.copied_events > 0 and session.kind in ("main", "fork")
-    if found is None and copied and not AGENTS[session.provider].replays_items:
-        found = lineage.parent_by(connection, lineage.COPIED_FROM, session)
-    if found is None and session.kind == "subagent" and AGENTS[session.provider].replays_items:
-        found = lineage.parent_by(connection, lineage.REPEATED_BY, session)
-    if found is None and session.line is not None:
-        found = lineage.parent_by(connection, lineage.CONTINUED, session)
-    if found is None:
-        return None, None
-    return found.session, session.started_call if found.started_by is None else found.started_by
+    replays, kind = AGENTS[session.provider].replays_items, session.kind
+    for query, applies in (
+        (_STARTED_BY, True),
+        (_NAMED_PARENT, session.parent_id is not None),
+        (_COPIED_FROM, session.copied_events > 0 and kind in ("main", "fork") and not replays),
+        (_REPEATED_BY, kind == "subagent" and replays),
+        (_CONTINUED, session.line is not None),
+    ):
+        found = connection.execute(query, session._asdict()).fetchone() if applies else None
+        if found is not None:
+            parent, started_by = found
+            return parent, session.started_call if started_by is None else started_by
+    return None, None
 
 
 def _descends(connection: sqlite3.Connection, parents: dict[int, int | None], session: int, ancestor: int) -> bool:
     """Whether a session is another one or comes from it; `parents` are the links that this run has found so far."""
+    at: int | None = session
     for _ in range(_DEEPEST):
-        if session == ancestor:
-            return True
-        if session in parents:
-            found = parents[session]
+        if at is None or at == ancestor:
+            return at is not None
+        if at in parents:
+            at = parents[at]
         else:
-            found = lineage.parent_of(connection, session)
-        if found is None:
-            return False
-        session = found
+            (at,) = connection.execute("SELECT parent_session FROM session WHERE id = ?", (at,)).fetchone()
     return True
 
 
 def _name(connection: sqlite3.Connection, grown: set[int] | None) -> None:
-    """Give sessions the titles that logs attach to their lines, unless they have better ones.
+    """Give sessions the titles that logs (of several, the last) attach to their lines, unless they have better ones.
 
     If sessions only grew, only theirs and those of the sessions that they name can have changed.
     """
-    concerned = None if grown is None else grown.union(lineage.named_by(connection, grown))
-    titles = lineage.given_titles(connection, concerned)
-    named_before = lineage.retitled(connection) if concerned is None else concerned
-    lineage.retitle(connection, {session: titles.get(session) for session in {*titles, *named_before}})
+    concerned = None if grown is None else grown | _all(connection, _NAMED_BY, (as_json(grown),))
+    asked = {"sessions": None if concerned is None else as_json(concerned)}
+    titles = dict(connection.execute(_TITLES, asked).fetchall())
+    if concerned is None:
+        concerned = _all(connection, "SELECT id FROM session WHERE title IS NOT own_title")
+    connection.executemany(_RETITLE, [(titles.get(session), session) for session in {*titles, *concerned}])
 
 
 def tell_apart(connection: sqlite3.Connection, grown: Set[int] | None = None) -> None:
@@ -137,6 +268,8 @@ def tell_apart(connection: sqlite3.Connection, grown: Set[int] | None = None) ->
 
     If some sessions have grown, and nothing else happened, only those that share an id with them are looked at.
     """
-    twins = lineage.twins(connection, grown)
-    wanted = {twin: twin.own_id if twin.number == 1 else f"{twin.own_id}~{twin.number}" for twin in twins}
-    lineage.note_ids(connection, [(id, twin.session) for twin, id in wanted.items() if id != twin.uid])
+    query = _TWINS.format(which=_SHARING if grown is None else _SHARING_WITH)
+    renamed = connection.execute(query, () if grown is None else (as_json(grown),)).fetchall()
+    parked = [(str(session).encode(), session) for _, session in renamed]  # bytes: never equal to an id from a log
+    for ids in (parked, renamed):  # they may swap their ids
+        connection.executemany("UPDATE session SET uid = ? WHERE id = ?", ids)

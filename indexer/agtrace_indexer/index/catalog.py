@@ -47,7 +47,7 @@ class Totals(Struct, frozen=True):
     events: int
     records: int
     unreadable_lines: int
-    unreadable_files: int
+    files_unreadable: int
     """Files that can't be opened or read to their end."""
     unknown_record_types: dict[str, int]
 
@@ -131,9 +131,10 @@ def remove_attempts(database: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _inode(path: Path) -> tuple[int, int] | None:
+def identity(path: str | Path) -> tuple[int, int] | None:
+    """Return device and inode of what is at a path: another file may later be there."""
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return None
     return status.st_dev, status.st_ino
@@ -149,7 +150,7 @@ class Catalog:
     """The open index: its files, roots and facts. `Store` writes the contents of the files."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._inode = path, _inode(path)
+        self.path, self._identity = path, identity(path)
         self.connection = open_database(path)
         self.own_files = own_files(path)
 
@@ -160,7 +161,7 @@ class Catalog:
     @property
     def is_in_place(self) -> bool:
         """Whether the index at the path is still the one that was opened: a rebuild puts another one there."""
-        return _inode(self.path) == self._inode
+        return identity(self.path) == self._identity
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ from agtrace_indexer.index import meta, ranking, repositories, word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.opening import bytes_on_disk
-from agtrace_indexer.index.table_roles import Role, of_role, unused
+from agtrace_indexer.index.references import SHARED, unused
 
 _FREE = 10
 """Percentage of free pages from which the file is rewritten: that takes 2 s a gigabyte and its size once more."""
@@ -119,18 +119,14 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
     return None
 
 
-_ORPHANS = (
-    *(f"DELETE FROM {table} WHERE {unused(table)}" for table in of_role(Role.SHARED)),
-    "UPDATE project SET root_path = NULL WHERE id NOT IN "
-    "(SELECT project_id FROM session WHERE project_id IS NOT NULL AND cwd IS NOT NULL)",
-)
-"""Remove rows that only deleted sessions referred to."""
-
-
 def delete_orphans(connection: sqlite3.Connection) -> None:
     """Delete, in the open transaction, names, paths and projects that no session refers to any more."""
-    for orphans in _ORPHANS:
-        connection.execute(orphans)
+    for table in SHARED:
+        connection.execute(f"DELETE FROM {table} WHERE {unused(table)}")
+    connection.execute(
+        "UPDATE project SET root_path = NULL WHERE id NOT IN "
+        "(SELECT project_id FROM session WHERE project_id IS NOT NULL AND cwd IS NOT NULL)"
+    )
 
 
 _WORDS, _PAGES, _WAL = "words", "pages", "wal"

@@ -145,6 +145,8 @@ class _Known(Struct):
     files: frozenset[str] = frozenset()
     """Files that another folder has too, and that hardly another repository has."""
     scratch: bool = False
+    outer: tuple[str, ...] = ()
+    """The `way` of the folder in which it is a worktree."""
     seen: set[str] = field(default_factory=set)
     """What `places` returned."""
 
@@ -237,7 +239,9 @@ def _known(folder: Folder, shared: frozenset[str], commits: frozenset[str]) -> _
     files = frozenset(path for path in shared.intersection(folder.files) if not scratch and _is_telling(path))
     remote = _remote_of(folder, way, scratch=scratch)
     same = frozenset(commit for commit in folder.commits if commit[:_SHORTEST_HASH] in commits)
-    return _Known(folder, way, tuple(map(_plain, way)), remote, same, files, scratch)
+    nested = _WORKTREE.match("/".join(way))
+    outer = tuple(nested[1].split("/")) if nested else ()
+    return _Known(folder, way, tuple(map(_plain, way)), remote, same, files, scratch, outer)
 
 
 def _remote_of(folder: Folder, way: tuple[str, ...], *, scratch: bool) -> str | None:
@@ -246,17 +250,13 @@ def _remote_of(folder: Folder, way: tuple[str, ...], *, scratch: bool) -> str | 
         return max(folder.recorded, key=lambda remote: (folder.recorded[remote], remote))
     if scratch or not folder.shown:
         return None
-    votes = sorted(folder.shown.items(), key=lambda vote: (-vote[1], not _is_called(way, vote[0]), vote[0]))
+    called = {remote for remote in folder.shown if way and _plain(way[-1]) == _plain(name_of(remote))}
+    votes = sorted(folder.shown.items(), key=lambda vote: (-vote[1], vote[0] not in called, vote[0]))
     best, count = votes[0]
-    rivals = [remote for remote, others in votes[1:] if others == count]
-    called = _is_called(way, best)
-    if rivals and (not called or any(_is_called(way, rival) for rival in rivals)):
+    rivals = {remote for remote, others in votes[1:] if others == count}
+    if rivals and (best not in called or rivals & called):
         return None
-    return best if count >= _ENOUGH or called else None
-
-
-def _is_called(way: tuple[str, ...], remote: str) -> bool:
-    return bool(way) and _plain(way[-1]) == _plain(name_of(remote))
+    return best if count >= _ENOUGH or best in called else None
 
 
 # -- joining ---------------------------------------------------------------------------------------
@@ -345,20 +345,15 @@ def _candidates(known: list[_Known], common: frozenset[str]) -> Iterator[tuple[_
     for one in known:
         own = {("commit", commit[:_SHORTEST_HASH]) for commit in one.commits}
         own |= {("file", path) for path in one.files - common}
-        own |= {("name", name) for name in _names(one)}
+        own |= {("name", name) for name in (*one.plain, *([_plain(name_of(one.remote))] if one.remote else ()))}
         for mark in own:
             marks[mark].append(one)
     for alike in marks.values():
         yield from combinations(alike, 2) if len(alike) <= _CROWD else pairwise(alike)
     at = {one.way: one for one in known}
     for one in known:
-        if (found := _WORKTREE.match("/".join(one.way))) and (outer := at.get(tuple(found[1].split("/")))):
-            yield min(one, outer, key=_hash), max(one, outer, key=_hash)
-
-
-def _names(one: _Known) -> set[str]:
-    """The names by which a folder may be known: those on its way, and that of its remote."""
-    return {*one.plain, *([_plain(name_of(one.remote))] if one.remote else ())}
+        if one.outer and (outer := at.get(one.outer)):
+            yield (one, outer) if one.folder.hash < outer.folder.hash else (outer, one)
 
 
 def _common_paths(known: list[_Known]) -> frozenset[str]:
@@ -380,7 +375,8 @@ def _tie(one: _Known, other: _Known, common: frozenset[str]) -> _Tie | None:
     enough_files = len(placed) >= _ENOUGH and (len(spread) >= _ENOUGH or deep) and not _is_copied(one, other, spread)
     if commits >= _ENOUGH or enough_files:
         return _Tie(SHARED, 10 * commits + len(files))
-    points = 2 * _is_worktree(one, other) + max(_called_alike(one, other), _called_alike(other, one))
+    is_worktree = one.outer == other.way if one.outer else bool(other.outer) and other.outer == one.way
+    points = 2 * is_worktree + max(_called_alike(one, other), _called_alike(other, one))
     points += bool(commits) + bool(files)
     return _Tie(NAME, points) if points >= _ENOUGH else None
 
@@ -397,24 +393,11 @@ def _shared_commits(some: Collection[str], others: Collection[str]) -> int:
 
 def _is_copied(one: _Known, other: _Known, spread: Collection[str]) -> bool:
     """Whether all shared files lie in a folder that both only contain, such as a library that was copied into them."""
-    top = _shared_top(spread)
-    return bool(top) and _plain(one.name) != _plain(other.name) and all(
-        any(not path.startswith(top) and _is_telling(path) for path in known.folder.files) for known in (one, other)
+    tops = {place.partition("/")[0] for place in spread}
+    return len(tops) == 1 and _plain(one.name) != _plain(other.name) and all(
+        any(path.partition("/")[0] not in tops and _is_telling(path) for path in known.folder.files)
+        for known in (one, other)
     )  # fmt: skip
-
-
-def _shared_top(places: Collection[str]) -> str:
-    """Return the folder at the top that all of these lie in, with a slash; empty if there is none."""
-    tops = {place.partition("/")[0] for place in places}
-    return f"{tops.pop()}/" if len(tops) == 1 else ""
-
-
-def _is_worktree(one: _Known, other: _Known) -> bool:
-    """Whether one folder is a worktree inside the other."""
-    for inner, outer in ((one, other), (other, one)):
-        if found := _WORKTREE.match("/".join(inner.way)):
-            return found[1] == "/".join(outer.way)
-    return False
 
 
 def _called_alike(one: _Known, other: _Known) -> int:
@@ -458,7 +441,7 @@ def _is_telling(path: str) -> bool:
     *folders, file = path.split("/")
     if not folders or folders[0].startswith(_OUTSIDE) or not _ELSEWHERE.isdisjoint(path.lower().split("/")[:-1]):
         return False
-    return "components/ui" not in path and any(_is_own(part) for part in (*folders, _stem(file)))
+    return "components/ui" not in path and any(map(_is_own, (*folders, file.lstrip(".").partition(".")[0])))
 
 
 @lru_cache(maxsize=65_536)
@@ -467,14 +450,6 @@ def _is_own(name: str) -> bool:
     words = (word.lower() for word in _WORD.findall(name))
     return any(len(word) > 1 and not word.isdigit() and _GENERIC.isdisjoint((word, word.removesuffix("s")))
                for word in words)  # fmt: skip
-
-
-def _hash(known: _Known) -> str:
-    return known.folder.hash
-
-
-def _stem(file: str) -> str:
-    return file.lstrip(".").partition(".")[0]
 
 
 @lru_cache(maxsize=16_384)
@@ -490,7 +465,7 @@ def _repository(group: _Group) -> Repository:
     members = sorted(group.members, key=lambda known: known.folder.hash)
     remote = _chosen(members)
     made = max(group.made, REMOTE if remote else FOLDER, key=_SURENESS.__getitem__)
-    called = Counter(known.name for known in members if known.name and not _is_nested(known))
+    called = Counter(known.name for known in members if known.name and not known.outer)
     called = called or Counter(known.name or known.folder.hash[:8] for known in members)
     name = name_of(remote) if remote else min(called, key=lambda one: (-called[one], one))
     told = {told for known in members for told in (*known.folder.recorded, *([known.remote] if known.remote else ()))}
@@ -511,10 +486,6 @@ def _chosen(members: list[_Known]) -> str | None:
         if known.remote:
             votes[known.remote] += known.folder.shown[known.remote]
     return min(votes, key=lambda remote: (-votes[remote], remote)) if votes else None
-
-
-def _is_nested(known: _Known) -> bool:
-    return _WORKTREE.match("/".join(known.way)) is not None
 
 
 def _as_written(name: str, members: list[_Known]) -> str:

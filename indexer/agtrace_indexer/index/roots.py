@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -16,9 +16,18 @@ from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
 
 _REMOVED = "removed_roots"
-_HELD = """
-SELECT f.id, f.path, f.status = 'log' AS is_log, (SELECT count(*) FROM session s WHERE s.file_id = f.id) AS sessions
-FROM file f WHERE NOT f.gone AND f.status != 'forgotten'
+_BELOW = "NOT f.gone AND f.status != 'forgotten' AND (f.path = {0} OR instr(f.path, rtrim({0}, :sep) || :sep) = 1)"
+"""Whether a file that existed when it was last looked at is a root, or lies below it."""
+
+_LISTED = f"""
+SELECT r.path, count(*) FILTER (WHERE f.status = 'log'),
+  coalesce(sum((SELECT count(*) FROM session s WHERE s.file_id = f.id)), 0)
+FROM root r LEFT JOIN file f ON {_BELOW.format("r.path")} GROUP BY r.path ORDER BY r.path
+"""
+
+_ONLY_BELOW = f"""
+SELECT f.id FROM file f WHERE {_BELOW.format(":path")}
+  AND NOT EXISTS (SELECT 1 FROM root r WHERE {_BELOW.format("r.path")})
 """
 
 
@@ -35,20 +44,10 @@ class Root(NamedTuple):
     sessions: int
 
 
-class _Held(NamedTuple):
-    """A file in the index that existed when it was last looked at."""
-
-    id: int
-    path: str
-    is_log: bool
-    sessions: int
-
-
 def listed(connection: sqlite3.Connection) -> list[Root]:
     """Return all roots, by path."""
-    held = [_Held(*row) for row in connection.execute(_HELD)]
-    paths = [path for (path,) in connection.execute("SELECT path FROM root ORDER BY path")]
-    return [_root(path, [file for file in held if _lies_below(file.path, path)]) for path in paths]
+    found = connection.execute(_LISTED, {"sep": os.sep})
+    return [Root(path, os.path.exists(path), logs, sessions) for path, logs, sessions in found]
 
 
 def removed(connection: sqlite3.Connection) -> set[str]:
@@ -77,7 +76,8 @@ def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: 
         catalog.set_meta("root_forgotten", "1")  # if it was the last one, the agents' homes don't take its place
         if path in homes:
             _remember(catalog, removed(catalog.connection) | {path})
-        store.mark_gone(_only_below(catalog, path))
+        only_below = catalog.connection.execute(_ONLY_BELOW, {"path": path, "sep": os.sep}).fetchall()
+        store.mark_gone(file for (file,) in only_below)
         store.commit()
     return found
 
@@ -91,21 +91,3 @@ def bring_back(catalog: Catalog, paths: Collection[str]) -> None:
 
 def _remember(catalog: Catalog, paths: set[str]) -> None:
     catalog.set_meta(_REMOVED, orjson.dumps(sorted(paths)).decode())
-
-
-def _only_below(catalog: Catalog, path: str) -> Iterator[int]:
-    """Yield the files below a path that are not below any root."""
-    roots = catalog.roots()
-    for held in catalog.connection.execute(_HELD).fetchall():
-        file = _Held(*held)
-        if _lies_below(file.path, path) and not any(_lies_below(file.path, root) for root in roots):
-            yield file.id
-
-
-def _root(path: str, below: list[_Held]) -> Root:
-    logs = sum(file.is_log for file in below)
-    return Root(path, os.path.exists(path), logs, sum(file.sessions for file in below))
-
-
-def _lies_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(os.path.join(root, ""))

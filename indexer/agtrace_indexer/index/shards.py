@@ -7,28 +7,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cache
 
 from agtrace_schema import database
 
 from agtrace_indexer.index import ranking
+from agtrace_indexer.index.references import COLUMNS, OWNED, REFERENCES, SHARED
 from agtrace_indexer.index.store import Store
-from agtrace_indexer.index.table_roles import TABLES, Role, of_role, pointers
 
 _ATTACHED = "shard"
-
-_MOVED: dict[str, dict[str, str]] = {
-    name: ({"id": name} if TABLES[name].numbered else {})
-    | {column: other for column, other in TABLES[name].ids.items() if TABLES[other].role is not Role.SHARED}
-    for name in of_role(Role.FILE, Role.SESSION, Role.EVENT, Role.BLOCK, Role.DERIVED)
-}
-"""Table -> its columns with row ids, and the tables these refer to: they are moved beyond the ids already taken."""
-
-_SHARED: dict[str, tuple[str, str]] = {
-    column: (other, TABLES[other].told_by) for _, column, other in pointers() if TABLES[other].role is Role.SHARED
-}
-"""Column with the id of a shared string -> the table that has the string, and its distinguishing column."""
 
 _NEEDLESS = ("event_failed", "block_newest", "block_unworded", "session_started")
 """SQL indexes that are of no use while logs are read; the index that receives the rows has its own."""
@@ -52,14 +40,14 @@ def _empty() -> bytes:
         return connection.serialize()
 
 
-def attach(connection: sqlite3.Connection) -> None:
+@contextmanager
+def attached(connection: sqlite3.Connection) -> Iterator[None]:
     """Attach a database for the workers' indexes. Not within a transaction."""
     connection.execute(f"ATTACH ':memory:' AS {_ATTACHED}")
-
-
-def detach(connection: sqlite3.Connection) -> None:
-    """Detach that database. Not within a transaction."""
-    connection.execute(f"DETACH {_ATTACHED}")
+    try:
+        yield
+    finally:
+        connection.execute(f"DETACH {_ATTACHED}")
 
 
 def take_in(store: Store, index: bytes) -> list[str]:
@@ -79,10 +67,9 @@ def take_in(store: Store, index: bytes) -> list[str]:
         connection.execute("DELETE FROM main.file WHERE id = ?", (known,))
     _share_strings(connection)
     behind = {table: _last_id(connection, table) for table in ("file", "session", "event", "block")}
-    for table, moved in _MOVED.items():
-        columns = dict(_columns(connection, table, {column: behind[of] for column, of in moved.items()}))
-        names, values = ", ".join(columns), ", ".join(columns.values())
-        connection.execute(f"INSERT INTO main.{table} ({names}) SELECT {values} FROM {_ATTACHED}.{table} t")
+    for table in OWNED:
+        values = ", ".join(_value(table, column, behind) for column in COLUMNS[table])
+        connection.execute(f"INSERT INTO main.{table} SELECT {values} FROM {_ATTACHED}.{table} t")
     ranking.take_over(connection, _ATTACHED, behind["event"])
     return left
 
@@ -109,22 +96,17 @@ def _last_id(connection: sqlite3.Connection, table: str) -> int:
     return max(highest, ever[0] if ever else 0)
 
 
-def _columns(connection: sqlite3.Connection, table: str, moved: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield the columns of a table, each with the SQL for its new value."""
-    for (name,) in connection.execute(f"SELECT name FROM pragma_table_info('{table}', '{_ATTACHED}')").fetchall():
-        if name in moved:
-            yield name, f"t.{name} + {moved[name]}"
-        elif name in _SHARED:
-            yield name, _shared(name)
-        elif (table, name) == ("session", "uid"):  # unique until twins get their suffixes
-            known = "EXISTS (SELECT 1 FROM main.session m WHERE m.uid = t.uid)"
-            apart = f"t.own_id || '~new' || (t.id + {moved['id']})"
-            yield name, f"CASE WHEN t.uid != t.own_id OR {known} THEN {apart} ELSE t.uid END"
-        else:
-            yield name, f"t.{name}"
-
-
-def _shared(column: str) -> str:
-    table, text = _SHARED[column]
-    there = f"SELECT s.{text} FROM {_ATTACHED}.{table} s WHERE s.id = t.{column}"
-    return f"(SELECT m.id FROM main.{table} m WHERE m.{text} = ({there}))"
+def _value(table: str, column: str, behind: dict[str, int]) -> str:
+    """Return the SQL for the new value of a column: ids are moved beyond those that are taken."""
+    other = table if column == "id" else REFERENCES[table].get(column)
+    if other in SHARED:
+        there = f"SELECT s.{SHARED[other]} FROM {_ATTACHED}.{other} s WHERE s.id = t.{column}"
+        return f"(SELECT m.id FROM main.{other} m WHERE m.{SHARED[other]} = ({there}))"
+    if other is not None:
+        return f"t.{column} + {behind[other]}"
+    if (table, column) == ("session", "uid"):  # unique until twins get their suffixes
+        known = "EXISTS (SELECT 1 FROM main.session m WHERE m.uid = t.uid)"
+        return (
+            f"CASE WHEN t.uid != t.own_id OR {known} THEN t.own_id || '~new' || (t.id + {behind[table]}) ELSE t.uid END"
+        )
+    return f"t.{column}"

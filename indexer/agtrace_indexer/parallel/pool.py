@@ -13,7 +13,7 @@ import subprocess
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import orjson
@@ -56,43 +56,26 @@ def read_all(
     worker, files that aren't logs but were before, and those for which there was no time.
     """
     done: set[str] = set()
-    shards.attach(store.connection)
-    bulk = word_index.begin_bulk(store.connection)
-    try:
-        with Crew(
-            portions(files),
-            min(cores(), _MOST_WORKERS),
-            _read_by,
-            "agtrace_indexer.parallel.worker",
-            str(database),
-            *(["archive"] if archive else []),
-        ) as workers:
+    asked = "agtrace_indexer.parallel.worker", str(database), *(["archive"] if archive else [])
+    with shards.attached(store.connection):
+        bulk = word_index.begin_bulk(store.connection)
+        with Crew(portions(files), min(cores(), _MOST_WORKERS), _read_by, *asked) as workers:
             redact.keep_compiled()  # while they start, as each would have to compile the rules
-            for given, read in workers.answers(deadline):
-                if not read.rows:
+            for given, (rows, read) in workers.answers(deadline):
+                if not rows:  # the files were too large together
                     continue
-                left = shards.take_in(store, read.rows)
+                left = shards.take_in(store, rows)
                 store.commit()
                 if bulk and word_index.waiting(store.connection, word_index.INSERTED) >= word_index.AT_ONCE:
                     store.begin()
                     word_index.insert(store.connection)
                     store.commit()
                 done.update(found.path for found in given if found.path not in left)
-                progress.add(read.progress)
+                progress.add(read)
                 progress.files_done = len(done)
                 progress.bytes_done += sum(found.size for found in given if found.path in done)
                 report(progress)
-    finally:
-        shards.detach(store.connection)
     return done
-
-
-class _Read(NamedTuple):
-    """The result of a worker."""
-
-    rows: bytes
-    """An index of the files; empty if they were too large together."""
-    progress: dict[str, Any]
 
 
 def portions(files: list[Found]) -> deque[list[Found]]:
@@ -122,7 +105,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _read_by(process: subprocess.Popen[bytes], files: list[Found]) -> _Read:
+def _read_by(process: subprocess.Popen[bytes], files: list[Found]) -> tuple[bytes, dict[str, Any]]:
+    """Have a process read files; return an index of them, and the progress."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(msgspec.json.encode(files) + b"\n")
     process.stdin.flush()
@@ -130,4 +114,4 @@ def _read_by(process: subprocess.Popen[bytes], files: list[Found]) -> _Read:
     rows = process.stdout.read(said["size"])
     if len(rows) < said["size"]:
         raise ValueError("the worker died")
-    return _Read(rows, said["progress"])
+    return rows, said["progress"]

@@ -28,31 +28,6 @@ _RUNNING: set[subprocess.Popen[bytes]] = set()
 _ENDING = threading.Event()
 
 
-def start(module: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a module of ours in a process of its own. Raises `OSError` if that isn't possible."""
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", module, *arguments],  # -P: import no modules from the current folder
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    _RUNNING.add(process)
-    if _ENDING.is_set():
-        process.kill()
-    return process
-
-
-def stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Kill these processes, whatever they are doing."""
-    processes = list(processes)
-    for process in processes:
-        process.kill()
-    for process in processes:
-        process.wait()
-        _RUNNING.discard(process)
-        assert process.stdin is not None
-        with suppress(OSError):  # requests that it hasn't read can't be written any more
-            process.stdin.close()
-
-
 class Crew(Generic[Portion, Answer]):
     """Processes that answer portions in parallel, as a context, at whose end they are killed if still working.
 
@@ -70,35 +45,48 @@ class Crew(Generic[Portion, Answer]):
         """Use at most `most` processes; `ask` raises `OSError`, `ValueError` or `TypeError` if the process died."""
         self._waiting = deque(portions)
         self._unanswered = len(self._waiting)
-        self._most, self._ask, self._module = most, ask, (module, *arguments)
+        self._most, self._ask, self._asked = most, ask, (module, *arguments)
         self._ready: queue.Queue[tuple[Portion, Answer | None]] = queue.Queue(_MOST_READY)
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._feeders: list[threading.Thread] = []
         self._stopped = False
 
     def __enter__(self) -> Crew[Portion, Answer]:
+        command = [sys.executable, "-P", "-m", *self._asked]  # -P: import no modules from the current folder
         for _ in range(min(self._most, self._unanswered)):
             with suppress(OSError):
-                self._processes.append(start(*self._module))
+                process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
+                self._processes.append(process)
+                _RUNNING.add(process)
+                if _ENDING.is_set():
+                    process.kill()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stopped = True
-        stop(self._processes)
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+            _RUNNING.discard(process)
+            assert process.stdin is not None
+            with suppress(OSError):  # requests that it hasn't read can't be written any more
+                process.stdin.close()
 
     def answers(self, deadline: float | None = None) -> Iterator[tuple[Portion, Answer]]:
         """Yield portions with their answers as they come, except if the process died, until this monotonic time.
 
         No process is asked before this is.
         """
-        self._feeders = [threading.Thread(target=self._feed, args=(each,), daemon=True) for each in self._processes]
-        for feeder in self._feeders:
+        feeders = [threading.Thread(target=self._feed, args=(each,), daemon=True) for each in self._processes]
+        for feeder in feeders:
             feeder.start()
         while self._unanswered and (deadline is None or time.monotonic() < deadline):
             try:
                 portion, answer = self._ready.get(timeout=_PATIENCE)
             except queue.Empty:
-                if not any(feeder.is_alive() for feeder in self._feeders) and self._ready.empty():
+                if not any(feeder.is_alive() for feeder in feeders) and self._ready.empty():
                     return
                 continue
             self._unanswered -= 1
@@ -117,18 +105,15 @@ class Crew(Generic[Portion, Answer]):
                 answer = self._ask(process, portion)
             except (OSError, ValueError, TypeError):
                 answer = None
-            self._put(portion, answer)
+            while not self._stopped:
+                with suppress(queue.Full):
+                    self._ready.put((portion, answer), timeout=_PATIENCE)
+                    break
             if answer is None:
                 break
         assert process.stdin is not None
         with suppress(OSError):  # it died before it read the whole request
             process.stdin.close()
-
-    def _put(self, portion: Portion, answer: Answer | None) -> None:
-        while not self._stopped:
-            with suppress(queue.Full):
-                self._ready.put((portion, answer), timeout=_PATIENCE)
-                break
 
 
 def end_all() -> None:

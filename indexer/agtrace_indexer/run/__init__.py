@@ -7,30 +7,43 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec import field
+from msgspec.structs import asdict
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
-from agtrace_indexer.index.catalog import Catalog, remove_attempts
+from agtrace_indexer.index.catalog import Catalog, Totals, remove_attempts
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.reader.plan import make_plan
-from agtrace_indexer.run.summary import Summary, summary_of
-from agtrace_indexer.run.versions import is_going_on, is_outdated, knows_more_agents, refuse_newer_reading
+from agtrace_indexer.run import versions
 from agtrace_indexer.run.work import Work
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.discovery import Found
     from agtrace_indexer.logs.files import Progress
 
-__all__ = ["Summary", "index", "refresh", "refuse_newer_reading"]
 
-Concluded = TypeVar("Concluded")
+class Summary(Totals, frozen=True, kw_only=True):
+    """The results of a run, and the totals of the whole index."""
+
+    files_seen: int
+    files_changed: int
+    files_opened: int
+    bytes_read: int
+    seconds: float
+    files_behind: int = 0
+    """Changed files that the run had no time for."""
+    bytes_behind: int = 0
+    index_bytes: int = 0
+    """The size of the index."""
+    no_logs: dict[str, str] = field(default_factory=dict)
+    """The files that were named but aren't logs, with the reasons; they aren't kept fresh."""
 
 
 def index(
@@ -57,21 +70,24 @@ def index(
     `opening.OlderIndex` if an older one made it.
     """
     started = time.monotonic()
-
-    def summed_up(catalog: Catalog, work: Work, progress: Progress | None) -> Summary:
-        return summary_of(catalog, work.plan, progress, work.no_logs, started)
-
-    return _run(
-        database,
-        partial(_compare, roots=list(roots), otherwise=list(otherwise), rebuild=rebuild, changed=None),
-        summed_up,
-        report=report,
-        deadline=started + seconds if seconds else None,
-        patience=patience,
-        keep_days=keep_days,
-        archive=archive,
-        tidy=seconds is None,
-    )
+    compare = partial(
+        _compare, roots=list(roots), otherwise=list(otherwise), rebuild=rebuild,
+        deadline=started + seconds if seconds else None, keep_days=keep_days, archive=archive, tidy=seconds is None,
+    )  # fmt: skip
+    with _run(database, compare, report, patience) as (catalog, work, progress):
+        opened = progress.files_opened if progress else 0
+        return Summary(
+            **asdict(catalog.totals()),
+            files_seen=work.plan.seen,
+            files_changed=opened,
+            files_opened=opened,
+            bytes_read=progress.bytes_read if progress else 0,
+            seconds=round(time.monotonic() - started, 3),
+            files_behind=len(work.plan.changed) if progress else 0,
+            bytes_behind=work.plan.bytes_behind if progress else 0,
+            index_bytes=catalog.size,
+            no_logs=work.no_logs,
+        )
 
 
 def refresh(
@@ -88,94 +104,73 @@ def refresh(
 
     If the paths of all files that may have `changed` are known, no others are looked at, unless they have to be.
     """
-    compare = partial(_compare, roots=[], otherwise=list(otherwise), rebuild=False, changed=changed)
-    _run(
-        database,
-        compare,
-        lambda *_: None,
-        report=report,
-        deadline=None,
-        patience=patience,
-        keep_days=keep_days,
-        archive=archive,
-    )
+    compare = partial(_compare, otherwise=list(otherwise), changed=changed, keep_days=keep_days, archive=archive)
+    with _run(database, compare, report, patience):
+        pass
 
 
+@contextmanager
 def _run(
-    database: Path,
-    compare: Callable[[Catalog], Work],
-    conclude: Callable[[Catalog, Work, Progress | None], Concluded],
-    *,
-    report: Callable[[Progress], None] | None,
-    deadline: float | None,
-    patience: float,
-    keep_days: int | None,
-    archive: bool,
-    tidy: bool = False,
-) -> Concluded:
-    """Carry out the work that a comparison finds, and return what is concluded from it."""
+    database: Path, compare: Callable[[Catalog], Work], report: Callable[[Progress], None] | None, patience: float
+) -> Iterator[tuple[Catalog, Work, Progress | None]]:
+    """Carry out the work that a comparison finds, as a context with the index that is still open."""
     redact.use(database.parent)
     strings.start()
-
-    def compared(catalog: Catalog) -> Work:
-        return replace(compare(catalog), deadline=deadline, keep_days=keep_days, archive=archive, tidy=tidy)
-
-    if not database.exists():
-        with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+    while True:
+        is_new = not database.exists()
+        lock = WriteLock(database, patience)
+        with ExitStack() as stack:
+            if is_new:
+                stack.enter_context(lock)
+            catalog = stack.enter_context(closing(Catalog(database)))
+            if not is_new:
+                state, work = catalog.state, compare(catalog)
+                if not work.needed:
+                    yield catalog, work, None
+                    return
+                stack.enter_context(lock)
+                if not catalog.is_in_place:
+                    continue  # meanwhile a rebuild has put another file there
             remove_attempts(database)
-            _honour_tombstones(catalog)
-            work = compared(catalog)
-            return conclude(catalog, work, work.carry_out(report))
-    with closing(Catalog(database)) as catalog:
-        state, work = catalog.state, compared(catalog)
-        if not work.needed:
-            return conclude(catalog, work, None)
-        with WriteLock(database, patience):
-            if catalog.is_in_place:
-                remove_attempts(database)
-                if _honour_tombstones(catalog) or catalog.state != state:  # another process has indexed meanwhile
-                    work = compared(catalog)
-                return conclude(catalog, work, work.carry_out(report) if work.needed else None)
-    return _run(  # meanwhile a rebuild has put another file there
-        database,
-        compare,
-        conclude,
-        report=report,
-        deadline=deadline,
-        patience=patience,
-        keep_days=keep_days,
-        archive=archive,
-        tidy=tidy,
-    )
+            if _honour_tombstones(catalog) or is_new or catalog.state != state:  # another process has indexed meanwhile
+                work = compare(catalog)
+            yield catalog, work, work.carry_out(report) if is_new or work.needed else None
+            return
 
 
 def _compare(
-    catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuild: bool, changed: Collection[str] | None
+    catalog: Catalog,
+    roots: Iterable[str] = (),
+    otherwise: Iterable[str] = (),
+    *,
+    rebuild: bool = False,
+    changed: Collection[str] | None = None,
+    **limits: Any,
 ) -> Work:
-    """Return the work to do: new roots, changed files, and whether everything is read again."""
-    refuse_newer_reading(catalog.meta("reading"))
+    """Return the work to do: new roots, changed files, and whether everything is read again; with `limits` of it."""
+    versions.refuse_newer_reading(catalog.meta("reading"))
     known_roots = set(catalog.roots())
     wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
-    outdated = is_outdated(catalog)
-    goes_on = outdated and not rebuild and is_going_on(catalog)
-    archived: Iterable[Found] = ()
+    outdated = versions.is_outdated(catalog)
+    rereading = outdated and (rebuild or not versions.is_going_on(catalog))
     anew = rebuild or outdated or catalog.meta("built") != "1"
+    archived: Iterable[Found] = ()
     if anew:
         from agtrace_indexer.logs.archive import Archive
 
         archived = Archive(catalog.path).logs()
-    more_agents = knows_more_agents(catalog)
+    more_agents = versions.knows_more_agents(catalog)
     plan = make_plan(
         catalog,
         sorted(known_roots | new_roots),
-        rebuild=(rebuild or outdated) and not goes_on,
+        rebuild=rebuild or rereading,
         more_agents=more_agents,
         changed=None if new_roots or anew else changed,
         archived=archived,
     )
-    rereading = outdated and not goes_on
-    return Work(catalog, new_roots, plan, rebuild or outdated, more_agents=more_agents, rereading=rereading)
+    rebuild = rebuild or outdated
+    return Work(catalog, new_roots, plan, rebuild, more_agents=more_agents, rereading=rereading, **limits)
 
 
 def _honour_tombstones(catalog: Catalog) -> bool:

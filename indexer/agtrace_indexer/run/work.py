@@ -63,6 +63,7 @@ class Work(Struct):
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
         """Read what changed, and commit."""
         from agtrace_indexer.index import ranking, repositories
+        from agtrace_indexer.index.roots import bring_back
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
         from agtrace_indexer.index.word_index import cover_if_due
@@ -74,7 +75,14 @@ class Work(Struct):
         store = Store(catalog.connection)
         progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
         store.begin()
-        self._note_beginning()
+        catalog.add_roots(self.new_roots)
+        bring_back(catalog, self.new_roots)
+        if catalog.meta("built") is None:
+            catalog.set_meta("built", "0")
+            catalog.set_meta("reading", str(versions.READING_VERSION))
+            catalog.set_meta("redaction", redact.digest())
+        elif self.rereading:
+            versions.note_going_on(catalog)
         forgotten, archive = Tombstones.of(catalog.path), Archive(catalog.path) if self.archive else None
         if self._archive_is_in_the_way:
             Archive(catalog.path).clear()
@@ -93,19 +101,6 @@ class Work(Struct):
             self._tend(archive)
         return progress
 
-    def _note_beginning(self) -> None:
-        from agtrace_indexer.index.roots import bring_back
-
-        catalog = self.catalog
-        catalog.add_roots(self.new_roots)
-        bring_back(catalog, self.new_roots)
-        if catalog.meta("built") is None:
-            catalog.set_meta("built", "0")
-            catalog.set_meta("reading", str(versions.READING_VERSION))
-            catalog.set_meta("redaction", redact.digest())
-        elif self.rereading:
-            versions.note_going_on(catalog)
-
     def _read(self, reader: Reader) -> None:
         """Read what changed while there is time; once everything has been read, finish the run."""
         archived = Archived(self.catalog, self.plan)
@@ -123,14 +118,13 @@ class Work(Struct):
         from agtrace_indexer.index.maintenance import compact_if_swollen, scrub
 
         catalog, now = self.catalog, time.time()
-        if progress.kept_out:
-            from agtrace_indexer.forget import keep_out
+        if progress.kept_out or self.keep_days is not None:
+            from agtrace_indexer.forget import expire, keep_out
 
-            keep_out(catalog, progress.kept_out, now)
-        if self.keep_days is not None:
-            from agtrace_indexer.forget import expire
-
-            expire(catalog.connection, catalog.path, self.keep_days, now)
+            if progress.kept_out:
+                keep_out(catalog, progress.kept_out, now)
+            if self.keep_days is not None:
+                expire(catalog.connection, catalog.path, self.keep_days, now)
         scrub(catalog.connection, patience=_PATIENCE)
         if self.tidy and not self.plan.changed:
             compact_if_swollen(catalog.connection)
@@ -161,24 +155,16 @@ class Work(Struct):
 
         if pool.cores() < 2 or sum(found.size for found, _ in self.plan.changed) < pool.LEAST:
             return
-        new = [
-            found
-            for found, row in self.plan.changed
-            if pool.is_for_workers(found) and self._is_new(found, row, archived)
-        ]
+        changed = self.plan.changed
+        new = [found for found, row in changed if pool.is_for_workers(found) and self._is_new(found, row, archived)]
         if sum(found.size for found in new) >= pool.LEAST:
             reader.store.commit()
             done = pool.read_all(
-                new,
-                reader.store,
-                self.catalog.path,
-                reader.progress,
-                reader.report,
-                self.deadline,
+                new, reader.store, self.catalog.path, reader.progress, reader.report, self.deadline,
                 archive=self.archive,
-            )
+            )  # fmt: skip
             reader.store.begin()
-            self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
+            self.plan.changed = [change for change in changed if change[0].path not in done]
 
     def _is_new(self, found: Found, row: KnownFile | None, archived: Archived) -> bool:
         """Whether a log is read from its beginning, whatever is known about it and others."""

@@ -18,8 +18,9 @@ from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog
-from agtrace_indexer.run.versions import Circumstances, circumstances_of
+from agtrace_indexer.index.tombstones import stamp
 
 if TYPE_CHECKING:
     from agtrace_indexer.watch.watcher import Watcher
@@ -38,6 +39,10 @@ _TICK = 20_000_000
 
 _Stamp: TypeAlias = tuple[int, ...]
 """Size, times of the last change of content and of anything, and inode; empty for a file that isn't there."""
+
+_Circumstances: TypeAlias = tuple[int, str, str]
+"""The state of the index, the stamp of the tombstones and the digest of the rules for secrets: if neither these nor the
+logs have changed since a run that found nothing to do, neither does the next one."""
 
 
 class ChangeTracker:
@@ -58,9 +63,9 @@ class ChangeTracker:
         """The files that changed since the last run began, as far as that is known; None if any may have."""
         self._recent: dict[str, _Stamp | None] = {}
         """The logs that were last worked on and their folders, with what shows whether they have changed."""
-        self._before: Circumstances | None = None
+        self._before: _Circumstances | None = None
         """The circumstances when the last run began."""
-        self._noted: Circumstances | None = None
+        self._noted: _Circumstances | None = None
         """The circumstances since the last run ended, if it found nothing to do."""
         self._given: frozenset[str] | None = None
         """What the last run was given to look at."""
@@ -162,8 +167,9 @@ class ChangeTracker:
             self._catalog.close()
             self._catalog = None
 
-    def _circumstances(self) -> Circumstances | None:
-        return None if self._catalog is None else circumstances_of(self._catalog)
+    def _circumstances(self) -> _Circumstances | None:
+        catalog = self._catalog
+        return None if catalog is None else (catalog.state, stamp(catalog.path), redact.digest())
 
 
 def _last_changed(catalog: Catalog) -> list[str]:

@@ -24,7 +24,7 @@ from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
-from agtrace_indexer.index.catalog import Catalog, own_files
+from agtrace_indexer.index.catalog import Catalog, identity, own_files
 from agtrace_indexer.logs.discovery import NEVER_ENTERED, linked_folders
 
 _EVENTS: list[type[events.FileSystemEvent]] = [
@@ -119,7 +119,7 @@ class Watcher:
         """Whether these are the roots, still the same files and folders, and every change of them is reported."""
         if self._observer is None or self._lost != _losses.count:
             return False
-        known = self._roots == [(root, _identity(root)) for root in roots]
+        known = self._roots == [(root, identity(root)) for root in roots]
         return known and all(thread.is_alive() for thread in self._threads)
 
     def changed(self, roots: Iterable[str]) -> frozenset[str] | None:
@@ -178,7 +178,7 @@ class Watcher:
             self._reported.set()
 
     def _start(self, roots: list[str]) -> None:
-        known, lost = [(root, _identity(root)) for root in roots], _losses.count
+        known, lost = [(root, identity(root)) for root in roots], _losses.count
         earlier = set(threading.enumerate())
         observer = Observer()
         observer.start()
@@ -233,15 +233,6 @@ def _refuse_full(observer: BaseObserver) -> None:
     if sys.platform == "linux":
         nobody = events.FileSystemEventHandler()
         observer.unschedule(observer.schedule(nobody, os.sep, event_filter=[events.DirDeletedEvent]))
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Return device and inode of what is at a path: another folder may later be there."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _refuse_remote(real: str) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import orjson
 
-from agtrace_indexer.index import vocabulary
 from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.questions.queries import is_team, value, values
 from agtrace_indexer.index.team_words import grams_of_query
-from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
+from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE, find
 from agtrace_indexer.texts.candidates import Cut, Narrowed, Pieces, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
 
@@ -101,9 +100,7 @@ def _having_together(
     exact = b" AND ".join(map(_quoted, whole))
     if whole and len(found := _some_with(connection, exact)) <= _FEW:
         return found, cut
-    spelt = {
-        part: vocabulary.find(connection, part.part, begins=part.begins, ends=part.ends, most=_TOGETHER) for part in cut
-    }
+    spelt = {part: find(connection, part.part, begins=part.begins, ends=part.ends, most=_TOGETHER) for part in cut}
     asked = [b"(%b)" % b" OR ".join(map(_quoted, sorted(words))) for words in spelt.values() if words]
     if any(words == set() for words in spelt.values()):
         return set(), []
@@ -127,7 +124,7 @@ def _having_cut(
     for word, begins, ends in cut:
         if found is not None and len(found) <= _FEW:
             break
-        spelt = vocabulary.find(connection, word, begins=begins, ends=ends, most=most)
+        spelt = find(connection, word, begins=begins, ends=ends, most=most)
         if spelt is not None:
             found = _both(found, _any_of(connection, sorted(spelt), unit))
     return found

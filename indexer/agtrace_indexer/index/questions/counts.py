@@ -74,14 +74,14 @@ FROM token_usage u JOIN event e USING (session_id, event_index)
 """
 
 
-class CallGroup(NamedTuple):
-    """The calls of a group."""
+class Group(NamedTuple):
+    """A group with its figures."""
 
     key: str | int | None
-    """A name, or the row id of a project or session, or a day; None if the log doesn't tell."""
-    calls: int
-    failed: int | None
-    """None if it isn't known of any of them how it ended."""
+    """A name, or the row id of a session or a project, or a day; None if the log doesn't tell."""
+    figures: tuple[int | None, ...]
+    """Its calls and how many of them failed, None if that is unknown of all; or its tokens, those of the output, and
+    its responses."""
     sessions: int
 
 
@@ -94,21 +94,10 @@ class FileUses(NamedTuple):
     session: int
     calls: int
     failed: int | None
-    """As for a group."""
+    """None if it isn't known of any of them how it ended."""
 
 
-class TokenGroup(NamedTuple):
-    """The tokens of a group."""
-
-    key: str | int | None
-    """As for calls."""
-    total_tokens: int
-    output_tokens: int
-    responses: int
-    sessions: int
-
-
-def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[CallGroup]:
+def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[Group]:
     """Return the calls that pass the filters, by group; `kind` as in `SessionFilters`.
 
     By program only calls that run a command.
@@ -116,7 +105,7 @@ def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, ki
     label = _NAMED if by in ("tool", "program") else "key"
     runs = " AND e.program_id IS NOT NULL" if by == "program" else ""
     parts = {"key": _key(connection, by), "label": label, "joins": _MODELS if by == "model" else ""}
-    return list(rows(connection, CallGroup, *_asked(_CALLS, filters, kind, more=runs, **parts)))
+    return list(rows(connection, _group, *_asked(_CALLS, filters, kind, more=runs, **parts)))
 
 
 def files(connection: sqlite3.Connection, filters: EventFilters, kind: str | None) -> Iterator[FileUses]:
@@ -124,10 +113,14 @@ def files(connection: sqlite3.Connection, filters: EventFilters, kind: str | Non
     return rows(connection, FileUses, *_asked(_FILES, filters, kind, joins="JOIN path p ON p.id = t.path_id"))
 
 
-def tokens(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[TokenGroup]:
+def tokens(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[Group]:
     """Return the tokens of the responses that pass the filters, by group; none but calls have tools and programs."""
     key = "u.model" if by == "model" else _key(connection, by)
-    return list(rows(connection, TokenGroup, *_asked(_TOKENS, filters, kind, key=key)))
+    return list(rows(connection, _group, *_asked(_TOKENS, filters, kind, key=key)))
+
+
+def _group(key: str | int | None, *figures: int) -> Group:
+    return Group(key, figures[:-1], figures[-1])
 
 
 def _key(connection: sqlite3.Connection, by: GroupBy) -> str:

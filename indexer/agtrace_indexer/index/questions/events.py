@@ -37,23 +37,14 @@ _HERE = "e.session_id = ? AND e.event_index = ?"
 _OF_SESSION = f"""
 SELECT t.turn_index, coalesce(t.request_event, -1) = e.event_index, t.copied, {_COLUMNS}
 FROM event e LEFT JOIN name n ON n.id = e.name_id
-LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
+LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index {{call}}
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND {LIVE}
-  AND (:turn IS NULL OR e.turn_index = :turn)
+  AND (:turn IS NULL OR e.turn_index = :turn) {{condition}}
 ORDER BY e.event_index
 """
-
-_LIVE_CALL = LIVE.replace("e.", "c.")
-
-_WITHOUT_ANSWERS = f"""
-SELECT t.turn_index, coalesce(t.request_event, -1) = e.event_index, t.copied, {_COLUMNS}
-FROM event e LEFT JOIN name n ON n.id = e.name_id
-LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
-LEFT JOIN event c ON e.type = :result AND c.session_id = e.session_id AND c.event_index = e.link
-WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND {LIVE}
-  AND (:turn IS NULL OR e.turn_index = :turn)
-  AND NOT (c.id IS NOT NULL AND coalesce(c.link, -1) = e.event_index AND {_LIVE_CALL})
-ORDER BY e.event_index
+_CALL = "LEFT JOIN event c ON e.type = :result AND c.session_id = e.session_id AND c.event_index = e.link"
+_IS_NO_ANSWER = f"""
+AND NOT (c.id IS NOT NULL AND coalesce(c.link, -1) = e.event_index AND {LIVE.replace("e.", "c.")})
 """
 
 _LATER_CALLS = f"""
@@ -144,16 +135,13 @@ class Snapshot(NamedTuple):
     newest_row: int
     """The row id of that event."""
 
+    def named(self, session_row: int, **more: Any) -> dict[str, Any]:
+        """Return the arguments of a query over a session at this moment, with the codes of events and others."""
+        return {**CODES, "session": session_row, "last": self.last_event, "newest": self.newest_row, **more}
+
 
 NOW = Snapshot(_ALL, _ALL)
 """A session as it is now."""
-
-
-class Address(Struct, frozen=True):
-    """The id of an event's session, and its index there."""
-
-    uid: str
-    event_index: int
 
 
 class Thinking(Struct, frozen=True):
@@ -164,25 +152,13 @@ class Thinking(Struct, frozen=True):
     """1 if it repeats one of another session."""
 
 
-class Times(NamedTuple):
-    """The first and the last time of some events, in milliseconds since 1970 UTC; None is unknown."""
-
-    first: int | None
-    last: int | None
-
-
 def _event(session_row: int, event_index: int, type: int, ts: int, *columns: Any) -> Event:
     kind = EVENT_TYPE_CODES[type]
     turn_index, step_index, name, outcome, *others, superseded_by, copy_of = columns
-    ended = _ended(kind, outcome)
+    unanswered = Outcome.UNKNOWN if kind is EventType.TOOL_CALL else None
+    ended = unanswered if outcome is None else OUTCOME_CODES[outcome]
     place = session_row, event_index, kind, ts, turn_index, step_index, name, ended
     return Event._make((*place, *others, superseded_by is not None, copy_of))
-
-
-def _ended(kind: EventType, outcome: int | None) -> Outcome | None:
-    if outcome is None:
-        return Outcome.UNKNOWN if kind is EventType.TOOL_CALL else None
-    return OUTCOME_CODES[outcome]
 
 
 def _placed(turn_index: int | None, opens: int, copied: int | None, *columns: Any) -> Placed:
@@ -208,16 +184,10 @@ def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[
     return list(rows(connection, _event, sql, (session_row, as_json(indices))))
 
 
-def address(connection: sqlite3.Connection, row: int) -> Address | None:
-    """Return the session and index of an event, given its row id; None if there is no such event."""
+def address(connection: sqlite3.Connection, row: int) -> tuple[str, int] | None:
+    """Return the id of an event's session and its index there, given its row id; None if there is no such event."""
     sql = "SELECT s.uid, e.event_index FROM event e JOIN session s ON s.id = e.session_id WHERE e.id = ?"
-    return first(connection, Address, sql, (row,))
-
-
-def line_length(connection: sqlite3.Connection, session_row: int, event_index: int) -> int:
-    """Return the length in bytes of an event's line; 0 if the session has no such event."""
-    sql = "SELECT length FROM event WHERE session_id = ? AND event_index = ?"
-    return int(value(connection, sql, (session_row, event_index)) or 0)
+    return first(connection, lambda *found: found, sql, (row,))
 
 
 # -- a session -------------------------------------------------------------------------------------
@@ -250,31 +220,28 @@ def snapshot(connection: sqlite3.Connection, session_row: int, last_event: int) 
     return Snapshot(last_event, int(value(connection, sql, (session_row, last_event)) or 0))
 
 
-def times(connection: sqlite3.Connection, session_row: int) -> Times:
-    """Return the first and the last time of a session's events, without copies."""
-    sql = f"SELECT min(nullif(e.ts, 0)), max(nullif(e.ts, 0)) FROM event e WHERE e.session_id = ? AND {COUNTED}"
-    return only(connection, Times, sql, (session_row,))
+def duration(connection: sqlite3.Connection, session_row: int) -> int | None:
+    """Return the time from the first to the last of a session's own events, in milliseconds; None is unknown."""
+    sql = f"SELECT max(nullif(e.ts, 0)) - min(nullif(e.ts, 0)) FROM event e WHERE e.session_id = ? AND {COUNTED}"
+    found: int | None = value(connection, sql, (session_row,))
+    return found
 
 
 def of_session(
-    connection: sqlite3.Connection, session_row: int, then: Snapshot, *, from_event: int, turn_index: int | None
+    connection: sqlite3.Connection,
+    session_row: int,
+    then: Snapshot,
+    *,
+    from_event: int = 0,
+    turn_index: int | None = None,
+    answers: bool = True,
 ) -> Iterator[Placed]:
-    """Yield the events of a snapshot from one on, or those of a turn, in file order, each read on demand."""
-    return rows(connection, _placed, _OF_SESSION, _named(session_row, then, from_event, turn_index))
+    """Yield the events of a snapshot from one on, or those of a turn, in file order, each read on demand.
 
-
-def without_answers(
-    connection: sqlite3.Connection, session_row: int, then: Snapshot, *, from_event: int, turn_index: int | None
-) -> Iterator[Placed]:
-    """Yield the same without the results that their calls link to."""
-    return rows(connection, _placed, _WITHOUT_ANSWERS, _named(session_row, then, from_event, turn_index))
-
-
-def _named(session_row: int, then: Snapshot, from_event: int, turn_index: int | None) -> dict[str, Any]:
-    return {
-        **CODES, "session": session_row, "first": from_event, "last": then.last_event, "newest": then.newest_row,
-        "turn": turn_index,
-    }  # fmt: skip
+    Without `answers`, the results that their calls link to are left out.
+    """
+    query = _OF_SESSION.format(call="" if answers else _CALL, condition="" if answers else _IS_NO_ANSWER)
+    return rows(connection, _placed, query, then.named(session_row, first=from_event, turn=turn_index))
 
 
 def later_calls(
@@ -339,11 +306,9 @@ def requests_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: int, most: int
 ) -> list[Request]:
     """Return the requests of a session after an event, in file order, at most `most`."""
-    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
-    return list(rows(connection, Request, _REQUESTS, {**named, "behind": behind, "most": most}))
+    return list(rows(connection, Request, _REQUESTS, then.named(session_row, behind=behind, most=most)))
 
 
 def count_requests_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
     """Return the number of requests of a session."""
-    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
-    return int(value(connection, f"SELECT count(*) {_OWN_REQUESTS}", named))
+    return int(value(connection, f"SELECT count(*) {_OWN_REQUESTS}", then.named(session_row)))

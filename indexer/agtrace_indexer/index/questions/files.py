@@ -67,8 +67,7 @@ class Touched(Struct, frozen=True):
 
 def touched(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> Iterator[Touched]:
     """Yield the files that a session's calls had touched, copies excluded."""
-    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
-    return rows(connection, Touched, _TOUCHED, named)
+    return rows(connection, Touched, _TOUCHED, then.named(session_row))
 
 
 def in_sessions(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
@@ -10,7 +9,7 @@ from agtrace_schema.events import EventType, Outcome, UserKind
 from agtrace_schema.requests import EventKind
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.queries import OF_PROJECTS
+from agtrace_indexer.index.questions.queries import OF_PROJECTS, as_json, conditions
 
 _CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]
 _OF_PROJECTS = f"b.session_id IN (SELECT s.id FROM session s WHERE {OF_PROJECTS})"
@@ -86,54 +85,48 @@ class EventFilters(Struct, frozen=True):
 
 def _of_sessions(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     """Return what the sessions of such events fulfil, as SQL over `block` b, with its arguments."""
-    return _given(
-        (filters.session_row, "b.session_id = :session_row", {"session_row": filters.session_row}),
-        (filters.sessions, _OF_SESSIONS, {"sessions": json.dumps(filters.sessions)}),
-        (filters.provider, _OF_PROVIDER, {"provider": filters.provider}),
-        (filters.projects, _OF_PROJECTS, {"projects": json.dumps(filters.projects)}),
+    return conditions(
+        ("b.session_id = :session_row", "session_row", filters.session_row),
+        (_OF_SESSIONS, "sessions", None if filters.sessions is None else as_json(filters.sessions)),
+        (_OF_PROVIDER, "provider", filters.provider),
+        (_OF_PROJECTS, "projects", None if filters.projects is None else as_json(filters.projects)),
     )
 
 
 def of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     """Return the conditions for blocks with such events, as SQL over `block` b, and the arguments."""
-    conditions, arguments = _of_sessions(filters)
-    more, others = _given(
-        (filters.event_type, "b.types & :type != 0", {"type": 1 << _type(filters.event_type)}),
-        (filters.kind, "b.types & :types_of_kind != 0", {"types_of_kind": sum(1 << code for code in _codes(filters))}),
-        (filters.tool, _HAS_TOOL, {"tool": filters.tool}),
-        (filters.failed or None, _HAS_FAILED, {}),
-        (filters.path, _TOUCHES, {"path": filters.path}),
+    of_sessions, arguments = _of_sessions(filters)
+    type = filters.event_type and 1 << TYPE_CODE[filters.event_type]
+    types_of_kind = filters.kind and sum(1 << code for code in _codes(filters))
+    more, others = conditions(
+        ("b.types & :type != 0", "type", type),
+        ("b.types & :types_of_kind != 0", "types_of_kind", types_of_kind),
+        (_HAS_TOOL, "tool", filters.tool),
+        (_HAS_FAILED, "failed", filters.failed or None),
+        (_TOUCHES, "path", filters.path),
     )
-    return conditions + more, arguments | others
+    return of_sessions + more, arguments | others
 
 
 def of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     """Return the further conditions for such events, as SQL over `event` e, and the arguments."""
-    return _given(
-        (filters.without_own or None, "e.own IS NULL", {}),
-        (filters.event_type, "e.type = :type", {"type": _type(filters.event_type)}),
-        (filters.kind, _is_of_kind(filters), {}),
-        (filters.tool, _IS_OF_TOOL, {"tool": filters.tool}),
-        (filters.failed, _FAILED if filters.failed else _NOT_FAILED, {}),
-        (filters.path, _IS_TOUCHING, {"path": filters.path}),
+    return conditions(
+        ("e.own IS NULL", "own", filters.without_own or None),
+        ("e.type = :type", "type", filters.event_type and TYPE_CODE[filters.event_type]),
+        (_is_of_kind(filters), "kind", filters.kind),
+        (_IS_OF_TOOL, "tool", filters.tool),
+        (_FAILED if filters.failed else _NOT_FAILED, "has_failed", filters.failed),
+        (_IS_TOUCHING, "path", filters.path),
     )
 
 
 def of_ranked_events(filters: EventFilters) -> tuple[str, dict[str, Any]]:
     """Return all that events must fulfil, as SQL over `event` e that follows another condition, with its arguments."""
-    conditions, arguments = of_events(filters)
-    of_blocks, of_sessions = _of_sessions(filters)
-    times, of_times = _given(
-        (filters.since, "e.ts >= :since", {"since": filters.since}),
-        (filters.until, "e.ts <= :until", {"until": filters.until}),
-    )
-    return all_of([*conditions, *(one.replace("b.session_id", "e.session_id") for one in of_blocks), *times]), (
-        arguments | of_sessions | of_times
-    )
-
-
-def _type(wanted: EventType | None) -> int:
-    return 0 if wanted is None else TYPE_CODE[wanted]
+    of_such, arguments = of_events(filters)
+    of_sessions, sessions = _of_sessions(filters)
+    times, of_times = conditions(("e.ts >= :since", "since", filters.since), ("e.ts <= :until", "until", filters.until))
+    in_sessions = [one.replace("b.session_id", "e.session_id") for one in of_sessions]
+    return all_of([*of_such, *in_sessions, *times]), arguments | sessions | of_times
 
 
 def _codes(filters: EventFilters) -> list[int]:
@@ -147,17 +140,6 @@ def _is_of_kind(filters: EventFilters) -> str:
     return f"e.type IN ({', '.join(map(str, _codes(filters)))}) AND {condition}"
 
 
-def _given(*wanted: tuple[Any, str, dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:
-    """Return the conditions, with their arguments, of the values that are given."""
-    conditions: list[str] = []
-    arguments: dict[str, Any] = {}
-    for given, condition, named in wanted:
-        if given is not None:
-            conditions.append(condition)
-            arguments |= named
-    return conditions, arguments
-
-
-def all_of(conditions: list[str]) -> str:
+def all_of(wanted: list[str]) -> str:
     """Return conditions as SQL that follows another one."""
-    return "".join(f" AND {condition}" for condition in conditions)
+    return "".join(f" AND {condition}" for condition in wanted)

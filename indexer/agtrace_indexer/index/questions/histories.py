@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import orjson
-from agtrace_schema.codes import TYPE_CODE
-from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.queries import COUNTED, pairs, rows, values
 from agtrace_indexer.texts.blocks import BlockText, unpack
@@ -60,12 +58,9 @@ SELECT EXISTS (SELECT 1 FROM session s JOIN session o ON o.started_at BETWEEN s.
 """
 """Claude Code writes an approved plan as refused where the human has the context cleared: a new session has it."""
 
-_BY_TYPE = f"SELECT type, count(*) FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type ORDER BY type"
-
-_BY_OUTCOME = f"""
-SELECT outcome, count(*) FROM event e
-WHERE e.session_id = ? AND e.type = {TYPE_CODE[EventType.TOOL_CALL]} AND {COUNTED} GROUP BY outcome
-ORDER BY outcome IS NOT NULL, outcome
+_COUNTS = f"""
+SELECT type, outcome, count(*) FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type, outcome
+ORDER BY type, outcome IS NOT NULL, outcome
 """
 
 
@@ -157,11 +152,6 @@ def sub_agents(connection: sqlite3.Connection, session_row: int) -> list[int]:
     return values(connection, _BELOW, {"id": session_row})
 
 
-def counts_by_type(connection: sqlite3.Connection, session_row: int) -> dict[int, int]:
-    """Return how many events of each type (`codes.EVENT_TYPE_CODES`) count in a session."""
-    return pairs(connection, _BY_TYPE, (session_row,))
-
-
-def calls_by_outcome(connection: sqlite3.Connection, session_row: int) -> dict[int | None, int]:
-    """Return how many tool calls of each outcome (`codes.OUTCOME_CODES`) count in a session; None: no result."""
-    return pairs(connection, _BY_OUTCOME, (session_row,))
+def counts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, int | None, int]]:
+    """Yield (type, outcome, number) of a session's events, with positions in `EVENT_TYPE_CODES`, `OUTCOME_CODES`."""
+    return rows(connection, lambda *row: row, _COUNTS, (session_row,))

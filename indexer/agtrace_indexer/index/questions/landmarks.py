@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind, Verdict
@@ -93,40 +93,18 @@ class Committer(Struct, frozen=True):
     """Milliseconds since 1970 UTC; 0 is unknown."""
 
 
-class KindOfSession(Struct, frozen=True):
-    """The landmarks of a kind in a session."""
-
-    kind: str
-    landmarks: int
-    failed: int
-    """Test runs and builds that failed."""
-    session: int
-
-
-class Deeds(Struct, frozen=True):
-    """What a session did, in figures."""
-
-    commits: int
-    pull_requests: tuple[str, ...]
-    """The numbers of those that it created, in order."""
-    tests: str | None
-    """How its last test run ended; None if there was none."""
-    releases: int
-
-
 def landmarks_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
 ) -> list[Landmark]:
     """Return the landmarks of a session after an (event_index, number), in file order, at most `most`."""
     event, number = behind or (-1, -1)
-    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
-    return list(rows(connection, _landmark, _LANDMARKS, {**named, "event": event, "number": number, "most": most}))
+    named = then.named(session_row, event=event, number=number, most=most)
+    return list(rows(connection, _landmark, _LANDMARKS, named))
 
 
 def count_landmarks_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
     """Return the number of landmarks of a session."""
-    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
-    return int(value(connection, f"SELECT count(*) {_OWN}", named))
+    return int(value(connection, f"SELECT count(*) {_OWN}", then.named(session_row)))
 
 
 def matching(
@@ -148,22 +126,22 @@ def committers(connection: sqlite3.Connection, commit: str) -> list[Committer]:
     return list(rows(connection, Committer, _COMMITTERS, {"commit": commit, "shortest": _SHORTEST_HASH}))
 
 
-def deeds(connection: sqlite3.Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:
-    """Return what each of these sessions did, in figures, without those that left no landmark."""
-    found = rows(connection, _of_session, _DEEDS, (as_json(session_rows),))
-    return dict(found)
+def deeds(
+    connection: sqlite3.Connection, session_rows: Iterable[int]
+) -> Iterator[tuple[int, int, str | None, str | None, int]]:
+    """Yield (session, commits, numbers of the pull requests it created, how its last test run ended, releases).
+
+    The numbers are in order, with spaces between them; sessions that left no landmark are left out.
+    """
+    return rows(connection, lambda *row: row, _DEEDS, (as_json(session_rows),))
 
 
-def totals(connection: sqlite3.Connection, session_rows: Iterable[int]) -> list[KindOfSession]:
-    """Return how many landmarks of each kind each of these sessions has."""
-    return list(rows(connection, KindOfSession, _TOTALS, (as_json(session_rows),)))
+def totals(connection: sqlite3.Connection, session_rows: Iterable[int]) -> Iterator[tuple[str, int, int, int]]:
+    """Yield (kind, landmarks, failed test runs and builds, session) for the landmarks of each of these sessions."""
+    return rows(connection, lambda *row: row, _TOTALS, (as_json(session_rows),))
 
 
 def _landmark(event: int, number: int, turn: int | None, kind: str, *rest: str | None) -> Landmark:
     name, detail, verdict, evidence = rest
     judged = None if verdict is None else Verdict(verdict)
     return Landmark(event, number, turn, LandmarkKind(kind), name, detail, judged, evidence or "")
-
-
-def _of_session(row: int, commits: int, requests: str | None, tests: str | None, releases: int) -> tuple[int, Deeds]:
-    return row, Deeds(commits, tuple((requests or "").split()), tests, releases)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agtrace_indexer.index.membership import is_scratch
 from agtrace_indexer.index.questions.measures import ENDED
-from agtrace_indexer.index.questions.queries import REPOSITORY, rows
+from agtrace_indexer.index.questions.queries import REPOSITORY, rows, values
 
 _ACTIVE = f"""
 WITH active AS (
@@ -36,7 +36,8 @@ class Project(Struct, frozen=True):
     id: int
     """Its row id."""
     sessions: int
-    providers: tuple[str, ...]
+    providers: str
+    """Separated by commas."""
     failed_calls: int
     last: int
     """The time of the last activity in its sessions."""
@@ -72,10 +73,6 @@ class Repository(NamedTuple):
     """How its folders were joined: remote, shared, name, or folder if there is but one without a remote."""
 
 
-def _project(id: int, sessions: int, providers: str, failed: int, last: int, total: int) -> Project:
-    return Project(id, sessions, tuple(providers.split(",")), failed, last, total)
-
-
 def page(
     connection: sqlite3.Connection, *, snapshot: int, newest_event: int, behind: tuple[int, int] | None, most: int
 ) -> list[Project]:
@@ -86,7 +83,7 @@ def page(
     """
     last, row = behind or (1 << 62, 1 << 62)
     named = {"last": last, "row": row, "most": most, "snapshot": snapshot, "newest": newest_event}
-    return list(rows(connection, _project, _ACTIVE, named))
+    return list(rows(connection, Project, _ACTIVE, named))
 
 
 def folders(connection: sqlite3.Connection) -> list[Folder]:
@@ -106,19 +103,14 @@ def repositories(connection: sqlite3.Connection) -> dict[int, Repository]:
     return {one.id: one for one in found}
 
 
-def called(connection: sqlite3.Connection, name: str) -> list[Repository]:
+def called(connection: sqlite3.Connection, name: str) -> set[int]:
     """Return the repositories with a name: theirs, with or without the owner, a folder's or a former one."""
     sql = """
-    SELECT id, name, remote, made FROM repository
-    WHERE id IN (SELECT repository_id FROM repository_name WHERE name = :name) OR remote = :name ORDER BY id
+    SELECT repository_id FROM repository_name WHERE name = :name UNION SELECT id FROM repository WHERE remote = :name
     """
-    return list(rows(connection, Repository, sql, {"name": name.lower()}))
+    return set(values(connection, sql, {"name": name.lower()}))
 
 
 def names(connection: sqlite3.Connection) -> list[tuple[int, str]]:
     """Return all names that repositories have, each with the row id of the repository."""
-    return list(rows(connection, _name, "SELECT repository_id, name FROM repository_name"))
-
-
-def _name(id: int, name: str) -> tuple[int, str]:
-    return id, name
+    return list(rows(connection, lambda *row: row, "SELECT repository_id, name FROM repository_name"))

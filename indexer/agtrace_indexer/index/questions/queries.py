@@ -115,9 +115,22 @@ def pairs(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -
     return dict(_asked(connection, sql, arguments).fetchall())
 
 
+def dicts(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> list[dict[str, Any]]:
+    """Return all rows as mappings from the names of their columns."""
+    found = _asked(connection, sql, arguments)
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
 def as_json(ids: Iterable[int]) -> str:
     """Return ids as the JSON array that SQLite's `json_each` reads."""
     return f"[{', '.join(map(str, ids))}]"
+
+
+def conditions(*wanted: tuple[str, str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """Return those of some conditions (SQL, name of its argument, value) that have a value, and the arguments."""
+    given = [one for one in wanted if one[2] is not None]
+    return [condition for condition, _, _ in given], {name: value for _, name, value in given}
 
 
 def _asked(connection: sqlite3.Connection, sql: str, arguments: Arguments) -> sqlite3.Cursor:

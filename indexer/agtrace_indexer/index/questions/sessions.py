@@ -17,6 +17,7 @@ from agtrace_indexer.index.questions.queries import (
     OF_PROJECTS,
     REPOSITORY,
     as_json,
+    conditions,
     first,
     is_team,
     only,
@@ -99,6 +100,20 @@ SELECT count(*) FROM event e WHERE e.session_id = :one AND e.copy_of > 0 AND e.s
   AND e.copy_of IN (SELECT copy_of FROM event WHERE session_id = :other AND copy_of > 0 AND superseded_by IS NULL)
 """
 
+# A sub-agent's work is that of the session above it; a cycle in damaged logs ends where it began.
+_ACTIVE = """
+WITH RECURSIVE above (id, at) AS (
+  SELECT id, ended_at FROM session WHERE ended_at >= :since AND kind != 'warmup'
+  UNION
+  SELECT s.parent_session, a.at FROM above a JOIN session s ON s.id = a.id
+  WHERE s.kind = 'subagent' AND s.parent_session IS NOT NULL)
+SELECT s.id, max(a.at) FROM above a JOIN session s ON s.id = a.id
+WHERE s.kind NOT IN ('subagent', 'warmup') GROUP BY s.id ORDER BY 2 DESC, 1 DESC LIMIT :most
+"""
+
+_NEWEST = """
+SELECT id FROM session WHERE kind NOT IN ('subagent', 'warmup') ORDER BY coalesce(ended_at, 0) DESC, id DESC LIMIT ?
+"""
 
 _PUSHED = f"SELECT s.id, p.shown FROM session s JOIN person p ON p.id = s.person_id WHERE s.id IN {GIVEN}"
 
@@ -168,13 +183,6 @@ class Child(Struct, frozen=True):
     parent_session: int | None
     started_by: int | None
     started_at: int | None
-
-
-class Neighbours(NamedTuple):
-    """The ids before and after an id, in order."""
-
-    before: str | None
-    behind: str | None
 
 
 class Counts(NamedTuple):
@@ -252,12 +260,10 @@ def count_with_prefix(connection: sqlite3.Connection, prefix: str) -> int:
     return int(value(connection, f"SELECT count(*) FROM session WHERE {_BEGINS}", {"prefix": prefix}))
 
 
-def neighbours(connection: sqlite3.Connection, uid: str) -> Neighbours:
+def neighbours(connection: sqlite3.Connection, uid: str) -> list[str | None]:
     """Return the ids before and after this one, which determine its shortest unique prefix."""
-    return Neighbours(
-        value(connection, "SELECT max(uid) FROM session WHERE uid < ?", (uid,)),
-        value(connection, "SELECT min(uid) FROM session WHERE uid > ?", (uid,)),
-    )
+    before = "SELECT max(uid) FROM session WHERE uid < :uid"
+    return values(connection, f"{before} UNION ALL SELECT min(uid) FROM session WHERE uid > :uid", {"uid": uid})
 
 
 def in_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Session]:
@@ -291,6 +297,21 @@ def of_agents(connection: sqlite3.Connection, agents: Iterable[str]) -> set[int]
 def newest_row(connection: sqlite3.Connection) -> int:
     """Return the row id of the session indexed last, which marks the present state of lists; 0 if there is none."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM session"))
+
+
+def active(connection: sqlite3.Connection, since: int, most: int) -> dict[int, int]:
+    """Return session -> when something last happened in it or a sub-agent of it, for those active since a time.
+
+    The latest come first; no sub-agents; at most `most`.
+    """
+    return pairs(connection, _ACTIVE, {"since": since, "most": most})
+
+
+def newest(connection: sqlite3.Connection, most: int) -> list[Session]:
+    """Return the sessions, no sub-agents, in which something happened last, the latest first."""
+    ids = values(connection, _NEWEST, (most,))
+    found = {session.id: session for session in in_rows(connection, ids)}
+    return [found[id] for id in ids]
 
 
 def of_provider(connection: sqlite3.Connection, provider: str | None) -> list[Session]:
@@ -343,9 +364,7 @@ def count(connection: sqlite3.Connection, filters: SessionFilters, *, newest: in
 
 def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any]]:
     """Return the condition of a list as SQL over `session` s, and its arguments."""
-    conditions = ["s.kind != 'warmup'", "s.id <= :newest"]
-    arguments: dict[str, Any] = {"newest": newest, "path": None, "access": None}
-    wanted: list[tuple[str, str, Any]] = [
+    wanted, arguments = conditions(
         ("s.provider = :provider", "provider", filters.provider),
         (OF_PROJECTS, "projects", None if filters.projects is None else as_json(filters.projects)),
         ("coalesce(s.ended_at, 0) >= :since", "since", filters.since),
@@ -358,12 +377,9 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
         ("(s.failed_calls > 0) = :has_failures", "has_failures", filters.has_failures),
         (_COMMITTED, "commit", filters.commit),
         (_OF_PULL_REQUEST, "pr", filters.pr),
-    ]
-    for condition, name, given in wanted:
-        if given is not None:
-            conditions.append(condition)
-            arguments[name] = given
-    return " AND ".join(conditions), arguments
+    )
+    condition = " AND ".join(["s.kind != 'warmup'", "s.id <= :newest", *wanted])
+    return condition, {"newest": newest, "path": None, "access": None, **arguments}
 
 
 # -- sessions that belong together -----------------------------------------------------------------
@@ -396,6 +412,12 @@ def started_by(connection: sqlite3.Connection, row: int, calls: Iterable[int]) -
     """
     sql = f"SELECT started_by, uid FROM session WHERE parent_session = ? AND started_by IN {GIVEN} ORDER BY id DESC"
     return pairs(connection, sql, (row, as_json(calls)))
+
+
+def parents(connection: sqlite3.Connection) -> dict[int, int | None]:
+    """Return session -> the one that started it, None for all but sub-agents, by row id, without warm-ups."""
+    started = "CASE kind WHEN 'subagent' THEN parent_session END"
+    return pairs(connection, f"SELECT id, {started} FROM session WHERE kind != 'warmup' ORDER BY id")
 
 
 def shared_events(connection: sqlite3.Connection, one: int, other: int) -> int:

@@ -20,6 +20,8 @@ _BLOCK = """
 SELECT id, first_index FROM block WHERE session_id = ? AND first_index <= ? ORDER BY first_index DESC LIMIT 1
 """
 
+_DATA = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"
+
 _ENDS = """
 SELECT b.first_index, d.ends FROM block b JOIN block_data d ON d.block_id = b.id
 WHERE b.session_id = ? ORDER BY b.first_index
@@ -50,66 +52,30 @@ class StoredEvent(Struct, frozen=True):
         return self.row.outcome
 
 
-class _Block(Struct, frozen=True):
-    """A block of texts."""
-
-    id: int
-    first_index: int
-
-
-class _Opened(Struct, frozen=True):
-    """The contents of a block: a text and a rest for each event."""
-
-    texts: BlockText
-    rests: list[dict[str, Any] | None]
-
-    @classmethod
-    def of(cls, ends: bytes, text: bytes, rests: bytes) -> _Opened:
-        return cls(BlockText.of(ends, text), orjson.loads(unpack(rests)))
-
-
 ReadText: TypeAlias = Callable[[Event], StoredEvent]
 """Returns an event with its texts."""
 
 
 def text_reader(connection: sqlite3.Connection) -> ReadText:
     """Return a reader of texts, for one event after another; it keeps the block opened last for the next event."""
-    kept: tuple[int, _Opened] | None = None
+    kept: tuple[int, BlockText, list[dict[str, Any] | None]] | None = None
 
     def read(event: Event) -> StoredEvent:
         nonlocal kept
-        block = _block_of(connection, event)
-        if kept is None or kept[0] != block.id:
+        block, first = only(connection, lambda *row: row, _BLOCK, (event.session_row, event.event_index))
+        if kept is None or kept[0] != block:
             kept = None  # each may be as large as the longest line: never two at once
-            kept = block.id, _opened(connection, block)
-        return _stored(event, block, kept[1])
+            ends, text, rests = only(connection, lambda *row: row, _DATA, (block,))
+            kept = block, BlockText.of(ends, text), orjson.loads(unpack(rests))
+        number = event.event_index - first
+        return StoredEvent(event, kept[1].text(number), kept[2][number] or {})
 
     return read
 
 
 def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[StoredEvent]:
-    """Return events with their texts, opening each block once."""
-    opened: dict[int, _Opened] = {}
-    stored = []
-    for event in events:
-        block = _block_of(connection, event)
-        if block.id not in opened:
-            opened[block.id] = _opened(connection, block)
-        stored.append(_stored(event, block, opened[block.id]))
-    return stored
-
-
-def _block_of(connection: sqlite3.Connection, event: Event) -> _Block:
-    return only(connection, _Block, _BLOCK, (event.session_row, event.event_index))
-
-
-def _opened(connection: sqlite3.Connection, block: _Block) -> _Opened:
-    return only(connection, _Opened.of, "SELECT ends, text, payload FROM block_data WHERE block_id = ?", (block.id,))
-
-
-def _stored(event: Event, block: _Block, opened: _Opened) -> StoredEvent:
-    number = event.event_index - block.first_index
-    return StoredEvent(event, opened.texts.text(number), opened.rests[number] or {})
+    """Return events with their texts."""
+    return list(map(text_reader(connection), events))
 
 
 def having_text(connection: sqlite3.Connection, session_row: int, indices: Collection[int]) -> set[int]:

@@ -1,23 +1,20 @@
-"""The queries for looking after an index: its files' state, what forgetting would delete, sessions to measure by."""
+"""What looking after an index shows: its files' state and what forgetting would delete, as columns of rows by name."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any
 
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.questions.queries import FILES, as_json, pairs, rows, value, values
-
-_NOTIFICATION = TYPE_CODE[EventType.NOTIFICATION]
-_USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
+from agtrace_indexer.index.questions.queries import FILES, as_json, dicts, pairs, value, values
 
 _TOTALS = """
-SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0),
-  (SELECT count(*) FROM file WHERE gone),
-  (SELECT count(*) FROM file WHERE status = 'forgotten')
+SELECT count(*) FILTER (WHERE kind != 'warmup') AS sessions, coalesce(sum(event_count), 0) AS events,
+  (SELECT count(*) FROM file WHERE gone) AS archived_files,
+  (SELECT count(*) FROM file WHERE status = 'forgotten') AS forgotten_files
 FROM session
 """
 
@@ -26,8 +23,8 @@ SELECT m.tbl_name, sum(s.pgsize) FROM dbstat s JOIN sqlite_master m ON m.name = 
 """
 
 _PROVIDERS = """
-SELECT s.provider, count(DISTINCT s.file_id), count(*) FILTER (WHERE s.kind != 'warmup'),
-  count(*) FILTER (WHERE s.kind = 'warmup'), group_concat(DISTINCT s.version)
+SELECT s.provider, count(DISTINCT s.file_id) AS files, count(*) FILTER (WHERE s.kind != 'warmup') AS sessions,
+  count(*) FILTER (WHERE s.kind = 'warmup') AS warmups, group_concat(DISTINCT s.version) AS versions
 FROM session s GROUP BY s.provider ORDER BY s.provider
 """
 
@@ -38,7 +35,8 @@ WHERE f.gone AND s.kind NOT IN ('subagent', 'warmup') AND NOT instr(f.path, '#re
 
 _LOGS = """
 SELECT f.path, f.provider, f.gone, f.size, f.lines, f.records, f.unreadable_lines, f.pending_bytes,
-  count(s.id), coalesce(sum(s.event_count), 0), coalesce(sum(s.tool_calls), 0), coalesce(sum(s.failed_calls), 0)
+  count(s.id) AS sessions, coalesce(sum(s.event_count), 0) AS events, coalesce(sum(s.tool_calls), 0) AS tool_calls,
+  coalesce(sum(s.failed_calls), 0) AS failed_calls
 FROM file f LEFT JOIN session s ON s.file_id = f.id WHERE f.status = 'log' GROUP BY f.id ORDER BY f.path
 """
 
@@ -51,21 +49,25 @@ SELECT path, reason, pending_bytes FROM file WHERE status = 'log' AND reason IS 
 """
 
 _UNREADABLE_LINES = f"""
-SELECT f.path, e.line, e.offset, e.length, n.text, s.uid, e.event_index
+SELECT f.path, e.line, e.offset AS byte_offset, e.length AS byte_length,
+  CASE n.text WHEN 'unreadable_line' THEN 'not JSON' ELSE 'too long to parse: its beginning is kept' END AS reason,
+  s.uid || ':' || e.event_index AS event
 FROM name n JOIN event e ON e.name_id = n.id
   JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
-WHERE n.text IN ('unreadable_line', 'oversized_line') AND e.type = {_NOTIFICATION} AND e.superseded_by IS NULL
+WHERE n.text IN ('unreadable_line', 'oversized_line') AND e.type = {TYPE_CODE[EventType.NOTIFICATION]}
+  AND e.superseded_by IS NULL
 ORDER BY f.path, e.line
 """
 
+# With one of the files, and the first line of that file with such a record.
 _RECORD_TYPES = """
-SELECT type, provider, sum(count) AS records, count(*), max(CASE WHEN number = 1 THEN path END),
-  max(CASE WHEN number = 1 THEN first_line END)
+SELECT type, provider, sum(count) AS count, count(*) AS files, max(CASE WHEN number = 1 THEN path END) AS path,
+  max(CASE WHEN number = 1 THEN first_line END) AS line
 FROM (
   SELECT t.type, f.provider, t.count, f.path, t.first_line,
     row_number() OVER (PARTITION BY f.provider, t.type ORDER BY f.id) AS number
   FROM record_type t JOIN file f ON f.id = t.file_id WHERE t.status = ?) numbered
-GROUP BY provider, type ORDER BY records DESC, type
+GROUP BY provider, type ORDER BY 3 DESC, type
 """
 
 _HELD = f"""
@@ -78,7 +80,7 @@ SELECT o.uid, count(DISTINCT e.identity) AS events FROM session s JOIN kin k ON 
 JOIN session o ON o.id = k.other_id JOIN event e ON e.session_id = s.id
 JOIN event c ON c.identity = e.identity AND c.session_id = o.id
 WHERE s.file_id IN {FILES} AND o.file_id NOT IN {FILES}
-  AND e.identity > 0 AND c.identity > 0 AND e.type != {_USAGE}
+  AND e.identity > 0 AND c.identity > 0 AND e.type != {TYPE_CODE[EventType.TOKEN_USAGE]}
 GROUP BY o.id ORDER BY events DESC, o.uid
 """
 
@@ -88,128 +90,13 @@ WHERE s.file_id IN {FILES} AND p.file_id NOT IN {FILES} AND s.kind IN ('subagent
 """
 
 
-class Totals(NamedTuple):
-    """The totals of an index."""
-
-    sessions: int
-    """Without warm-ups, as lists count them."""
-    events: int
-    archived_files: int
-    forgotten_files: int
+def totals(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return the totals of the index; sessions are without warm-ups, as lists count them."""
+    return dicts(connection, _TOTALS)[0]
 
 
-class TableSize(NamedTuple):
-    """A table of the file, those in which FTS5 keeps its words included."""
-
-    name: str
-    rows: int
-    bytes: int | None
-    """Of its pages, with those of its SQL indexes; None if SQLite can't tell (`dbstat`)."""
-
-
-class ProviderTotals(NamedTuple):
-    """The totals of one agent in an index."""
-
-    provider: str
-    files: int
-    sessions: int
-    """Without warm-ups, as lists count them."""
-    warmups: int
-    """What mere starts of the agent left."""
-    versions: str | None
-    """The versions that wrote the logs, separated by commas, in no particular order."""
-
-
-class LogFile(NamedTuple):
-    """A log, and the figures of what was read from it."""
-
-    path: str
-    provider: str | None
-    gone: int
-    size: int
-    lines: int
-    records: int
-    unreadable_lines: int
-    pending_bytes: int
-    sessions: int
-    events: int
-    tool_calls: int
-    failed_calls: int
-
-
-class UnreadFile(NamedTuple):
-    """A file that is not a log, or can't be read."""
-
-    path: str
-    status: str
-    reason: str | None
-    size: int
-
-
-class PartlyReadFile(NamedTuple):
-    """A log that wasn't read to the end."""
-
-    path: str
-    reason: str
-    pending_bytes: int
-
-
-class UnreadableLine(NamedTuple):
-    """A line of a log that was kept as it is, and the event that contains it."""
-
-    path: str
-    line: int
-    offset: int
-    length: int
-    kind: str
-    """`unreadable_line` or `oversized_line`."""
-    uid: str
-    event_index: int
-
-
-class RecordType(NamedTuple):
-    """A type of records that were left out or not understood."""
-
-    type: str
-    provider: str | None
-    records: int
-    files: int
-    path: str
-    """One of the files."""
-    line: int
-    """The first line of that file with such a record."""
-
-
-class HeldSession(NamedTuple):
-    """A session in a log."""
-
-    kind: str
-    title: str | None
-    snippet: str | None
-    started_at: int | None
-    ended_at: int | None
-    event_count: int
-    path: str
-    gone: int
-
-
-class SharedEvents(NamedTuple):
-    """Another session with some of the same events in a log of its own."""
-
-    uid: str
-    events: int
-
-
-# -- what `agtrace doctor` shows -------------------------------------------------------------------
-
-
-def totals(connection: sqlite3.Connection) -> Totals:
-    """Return the totals of the index."""
-    return next(rows(connection, Totals, _TOTALS))
-
-
-def tables(connection: sqlite3.Connection) -> list[TableSize]:
-    """Return the tables that have rows, largest first."""
+def tables(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return the tables that have rows, with their bytes (None without `dbstat`), those of FTS5 too, largest first."""
     from sqlite_utils import Database  # takes 0.2 s
 
     try:
@@ -217,8 +104,8 @@ def tables(connection: sqlite3.Connection) -> list[TableSize]:
     except sqlite3.OperationalError:
         sizes = {}
     stored = (table for table in Database(connection, execute_plugins=False).tables if not table.virtual_table_using)
-    found = [TableSize(table.name, table.count, sizes.get(table.name)) for table in stored]
-    return sorted((table for table in found if table.rows), key=lambda table: (-(table.bytes or 0), -table.rows))
+    found = [{"name": table.name, "rows": table.count, "bytes": sizes.get(table.name)} for table in stored]
+    return sorted((one for one in found if one["rows"]), key=lambda one: (-(one["bytes"] or 0), -one["rows"]))
 
 
 def roots(connection: sqlite3.Connection) -> list[str]:
@@ -226,9 +113,9 @@ def roots(connection: sqlite3.Connection) -> list[str]:
     return values(connection, "SELECT path FROM root ORDER BY path")
 
 
-def providers(connection: sqlite3.Connection) -> list[ProviderTotals]:
-    """Return the totals of each agent."""
-    return list(rows(connection, ProviderTotals, _PROVIDERS))
+def providers(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return the totals of each agent; `versions` of its logs are separated by commas, in no particular order."""
+    return dicts(connection, _PROVIDERS)
 
 
 def sessions_gone(connection: sqlite3.Connection) -> dict[str, int]:
@@ -236,42 +123,35 @@ def sessions_gone(connection: sqlite3.Connection) -> dict[str, int]:
     return pairs(connection, _GONE)
 
 
-def logs(connection: sqlite3.Connection) -> list[LogFile]:
-    """Return all logs, by path."""
-    return list(rows(connection, LogFile, _LOGS))
+def files(connection: sqlite3.Connection) -> dict[str, list[dict[str, Any]]]:
+    """Return all logs, the files that are none or can't be read, the logs not read to the end, and unreadable lines."""
+    asked = {
+        "files": _LOGS, "not_read": _NOT_READ, "partly_read": _PARTLY_READ, "unreadable_lines": _UNREADABLE_LINES,
+    }  # fmt: skip
+    return {name: dicts(connection, query) for name, query in asked.items()}
 
 
-def files_not_read(connection: sqlite3.Connection) -> list[UnreadFile]:
+def not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """Return the files that are not logs, or can't be read."""
-    return list(rows(connection, UnreadFile, _NOT_READ))
+    return dicts(connection, _NOT_READ)
 
 
-def logs_partly_read(connection: sqlite3.Connection) -> list[PartlyReadFile]:
-    """Return the logs that weren't read to the end."""
-    return list(rows(connection, PartlyReadFile, _PARTLY_READ))
-
-
-def unreadable_lines(connection: sqlite3.Connection) -> list[UnreadableLine]:
-    """Return the lines that couldn't be parsed, by file and position."""
-    return list(rows(connection, UnreadableLine, _UNREADABLE_LINES))
-
-
-def record_types(connection: sqlite3.Connection, status: str) -> list[RecordType]:
+def record_types(connection: sqlite3.Connection, status: str) -> list[dict[str, Any]]:
     """Return the types of records with status `unknown` or `skipped`, the most frequent first."""
-    return list(rows(connection, RecordType, _RECORD_TYPES, (status,)))
+    return dicts(connection, _RECORD_TYPES, (status,))
 
 
 # -- what `agtrace forget` shows -------------------------------------------------------------------
 
 
-def held_by(connection: sqlite3.Connection, files: Collection[int]) -> list[HeldSession]:
+def held_by(connection: sqlite3.Connection, files: Collection[int]) -> list[dict[str, Any]]:
     """Return the sessions of these files, oldest first."""
-    return list(rows(connection, HeldSession, _HELD, {"files": as_json(files)}))
+    return dicts(connection, _HELD, {"files": as_json(files)})
 
 
-def also_in(connection: sqlite3.Connection, files: Collection[int]) -> list[SharedEvents]:
+def also_in(connection: sqlite3.Connection, files: Collection[int]) -> list[dict[str, Any]]:
     """Return the sessions of other files that contain some of the same events, those with most first."""
-    return list(rows(connection, SharedEvents, _ALSO_IN, {"files": as_json(files)}))
+    return dicts(connection, _ALSO_IN, {"files": as_json(files)})
 
 
 def told_in(connection: sqlite3.Connection, files: Collection[int]) -> list[str]:

@@ -20,6 +20,8 @@ from agtrace_indexer.index.questions.queries import (
     REPOSITORY,
     Row,
     as_json,
+    conditions,
+    first,
     only,
     pairs,
     rows,
@@ -32,6 +34,12 @@ _FIGURES = f"u.event_index, u.model, u.response_id, u.complete, u.context_window
 _LARGEST_REQUEST = f"""
 SELECT max({WHOLE_INPUT}), max(u.context_window) FROM token_usage u JOIN event e USING (session_id, event_index)
 WHERE u.session_id = ? AND {COUNTED} AND e.step_index IS NOT NULL
+"""
+
+_FILLED = f"""
+SELECT u.event_index, u.model, {WHOLE_INPUT}, u.context_window
+FROM token_usage u JOIN event e USING (session_id, event_index)
+WHERE u.session_id = ? AND e.superseded_by IS NULL AND {WHOLE_INPUT} > 0 ORDER BY u.event_index DESC LIMIT 1
 """
 
 _MODELS_THEN = f"""
@@ -135,13 +143,28 @@ def largest_request(connection: sqlite3.Connection, session_row: int) -> Largest
     return only(connection, LargestRequest, _LARGEST_REQUEST, (session_row,))
 
 
+class Filled(NamedTuple):
+    """What the model was given with its last request."""
+
+    event_index: int
+    model: str | None
+    tokens: int
+    """Input of all kinds."""
+    context_window: int | None
+    """The size of the window, according to the log."""
+
+
+def filled(connection: sqlite3.Connection, session_row: int) -> Filled | None:
+    """Return the figures of the last response of a session that has some."""
+    return first(connection, Filled, _FILLED, (session_row,))
+
+
 def models_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> dict[str, int]:
     """Return model -> event of its first figures, for the models that a session had used, in that order.
 
     A model without a name is ''.
     """
-    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
-    return pairs(connection, _MODELS_THEN, named)
+    return pairs(connection, _MODELS_THEN, then.named(session_row))
 
 
 # -- sums of sessions ------------------------------------------------------------------------------
@@ -226,20 +249,13 @@ def not_understood(connection: sqlite3.Connection, among: Among) -> dict[int, in
 
 def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
     """Return a query of totals with its key and condition filled in, and its arguments."""
-    conditions: list[str] = []
-    arguments: dict[str, Any] = {}
-    for name, condition, given in (
-        ("sessions", "s.id IN (SELECT value FROM json_each(:sessions))", among.sessions),
-        ("projects", OF_PROJECTS, among.projects),
-    ):
-        if given is not None:
-            conditions.append(condition)
-            arguments[name] = as_json(given)
-    if among.newest is not None:
-        conditions.append("s.id <= :newest_session")
-        arguments["newest_session"] = among.newest
+    sessions, projects = (None if rows is None else as_json(rows) for rows in (among.sessions, among.projects))
+    wanted, arguments = conditions(
+        ("s.id IN (SELECT value FROM json_each(:sessions))", "sessions", sessions),
+        (OF_PROJECTS, "projects", projects),
+        ("s.id <= :newest_session", "newest_session", among.newest),
+    )
     usage = "model_usage" if among.newest_event is None else _USAGE_THEN
-    if among.newest_event is not None:
-        arguments["newest"] = among.newest_event
+    arguments |= {} if among.newest_event is None else {"newest": among.newest_event}
     key = {"session": "s.id", "project": REPOSITORY, "all": "0"}[among.by]
-    return query.format(key=key, usage=usage, condition=" AND ".join(conditions) or "true"), arguments
+    return query.format(key=key, usage=usage, condition=" AND ".join(wanted) or "true"), arguments
