@@ -6,13 +6,18 @@ import gc
 import os
 import shutil
 import signal
+import sqlite3
 import sys
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
+from importlib import import_module
+from itertools import count
 from pathlib import Path
 
 import pytest
 from agtrace_indexer import redact
 from agtrace_indexer.parallel.pool import cores
+from agtrace_indexer.run import index
 from hypothesis import HealthCheck, settings
 
 from agtrace.settings import variables
@@ -46,6 +51,7 @@ REAL_LOGS = (
 )
 """The folders with real logs of the agents that are read, whether they are there or not."""
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
+_numbers = count()
 
 
 def copy_of_samples(folder: Path) -> Path:
@@ -70,6 +76,18 @@ def pytest_configure(config: pytest.Config) -> None:
     redact.redact("a text")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker begin with other modules: pytest compiles their assertions, once for all in a fresh checkout."""
+    config = session.config
+    if hasattr(config, "workerinput") and config.args == config.getini("testpaths"):
+        modules = sorted(Path(__file__).parent.rglob("test_*.py"))
+        first, step = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]
+        for path in modules[first::step]:
+            with suppress(Exception):  # pytest imports it again and tells
+                import_module(".".join(("tests", *path.relative_to(Path(__file__).parent).with_suffix("").parts)))
+
+
 def pytest_collection_finish() -> None:
     """Make the garbage collector skip the objects of thousands of collected tests, which live until the end."""
     gc.collect()
@@ -88,6 +106,19 @@ def _rules(config: pytest.Config) -> Path:
 
 
 @pytest.fixture(autouse=True)
+def no_real_home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home of its own for a test that has a folder; for any other one that isn't there, which takes no time."""
+    if "tmp_path" in request.fixturenames:
+        request.getfixturevalue("own_home")
+    else:
+        nowhere = tmp_path_factory.getbasetemp() / "nowhere" / str(next(_numbers))
+        monkeypatch.setenv("HOME", str(nowhere / "home"))
+        monkeypatch.setenv("AGTRACE_DATA_DIR", str(nowhere / "data"))
+
+
+@pytest.fixture
 def own_home(tmp_path: Path, compiled_rules: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home directory and a data folder without an index, for the test and the processes it starts.
 
@@ -113,6 +144,39 @@ def keep_rules(compiled: Path, folder: Path) -> None:
 def database(tmp_path: Path) -> Path:
     """The path of the test's index, in AGTRACE_DATA_DIR."""
     return tmp_path / "data" / "index.sqlite3"
+
+
+@pytest.fixture(scope="session")
+def indexed_once(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A function that returns an index of folders of logs, made once for all workers: to be copied, not changed."""
+    base = tmp_path_factory.getbasetemp()
+
+    def made(name: str, *roots: Path) -> Path:
+        database = (base.parent if hasattr(pytestconfig, "workerinput") else base) / "indexed" / name / "index.sqlite3"
+        index(database, [str(root) for root in roots], otherwise=[], patience=300)
+        return database
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def indexed_samples(indexed_once: Callable[..., Path]) -> Path:
+    """An index of the samples."""
+    return indexed_once("samples", SAMPLES)
+
+
+@pytest.fixture(scope="session")
+def indexed_logs(indexed_once: Callable[..., Path], logs: Path) -> Path:
+    """An index of the real logs of Claude Code, Codex and Gemini CLI."""
+    return indexed_once("logs", *(logs / agent for agent in ("claude", "codex", "gemini")))
+
+
+def copy_index(source: Path, target: Path) -> Path:
+    """Copy an index that other processes may have open, and return the copy."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
+        one.backup(other)
+    return target
 
 
 @pytest.fixture(scope="session")

@@ -79,31 +79,38 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def modules(package: str) -> dict[str, ast.Module]:
-    """Return the modules of a package by their full names, parsed."""
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a module."""
+    return tuple(ast.walk(parsed(path)))
+
+
+def modules(package: str) -> dict[str, Path]:
+    """Return the modules of a package by their full names."""
     folder = SOURCES[package]
     found = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = parsed(path)
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
+@cache
 def arrows(package: str) -> Arrows:
     """Return the imports between rooms, with the modules they are in."""
     known = modules(package)
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for name, tree in known.items():
-        for imported in sorted(_imported(tree, known)):
+    for name, path in known.items():
+        for imported in sorted(_imported(path, known)):
             here, there = _room(name), _room(imported)
             if here and there and here != there:
                 found[here][there].append(f"{name} -> {imported}")
     return found
 
 
-def _imported(tree: ast.Module, known: Mapping[str, ast.Module]) -> set[str]:
+def _imported(path: Path, known: Mapping[str, Path]) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             wholes = (f"{node.module}.{alias.name}" for alias in node.names)
             names.update(whole if whole in known else node.module for whole in wholes)
@@ -130,9 +137,9 @@ def circle_in(found: Arrows) -> list[str]:
 def sql() -> Iterator[tuple[str, str]]:
     """Yield (module, text) for each text in the code that is SQL; docstrings don't count."""
     for package in SOURCES:
-        for name, tree in modules(package).items():
-            said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-            for node in ast.walk(tree):
+        for name, path in modules(package).items():
+            said = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+            for node in nodes(path):
                 text = node.value if isinstance(node, ast.Constant) else None
                 if isinstance(text, str) and id(node) not in said and _SQL.match(text):
                     yield name, text
@@ -141,16 +148,15 @@ def sql() -> Iterator[tuple[str, str]]:
 def asks() -> Iterator[str]:
     """Yield the module of each call that executes a statement."""
     for package in SOURCES:
-        for name, tree in modules(package).items():
-            for node in ast.walk(tree):
+        for name, path in modules(package).items():
+            for node in nodes(path):
                 if isinstance(node, ast.Attribute) and node.attr in ("execute", "executemany", "executescript"):
                     yield name
 
 
 def excepts(folder: Path) -> int:
     """Return the number of `except` clauses in the modules of a folder."""
-    trees = (parsed(path) for path in folder.rglob("*.py"))
-    return sum(isinstance(node, ast.ExceptHandler) for tree in trees for node in ast.walk(tree))
+    return sum(isinstance(node, ast.ExceptHandler) for path in folder.rglob("*.py") for node in nodes(path))
 
 
 def lines() -> int:

@@ -29,10 +29,10 @@ from agtrace.serving import server
 from agtrace.settings import load
 from agtrace.settings.live import Live
 from agtrace.tools import TOOLS
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, copy_index
 from tests.documents import documents
 from tests.rooms import SOURCES as PACKAGES
-from tests.rooms import parsed
+from tests.rooms import nodes, parsed
 
 ROOT = Path(__file__).resolve().parents[1]
 SNAPSHOT = ROOT / "tests" / "agtrace" / "tools_list.json"
@@ -79,9 +79,9 @@ MODULES = {module.name: module for module in _modules()}
 """A rule for all of them is one test, which names the module that breaks it: a test for each took most of the time."""
 
 
-def _imports(module: Module, nodes: Iterator[ast.AST] | None = None) -> Iterator[str]:
+def _imports(module: Module, given: Iterator[ast.AST] | None = None) -> Iterator[str]:
     """Every module that is imported anywhere in a module, and every name that might be one."""
-    for node in nodes or ast.walk(module.tree):
+    for node in given or nodes(module.path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -160,7 +160,7 @@ def test_only_the_settings_read_the_environment() -> None:
     words = {"environ", "environb", "getenv", "getenvb", "expandvars"}
     reading = set()
     for module in MODULES.values():
-        read = [node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute) and node.attr in words]
+        read = [node.attr for node in nodes(module.path) if isinstance(node, ast.Attribute) and node.attr in words]
         if read or any(name.rpartition(".")[2] in words for name in _imported(module)):
             reading.add(module.name)
     assert reading == {"agtrace.settings.environment"}
@@ -222,7 +222,7 @@ def test_help_and_version_load_no_server_no_database_no_models_and_no_tables(opt
 
 
 def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_writes_logs(tmp_path: Path) -> None:
-    shutil.copytree(SAMPLES, tmp_path / "logs")
+    shutil.copytree(SAMPLES / "codex", tmp_path / "logs")
     first = _run("index", str(tmp_path / "logs"))
     assert "agtrace_indexer.providers.codex.tools" in {module.name for module in first}
     again = _run("index", str(tmp_path / "logs"))
@@ -238,10 +238,8 @@ def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_write
     assert _families(again) & others == set()
 
 
-def test_commands_of_every_day_load_no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "data"))
-    shutil.copytree(SAMPLES, tmp_path / "logs")
-    _run("index", str(tmp_path / "logs"))
+def test_commands_of_every_day_load_no_models(indexed_samples: Path, database: Path) -> None:
+    copy_index(indexed_samples, database)
     for command in (["sessions"], ["search", "database is locked"], ["show", "last"], ["projects"]):
         assert _families(_run(*command)) & {"pydantic", "pydantic_core", "mcp", "mcp_types"} == set(), command
 

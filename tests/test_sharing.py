@@ -33,6 +33,7 @@ from pydantic.fields import FieldInfo
 from rich.console import Console
 from textual.binding import BindingsMap
 
+from tests.rooms import nodes
 from tests.test_house import _DEFINITIONS, MODULES, Module
 
 _NEVER_CHANGE = (
@@ -116,7 +117,7 @@ def test_no_module_holds_what_two_threads_may_not_use_at_once() -> None:
 def test_no_function_changes_what_its_module_holds() -> None:
     for module in MODULES.values():
         held = {(module.name, name) for name in _assigned(module.tree)}
-        functions = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        functions = [node for node in nodes(module.path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         names = {name for function in functions for node in ast.walk(function) for name in _changed(node)}
         assert held & {(module.name, name) for name in names} <= _CHANGED
 
@@ -135,12 +136,15 @@ def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
 
 def _changed(node: ast.AST) -> Iterator[str]:
     """The names that a node rebinds in its module, or whose content it changes."""
+    held: ast.expr | None = None
     if isinstance(node, ast.Global):
         yield from node.names
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        yield ast.unparse(node.value)
+        held = node.value
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
-        yield ast.unparse(node.func.value)
+        held = node.func.value
+    if isinstance(held, ast.Name):
+        yield held.id
 
 
 def test_what_is_remembered_of_a_call_is_nothing_that_its_callers_could_change() -> None:
@@ -148,7 +152,7 @@ def test_what_is_remembered_of_a_call_is_nothing_that_its_callers_could_change()
     found = {
         f"{module.name}.{function.name}"
         for module in MODULES.values()
-        for function in ast.walk(module.tree)
+        for function in nodes(module.path)
         if isinstance(function, ast.FunctionDef) and function.returns
         if any(_remembers(ast.unparse(mark)) for mark in function.decorator_list)
         and ast.unparse(function.returns).startswith(_COULD_BE_CHANGED)

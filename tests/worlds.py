@@ -50,9 +50,9 @@ def _tiny(log: ClaudeLog) -> None:
 
 
 def _many(home: Path) -> None:
-    for number in range(500):
+    for number in range(240):
         session = f"{(number * 2_654_435_761) % 2**32:08x}-0000-4000-8000-{number:012x}"
-        log = _log(home, SESSION if number == 250 else OTHER if number == 251 else session)
+        log = _log(home, SESSION if number == 120 else OTHER if number == 121 else session)
         log.clock += number * 60
         log.prompt(f"Mend the tide gauge number {number} " + "and its neighbours " * (number % 12))
         log.call(

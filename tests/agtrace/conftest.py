@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.agtrace.asking import YEAR, Asker
-from tests.agtrace.terminal import AGTRACE
-from tests.conftest import LOGS, SAMPLES, keep_rules
+from tests.conftest import LOGS, SAMPLES, copy_index, keep_rules
 from tests.depth import THOROUGH
 
 
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+def samples(indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Asker:
     """An index of the sample sessions."""
-    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
+    return Asker(copy_index(indexed_samples, tmp_path_factory.mktemp("samples") / "index.sqlite3").parent, SAMPLES)
 
 
 @pytest.fixture(scope="session")
-def everything(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
+def everything(indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
     """An index of the sample sessions and the real logs."""
-    return Asker(tmp_path_factory.mktemp("everything"), logs, SAMPLES)
+    database = copy_index(indexed_samples, tmp_path_factory.mktemp("everything") / "index.sqlite3")
+    return Asker(database.parent, logs, SAMPLES)
 
 
 @pytest.fixture(scope="session")
@@ -34,15 +32,11 @@ def each(request: pytest.FixtureRequest) -> Asker:
 
 
 @pytest.fixture(scope="session")
-def sample_index(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sample_index(compiled_rules: Path, indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder of an index of the sample sessions."""
     data = tmp_path_factory.mktemp("samples") / "data"
     keep_rules(compiled_rules, data)
-    home = str(data.parent)
-    subprocess.run(
-        [AGTRACE, "index", SAMPLES], env={**os.environ, "AGTRACE_DATA_DIR": str(data), "HOME": home}, check=True
-    )
-    return data
+    return copy_index(indexed_samples, data / "index.sqlite3").parent
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.agtrace.asking import Asker, claude_log
-from tests.conftest import SAMPLES
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
 BUILD = "python -m build --wheel -q && pip install -q dist/*.whl && "
@@ -109,8 +108,7 @@ def test_without_a_failure_and_a_later_success_there_is_no_aftermath(later: Any,
     assert later(write, asked) is None
 
 
-def test_the_failing_import_of_the_samples_leads_to_the_file_that_mended_it(tmp_path: Path) -> None:
-    asker = Asker(tmp_path / "data", SAMPLES)
-    told = asker.ask("get_event_details", session_id="8c0d35f1", event_index=7)["data"]["later"]
-    change = asker.ask("get_event_details", session_id="8c0d35f1", event_index=told["changes"][0])
+def test_the_failing_import_of_the_samples_leads_to_the_file_that_mended_it(samples: Asker) -> None:
+    told = samples.ask("get_event_details", session_id="8c0d35f1", event_index=7)["data"]["later"]
+    change = samples.ask("get_event_details", session_id="8c0d35f1", event_index=told["changes"][0])
     assert change["data"]["payload"]["arguments"]["file_path"].endswith("render/__init__.py")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.agtrace.asking import Asker, claude_log, query
-from tests.conftest import SAMPLES
 
 ONE = "0badc0de-0000-4000-8000-000000000001"
 
@@ -80,8 +79,7 @@ def test_an_unknown_argument_is_answered_with_the_one_that_is_meant(
          " AND t.access = 'write')"),
     ],
 )  # fmt: skip
-def test_calls_are_told_apart_by_what_they_do(tmp_path: Path, kind: str, sql: str) -> None:
-    asker = Asker(tmp_path, SAMPLES / "claude")
-    listed = asker.items("search_event_previews", "matches", query="", order="oldest", kind=kind, limit=50)
-    counted = query(asker, f"SELECT count(*) FROM event e WHERE {sql} AND own IS NULL AND superseded_by IS NULL")
+def test_calls_are_told_apart_by_what_they_do(samples: Asker, kind: str, sql: str) -> None:
+    listed = samples.items("search_event_previews", "matches", query="", order="oldest", kind=kind, limit=50)
+    counted = query(samples, f"SELECT count(*) FROM event e WHERE {sql} AND own IS NULL AND superseded_by IS NULL")
     assert [(len(listed),)] == counted and {match["event_type"] for match in listed} == {"ToolCall"}

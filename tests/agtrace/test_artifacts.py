@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.agtrace.asking import Asker, call_in, claude_log, text_of
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, copy_index
 from tests.depth import depth
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -41,13 +42,14 @@ RUN, MANY, WIDE, STRANGE, SHORT, CALL, EMPTY = 2, 4, 6, 8, 10, 11, 12
 
 
 @pytest.fixture(scope="module")
-def asker(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+def asker(indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Asker:
     """An index of one session with large outputs, and of the samples."""
     folder = tmp_path_factory.mktemp("texts")
+    copy_index(indexed_samples, folder / "index" / "index.sqlite3")
     log = claude_log(folder / "logs", ONE)
     log.prompt("go").call("Bash", {"command": "pytest -v"}, pytest_output(), failed=True)
     log.call("Bash", {"command": "make"}, HIDDEN)
-    log.call("Read", {"file_path": "wide.txt"}, "x" * 1_000_000 + "\nbehind")
+    log.call("Read", {"file_path": "wide.txt"}, "x" * 300_000 + "\nbehind")
     log.call("Bash", {"command": "odd"}, ODD)
     log.call("Bash", {"command": "true"}, "潮" * 3_150)
     log.call("Write", {"file_path": "tide.txt", "content": "tide\n" * 4_000}, "")
@@ -98,7 +100,7 @@ def test_the_chunks_of_a_range_join_to_exactly_these_lines(
     text = whole[index]
     first = data.draw(st.integers(1, count(text)))
     last = data.draw(st.integers(first, min(count(text), first + 900)))
-    most = 102_400 if index == WIDE else most  # a megabyte on one line
+    most = 102_400 if index == WIDE else most  # one long line
     pages = list(
         asker.pages(
             "get_event_details", session_id=ONE, event_index=index, start_line=first, end_line=last, max_bytes=most
@@ -262,7 +264,7 @@ def test_the_chunks_of_a_range_of_a_session_join_to_exactly_these_lines(
     total = transcript.count("\n")
     first = data.draw(st.integers(1, total))
     last = data.draw(st.integers(first, min(total, first + 700)))
-    wide = next(number for number, line in enumerate(transcript.split("\n"), 1) if len(line) > 900_000)
+    wide = next(number for number, line in enumerate(transcript.split("\n"), 1) if len(line) > 200_000)
     most = 102_400 if first <= wide <= last else most
     pages = list(
         asker.pages("read_artifact", ref=f"ax://session/{ONE}", start_line=first, end_line=last, max_bytes=most)

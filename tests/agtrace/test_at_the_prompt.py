@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from agtrace.settings import load
 from tests import corpus
 from tests.agtrace.live_logs import Claude
 from tests.agtrace.pseudo_terminal import in_terminal
-from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
+from tests.agtrace.terminal import AGTRACE, Said, agtrace, agtrace_here, index_here
 
 needs_terminals = pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
 
@@ -64,7 +64,7 @@ def test_what_is_no_number_of_tokens_is_refused(typed: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_accepted_by_it(shell: str, tmp_path: Path) -> None:
-    said = agtrace("completion", shell)
+    said = agtrace_here("completion", shell)
     assert said.code == 0 and "_AGTRACE_COMPLETE" in said.out
     if shutil.which(shell):
         script = tmp_path / "script"
@@ -72,13 +72,12 @@ def test_the_script_of_a_shell_is_accepted_by_it(shell: str, tmp_path: Path) -> 
         subprocess.run([shell, "-n", script], check=True, timeout=300, capture_output=True)
 
 
-def completed(*words: str) -> list[str]:
+def completed(*words: str, run: Callable[..., Said] = agtrace_here) -> list[str]:
     """What bash is offered for the last word."""
-    environment = {**os.environ, "_AGTRACE_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words)),
-                   "COMP_WORDS": " ".join(["agtrace", *words])}  # fmt: skip
-    done = subprocess.run([AGTRACE], env=environment, capture_output=True, text=True, timeout=300, check=True)
-    assert done.stderr == ""
-    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+    place = {"COMP_CWORD": str(len(words)), "COMP_WORDS": " ".join(["agtrace", *words])}
+    said = run(_AGTRACE_COMPLETE="bash_complete", **place)
+    assert (said.code, said.err) == (0, "")
+    return [line.partition(",")[2] for line in said.out.splitlines() if line]
 
 
 def test_commands_and_ids_of_sessions_are_completed(own_home: Path) -> None:
@@ -86,7 +85,7 @@ def test_commands_and_ids_of_sessions_are_completed(own_home: Path) -> None:
     for log in (one, other):
         log.asked("Run the tests.")
     index_here(own_home)
-    assert completed("sess") == ["sessions"]
+    assert completed("sess", run=agtrace) == ["sessions"]
     assert completed("show", "00000001") == [one.uid]
     assert set(completed("watch", "")) == {one.uid, other.uid}
     assert completed("analyze", "nothing") == []

@@ -39,7 +39,7 @@ def test_the_console_script_says_what_its_commands_say(indexed: Path) -> None:
 
 
 def test_the_doctor_names_what_was_not_understood_and_exits_with_1(indexed: Path) -> None:
-    said = agtrace("doctor")
+    said = agtrace_here("doctor")
     assert said.code == 1
     for text in ("where it looked", "tide-gauge-calibration", "e97a4b06-73c8-4f52-8d1e-b06c5a2f91d4.jsonl:42"):
         assert text in said.out
@@ -98,7 +98,7 @@ def test_every_command_and_setting_is_in_the_help() -> None:
         assert (shown.code, shown.err) == (0, "")
         assert f"Usage: agtrace {command}" in shown.out
     assert "AGTRACE_DATA_DIR" in said.out
-    assert agtrace("--version").out.startswith("agtrace, version ")
+    assert agtrace_here("--version").out.startswith("agtrace, version ")
 
 
 # --- usage ---

@@ -41,7 +41,7 @@ QUESTIONS = (
 GAP = re.compile(r"\((\d+) lines left out: (\d+)-(\d+)\)")
 
 
-def build_log(size: int = 2_000_000) -> list[str]:
+def build_log(size: int = depth(1_200_000, 2_000_000)) -> list[str]:
     """The lines of a build log of so many bytes, with three errors and a warning far from both ends."""
     chance, parts = random.Random(1), ["auth", "billing", "storage", "gauges", "render", "parser", "network", "cache"]
     lines: list[str] = []

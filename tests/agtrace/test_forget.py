@@ -188,8 +188,8 @@ def test_traces_that_a_reader_keeps_are_said_and_go_with_the_next_run(
 # --- the server ---
 
 
-def test_cursors_into_a_forgotten_session_end_in_a_clear_error(tmp_path: Path) -> None:
-    asker = Asker(tmp_path / "data", SAMPLES)
+def test_cursors_into_a_forgotten_session_end_in_a_clear_error(indexed: Path) -> None:
+    asker = Asker(indexed.parent)
     inside = asker.ask("get_session_details", session_id=LARGE, detail_level="turns")
     found = asker.ask("search_event_previews", order="newest", query="tide", limit=5)
     listed = asker.ask("list_sessions", limit=2)

@@ -18,7 +18,6 @@ import anyio
 import pytest
 import regex
 from agtrace_indexer.index import word_index
-from agtrace_indexer.run import index
 from agtrace_indexer.texts.blocks import BlockText, OpenBlock, pack
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -30,7 +29,7 @@ from agtrace.search.scan import EventFilters, Place, snapshot_of
 from tests import depth as depths
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace_here, index_here
-from tests.conftest import SAMPLES
+from tests.conftest import copy_index
 from tests.contents import texts
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -193,11 +192,10 @@ def assume_match(pattern: str, text: str) -> None:
 
 @pytest.fixture(scope="module", params=["by reading blocks", "by words"])
 def connection(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[sqlite3.Connection]:
     """The sample sessions; search asks the word index before it reads any block, however few they are."""
-    database = tmp_path_factory.mktemp("matching") / "index.sqlite3"
-    index(database, [str(SAMPLES)])
+    database = copy_index(indexed_samples, tmp_path_factory.mktemp("matching") / "index.sqlite3")
     if request.param == "by words":
         with closing(sqlite3.connect(database, isolation_level=None)) as writing:
             writing.execute("BEGIN")

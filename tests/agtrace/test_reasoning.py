@@ -181,9 +181,8 @@ def test_signatures_without_a_text_are_counted_and_said_to_be_the_reason(log: Cl
     assert "pagination" not in value and asker.run(value["hint"])["success"]
 
 
-def test_encrypted_reasoning_of_codex_is_counted_and_said_to_be_the_reason(tmp_path: Path) -> None:
-    asker = Asker(tmp_path, SAMPLES)
-    value = asker.ask(NAME, session_id=CODEX_LOCK)
+def test_encrypted_reasoning_of_codex_is_counted_and_said_to_be_the_reason(samples: Asker) -> None:
+    value = samples.ask(NAME, session_id=CODEX_LOCK)
     (path,) = SAMPLES.rglob(f"*{CODEX_LOCK}*.jsonl")
     items = [json.loads(line)["payload"] for line in path.read_bytes().splitlines()]
     encrypted = sum(item.get("type") == "reasoning" and not item.get("summary") for item in items)

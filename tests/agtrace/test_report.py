@@ -133,8 +133,7 @@ def test_a_wrong_clock_tells_no_time_and_moves_no_half(tmp_path: Path) -> None:
     assert len(reported("--until", "2200-01-01")["sessions"]) == 4
     listed = {item["id"]: item["start_time"] for item in agtrace_here("sessions", "--json").json()["data"]["sessions"]}
     assert listed["0000000a"].startswith("0001-01-01T")
-    for zone in ("UTC", "America/New_York"):
-        assert agtrace("sessions", TZ=zone).code == 0
+    assert agtrace("sessions", TZ="America/New_York").code == 0
 
 
 def test_the_worst_session_stands_first_and_those_without_a_score_last(tmp_path: Path) -> None:
@@ -327,9 +326,6 @@ def test_the_page_for_the_terminal_says_it_all_on_a_screen(indexed: Path) -> Non
     found = report["detectors"][0]["detector"]
     worst = [one["session_id"] for one in report["sessions"] if found in one["detectors"]][:2]
     assert re.search(rf"^  {found.replace('_', ' ')} .* {' '.join(worst)} *$", said.out, re.MULTILINE)
-    assert not re.search(
-        rf"^  {found.replace('_', ' ')} .*{worst[0]}", agtrace("report", COLUMNS="70").out, re.MULTILINE
-    )
     assert said.out.endswith(f"\nagtrace analyze {report['sessions'][0]['session_id']}\n")
     assert len(said.out.splitlines()) < 75
 

@@ -23,7 +23,7 @@ from agtrace_indexer.run import index
 
 from agtrace.search.scan import EventFilters, Place, search, snapshot_of
 from tests import depth
-from tests.conftest import REAL_LOGS, SAMPLES
+from tests.conftest import REAL_LOGS, SAMPLES, copy_index
 from tests.contents import texts
 
 _Of = TypeVar("_Of")
@@ -78,9 +78,9 @@ WAYS: dict[str, list[tuple[float, bool]]] = {
 
 
 @pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def indexed(indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The index of the samples and, in a thorough run, of the published logs, without words."""
-    database = tmp_path_factory.mktemp("law") / "index.sqlite3"
+    database = copy_index(indexed_samples, tmp_path_factory.mktemp("law") / "index.sqlite3")
     index(database, [str(SAMPLES), *map(str, REAL_LOGS if depth.THOROUGH else ())])
     return database
 

@@ -281,10 +281,10 @@ def test_a_cursor_of_a_large_index_takes_at_most_64_characters(tmp_path: Path) -
 # -- relative times ------------------------------------------------------------------------------
 
 
-def test_relative_times_are_counted_from_now(tmp_path: Path) -> None:
+def test_relative_times_are_counted_from_now(samples: Asker) -> None:
     """7d before 9 November is after 1 November; a walk keeps the window of its first page."""
     now = [datetime(2026, 11, 9, 12, tzinfo=UTC).timestamp()]
-    asker = Asker(tmp_path / "data", SAMPLES, now=lambda: now[0])
+    asker = Asker(samples.settings.data_dir, now=lambda: now[0])
     resolve = whole_id(asker)
     recent = [resolve(item["id"])[:8] for item in asker.items("list_sessions", "sessions", since="7d", until="today")]
     assert "d41f7a52" in recent and "338b9da1" not in recent and "e97a4b06" not in recent

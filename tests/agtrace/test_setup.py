@@ -109,7 +109,7 @@ def test_what_it_shows_of_the_entry_before_is_masked_by_the_users_rules(claude: 
 def test_where_that_fails_all_is_as_it_was(claude: Path, failing: str) -> None:
     write(claude, BEFORE)
     before = json.loads(claude.read_text())
-    said = agtrace("setup", "claude", "--apply", FAILING=failing)
+    said = agtrace_here("setup", "claude", "--apply", FAILING=failing)
     assert (said.code, "ended with exit code 7; its settings are as they were" in said.err) == (3, True)
     assert json.loads(claude.read_text()) == before
 
@@ -134,7 +134,7 @@ def test_ctrl_c_waits_until_it_is_done(claude: Path) -> None:
 
 def test_settings_that_cannot_be_read_are_left_alone(claude: Path) -> None:
     claude.write_text('{"mcpServers": {"agtrace": ')
-    said = agtrace("setup", "claude", "--apply")
+    said = agtrace_here("setup", "claude", "--apply")
     assert (said.code, "nothing was changed" in said.err) == (3, True)
     assert claude.read_text() == '{"mcpServers": {"agtrace": '
 

@@ -129,9 +129,9 @@ def test_turns_copied_from_another_session_are_told_if_there_are_any(goes_on: st
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit)."
 
 
-def refused(folder: Path) -> None:
+def refused(folder: Path, session: str = ONE) -> None:
     """A session in which the human refused two calls, one with words."""
-    log = claude_log(folder, ONE).prompt("Mend the gauge.")
+    log = claude_log(folder, session).prompt("Mend the gauge.")
     log.call("Bash", {"command": "make gauge"}, REFUSED, failed=True)
     words = f"{REFUSED} To tell you how to proceed, the user said:\nnot this one:\nthe branch with {SECRET} is merged"
     log.call("Bash", {"command": "make tide"}, words, failed=True).say("Then another one.")

@@ -70,19 +70,17 @@ def test_without_a_percentage_the_context_comes_from_the_last_request_or_the_ind
     assert "100k tokens" in status_line(without, database)
 
 
-@pytest.mark.parametrize(
-    "given", [b"", b"{", b"null", b"[]", b"\xff\xfe", b"[" * 100_000, b"{}", json.dumps({"cost": [1]}).encode()]
-)
-def test_what_is_malformed_gets_a_short_line(database: Path, given: bytes) -> None:
-    assert status_line(given, database) == NOTHING
+def test_what_is_malformed_gets_a_short_line(database: Path) -> None:
+    for text in (b"", b"{", b"null", b"[]", b"\xff\xfe", b"[" * 100_000, b"{}", b'{"cost": [1]}'):
+        assert status_line(text, database) == NOTHING
     assert len(NOTHING) < 100
-    assert printed(given) == NOTHING
+    assert printed(b"[" * 100_000) == NOTHING
 
 
 @pytest.mark.parametrize("content", [b"", b"not an index" * 1000])
 def test_an_index_that_can_t_be_read_costs_only_what_it_would_have_said(database: Path, content: bytes) -> None:
     database.write_bytes(content)
-    assert printed(json.dumps(GIVEN).encode()) == "tidepool · Opus 4.1 · 24% of 200k · $1.23"
+    assert status_line(json.dumps(GIVEN).encode(), database) == "tidepool · Opus 4.1 · 24% of 200k · $1.23"
 
 
 def test_nothing_in_it_commands_a_terminal(database: Path) -> None:

@@ -71,7 +71,7 @@ async def until(pilot: Pilot[None], app: WatchApp, wanted: str | Callable[[str],
     is_so = wanted if callable(wanted) else lambda text: str(wanted) in text
     while not is_so(shown := screen(app)):
         assert time.monotonic() < end, f"not there: {wanted}\n{shown}"
-        await pilot.pause(0.02)
+        await pilot.pause(0.08)
     return shown
 
 

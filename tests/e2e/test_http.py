@@ -28,6 +28,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 
 from tests.agtrace.asking import claude_log
+from tests.agtrace.terminal import agtrace_here
 from tests.conftest import SAMPLES, keep_rules
 from tests.depth import SECOND
 
@@ -301,7 +302,8 @@ def test_a_token_that_could_be_guessed_gives_way_to_the_generated_one(own_home: 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", ":8000", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:x", ""])
 def test_what_is_no_address_is_refused_with_a_sentence(address: str) -> None:
-    assert "HOST:PORT" in refused(address)
+    said = agtrace_here("mcp", "--http", address)
+    assert (said.code, said.out) == (2, "") and "HOST:PORT" in said.err
 
 
 @pytest.mark.thorough

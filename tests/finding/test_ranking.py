@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.agtrace.asking import Asker
-from tests.conftest import LOGS
+from tests.conftest import LOGS, copy_index
 from tests.finding.ranking import QUERIES, WAYS, confident, indexed, places, rank
 
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real logs (shared/logs) is not here")
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+def real(indexed_logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Asker:
     """An index of the real logs."""
-    return indexed(tmp_path_factory.mktemp("real"))
+    return indexed(copy_index(indexed_logs, tmp_path_factory.mktemp("real") / "index.sqlite3").parent)
 
 
 def test_the_right_session_is_the_first_one(real: Asker) -> None:

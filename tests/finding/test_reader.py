@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import LOGS
+from tests.conftest import LOGS, copy_index
 from tests.finding.ranking import indexed
 from tests.finding.reader import investigate, words
 from tests.finding.transcripts import QUESTIONS, investigations, is_right, score, table
 
 
 @pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real logs (shared/logs) is not here")
-def test_most_questions_are_answered_by_the_obvious_calls_in_a_few_kilobytes(tmp_path: Path) -> None:
-    asker = indexed(tmp_path)
+def test_most_questions_are_answered_by_the_obvious_calls_in_a_few_kilobytes(
+    indexed_logs: Path, database: Path
+) -> None:
+    asker = indexed(copy_index(indexed_logs, database).parent)
     found = score([investigate(asker, question) for question in QUESTIONS])
     assert found.of >= 40 and found.right >= 0.85 * found.of
     assert found.median_calls <= 2 and found.median_bytes <= 3_072

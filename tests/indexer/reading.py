@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -29,13 +29,18 @@ def records_of(path: Path, log_format: Parser) -> list[Record]:
     return _lines(content) if unrolled is None else list(unrolled)
 
 
-def is_claimed(path: Path, log_format: Parser) -> bool:
-    """Whether a provider recognises a file, or anything that may be in it, as its own."""
+def claims(path: Path, parsers: Mapping[str, Parser]) -> set[str]:
+    """Return the agents whose parsers recognise a file, or anything that may be in it, as their own."""
     content = _content(path)
     document = _decoded(content)
     inner = document.get("messages") if isinstance(document, dict) else document
-    objects = [part for part in (document, *(inner if isinstance(inner, list) else ())) if isinstance(part, dict)]
-    return log_format.unroll(document) is not None or any(map(log_format.recognizes, [*_lines(content), *objects]))
+    parts = [part for part in (document, *(inner if isinstance(inner, list) else ())) if isinstance(part, dict)]
+    records = [*_lines(content), *parts]
+    return {
+        agent
+        for agent, parser in parsers.items()
+        if parser.unroll(document) is not None or any(map(parser.recognizes, records))
+    }
 
 
 def stored(state: LogState) -> LogState:

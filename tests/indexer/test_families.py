@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.agtrace.asking import ClaudeLog, claude_log
-from tests.conftest import LOGS, SAMPLES
+from tests.conftest import LOGS, SAMPLES, copy_index
 from tests.contents import contents
 from tests.depth import examples
 from tests.indexer.test_codex_families import family as codex_family
@@ -67,7 +67,8 @@ def test_a_fork_is_linked_to_its_origin_and_its_copies_to_their_originals(tmp_pa
     assert copies == [(ONE, 10, 10), (TWO, 5, 5)]  # a request, a call, its result, an answer, its figures
 
 
-def test_turns_sum_up_to_what_counts_and_what_is_copied(tmp_path: Path, database: Path, logs: Path) -> None:
+def test_turns_sum_up_to_what_counts_and_what_is_copied(indexed_samples: Path, database: Path, logs: Path) -> None:
+    copy_index(indexed_samples, database)
     index(database, [str(logs / "codex"), str(SAMPLES)])
     whole = " + ".join(f"coalesce({c}_tokens, 0)" for c in (
         "input", "cache_creation_5m", "cache_creation_1h", "cache_read", "output"))  # fmt: skip

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, NamedTuple
@@ -408,6 +409,7 @@ scalars = st.one_of(
 values = st.recursive(scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=6), v, max_size=3))
 
 
+@cache
 def real_lines() -> list[Any]:
     """Decoded lines of the samples, a few of each kind."""
     from tests.conftest import SAMPLES
@@ -425,9 +427,6 @@ def real_lines() -> list[Any]:
     return [record for records in kept.values() for record in records[:4]]
 
 
-REAL = real_lines()
-
-
 @pytest.mark.thorough
 @settings(
     max_examples=examples(30), deadline=None, derandomize=True, database=None,
@@ -439,7 +438,8 @@ def test_no_json_in_any_place_of_a_log_stops_a_run(data: st.DataObject, tmp_path
     log, database = folder / "spoiled.jsonl", folder / "data" / "index.sqlite3"
     for _ in range(3):
         records = [
-            json.loads(json.dumps(r)) for r in data.draw(st.lists(st.sampled_from(REAL), min_size=1, max_size=6))
+            json.loads(json.dumps(r))
+            for r in data.draw(st.lists(st.sampled_from(real_lines()), min_size=1, max_size=6))
         ]
         for record in records:
             damage(record, data, values)

@@ -17,7 +17,6 @@ from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome
 
 from tests.agtrace.asking import claude_log
-from tests.conftest import SAMPLES
 from tests.indexer.test_codex_families import T0, Rollout
 from tests.indexer.test_forget import forget_here
 
@@ -489,13 +488,12 @@ def test_a_secret_in_a_command_or_its_output_is_in_no_landmark(tmp_path: Path, d
     assert name == "3fa9c21" and secret not in detail
 
 
-def test_every_landmark_hangs_on_a_call_or_a_notification_that_is_there(database: Path) -> None:
-    index(database, [str(SAMPLES)])
+def test_every_landmark_hangs_on_a_call_or_a_notification_that_is_there(indexed_samples: Path) -> None:
     orphans = """
     SELECT l.kind, e.type, l.verdict FROM landmark l LEFT JOIN event e USING (session_id, event_index)
     WHERE coalesce(e.type, -1) != CASE WHEN l.kind = 'compaction' OR l.verdict = 'linked' THEN 6 ELSE 3 END
     """
-    with closing(sqlite3.connect(database)) as connection:
+    with closing(sqlite3.connect(indexed_samples)) as connection:
         assert connection.execute(orphans).fetchall() == []
         assert connection.execute("SELECT count(*) FROM landmark").fetchone()[0] > 20
 

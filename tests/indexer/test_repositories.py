@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from tests.agtrace.asking import Asker, claude_log
-from tests.conftest import LOGS
+from tests.conftest import LOGS, copy_index
 from tests.depth import examples
 from tests.finding.ranking import indexed
 from tests.finding.repositories import joined
@@ -353,6 +353,8 @@ def test_what_codex_records_of_its_folder_is_the_remote(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real logs (shared/logs) is not here")
-def test_on_real_logs_nothing_is_joined_wrongly_and_98_percent_are_in_their_group(tmp_path: Path) -> None:
-    found = joined(indexed(tmp_path))
+def test_on_real_logs_nothing_is_joined_wrongly_and_98_percent_are_in_their_group(
+    indexed_logs: Path, database: Path
+) -> None:
+    found = joined(indexed(copy_index(indexed_logs, database).parent))
     assert found.wrong == [] and found.in_group >= 0.98 * found.sessions

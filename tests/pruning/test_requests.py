@@ -18,6 +18,7 @@ import pytest
 
 from agtrace.pruning.states import EVENTS
 from tests.conftest import keep_rules
+from tests.depth import THOROUGH
 from tests.pruning.driving import Answer, Server, server
 from tests.pruning.misbehaving import PrunerOfATest, pruning
 
@@ -63,7 +64,7 @@ class Driven(NamedTuple):
         return [record for record in self.server.events[before:] if record.get("request_id") not in known]
 
 
-@pytest.fixture(scope="module", params=["stdio", "http"])
+@pytest.fixture(scope="module", params=["stdio", "http"] if THOROUGH else ["http"])
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, compiled_rules: Path
 ) -> Iterator[Driven]:
@@ -371,6 +372,7 @@ def test_a_pruner_whose_reply_cannot_be_used_leaves_the_output_as_it_is(
     assert failed["reason"] == error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("last", ["pruner.call_failed", "pruner.call_ok"])
 def test_an_answer_that_cannot_be_written_is_noted(driven: Driven, last: str) -> None:
     """The client leaves while the answer is being made, which takes a while: the text is long, and looked through."""

@@ -16,14 +16,14 @@ from agtrace_team.server import Server
 
 from agtrace.report.conversation import as_page
 from agtrace.report.web import calls
-from tests.conftest import LOGS, MORE_LOGS, REAL_LOGS, SAMPLES
+from tests.conftest import LOGS, MORE_LOGS, REAL_LOGS, SAMPLES, copy_index
 from tests.depth import THOROUGH
 from tests.team.teams import Team, index_of
 
 NEEDED = "AGTRACE_NEEDS_POSTGRES"
 """The variable that makes a missing server a failure."""
 
-_MEGABYTE = 1_000_000
+_SMALL = 300_000
 _numbers = count()
 
 
@@ -68,25 +68,26 @@ def team(server: Server) -> Team:
 
 
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def samples(indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The index of the sample sessions."""
-    return index_of(tmp_path_factory.mktemp("samples"), SAMPLES)
+    return copy_index(indexed_samples, tmp_path_factory.mktemp("samples") / "index.sqlite3")
 
 
 @pytest.fixture(scope="session")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The index of the samples and of all real logs at hand; usually without the largest projects of the latter."""
+def everything(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of the samples and of all real logs at hand; usually of small projects of the latter alone."""
     there = [folder for folder in (*REAL_LOGS, LOGS / "opencode", MORE_LOGS / "opencode") if folder.is_dir()]
     logs = there if THOROUGH else [few for folder in there for few in _small(folder)]
-    return index_of(tmp_path_factory.mktemp("everything"), *logs, SAMPLES)
+    database = copy_index(samples, tmp_path_factory.mktemp("everything") / "index.sqlite3")
+    return index_of(database.parent, *logs, SAMPLES)
 
 
 def _small(folder: Path) -> Iterator[Path]:
-    """A folder of at most a megabyte, or of a larger one what it holds of such folders."""
-    if _size(folder) <= _MEGABYTE:
+    """A folder of at most so many bytes, or of a larger one what it holds of such folders."""
+    if _size(folder) <= _SMALL:
         yield folder
     else:
-        yield from (project for project in sorted(folder.iterdir()) if _size(project) <= _MEGABYTE)
+        yield from (project for project in sorted(folder.iterdir()) if _size(project) <= _SMALL)
 
 
 def _size(folder: Path) -> int:

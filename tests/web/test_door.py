@@ -9,13 +9,13 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
 
+from tests.agtrace.terminal import agtrace_here
 from tests.depth import SECOND
 from tests.web.opening import AGTRACE, Site, opened, started, until
 
@@ -43,38 +43,25 @@ def test_without_the_cookie_nothing_is_told(site: Site, path: str) -> None:
     assert "d41f7a52" not in answer.text and "locked" not in answer.text
 
 
-@pytest.fixture
-def unused(site: Site, tmp_path: Path) -> Iterator[str]:
-    """A link that wasn't used yet."""
-    with started(site, tmp_path) as (link, _):
-        yield link
-
-
-def test_the_link_becomes_a_cookie_that_only_our_pages_send_and_leaves_the_address(unused: str) -> None:
-    answer = httpx2.get(unused)
-    cookie, key = answer.headers["set-cookie"], key_of(unused)
-    assert answer.status_code == 200 and key not in cookie
-    assert "httponly" in cookie.lower() and "samesite=strict" in cookie.lower() and "path=/" in cookie.lower()
-    assert key not in answer.text and 'content="0; url=/"' in answer.text
-
-
-def test_a_link_opens_once_and_again_only_for_the_browser_that_it_let_in(unused: str) -> None:
-    with httpx2.Client() as visitor, httpx2.Client() as other:
-        assert visitor.get(unused).status_code == 200
-        again = other.get(unused)
+def test_a_link_opens_once_for_a_browser_that_gets_a_cookie_which_only_our_pages_send(
+    site: Site, tmp_path: Path
+) -> None:
+    with started(site, tmp_path) as (link, _), httpx2.Client() as visitor, httpx2.Client() as other:
+        for method, headers in (
+            ("HEAD", {}),
+            ("GET", {"Sec-Purpose": "prefetch;prerender"}),
+            ("GET", {"Purpose": "prefetch"}),
+        ):
+            ahead = visitor.request(method, link, headers=headers)
+            assert ahead.status_code == 503 and "set-cookie" not in ahead.headers
+        answer = visitor.get(link)
+        cookie, key = answer.headers["set-cookie"], key_of(link)
+        assert answer.status_code == 200 and key not in cookie
+        assert "httponly" in cookie.lower() and "samesite=strict" in cookie.lower() and "path=/" in cookie.lower()
+        assert key not in answer.text and 'content="0; url=/"' in answer.text
+        again = other.get(link)
         assert again.status_code == 401 and "set-cookie" not in again.headers
-        assert visitor.get(unused).status_code == 200
-
-
-def test_who_only_looks_ahead_does_not_use_the_link(unused: str) -> None:
-    for method, headers in (
-        ("HEAD", {}),
-        ("GET", {"Sec-Purpose": "prefetch;prerender"}),
-        ("GET", {"Purpose": "prefetch"}),
-    ):
-        answer = httpx2.request(method, unused, headers=headers)
-        assert answer.status_code == 503 and "set-cookie" not in answer.headers
-    assert httpx2.get(unused).status_code == 200
+        assert visitor.get(link).status_code == 200
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="becomes another user, which takes root")
@@ -97,14 +84,7 @@ def test_another_user_of_the_machine_learns_no_key_and_reads_no_file(site: Site,
         assert not file.parent.exists()
 
 
-def test_the_file_goes_with_the_server(site: Site, tmp_path: Path) -> None:
-    with started(site, tmp_path) as (_, address):
-        file = Path(urlsplit(address).path)
-        assert file.exists()
-    assert not file.parent.exists()
-
-
-def test_the_file_of_a_server_that_was_killed_goes_when_the_next_one_starts(site: Site, tmp_path: Path) -> None:
+def test_the_file_goes_with_the_server_or_when_the_next_one_starts(site: Site, tmp_path: Path) -> None:
     home = Path(site.environment["HOME"])
     ended = subprocess.Popen(["true"])
     ended.wait()
@@ -117,6 +97,7 @@ def test_the_file_of_a_server_that_was_killed_goes_when_the_next_one_starts(site
     with started(site, tmp_path) as (_, address):
         assert "/agtrace-open-" in address and Path(urlsplit(address).path).exists()
         assert not stale.exists() and (others / "open.html").exists() and linked.is_symlink()
+    assert not Path(urlsplit(address).path).parent.exists()
 
 
 @pytest.mark.parametrize("key", ["", "wrong", "é", "a" * 10_000])
@@ -244,19 +225,18 @@ def test_where_no_browser_starts_the_printed_link_opens(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["nobody"], "Session not found: nobody"),
-        (["d41f7a52:999999"], "999999"),
-        (["--port", "{port}"], "can't listen on 127.0.0.1, port {port}"),
-    ],
+    ("arguments", "says"), [(["nobody"], "Session not found: nobody"), (["d41f7a52:999999"], "999999")]
 )
-def test_what_does_not_exist_or_is_taken_is_an_error_before_anything_listens(
-    site: Site, arguments: list[str], says: str
-) -> None:
-    given = [argument.format(port=site.port) for argument in arguments]
+def test_what_does_not_exist_is_an_error_before_anything_listens(site: Site, arguments: list[str], says: str) -> None:
+    data = site.environment["AGTRACE_DATA_DIR"]
+    ended = agtrace_here("open", "--no-browser", *arguments, AGTRACE_DATA_DIR=data)
+    assert (ended.code, ended.out) == (2, "") and says in ended.err
+
+
+def test_a_port_that_is_taken_is_an_error(site: Site) -> None:
     ended = subprocess.run(
-        [AGTRACE, "open", "--no-browser", *given],
+        [AGTRACE, "open", "--no-browser", "--port", str(site.port)],
         env=site.environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert (ended.returncode, ended.stdout) == (2, "") and says.format(port=site.port) in ended.stderr
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"can't listen on 127.0.0.1, port {site.port}" in ended.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -16,10 +17,11 @@ from agtrace.answers.desk import Answers
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import claude_log
 from tests.agtrace.live_logs import Claude
-from tests.agtrace.test_show import ONE, SECRET, refused, with_sub_agent
+from tests.agtrace.test_show import ONE, SECRET, TWO, refused, with_sub_agent
 from tests.web.opening import AGTRACE, Site, opened, until
 
 LARGE = "d41f7a52"
+REVIEW = "11ee0000-0000-4000-8000-000000000002"
 
 
 def command(site: Site, *arguments: str) -> Any:
@@ -60,10 +62,25 @@ def events(page: str) -> list[int]:
 # -- heads ---------------------------------------------------------------------------------------
 
 
-def test_a_head_tells_cost_tokens_and_failures_alone_and_with_sub_agents(tmp_path: Path, compiled_rules: Path) -> None:
-    with_sub_agent(tmp_path / "logs")
-    with opened(tmp_path / "home", compiled_rules, logs=tmp_path / "logs") as site:
-        head = re.sub(r"<[^>]+>", "", unescape(site.page(f"/s/{ONE[:8]}")))
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, compiled_rules: Path) -> Iterator[Site]:
+    """A server over small sessions, in each of which something else happened."""
+    home = tmp_path_factory.mktemp("small") / "home"
+    with_sub_agent(home / ".claude")
+    refused(home / ".claude", TWO)
+    for number, said in ((1, "Shall I drop the table, or keep it?"), (2, "Done.")):
+        log = Claude(home, number, ago=7200)
+        log.asked(f"Mend table {number}.")
+        log.says(said)
+    typed = "<command-message>review is running</command-message>\n<command-name>/review</command-name>"
+    review = claude_log(home / ".claude", REVIEW).prompt(typed).write("user", "Look at the diff.", isMeta=True)
+    review.say("Two files changed.").prompt("And now?").say("Ok.")
+    with opened(home, compiled_rules, logs=home / ".claude") as found:
+        yield found
+
+
+def test_a_head_tells_cost_tokens_and_failures_alone_and_with_sub_agents(small: Site) -> None:
+    head = re.sub(r"<[^>]+>", "", unescape(small.page(f"/s/{ONE[:8]}")))
     assert "Failed 0 of 1 call, with 1 sub-agent 2 of 4" in head
     assert re.search(r"Tokens (≥\s)?100k, with 1 sub-agent (≥\s)?150k", head)
     assert re.search(r"Cost (≥\s)?\$0\.50, with 1 sub-agent (≥\s)?\$0\.75", head)
@@ -93,10 +110,8 @@ def test_what_is_at_least_so_much_says_why_and_the_costs_tell_what_the_logs_lack
         assert ("Incomplete token figures in the logs: 1 response." in site.page("/costs")) is lacks_figures
 
 
-def test_what_the_human_said_when_refusing_a_call_stands_below_it(tmp_path: Path, compiled_rules: Path) -> None:
-    refused(tmp_path / "logs")
-    with opened(tmp_path / "home", compiled_rules, logs=tmp_path / "logs") as site:
-        (objection,) = re.findall(r'class="objection" dir="auto">([^<]+)<', site.page(f"/s/{ONE[:8]}"))
+def test_what_the_human_said_when_refusing_a_call_stands_below_it(small: Site) -> None:
+    (objection,) = re.findall(r'class="objection" dir="auto">([^<]+)<', small.page(f"/s/{TWO}"))
     assert objection.startswith("not this one:\nthe branch with ") and SECRET not in objection
 
 
@@ -127,14 +142,8 @@ def test_by_default_the_session_in_which_something_happened_last_comes_first(sit
     assert sorted(ids(page)) == sorted(ids(site.page("/?sort=oldest")))
 
 
-def test_a_session_that_asked_something_says_so_in_the_list(own_home: Path, compiled_rules: Path) -> None:
-    for number, said in ((1, "Shall I drop the table, or keep it?"), (2, "Done.")):
-        log = Claude(own_home, number, ago=7200)
-        log.asked(f"Mend table {number}.")
-        log.says(said)
-    with opened(own_home, compiled_rules) as site:
-        page = until(lambda: (found := site.page("/")).count('<tr role="row" data-id') == 2 and found)
-        rows = dict(re.findall(r'<tr role="row" data-id="(\w+)">(.*?)</tr>', page, re.DOTALL))
+def test_a_session_that_asked_something_says_so_in_the_list(small: Site) -> None:
+    rows = dict(re.findall(r'<tr role="row" data-id="(\w+)">(.*?)</tr>', small.page("/"), re.DOTALL))
     assert ["asks you" in rows[f"{number:08x}"] for number in (1, 2)] == [True, False]
 
 
@@ -285,9 +294,9 @@ def test_a_conversation_says_what_an_export_says(site: Site) -> None:
 
 
 def test_edits_are_differences_code_has_colours_and_commands_are_set_apart(site: Site) -> None:
-    page = "".join(site.page(f"/s/{LARGE}/window/{number}") for number in range(20))
+    page = "".join(site.page(f"/s/{LARGE}/window/{number}") for number in range(3))
     loads = re.findall(r'data-load="(/s/[^"]+/call/\d+)"', page)
-    page += "".join(site.page(path) for path in loads)
+    page += "".join(site.page(path) for path in loads[::4])
     assert '<span class="add">+' in page and '<span class="del">-' in page and "<h4><bdi>Command</bdi></h4>" in page
     assert re.search(r'class="changed"><span class="add">\+\d+</span> <span class="del">−\d+</span>', page)
     assert re.search(r'<span class="k">\w+</span>', page)
@@ -303,14 +312,8 @@ def test_turns_of_the_outline_are_those_of_the_session_and_lead_to_their_beginni
     assert site.page(f"/s/{LARGE}/outline?from=40").count("data-turn=") == len(turns) - 40
 
 
-def test_a_turn_without_a_request_is_named_by_the_command_that_led_to_it(own_home: Path, compiled_rules: Path) -> None:
-    log = claude_log(own_home / ".claude", "11ee0000-0000-4000-8000-000000000002")
-    typed = "<command-message>review is running</command-message>\n<command-name>/review</command-name>"
-    log.prompt(typed).write("user", "Look at the diff.", isMeta=True).say("Two files changed.").prompt("And now?").say(
-        "Ok."
-    )
-    with opened(own_home, compiled_rules) as site:
-        outline = until(lambda: (found := site.client.get("/s/11ee0000/outline")).status_code == 200 and found.text)
+def test_a_turn_without_a_request_is_named_by_the_command_that_led_to_it(small: Site) -> None:
+    outline = small.page(f"/s/{REVIEW}/outline")
     assert "/review" in outline and "And now?" in outline and "(no request)" not in outline
 
 
