@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
-from agtrace.answers.desk import Answers
-from agtrace.answers.log import silent
 from agtrace.serving.server import INSTRUCTIONS
-from agtrace.settings.model import Settings
-from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import budget, call_in, check, claude_log, text_of
 from tests.conftest import SAMPLES, keep_rules
@@ -266,23 +261,6 @@ def test_a_failure_is_examined_from_the_list_down_to_the_event(tell_one: Callabl
     tell_one(story)
 
 
-def test_a_walk_along_cursors_sees_every_session_once(tell_one: Callable[[Story], None]) -> None:
-
-    async def story(agent: Agent) -> None:
-        seen: list[str] = []
-        arguments: dict[str, Any] = {"limit": 3, "kind": "all"}
-        while True:
-            page = await agent.ask("list_sessions", **arguments)
-            seen += [item["id"] for item in page["data"]["sessions"]]
-            assert page["pagination"]["total_count"] == 18
-            arguments["cursor"] = page["pagination"]["next_cursor"]
-            if arguments["cursor"] is None:
-                break
-        assert len(seen) == len(set(seen)) == 18
-
-    tell_one(story)
-
-
 # -- refusals ------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
@@ -380,45 +358,6 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(tell_one: Callable[[Story],
     tell_one(story)
 
 
-@pytest.mark.thorough
-def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., Any], machine: Path) -> None:
-    """Tampered, too old, of another tool, of another query, of another installation."""
-
-    async def story(agent: Agent) -> None:
-        query = {"query": "e", "provider": "codex"}
-        cursor = (await agent.ask("search_event_previews", order="newest", **query))["pagination"]["next_cursor"]
-        key = load_key(data_dir(machine) / "cursor.key")
-        position = (1_790_000_000_000, 1, 1, 1, 0, 0)
-        old = Cursors(key, 600, lambda: time.time() - 1_300).make("search_event_previews", query, position)
-        foreign = Cursors(bytes(32), 600).make("search_event_previews", query, position)
-        swapped = cursor[0].swapcase() if cursor[0].isalpha() else "A"
-        refused = [
-            ("malformed", "search_event_previews", query | {"cursor": swapped + cursor[1:]}),
-            ("malformed", "search_event_previews", query | {"cursor": cursor[:-1]}),
-            ("malformed", "search_event_previews", query | {"cursor": "eyJvZmZzZXQiOjEwfQ=="}),
-            ("malformed", "search_event_previews", query | {"cursor": ""}),
-            ("malformed", "search_event_previews", query | {"cursor": foreign}),
-            ("expired", "search_event_previews", query | {"cursor": old}),
-            (
-                "mismatch",
-                "search_event_previews",
-                {"order": "newest", "query": "f", "provider": "codex", "cursor": cursor},
-            ),
-            ("mismatch", "search_event_previews", {"order": "newest", "query": "e", "cursor": cursor}),
-            ("malformed", "list_sessions", {"provider": "codex", "cursor": cursor}),
-            ("malformed", "get_project_info", {"cursor": cursor}),
-            ("malformed", "get_session_details", {"session_id": "e97a4b06", "cursor": cursor}),
-            ("malformed", "get_event_details", {"session_id": "e97a4b06", "event_index": 5, "cursor": cursor}),
-        ]
-        for reason, name, arguments in refused:
-            error = await agent.error(name, **arguments)
-            assert (error["code"], error["details"]["reason"]) == ("invalid_cursor", reason), arguments
-            assert "repeat the query without a cursor" in error["message"]
-        assert (await agent.ask("search_event_previews", order="newest", **query, cursor=cursor))["data"]["matches"]
-
-    tell(story, AGTRACE_CURSOR_TTL_SECONDS="600")
-
-
 def test_a_cursor_outlives_the_server_that_made_it(
     tell: Callable[..., Any], tell_one: Callable[[Story], None], machine: Path
 ) -> None:
@@ -437,25 +376,6 @@ def test_a_cursor_outlives_the_server_that_made_it(
     tell(second)
     ids = [item["id"] for page in pages for item in page["data"]["sessions"]]
     assert len(ids) == len(set(ids)) == 18
-
-
-def test_a_cursor_expires_by_the_clock_and_not_before(tmp_path: Path) -> None:
-    """The clock is the test's."""
-    now = [1_790_000_000.0]
-    settings = Settings(
-        data_dir=tmp_path / "data",
-        cursor_ttl_seconds=600,
-        environment={"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path)},
-    )
-    for number in range(3):
-        claude_log(tmp_path, f"{number:08}-0000-4000-8000-000000000000").prompt("tide")
-    answers = Answers(settings, now=lambda: now[0], log=silent)
-    cursor = answers.ask("list_sessions", {"limit": 1}).value["pagination"]["next_cursor"]
-    now[0] += 600
-    assert not answers.ask("list_sessions", {"limit": 1, "cursor": cursor}).is_error
-    now[0] += 600
-    error = answers.ask("list_sessions", {"limit": 1, "cursor": cursor}).value["error"]
-    assert (error["code"], error["details"]) == ("invalid_cursor", {"reason": "expired"})
 
 
 # -- settings ------------------------------------------------------------------------------------
