@@ -109,7 +109,7 @@ def client_table() -> str:
     home = Path("~")
     for name, load in AGENTS.items():
         agent = load()
-        added, taken = add_command(agent, "agtrace", {}), take_out_command(agent) or []
+        added, taken = add_command(agent, "agtrace", {}), take_out_command(agent)
         file = config_path(agent, home, {})
         rows.append(f"| {agent.title}: `{name}` | `{file}` | by `{shlex.join(added)}` | `{shlex.join(taken)}` |")
     for name, client in CLIENTS.items():

@@ -9,7 +9,7 @@ from itertools import islice
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions.events import Event
-from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.sessions import Session, last_piece
 from agtrace_indexer.logs.tail import last_records
 from agtrace_indexer.providers.provider import Agent, Phase
 from agtrace_indexer.providers.registry import AGENTS
@@ -39,7 +39,7 @@ def doing(
     seen = Seen(
         last=None if last is None else last.type,
         open_calls=open_calls(events, agent.tools),
-        phase=None if session.gone else phase_of(session.path, agent),
+        phase=None if session.gone else phase_of(last_piece(connection, session.path), agent),
         silent_ms=max(now - last_at, 0),
         interrupted=last is not None and _is_interruption(connection, last, agent),
         asks=by_words and last is not None and last.type is EventType.MESSAGE and _asks(connection, last),

@@ -143,7 +143,7 @@ def _show_command(name: str, server: Server, *, remove: bool) -> None:
     agent = AGENTS[name]()
     place = config_path(agent, server.machine.home, server.machine.environment)
     if remove:
-        _say(f"To take agtrace out of {agent.title}, run:\n\n  {shlex.join(_take_out(agent, place))}\n")
+        _say(f"To take agtrace out of {agent.title}, run:\n\n  {shlex.join(take_out_command(agent))}\n")
         _say(f"(`agtrace setup {name} --remove --apply` runs it.)")
         return
     command = shlex.join(add_command(agent, server.executable, server.variables))
@@ -166,18 +166,13 @@ def _remove(name: str, server: Server) -> None:
     if _entry(agent, place) is None:
         _say(f"agtrace isn't in the settings of {agent.title}, {place}: nothing to do")
         return
-    command = _take_out(agent, place)
+    command = take_out_command(agent)
     _require(agent)
     _say(shlex.join(command))
     with together:
         code = _run(command)
     if code:
         fail(f"{agent.executable} ended with exit code {code}", UNREADABLE)
-
-
-def _take_out(agent: Setup, place: Path) -> list[str]:
-    command = take_out_command(agent)
-    return command or fail(f"{agent.title} has no command for that: remove agtrace from {place}", UNREADABLE)
 
 
 def _add(name: str, server: Server) -> None:

@@ -167,6 +167,8 @@ class Usage(Struct):
     output_tokens: int | None
     context_window: int | None
     """From the log, else from the price table; None if neither has it."""
+    missed_usd: float = 0
+    """What it costs to write a token to the cache instead of reading it from there."""
 
     @property
     def whole_input(self) -> int | None:
@@ -393,6 +395,7 @@ class _Reading:
             cache_read_tokens=cached,
             output_tokens=output,
             context_window=window or self._prices.window(model),
+            missed_usd=self._prices.missed(model, lasting=(long_lived or 0) > (short_lived or 0)),
         )
 
 

@@ -213,10 +213,13 @@ def _kept(agent: str, kept: dict[str, Any]) -> str:
     return f"{agent} {after if kept['certain'] else f'{after}, or keeps them, depending on its version'} {source}"
 
 
+_NO_TROUBLE = frozenset({"unrecognized", "duplicate"})
+
+
 def _doctor_trouble(found: dict[str, Any]) -> None:
     _doctor_list(
         "files that couldn't be read",
-        [f"{file['path']}: {file['reason']}" for file in found["not_read"] if file["status"] != "unrecognized"],
+        [f"{file['path']}: {file['reason']}" for file in found["not_read"] if file["status"] not in _NO_TROUBLE],
     )
     unrecognized = sum(file["status"] == "unrecognized" for file in found["not_read"])
     if unrecognized:

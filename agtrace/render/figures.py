@@ -141,7 +141,7 @@ def costs(found: Costs) -> None:
         OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")
         return
     fitting = _WIDE if OUT.width >= _WIDTH_OF_WIDE else _USUAL if OUT.width >= _WIDTH_OF_USUAL else _NARROW
-    columns = [name for name in fitting if name != "cost" or found.prices is not None]
+    columns = [name for name in fitting if name != "cost" or found.total.cost_made is not None]
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column(found.by, overflow="fold")
     for name in columns:
@@ -203,7 +203,7 @@ def _notes(found: Costs) -> Iterator[str]:
             f"{plain_line(faster.model)}: counted at the standard price, so at least so much"
         )
     yield from lacking(found)
-    if total.cost_usd is not None and total.cost_made != "exact":
+    if total.cost_usd is not None and found.prices:
         yield f"dollars are estimates ({found.prices}), not what a subscription costs"
     if found.by in ("day", "week", "month"):
         yield "UTC days" + (", weeks from Monday" if found.by == "week" else "")

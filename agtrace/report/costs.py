@@ -78,7 +78,7 @@ def costs(
         incomplete_responses=total.used.incomplete,
         sessions_without_figures=len(total.untold),
         sessions_not_understood=total.used.obscure,
-        prices=f"{prices.source}, {prices.dated}" if dollars else None,
+        prices=f"{prices.source}, {prices.dated}" if dollars and total.used.told < total.used.figures else None,
         behind=behind,
     )
 

@@ -8,13 +8,13 @@ The cost for a model without a price is None, never 0, and no model is guessed f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from agtrace_schema.codes import CONTEXT_CLASSES
+from agtrace_schema.codes import CONTEXT_CLASSES, PRICE_DAYS
 from agtrace_schema.model import Record
 from agtrace_schema.patterns import later
 from msgspec import DecodeError, Meta, Struct, ValidationError, convert, json
@@ -25,6 +25,7 @@ from agtrace.problems import SettingError
 LONGEST_NAME = 200
 ONE_MILLION = "[1m]"
 """Claude Code's mark on the name of a model that it runs with a window of a million tokens."""
+SEARCHES = later(r"\b([0-9]{1,6})_searches\b")
 
 
 class ModelUsage(Struct, frozen=True):
@@ -33,9 +34,10 @@ class ModelUsage(Struct, frozen=True):
     model: str | None
     speed: str | None
     """None or "standard", "fast" for faster processing (Anthropic's fast mode, OpenAI's priority), "us" for processing
-    in the United States alone, or "fast us"."""
+    in the United States alone, "2_searches" for what each response searched the web; several with blanks."""
     context_class: int
-    """The number of `CONTEXT_CLASSES`, 0 to 3, exceeded by each request's whole input: uncached, cached and written."""
+    """The number of `CONTEXT_CLASSES`, 0 to 3, exceeded by each request's whole input, cached or not; and 4 for each of
+    `PRICE_DAYS` that had come."""
     responses: int
     input_tokens: int
     """Uncached input."""
@@ -60,6 +62,9 @@ Text = Annotated[str, Meta(min_length=1)]
 
 class _Part(Record, forbid_unknown_fields=True):
     """A part of a price table."""
+
+
+_P = TypeVar("_P", bound=_Part)
 
 
 class Rates(_Part):
@@ -95,10 +100,17 @@ class Price(Rates):
             if tokens not in CONTEXT_CLASSES:
                 raise ValueError(f"expected one of {', '.join(map(str, CONTEXT_CLASSES))} tokens, got {tokens}")
 
-    def rates(self, context_class: int) -> Rates:
+    def rates(self, exceeding: int) -> Rates:
         """Return the rates of a request: the size of its input decides the price of all its tokens."""
-        exceeded = [bound for bound in self.above if CONTEXT_CLASSES.index(bound) < context_class]
+        exceeded = [bound for bound in self.above if CONTEXT_CLASSES.index(bound) < exceeding]
         return self.above[max(exceeded)] if exceeded else self
+
+
+class Earlier(_Part):
+    """The prices of a model before a day."""
+
+    standard: Price | None = None
+    fast: Price | None = None
 
 
 class Model(_Part):
@@ -116,13 +128,28 @@ class Model(_Part):
     fast: Price | None = None
     us: Dollars | None = None
     """The factor of all its prices for processing in the United States alone."""
+    search: Dollars | None = None
+    """US dollars for a thousand searches in the web."""
+    before: Mapping[str, Earlier] = {}
+    """Former prices by the day until which they held, which is one of `PRICE_DAYS`."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a day that isn't one."""
+        for day in self.before:
+            if day not in PRICE_DAYS:
+                raise ValueError(f"expected one of {', '.join(PRICE_DAYS)}, got {day}")
 
     def cost(self, usage: ModelUsage) -> float | None:
         """Return the cost in US dollars; None if there is no price for this speed."""
-        asked = {*(usage.speed or "standard").split()} - {"standard"}
-        price = {(): self.standard, ("fast",): self.fast}.get((*asked - {"us"},))
-        factor = self.us if "us" in asked else 1
-        return None if price is None or factor is None else factor * price.rates(usage.context_class).dollars(usage)
+        period, exceeding = divmod(usage.context_class, len(CONTEXT_CLASSES) + 1)
+        former = next((self.before[day] for day in PRICE_DAYS[period:] if day in self.before), None)
+        searches = sum(map(int, SEARCHES.findall(usage.speed or ""))) * usage.responses
+        speeds = {*SEARCHES.sub("", usage.speed or "").split()} - {"standard", "sum"}
+        price = {(): (former or self).standard, ("fast",): (former or self).fast}.get((*speeds - {"us"},))
+        factor = self.us if "us" in speeds else 1
+        if price is None or factor is None or (searches and self.search is None):
+            return None
+        return factor * price.rates(exceeding).dollars(usage) + searches * (self.search or 0) / 1000
 
 
 class _Vendor(_Part):
@@ -131,6 +158,7 @@ class _Vendor(_Part):
     source: Text
     dated: date
     us: Dollars | None = None
+    search: Dollars | None = None
     models: Mapping[Text, Model]
 
 
@@ -141,15 +169,8 @@ class _File(_Part):
         """Yield every model with its name; its source and date are filled in."""
         for vendor in self.vendors.values():
             for name, model in vendor.models.items():
-                yield (
-                    name,
-                    replace(
-                        model,
-                        source=model.source or vendor.source,
-                        dated=model.dated or vendor.dated,
-                        us=model.us or vendor.us,
-                    ),
-                )
+                common = ("source", "dated", "us", "search")
+                yield name, replace(model, **{one: getattr(model, one) or getattr(vendor, one) for one in common})
 
 
 class PriceTable(Struct, frozen=True):
@@ -178,6 +199,16 @@ class PriceTable(Struct, frozen=True):
         """Return the cost in US dollars; None if the model, or the model at this speed, has no price."""
         known = self.find(usage.model)
         return known.cost(usage) if known else None
+
+    def missed(self, model: str | None, *, lasting: bool) -> float:
+        """Return what it costs to write a token to the cache instead of reading it from there; 0 if unknown."""
+        known = self.find(model)
+        if known is None or known.standard is None:
+            return 0
+        rates = known.standard
+        written = rates.cache_write_1h if lasting else rates.cache_write_5m
+        paid = (rates.input if rate is None else rate for rate in (written, rates.cache_read))
+        return (next(paid) - next(paid)) / 1_000_000
 
     def find(self, model: str | None) -> Model | None:
         """Find a model by its name in a log; None if it isn't in the table."""
@@ -210,53 +241,33 @@ def _built_in() -> PriceTable:
 
 def _read(path: Path) -> _File:
     try:
-        written = path.read_bytes()
+        data = json.decode(path.read_bytes())
+        vendors = data["vendors"] if isinstance(data, dict) and isinstance(data.get("vendors"), dict) else {}
+        for vendor, part in vendors.items():
+            models = part.get("models") if isinstance(part, dict) else None
+            for name, model in models.items() if isinstance(models, dict) else ():
+                _checked(model, Model, f"vendors.{vendor}.models.{name}")
+            _checked({**part, "models": {}} if isinstance(models, dict) else part, _Vendor, f"vendors.{vendor}")
+        return _checked(data, _File, "")
     except OSError as error:
         raise PriceFileError(path, error.strerror or str(error)) from None
-    try:
-        return json.decode(written, type=_File)
     except ValidationError as error:
-        raise PriceFileError(path, _told(written, error)) from None
+        raise PriceFileError(path, str(error)) from None
     except (DecodeError, UnicodeDecodeError) as error:
         raise PriceFileError(path, f"invalid JSON: {error}") from None
 
 
-def _told(written: bytes, error: ValidationError) -> str:
-    """Return what is wrong, and where: with the names of vendor and model, which the library leaves out."""
+def _checked(value: Any, kind: type[_P], place: str) -> _P:
+    """Return a part of a table. Raises `ValidationError`, which says where: `vendors.a.models.x.window: ...`."""
     try:
-        data = json.decode(written)
-    except ValidationError as too_large:  # a number
-        return _at("", too_large)
-    for place, kind, part in _parts(data):
-        try:
-            convert(part, kind, str_keys=True)
-        except ValidationError as within:
-            return _at(place, within)
-    return _at("", error)
-
-
-def _parts(data: Any) -> Iterator[tuple[str, type[_Part], Any]]:
-    """Yield the models of a table, and its vendors without them, each with its place and the type it should have."""
-    for vendor, part in _items(data, "vendors"):
-        for name, model in _items(part, "models"):
-            yield f".vendors.{vendor}.models.{name}", Model, model
-        yield f".vendors.{vendor}", _Vendor, {**part, "models": {}} if isinstance(part, dict) else part
-
-
-def _items(data: Any, name: str) -> Iterable[tuple[str, Any]]:
-    inner = data.get(name) if isinstance(data, dict) else None
-    return inner.items() if isinstance(inner, dict) else ()
-
-
-def _at(place: str, error: ValidationError) -> str:
-    """Return a sentence about a part of a table: `vendors.acme.models.x.standard.input: expected float, got str`."""
-    why, _, within = str(error).partition(" - at `$")
-    named = re.fullmatch(r"Object (missing required|contains unknown) field `(.+)`", why)
-    where = f"{place}{within.rstrip('`')}{'.' + named[2] if named else ''}".removeprefix(".")
-    if named:
-        why = "is missing" if named[1].startswith("missing") else "is unknown"
-    why = why.replace("`", "").replace("Expected", "expected")
-    return f"{where}: {why}" if where else why
+        return convert(value, kind, str_keys=True)
+    except ValidationError as error:
+        why, _, within = str(error).partition(" - at `$")
+        named = re.fullmatch(r"Object (missing required|contains unknown) field `(.+)`", why)
+        where = f"{place}{within.rstrip('`')}{f'.{named[2]}' if named else ''}".removeprefix(".")
+        if named:
+            why = "is missing" if named[1].startswith("missing") else "is unknown"
+        raise ValidationError(f"{where}: {why}" if where else why) from None
 
 
 def _table(file: _File, source: str) -> PriceTable:

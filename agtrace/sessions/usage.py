@@ -24,21 +24,35 @@ from agtrace_schema.requests import Sort
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agtrace.sessions.prices import ModelUsage, PriceTable
+from agtrace.sessions.prices import SEARCHES, ModelUsage, PriceTable
 from agtrace.text.lines import LABEL, one_line
 
 KINDS = TokenCounts._fields
 """The kinds of tokens; reasoning is part of the output, the others add up to the total."""
 
 _ADDED = KINDS[:-1]
-_DEARER = {"fast", "us"}
-_SUMS = ("responses", "incomplete", "dollars", "priced", "unpriced", "faster", "told", "within", "untold", "obscure")
+_DEARER = {"fast", "us", "sum"}
+_SUMS = (
+    "responses",
+    "figures",
+    "incomplete",
+    "dollars",
+    "priced",
+    "unpriced",
+    "faster",
+    "told",
+    "within",
+    "untold",
+    "obscure",
+)
 
 
 class Usage(Struct):
     """Sums over responses."""
 
     responses: int = 0
+    figures: int = 0
+    """Responses, and sums over several of them that the log has besides."""
     incomplete: int = 0
     """Responses with only placeholder figures in the log, or none."""
     tokens: dict[str, int] = field(default_factory=dict)
@@ -69,7 +83,7 @@ class Usage(Struct):
     def tokens_made(self) -> Made | None:
         """How the total of tokens was made; None if no model answered."""
         if not self.tokens:
-            return "unknown" if self.responses or self.untold else None
+            return "unknown" if self.figures or self.untold else None
         if self.incomplete or self.untold or self.obscure:
             return "partial"
         return "exact"
@@ -83,10 +97,10 @@ class Usage(Struct):
     def cost_made(self) -> Made | None:
         """How the cost was made; None if no model answered."""
         if self.cost is None:
-            return "unknown" if self.responses or self.untold else None
-        if self.priced < self.responses or self.incomplete or self.untold or self.obscure:
+            return "unknown" if self.figures or self.untold else None
+        if self.priced < self.figures or self.incomplete or self.untold or self.obscure:
             return "partial"
-        return "exact" if self.told == self.responses else "estimated"
+        return "exact" if self.told == self.figures else "estimated"
 
     @property
     def totals(self) -> dict[str, Any]:
@@ -104,7 +118,8 @@ class Usage(Struct):
     def add(self, used: ModelSums, prices: PriceTable) -> None:
         """Add responses with the same rates."""
         for sums in (self, self.models.setdefault(used.model or "unknown", Usage())):
-            sums.responses += used.responses
+            sums.figures += used.responses
+            sums.responses += 0 if "sum" in used.speed.split() else used.responses
             sums.incomplete += used.incomplete
             for kind, tokens in used.tokens._asdict().items():
                 if tokens is not None:
@@ -137,7 +152,9 @@ class Usage(Struct):
         if cost is not None:
             self.dollars += cost
             self.priced += used.responses
-        elif {*used.speed.split()} <= _DEARER and (least := prices.cost(replace(usage, speed=None))) is not None:
+        elif {*SEARCHES.sub("", used.speed).split()} <= _DEARER and (
+            least := prices.cost(replace(usage, speed=None))
+        ) is not None:
             self.dollars += least
             self.faster += sum(figures)
         else:

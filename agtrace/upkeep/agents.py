@@ -28,13 +28,12 @@ def add_command(agent: Setup, executable: str, variables: Mapping[str, str]) -> 
 
 def remove_command(agent: Setup) -> list[str] | None:
     """Return the command line to run before `add_command` if there is an entry already; None if none is needed."""
-    return [agent.executable, *agent.remove_arguments] if agent.remove_arguments else None
+    return None if agent.replaces else take_out_command(agent)
 
 
-def take_out_command(agent: Setup) -> list[str] | None:
-    """Return the command line that takes our server out of the agent's settings; None if the agent has none."""
-    arguments = agent.take_out_arguments or agent.remove_arguments
-    return [agent.executable, *arguments] if arguments else None
+def take_out_command(agent: Setup) -> list[str]:
+    """Return the command line that takes our server out of the agent's settings."""
+    return [agent.executable, *agent.remove_arguments]
 
 
 def put_back_command(agent: Setup, entry: Mapping[str, Any]) -> list[str]:

@@ -82,7 +82,7 @@ _ADVICE = {  # of all files with this status
     "unrecognized": "nothing to do, unless an agent wrote it as a log: CONTRIBUTING.md shows how to add an agent",
     "empty": "nothing to do; each is read as soon as something is written to it",
     "waiting": "nothing to do; each is read as soon as it is completely written",
-    "duplicate": "nothing to do; each is a copy of a log that is read",
+    "duplicate": "nothing to do; each is a copy or a part of a log that is read",
 }
 
 

@@ -31,5 +31,9 @@ OUTCOME_CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate
 CONTEXT_CLASSES: tuple[int, ...] = (100_000, 200_000, 272_000)
 """Sizes of a request's entire input, in tokens, above which some vendor's prices change.
 
-`model_usage.context_class` is the number of these that a request exceeds.
+`model_usage.context_class` has the number of these that a request exceeds.
 """
+
+PRICE_DAYS: tuple[str, ...] = ("2025-06-10", "2026-07-30", "2026-08-21", "2026-10-07", "2027-01-01")
+"""Days (UTC) from which a model of the price table has another price; `model_usage.context_class` has the number of
+these that a request came after."""

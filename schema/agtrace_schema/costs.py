@@ -61,6 +61,7 @@ class Costs(Model):
     sessions_not_understood: int
     """Sessions in whose logs something wasn't understood that may be usage: a line, a record, a field."""
     prices: str | None = None
-    """The list prices that were used, and the day of the newest; absent with `--no-dollars`."""
+    """The list prices that were used, and the day of the newest; absent with `--no-dollars`, or if the logs have all
+    costs."""
     behind: str | None = None
     """What the index is still missing, as a sentence; absent if it has all logs."""

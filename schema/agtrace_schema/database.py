@@ -235,7 +235,7 @@ CREATE TABLE token_usage (
   reasoning_tokens INTEGER,
   complete INTEGER NOT NULL,
   context_window INTEGER,
-  speed TEXT,                    -- what was paid for ('fast', 'us', 'fast us'); null is standard
+  speed TEXT,                    -- what was paid for ('fast us 2_searches sum'); null is standard
   cost_usd REAL,                 -- the cost according to the provider itself
   PRIMARY KEY (session_id, event_index)
 ) WITHOUT ROWID;
@@ -348,7 +348,8 @@ CREATE TABLE clue (
 ) WITHOUT ROWID;
 
 -- Token sums of a session by model, speed and size of the request, from which totals and costs are calculated.
--- context_class: how many of codes.CONTEXT_CLASSES the whole input of a request exceeds. Copies don't count.
+-- context_class: how many of codes.CONTEXT_CLASSES the whole input of a request exceeds, and 4 for each of
+-- codes.PRICE_DAYS that had come. Copies don't count.
 CREATE TABLE model_usage (
   session_id INTEGER NOT NULL,
   model TEXT NOT NULL,           -- '' if the log doesn't name it

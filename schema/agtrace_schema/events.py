@@ -126,7 +126,8 @@ class TokenUsage(Struct):
     context_window: int | None = None
     """The model's context window, if the log has or shows it."""
     speed: str | None = None
-    """What was paid for, if it isn't standard: `fast`, `us` (processing in the United States alone), `fast us`."""
+    """What was paid for, if it isn't standard: `fast`, `us` (processing in the United States alone), `2_searches`
+    (in the web), `sum` (further requests that aren't a response of their own); several with a blank between them."""
     cost_usd: float | None = None
     """The cost of the response according to the provider."""
 

@@ -74,7 +74,7 @@ def test_its_health_is_told_by_the_words_of_its_package(indexed: Nest) -> None:
 
 def test_our_server_can_be_added_to_it(indexed: Nest) -> None:
     setup, offered = indexed.ask("setup tern", "setup --help")
-    assert f"tern feed agtrace -e AGTRACE_DATA_DIR={indexed.data} -- " in setup
+    assert f"tern mcp add agtrace --env AGTRACE_DATA_DIR={indexed.data} -- " in setup
     assert f"Or put this into {indexed.folder / 'tern' / 'settings.json'}" in setup
     clients = offered.split("Clients:")[1].replace(",", " ").split()
     assert clients[: len(SETUPS) + 1] == [*SETUPS, "tern"]

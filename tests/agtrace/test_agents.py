@@ -57,7 +57,7 @@ def test_an_earlier_entry_is_removed_where_adding_does_not_replace_it() -> None:
 
 
 def test_every_agent_can_take_the_server_out() -> None:
-    commands = {name: shlex.join(take_out_command(load()) or []) for name, load in AGENTS.items()}
+    commands = {name: shlex.join(take_out_command(load())) for name, load in AGENTS.items()}
     assert commands == {
         "claude": "claude mcp remove --scope user agtrace",
         "codex": "codex mcp remove agtrace",

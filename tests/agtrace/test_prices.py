@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agtrace.problems import SettingError
-from agtrace.sessions.prices import CONTEXT_CLASSES, Model, ModelUsage, Price, Rates, load
+from agtrace.sessions.prices import CONTEXT_CLASSES, PRICE_DAYS, Model, ModelUsage, Price, Rates, load
 
 MILLION = 1_000_000
 TABLE = load(None)
@@ -86,6 +86,19 @@ def test_fast_mode_has_the_prices_of_its_model() -> None:
     )
     assert cost_of_a_million("gpt-5.5", speed="us") is None
     assert cost_of_a_million("claude-opus-4-6", speed="standard") == cost_of_a_million("claude-opus-4-6") == 5
+
+
+def test_a_price_is_that_of_the_day_and_searches_in_the_web_have_one() -> None:
+    periods = [4 * period for period in range(len(PRICE_DAYS) + 1)]
+    for model, prices in (
+        ("o3", [10, *[2] * 5]),
+        ("gpt-5.6", [*[5] * 3, *[4] * 3]),
+        ("gpt-5.6-luna", [1, 1, *[0.2] * 4]),
+    ):
+        assert [cost_of_a_million(model, context_class=period) for period in periods] == prices
+    assert cost_of_a_million("gpt-5.6-terra", context_class=3) == 5  # a large request before the day
+    assert cost_of_a_million("claude-opus-4-6", speed="us 50_searches sum") == 5 * 1.1 + 0.5
+    assert cost_of_a_million("gpt-5.5", speed="1_searches") is None
 
 
 @pytest.mark.parametrize(("model", "speed"), [("claude-sonnet-4-6", "fast"), ("claude-opus-4-8", "ludicrous")])

@@ -146,5 +146,5 @@ def test_what_the_log_says_of_missed_caches_is_a_finding_with_its_reasons(tmp_pa
     claude_families.Logs(tmp_path, tmp_path / "x").write(f"{claude_families.MAIN}.jsonl", lines)
     found = Asker(tmp_path / "data", tmp_path / "projects").ask("analyze_session", session_id=claude_families.MAIN)
     reasons = "messages_changed 30,003, tools_changed 30,002"
-    told = f"2 responses could have read 60,005 more tokens from the cache: {reasons}"
+    told = f"2 responses could have read 60,005 more tokens from the cache, for $0.3450 less: {reasons}"
     assert told in [finding["message"] for finding in found["data"]["insights"]]

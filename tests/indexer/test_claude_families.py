@@ -6,6 +6,7 @@ Each test fails if the rule that it names is removed.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,6 +172,17 @@ def test_a_response_on_several_lines_counts_once(logs: Logs) -> None:
     assert (logs.session()["responses"], logs.session()["total_tokens"]) == (1, 160)
 
 
+@pytest.mark.parametrize("first", ["req_1", None])
+def test_a_line_may_lack_the_id_of_the_request(logs: Logs, first: str | None) -> None:
+    one = {"id": "msg_1", "output": 57}
+    lines = [
+        answer("m-2", "a", **one, requestId=first),
+        answer("m-3", "b", **one, requestId=None if first else "req_1"),
+    ]
+    logs.write(f"{MAIN}.jsonl", chained(said("m-1", "go"), *lines))
+    assert logs.session()["output_tokens"] == 57
+
+
 @pytest.mark.parametrize("together", [True, False])
 def test_the_final_figures_of_a_response_count_and_not_the_first(logs: Logs, together: bool) -> None:
     """The first line holds what was known when the response began."""
@@ -207,8 +219,8 @@ def test_long_and_short_lived_cache_writes_the_speed_and_the_size_of_a_request_a
     lines = chained(said("m-1", "go"), answer("m-2", "a", usage=usage), answer("m-3", "b", usage=large))
     logs.write(f"{MAIN}.jsonl", lines)
     found = logs.rows(
-        "SELECT speed, context_class > 0 AS large, cache_creation_5m_tokens AS short, cache_creation_1h_tokens AS long "
-        "FROM model_usage ORDER BY speed"
+        "SELECT speed, context_class % 4 > 0 AS large, cache_creation_5m_tokens AS short, "
+        "cache_creation_1h_tokens AS long FROM model_usage ORDER BY speed"
     )
     assert [tuple(row.values()) for row in found] == [("", 0, 20, 400), ("fast", 1, None, None)]
 
@@ -318,6 +330,26 @@ def test_only_the_first_line_makes_a_background_copy(logs: Logs) -> None:
     assert logs.session()["kind"] == "main"
 
 
+def test_a_branch_whose_lines_have_new_uuids_counts_nothing_twice(logs: Logs) -> None:
+    """As the SDK makes it; each line names that of which it is a copy."""
+    logs.write(f"{MAIN}.jsonl", TALK)
+    copies = [
+        {**one, "uuid": f"c-{place}", "forkedFrom": {"sessionId": MAIN, "messageUuid": one["uuid"]}}
+        for place, one in enumerate(TALK)
+    ]
+    logs.write(
+        f"{OTHER}.jsonl", [*copies, said("f-70", "Another way."), cost(OTHER, claude_opus_4_8=(9, 900, 90))], OTHER
+    )
+    fork = logs.session(OTHER)
+    assert (fork["kind"], fork["copied_turns"], fork["output_tokens"], fork["snippet"]) == (
+        "fork",
+        1,
+        None,
+        "Another way.",
+    )
+    assert logs.rows("SELECT type FROM record_type WHERE status = 'unknown'") == [{"type": "usage/cost-state"}]
+
+
 def test_a_branch_names_the_session_that_it_was_made_of(logs: Logs) -> None:
     logs.write(f"{OTHER}.jsonl", [{**TALK[0], "forkedFrom": {"sessionId": MAIN, "messageUuid": "m-1"}}], OTHER)
     assert (logs.session(OTHER)["kind"], logs.session(OTHER)["parent_id"]) == ("fork", MAIN)
@@ -414,6 +446,15 @@ def test_a_turn_that_was_rewound_counts_no_more_but_for_its_tokens(logs: Logs) -
         assert found["output_tokens"] == 70
         logs.write(f"{MAIN}.jsonl", lines)  # repeated: the request isn't another one
     assert "left behind:\nUse steam\nWhy?" in logs.texts()
+
+
+def test_a_rewind_is_known_by_the_last_leaf_and_may_go_back_to_before_the_first_request(logs: Logs) -> None:
+    left = [said("m-5", "Use steam"), answer("m-6", "Hot.")]
+    logs.write(f"{MAIN}.jsonl", [*chained(*TALK, *left), {"type": "last-prompt", "leafUuid": "m-4"}])
+    assert (logs.session()["turn_count"], logs.session()["output_tokens"]) == (1, 60)
+    logs.write(f"{MAIN}.jsonl", [said("m-70", "Build a boat", parentUuid=None, version="2.1.270")])
+    assert (logs.session()["turn_count"], logs.session()["output_tokens"]) == (1, 60)
+    assert {"left behind:\nUse steam", "left behind:\nBuild an engine"} <= set(logs.texts())
 
 
 def test_a_compaction_breaks_no_session_and_its_summary_is_no_request(logs: Logs) -> None:
@@ -519,11 +560,13 @@ def test_a_description_beside_a_subagents_log_is_read(logs: Logs) -> None:
     assert (found["agent_type"], found["description"]) == ("Explore", "Find the leak")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"agentType": 3, "description": ["x"]}', b"{" * 70_000, None])
-def test_a_description_that_cannot_be_read_harms_nothing(logs: Logs, content: bytes | None) -> None:
+@pytest.mark.parametrize("made", [os.mkfifo, Path.mkdir, lambda place: place.symlink_to(place.with_name("x.json")),
+    b"", b"{", b"[1]", b'{"agentType": 3, "description": ["x"]}', b"{" * 70_000])  # fmt: skip
+def test_a_description_that_cannot_be_read_harms_nothing(logs: Logs, made: Any) -> None:
     path = logs.write(f"{MAIN}/subagents/agent-ab.jsonl", agent_lines("ab", "Find the leak"))
     beside = path.with_name("agent-ab.meta.json")
-    beside.mkdir() if content is None else beside.write_bytes(content)
+    beside.with_name("x.json").write_text('{"agentType": "Explore"}')
+    beside.write_bytes(made) if isinstance(made, bytes) else made(beside)
     found = logs.session("agent-ab")
     assert (found["agent_type"], found["description"], found["turn_count"]) == (None, None, 1)
 

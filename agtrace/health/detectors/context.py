@@ -122,7 +122,7 @@ LARGE_RESULT = 40_000
 LARGE_TOGETHER = 100_000
 
 
-@detector("TokenUsage", version=3)
+@detector("TokenUsage", version=4)
 def find_cache_misses(history: History) -> Iterator[Finding]:
     """At least 50,000 tokens weren't read from the cache, as the log says with its reasons. If it says nothing, at
     least 200,000 tokens were paid for again: of the 20,000 or more tokens that the same model had been given less than
@@ -132,12 +132,13 @@ def find_cache_misses(history: History) -> Iterator[Finding]:
         by_reason = Counter[str]()
         for _, reason, tokens in told:
             by_reason[reason] += tokens
+        paid = sum(tokens * usage.missed_usd for usage, _, tokens in told)
         if by_reason.total() >= MUCH_TOLD:
             reasons = ", ".join(f"{reason} {tokens:,}" for reason, tokens in by_reason.most_common())
             yield Finding.of(
                 "Warning",
-                f"{counted(len(told), 'response')} could have read {by_reason.total():,} more tokens from the cache: "
-                f"{reasons}",
+                f"{counted(len(told), 'response')} could have read {by_reason.total():,} more tokens from the cache"
+                f"{f', for ${paid:,.4f} less' if paid else ''}: {reasons}",
                 [usage.event_index for usage, *_ in told],
                 told[0][0].turn,
             )

@@ -7,8 +7,9 @@ what its log has, but not in the totals of the session, where they are counted s
 from __future__ import annotations
 
 import sqlite3
+from datetime import datetime
 
-from agtrace_schema.codes import CONTEXT_CLASSES, OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.codes import CONTEXT_CLASSES, OUTCOME_CODE, PRICE_DAYS, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 CODES = {
@@ -28,9 +29,11 @@ WHOLE_INPUT = _WHOLE_INPUT.format("u.")
 TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
 """SQL: all tokens of a response in `token_usage` u."""
 
-_CLASS = " + ".join(f"CASE WHEN {WHOLE_INPUT} > {bound} THEN 1 ELSE 0 END" for bound in CONTEXT_CLASSES)
-CONTEXT_CLASS = f"CASE WHEN e.step_index IS NULL THEN 0 ELSE {_CLASS} END"
-"""SQL: the number of `CONTEXT_CLASSES` that the entire input of a response in `token_usage` u, event e exceeds.
+_SIZE = " + ".join(f"CASE WHEN {WHOLE_INPUT} > {bound} THEN 1 ELSE 0 END" for bound in CONTEXT_CLASSES)
+_DAYS = [int(datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp()) * 1000 for day in PRICE_DAYS]
+_PERIOD = " + ".join(f"CASE WHEN e.ts >= {day} THEN 1 ELSE 0 END" for day in _DAYS)
+CONTEXT_CLASS = f"{len(CONTEXT_CLASSES) + 1} * ({_PERIOD}) + CASE WHEN e.step_index IS NULL THEN 0 ELSE {_SIZE} END"
+"""SQL: the class of a response in `token_usage` u, event e (`database.py`): how large it was, and when.
 
 Figures without a step are sums over several responses, which say nothing about the size of any of them."""
 

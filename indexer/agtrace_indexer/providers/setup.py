@@ -1,4 +1,4 @@
-"""How our MCP server gets into the settings of a coding agent, as described by the agent's package.
+"""How our MCP server gets into the settings of a coding agent.
 
 Nothing here runs a command, writes a file or reads the environment: the caller does, after asking.
 """
@@ -6,7 +6,8 @@ Nothing here runs a command, writes a file or reads the environment: the caller 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -22,56 +23,75 @@ TOKEN_VARIABLE = "AGTRACE_HTTP_TOKEN"
 
 
 class Setup(Struct, frozen=True):
-    """How to add an MCP server to a coding agent."""
+    """How to add an MCP server to a coding agent, whose program has commands `mcp add` and `mcp remove`."""
 
     title: str
     """The name people know the program by."""
     executable: str
     """The program to find on the PATH."""
-    add_arguments: Callable[[Sequence[str]], list[str]]
-    """Writes the agent's own arguments, up to where our command starts, for variables of the form `NAME=value`."""
-    remove_arguments: tuple[str, ...]
-    """The agent's own arguments that remove an earlier entry; empty if adding replaces it in one step."""
-    put_back_arguments: tuple[str, ...]
-    """Those that restore an entry, which follows as JSON; empty if none is ever removed."""
     home_variable: str
     """The environment variable that moves the agent's settings."""
     config_file: str
     """The settings file, relative to the user's home directory."""
     moved_config_file: str
     """The settings file, relative to the folder that `home_variable` names."""
-    write_snippet: Callable[[str, Mapping[str, str]], str]
-    """Writes the entry for our executable and its variables in the settings file's language."""
-    read_servers: Callable[[str], Any]
-    """Reads the servers from the text of the settings file. Raises `ValueError`, `LookupError` or `TypeError`."""
-    over_http: Callable[[str, str | None], str]
-    """Writes the shell command that adds our server at a URL; the second argument is a shell expression for the token,
-    to be used inside double quotes, or None if no token is required."""
-    take_out_arguments: tuple[str, ...] = ()
-    """The agent's own arguments that take our entry out for good; `remove_arguments` if empty."""
+    scope: tuple[str, ...] = ("--scope", "user")
+    """The arguments that choose the settings for all projects."""
+    name_last: bool = False
+    """Whether the server's name comes after its variables, and its command without `--`."""
+    replaces: bool = True
+    """Whether adding replaces an earlier entry, which otherwise has to be removed before."""
+    entry: Mapping[str, object] = {}
+    """What an entry has besides our command."""
+    toml: bool = False
+    """Whether the settings are TOML instead of JSON, and have the name of a token's variable instead of the token."""
+
+    def add_arguments(self, variables: Sequence[str]) -> list[str]:
+        """Return the agent's own arguments, up to where our command starts, for variables of the form `NAME=value`."""
+        options = [part for value in variables for part in ("--env", value)]
+        named = [*options, SERVER_NAME] if self.name_last else [SERVER_NAME, *options, "--"]
+        return ["mcp", "add", *self.scope, *named]
+
+    @property
+    def remove_arguments(self) -> list[str]:
+        """The agent's own arguments that take our entry out."""
+        return ["mcp", "remove", *self.scope, SERVER_NAME]
+
+    @property
+    def put_back_arguments(self) -> list[str]:
+        """Those that restore an entry, which follows as JSON, if adding doesn't replace it."""
+        return ["mcp", "add-json", *self.scope, SERVER_NAME]
+
+    def write_snippet(self, executable: str, variables: Mapping[str, str]) -> str:
+        """Return the entry for our executable and its variables in the language of the settings file."""
+        environment = {"env": dict(variables)} if variables else {}
+        entry = {**self.entry, "command": executable, "args": list(SERVER_ARGUMENTS), **environment}
+        if not self.toml:
+            return json.dumps({"mcpServers": {SERVER_NAME: entry}}, indent=2, ensure_ascii=False) + "\n"
+        arguments = ", ".join(map(_toml_string, SERVER_ARGUMENTS))
+        text = f"[mcp_servers.{SERVER_NAME}]\ncommand = {_toml_string(executable)}\nargs = [{arguments}]\n"
+        if variables:
+            text += f"\n[mcp_servers.{SERVER_NAME}.env]\n"
+        return text + "".join(f"{name} = {_toml_string(value)}\n" for name, value in variables.items())
+
+    def read_servers(self, text: str) -> Any:
+        """Return the servers in the text of the settings file. Raises `ValueError`, `LookupError` or `TypeError`."""
+        return tomllib.loads(text)["mcp_servers"] if self.toml else json.loads(text)["mcpServers"]
+
+    def over_http(self, url: str, token: str | None) -> str:
+        """Return the shell command that adds our server at a URL; `token` is a shell expression within double quotes.
+
+        None if no token is required. An agent that takes it only from the environment must be started with it.
+        """
+        if self.toml:
+            exported = f'export {TOKEN_VARIABLE}="{token}"; ' if token else ""
+            variable = f" --bearer-token-env-var {TOKEN_VARIABLE}" if token else ""
+            return f"{exported}{self.executable} mcp add {SERVER_NAME} --url {url}{variable}"
+        header = f' --header "Authorization: Bearer {token}"' if token else ""
+        scope = " ".join(("", *self.scope))
+        return f"{self.executable} mcp add{scope} --transport http {SERVER_NAME} {url}{header}"
 
 
-def options(name: str, values: Sequence[str]) -> list[str]:
-    """Return the values, each preceded by the same option."""
-    return [part for value in values for part in (name, value)]
-
-
-def entry(executable: str, variables: Mapping[str, str]) -> dict[str, object]:
-    """Return our server's entry in the form that most agents use."""
-    environment = {"env": dict(variables)} if variables else {}
-    return {"command": executable, "args": list(SERVER_ARGUMENTS), **environment}
-
-
-def json_snippet(server: dict[str, object]) -> str:
-    """Return an entry for a JSON settings file with `mcpServers`."""
-    return json.dumps({"mcpServers": {SERVER_NAME: server}}, indent=2, ensure_ascii=False) + "\n"
-
-
-def json_servers(text: str) -> Any:
-    """Return the servers in such a settings file."""
-    return json.loads(text)["mcpServers"]
-
-
-def authorization(token: str | None) -> str:
-    """Return the option that sends a token with each request; an empty string without a token."""
-    return f' --header "Authorization: Bearer {token}"' if token else ""
+def _toml_string(value: object) -> str:
+    # A JSON string is a TOML basic string, except for DEL, which must be escaped in TOML.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -26,6 +26,7 @@ from agtrace_indexer.index.questions.queries import (
     value,
     values,
 )
+from agtrace_indexer.logs.discovery import REPEATS, stem
 
 _SESSION = """
 SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,
@@ -297,6 +298,12 @@ def of_agents(connection: sqlite3.Connection, agents: Iterable[str]) -> set[int]
 def newest_row(connection: sqlite3.Connection) -> int:
     """Return the row id of the session indexed last, which marks the present state of lists; 0 if there is none."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM session"))
+
+
+def last_piece(connection: sqlite3.Connection, path: str) -> str:
+    """Return the last file of a log, by the path of the first; the path itself if there are no others."""
+    others = values(connection, "SELECT path FROM file WHERE reason = ? AND NOT gone", (REPEATS.format(path),))
+    return max(path, *others, key=lambda one: (stem(one), one == path)) if others else path
 
 
 def active(connection: sqlite3.Connection, since: int, most: int) -> dict[int, int]:

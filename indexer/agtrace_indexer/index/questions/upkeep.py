@@ -24,7 +24,7 @@ SELECT m.tbl_name, sum(s.pgsize) FROM dbstat s JOIN sqlite_master m ON m.name = 
 
 _PROVIDERS = """
 SELECT s.provider, count(DISTINCT s.file_id) AS files, count(*) FILTER (WHERE s.kind != 'warmup') AS sessions,
-  count(*) FILTER (WHERE s.kind = 'warmup') AS warmups, group_concat(DISTINCT s.version) AS versions
+  count(*) FILTER (WHERE s.kind = 'warmup' AND s.copied_events = 0) AS warmups, group_concat(DISTINCT s.version) AS versions
 FROM session s GROUP BY s.provider ORDER BY s.provider
 """
 
@@ -54,8 +54,8 @@ SELECT f.path, e.line, e.offset AS byte_offset, e.length AS byte_length,
   s.uid || ':' || e.event_index AS event
 FROM name n JOIN event e ON e.name_id = n.id
   JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
-WHERE n.text IN ('unreadable_line', 'oversized_line') AND e.type = {TYPE_CODE[EventType.NOTIFICATION]}
-  AND e.superseded_by IS NULL
+WHERE e.type = {TYPE_CODE[EventType.NOTIFICATION]}
+  AND (n.text = 'unreadable_line' OR n.text = 'oversized_line' AND e.superseded_by IS NULL)
 ORDER BY f.path, e.line
 """
 

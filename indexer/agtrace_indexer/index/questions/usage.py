@@ -39,7 +39,8 @@ WHERE u.session_id = ? AND {COUNTED} AND e.step_index IS NOT NULL
 _FILLED = f"""
 SELECT u.event_index, u.model, {WHOLE_INPUT}, u.context_window
 FROM token_usage u JOIN event e USING (session_id, event_index)
-WHERE u.session_id = ? AND e.superseded_by IS NULL AND {WHOLE_INPUT} > 0 ORDER BY u.event_index DESC LIMIT 1
+WHERE u.session_id = ? AND e.step_index IS NOT NULL AND e.superseded_by IS NULL AND {WHOLE_INPUT} > 0
+ORDER BY u.event_index DESC LIMIT 1
 """
 
 _MODELS_THEN = f"""
@@ -194,7 +195,7 @@ class ModelSums(Struct, frozen=True):
     speed: str
     """Empty for standard speed."""
     context_class: int
-    """The number of `codes.CONTEXT_CLASSES` that the entire input of each request exceeds."""
+    """How large each request was, and when."""
     told: int
     """1 if the provider says what these responses cost, by themselves or as part of a session."""
     responses: int

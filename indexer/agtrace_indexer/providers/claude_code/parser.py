@@ -33,7 +33,6 @@ from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Rollback, Said, SessionFacts
 from agtrace_indexer.events.json_values import count, digest, fields, first_text, items, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
-from agtrace_indexer.providers import setup
 from agtrace_indexer.providers.beside import object_beside, runs_agtrace, settings_in
 from agtrace_indexer.providers.claude_code import AGENT_TOOLS, CLAUDE_CODE
 from agtrace_indexer.providers.claude_code.tools import (
@@ -62,6 +61,7 @@ from agtrace_indexer.providers.notes import (
     unknown,
 )
 from agtrace_indexer.providers.provider import Retention, Rewrite
+from agtrace_indexer.providers.setup import Setup
 
 _TOLD_ELSEWHERE = "progress/"
 
@@ -194,7 +194,7 @@ _UUID = later(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _OF_AGENTS = ("subagent", "warmup")
 
 
-def named_by(path: PurePath) -> LogState:
+def begin(path: PurePath) -> LogState:
     """Take a session's id from a name that is a uuid; for a sub-agent, take its id and its parent's from the path.
 
     The `.meta.json` next to a sub-agent's log has its role and task. Any other name says nothing.
@@ -339,8 +339,19 @@ def user_texts(content: list[Any], line: dict[str, Any], plain: UserKind) -> lis
         elif told:  # the team's lead speaks to this agent
             spoken += [(told[1], UserKind.INJECTED), (told[2], plain)]
         else:
-            spoken.extend(_peeled(written, plain, typed=fields(line.get("origin")).get("kind") == "human"))
+            spoken.extend(
+                _peeled(
+                    written, plain, typed="human" in (line.get("turnOrigin"), fields(line.get("origin")).get("kind"))
+                )
+            )
     return _merged(spoken)
+
+
+_ORIGINS = {
+    **dict.fromkeys(("task-notification", "peer", "coordinator"), UserKind.NOTIFICATION),
+    **dict.fromkeys(("system", "scheduled", "auto-continuation"), UserKind.INJECTED),
+}
+"""Who began a turn according to `origin`, `turnOrigin` or `commandMode`, if neither a human nor a caller of the SDK."""
 
 
 def _flagged_kind(line: dict[str, Any]) -> UserKind | None:
@@ -348,10 +359,9 @@ def _flagged_kind(line: dict[str, Any]) -> UserKind | None:
         return UserKind.COMPACTION_SUMMARY
     if line.get("isMeta") is True:
         return UserKind.INJECTED
-    origin = fields(line.get("origin")).get("kind")
-    if "task-notification" in (origin, line.get("commandMode")):
-        return UserKind.NOTIFICATION
-    return None
+    origins = (fields(line.get("origin")).get("kind"), line.get("turnOrigin"), line.get("commandMode"))
+    told = (_ORIGINS.get(origin.replace("_", "-")) for origin in origins if isinstance(origin, str))
+    return next(filter(None, told), None)
 
 
 def _peeled(written: str, plain: UserKind, *, typed: bool) -> Iterator[tuple[str, UserKind]]:
@@ -500,27 +510,35 @@ def window_of(model: str | None, held: int, state: LogState) -> int | None:
 # The lines outside the conversation: system lines, attachments, progress, side lines, and unknown ones. They become
 # notifications, or are left out by name if they repeat other lines or are only bookkeeping.
 
-BOOKKEEPING = (
-    "agent-name",
-    "ai-title",
-    "atis-latch",
-    "bridge-session",
-    "custom-title",
-    "file-history-delta",
-    "file-history-snapshot",
-    "last-prompt",
-    "mode",
-    "permission-mode",
-    "worktree-state",
-)
-"""Lines that are left out, except for facts about the session."""
+BOOKKEEPING: dict[str, tuple[str, ...]] = {
+    "agent-name": ("sessionId", "agentName"),
+    "ai-title": ("sessionId", "aiTitle"),
+    "atis-latch": ("sessionId", "atis"),
+    "bridge-session": ("sessionId", "bridgeSessionId"),
+    "custom-title": ("sessionId", "customTitle"),
+    "file-history-delta": ("messageId",),
+    "file-history-snapshot": ("messageId", "snapshot"),
+    "last-prompt": ("sessionId",),
+    "mode": ("sessionId", "mode"),
+    "permission-mode": ("sessionId", "permissionMode"),
+    "worktree-state": ("sessionId", "worktreeSession"),
+}
+"""Lines that are left out, except for facts about the session, with the keys by which they are recognised."""
+
+_MORE_BOOKKEEPING = """
+    agent-color agent-setting api-request api-request-blob api-request-shape artifact-autoreact-ledger
+    artifact-comment-monitor attribution-snapshot content-replacement dev-mods ended-by-model fork-context-ref
+    history-suppression isolation-latch memory-mode observer-ref tag
+""".split()  # noqa: SIM905
+"""Further ones of 2.1.283, by which a log isn't recognised. Those of requests have the prompts of the system."""
 
 POINTERS: dict[str, tuple[str, ...]] = {
+    "continued-in": ("continuedInSessionId",),
     "pr-link": ("prUrl", "prNumber"),
     "frame-link": ("frameUrl", "title"),
     "relocated": ("relocatedCwd",),
 }
-"""Lines that become notifications, with the keys shown in them."""
+"""Lines that become notifications, with the keys shown in them; the first is always there."""
 
 _ENVELOPE = frozenset(
     {
@@ -665,60 +683,72 @@ SYNTHETIC: Final = "<synthetic>"
 
 _MOST_DOLLARS = 1_000_000
 _RESPONSES_REMEMBERED = 32
-_OUTPUT, _COMPLETE, _COST = 4, 5, 6
+_OUTPUT, _COMPLETE, _COST = 4, 6, 7
+"""Places in what is noted of a response: its figures, its searches in the web, whether they are complete, its cost."""
 _WHOLE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 _WRITTEN = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _COUNTED = (*_WHOLE, *(f"cache_creation.{name}" for name in _WRITTEN))
 _KNOWN = known(
     *_COUNTED,
     *(f"iterations.{name}" for name in ("type", "model", *_COUNTED)),
-    *("speed", "output_tokens_details.thinking_tokens", "server_tool_use.web_fetch_requests"),
+    *("speed", "output_tokens_details.thinking_tokens"),
+    *(f"server_tool_use.web_{what}_requests" for what in ("fetch", "search")),
 )
 _PRICED = {"inference_geo": ("global", "not_available", "us"), "service_tier": ("standard",)}
-"""The values that cost nothing more, or have a price; searches in the web and other values are noted as unknown."""
+"""The values that cost nothing more, or have a price; others are noted as unknown."""
 
 
 def token_usage(record: Record, message: Record, state: LogState) -> Iterator[TokenUsage]:
-    """Read the usage on a line by the models that ran, the response's own first; all of it that is news.
+    """Read the usage on a line by the models that ran, the response's own last; all of it that is news.
 
     A response's usage is repeated on each of its lines, and the first ones may only have what was known when it began.
     The figures from the line with the most output are kept, as a whole (another model may have taken over in the
     middle, with figures of its own), but of a response whose lines are repeated later than that they are returned
-    again, with the same `response_id`.
+    again, with the same `response_id`. What the model used in further requests for it comes as a sum (`_MORE`).
     """
     usage = message.get("usage")
     model = text(message.get("model"))
     if not isinstance(usage, dict) or model == SYNTHETIC:
         return
     check_usage({name: it for name, it in usage.items() if it not in _PRICED.get(name, ())}, _KNOWN, state)
-    response, place = _response_id(record, message), "us" if usage.get("inference_geo") == "us" else None
+    response, place = _response_id(record, message, state.memory), "us" if usage.get("inference_geo") == "us" else None
+    searches = count(fields(usage.get("server_tool_use")).get("web_search_requests")) or 0
     reasoning = count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
-    for name, part in _by_model(usage, model, state):
+    for name, part, of in _by_model(usage, model, state):
         figures = _figures(part)
         fresh, written_5m, written_1h, read, output = figures
         complete = output is not None and any(figures[:_OUTPUT]) and not _is_placeholder(record, message)
-        cost = _cost(record.get("costUSD")) if name == model else None
-        told = response if name == model else response and f"{response}/{name}"
-        if told is not None and not _is_news(told, name, [*figures, complete, cost], state.memory):
+        cost, own = (None, 0) if of else (_cost(record.get("costUSD")), searches)
+        told = response and response + of
+        if told is not None and not _is_news(told, name, [*figures, own, complete, cost], state.memory):
             continue
         speed = text(part.get("speed"))
         yield TokenUsage(
             told, name, fresh, written_5m, written_1h, read, output,
-            reasoning if name == model and output is not None else None, complete,
+            reasoning if not of and output is not None else None, complete,
             window_of(name, sum(filter(None, figures[:_OUTPUT])), state),
-            speed=" ".join(filter(None, (speed if speed != "standard" else None, place))) or None, cost_usd=cost,
+            speed=_paid_for(speed if speed != "standard" else None, place, own, sums=of == _MORE), cost_usd=cost,
         )  # fmt: skip
 
 
-def _by_model(usage: Record, model: str | None, state: LogState) -> list[tuple[str | None, Record]]:
+def _paid_for(speed: str | None, place: str | None, searches: int, *, sums: bool) -> str | None:
+    words = speed, place, f"{searches}_searches" if searches else None, "sum" if sums else None
+    return " ".join(filter(None, words)) or None
+
+
+_MORE = "/more"
+
+
+def _by_model(usage: Record, model: str | None, state: LogState) -> list[tuple[str | None, Record, str]]:
     """Return the usage of each model that ran for a response, by `iterations`, each of which is billed as its own.
 
     The figures beside them are those of the response's model: without an advisor's or a compaction's, of the last
     attempt, or all together (platform.claude.com/docs). The attempt of another model that ended before any output isn't
-    billed.
+    billed. Each comes with what the identity of its figures ends with; what the response's model used in all but its
+    largest request is `_MORE`.
     """
     if not usage.get("iterations"):
-        return [(model, usage)]
+        return [(model, usage, "")]
     parts: dict[str | None, list[Record]] = {}
     for part in map(fields, items(usage.get("iterations"))):
         parts.setdefault(text(part.get("model")) or model, []).append(part)
@@ -726,11 +756,15 @@ def _by_model(usage: Record, model: str | None, state: LogState) -> list[tuple[s
     beside, everything = _sum([usage]), _sum([*sums.values()])
     same = model if model in sums else next((name for name, one in sums.items() if _is_within(beside, one)), None)
     own = sums.pop(same, beside)
-    others = [(name, one) for name, one in sums.items() if one["output_tokens"]]
+    others = [(name, one, f"/{name}") for name, one in sums.items() if one["output_tokens"]]
     if parts and (same not in parts or not (_is_within(beside, own) or beside == everything)):
         state.unknown.append("usage/iterations")
     is_whole = _is_within(own, beside) and not (others and beside == everything)
-    return [(model, usage if is_whole else {**usage, **own}), *others]
+    whole = usage if is_whole else {**usage, **own}
+    mine = sorted((_sum([part]) for part in parts.get(same, ())), key=lambda one: sum(one[kind] for kind in _WHOLE[:3]))
+    if len(mine) < 2 or not _is_within(_sum(mine), _sum([whole])):
+        return [*others, (model, whole, "")]
+    return [*others, (model, {**whole, **_sum(mine[:-1])}, _MORE), (model, {**whole, **mine[-1]}, "")]
 
 
 def _sum(parts: list[Record]) -> Record:
@@ -773,11 +807,17 @@ def _cost(value: Any) -> float | None:
     return float(value) if is_number and 0 < value < _MOST_DOLLARS else None
 
 
-def _response_id(record: dict[str, Any], message: dict[str, Any]) -> str | None:
+def _response_id(record: Record, message: Record, memory: dict[str, Any]) -> str | None:
+    """Return the identity of a response; a line without the request's id is of the request that another one names."""
     response, request = identifier(message.get("id")), identifier(record.get("requestId"))
-    if response and request:
-        return f"{response}/{request}"
-    return response or request or identifier(record.get("uuid"))
+    if response is None:
+        return request or identifier(record.get("uuid"))
+    named: dict[str, str] = memory.setdefault("named", {})
+    known = named.get(response)
+    if known is None or (request and known != response):
+        known = f"{response}/{request}" if request else response
+        remember(named, response, known, _RESPONSES_REMEMBERED)
+    return known
 
 
 def _is_placeholder(record: dict[str, Any], message: dict[str, Any]) -> bool:
@@ -807,7 +847,7 @@ def _rank(noted: list[Any]) -> tuple[int, bool, bool]:
 # Until the next one, more may be missing. It includes sub-agents, whose logs count themselves: with these, the total is
 # partial.
 
-_CUMULATED = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens")
+_CUMULATED = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "outputTokens", "webSearchRequests")
 _OF_A_MODEL = known(*_CUMULATED, "thinkingTokens", "costUSD", "contextWindow", "maxOutputTokens")
 _OPEN = "after cost-state"
 
@@ -822,16 +862,18 @@ def cost_state(record: Record, state: LogState) -> Sequence[Said]:
         check_usage(told, _OF_A_MODEL, state)
         model = name.removesuffix("[1m]")
         counted = memory.setdefault("counted", {}).setdefault(model, [0] * _COMPLETE)
-        fresh, short, long, read, output = counted
+        fresh, short, long, *others = counted
         now = [count(fields(told).get(key)) or 0 for key in _CUMULATED]
-        more = [max(one - before, 0) for one, before in zip(now, (fresh, short + long, read, output), strict=True)]
-        if any(more) and "agents" in memory:
+        more = [one - before for one, before in zip(now, (fresh, short + long, *others), strict=True)]
+        whole = "agents" not in memory and state.sessions[""].kind != "fork"
+        if min(more) < 0 or (any(more) and not whole):  # it began anew, or has more than this log
             state.unknown.append("usage/cost-state")
         elif any(more):
             brief, lasting = (0, more[1]) if long > short else (more[1], 0)
             figures = more[0], brief, lasting, more[2], more[3]
-            counted[:] = [before + one for before, one in zip(counted, figures, strict=True)]
-            said.append(Draft(TokenUsage(None, model, *figures, None), memory.get("counted_at")))
+            counted[:] = [before + one for before, one in zip(counted, (*figures, more[4]), strict=True)]
+            usage = TokenUsage(None, model, *figures, None, speed=_paid_for(None, None, more[4], sums=True))
+            said.append(Draft(usage, memory.get("counted_at")))
     memory["closed"] = True
     return [*said, Retraction([_OPEN])] if memory.pop("open", False) else said
 
@@ -864,13 +906,17 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     if content is None:
         made += unknown_line(record, state, "assistant", thread)
     for usage in token_usage(record, message, state):
-        made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
+        sums = (usage.response_id or "").endswith(_MORE)
+        made.append(
+            Draft(usage, time, None if sums else step, thread, usage.response_id and f"usage/{usage.response_id}")
+        )
         state.memory["counted_at"] = time
-        if missed := _missed(message, usage, state):
+        if not sums and (missed := _missed(message, usage, state)):
             made.append(Draft(missed, time, step, thread))
         if state.memory.pop("closed", False):
             state.memory["open"] = True
-            made.append(Draft(TokenUsage(None, model, None, None, None, None, None, None, False), time, key=_OPEN))
+            nothing = TokenUsage(None, model, None, None, None, None, None, None, complete=False, speed="sum")
+            made.append(Draft(nothing, time, key=_OPEN))
     return made or skip("assistant", state)
 
 
@@ -981,13 +1027,26 @@ def line_above(said: Sequence[Said], record: Record, state: LogState) -> str | N
     return above
 
 
-def rewound(said: Sequence[Said], record: Record, above: str, state: LogState) -> list[Said]:
-    """Return what a request drops that has the same parent as an earlier one: that one and what followed it."""
+def goes_back(said: Sequence[Said], record: Record, above: str | None, state: LogState) -> Record | None:
+    """Return the place that a line goes on from, if it may drop what followed it: a request's, or the last leaf.
+
+    A request without a line above it, which only begins a log, goes back to before the first one.
+    """
+    if record.get("type") == "last-prompt" and (leaf := identifier(record.get("leafUuid"))):
+        return {"parentUuid": leaf, "uuid": leaf}
     users = (one.payload for one in said if isinstance(one, Draft) and isinstance(one.payload, User))
-    dropped = left_behind(record, state, above) if any(user.kind in REQUESTS for user in users) else []
+    if record.get("type") != "user" or not any(user.kind in REQUESTS for user in users):
+        return None
+    version, facts = _VERSION.match(text(record.get("version")) or ""), state.sessions[""]
+    begins = record.get("parentUuid", "") is None and record.get("sessionId") == facts.id and facts.kind == "main"
+    return record if above or (begins and version and int(version[1]) > 1) else None
+
+
+def rewound(place: Record, above: str | None, time: int | None, state: LogState) -> list[Said]:
+    """Return what is dropped by going on from a place: the first request after it, and what followed that."""
+    dropped = left_behind(place, state, above)
     told = Notification("rewind", "left behind:\n" + "\n".join(dropped))
-    noted = Draft(told, milliseconds(record.get("timestamp")), identity=f"{record.get('uuid')}#rewind")
-    return [Rollback(len(dropped)), noted] if dropped else []
+    return [Rollback(len(dropped)), Draft(told, time, identity=f"{place.get('uuid')}#rewind")] if dropped else []
 
 
 # -- recognition -----------------------------------------------------------------------------------
@@ -995,32 +1054,12 @@ def rewound(said: Sequence[Said], record: Record, above: str, state: LogState) -
 
 _SIDE_LINES: dict[str, tuple[str, ...]] = {
     "summary": ("leafUuid",),
-    "file-history-snapshot": ("messageId", "snapshot"),
-    "file-history-delta": ("messageId",),
     "queue-operation": ("sessionId", "operation"),
-    "last-prompt": ("sessionId",),
-    "custom-title": ("sessionId", "customTitle"),
-    "ai-title": ("sessionId", "aiTitle"),
-    "agent-name": ("sessionId", "agentName"),
-    "mode": ("sessionId", "mode"),
-    "permission-mode": ("sessionId", "permissionMode"),
-    "pr-link": ("sessionId", "prUrl"),
-    "frame-link": ("sessionId", "frameUrl"),
-    "relocated": ("sessionId", "relocatedCwd"),
-    "bridge-session": ("sessionId", "bridgeSessionId"),
-    "worktree-state": ("sessionId", "worktreeSession"),
-    "atis-latch": ("sessionId", "atis"),
     "cost-state": ("sessionId", "modelUsage"),
+    **BOOKKEEPING,
+    **{kind: ("sessionId", keys[0]) for kind, keys in POINTERS.items()},
 }
 """The types of lines outside the chain, with the keys by which they are recognised."""
-
-
-def is_own(kind: str, record: Record) -> bool:
-    """Whether only Claude Code writes lines of this type with such keys."""
-    if kind in _SIDE_LINES:
-        return all(key in record for key in _SIDE_LINES[kind])
-    recognizer = _CHAIN_LINES.get(kind)
-    return recognizer is not None and recognizer(record)
 
 
 def _has_identity(record: Record) -> bool:
@@ -1059,7 +1098,7 @@ READERS: dict[str, Callable[[Record, LogState], Sequence[Said]]] = {
     "system": system,
     "tool_result": bare_result_line,
     "user": user_line,
-    **dict.fromkeys(BOOKKEEPING, bookkeeping),
+    **dict.fromkeys((*BOOKKEEPING, *_MORE_BOOKKEEPING), bookkeeping),
     **dict.fromkeys(POINTERS, pointer),
 }
 
@@ -1072,18 +1111,17 @@ as_patch: Rewrite = None
 def recognizes(record: Record) -> bool:
     """Whether only Claude Code writes such a record: a chain line, or a side line with its keys."""
     kind = record.get("type")
-    return isinstance(kind, str) and is_own(kind, record)
+    if not isinstance(kind, str):
+        return False
+    if kind in _SIDE_LINES:
+        return all(key in record for key in _SIDE_LINES[kind])
+    return kind in _CHAIN_LINES and _CHAIN_LINES[kind](record)
 
 
 def unroll(document: Any) -> list[Record] | None:
     """Return the lines of a session that was downloaded as one document, `{"loglines": [...]}`."""
     lines = [line for line in listed(fields(document).get("loglines")) if isinstance(line, dict)]
     return lines if any(map(recognizes, lines)) else None
-
-
-def begin(path: PurePath) -> LogState:
-    """Return the state before the first line: a name that is a uuid or an agent's shows whose log it is."""
-    return named_by(path)
 
 
 def drafts(record: Record, state: LogState) -> Sequence[Said]:
@@ -1093,12 +1131,13 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
     if kind in ("attachment", "progress", "system") and all(map(_is_notice, said)) and _has_usage(record):
         state.unknown.append(f"{kind}/usage")
-    identify(said, identifier(record.get("uuid")))
+    identify(said, first_identifier(fields(record.get("forkedFrom")).get("messageUuid"), record.get("uuid")))
     note_work(said, state)
     if is_inline(record, state):
         return said
     above = line_above(said, record, state)
-    dropped = rewound(said, record, above, state) if kind == "user" and above else []
+    place = goes_back(said, record, above, state)
+    dropped = rewound(place, above, milliseconds(record.get("timestamp")), state) if place else []
     note_requests(said, record, state, above)
     return [*dropped, *said]
 
@@ -1147,33 +1186,13 @@ def _has_usage(value: Any, levels: int = 4) -> bool:
     )
 
 
-# -- setup -----------------------------------------------------------------------------------------
-# Adding our MCP server to Claude Code. Its snippet also works in a project's `.mcp.json`.
-
-
-def _add(variables: Sequence[str]) -> list[str]:
-    return ["mcp", "add", "--scope", "user", setup.SERVER_NAME, *setup.options("--env", variables), "--"]
-
-
-def _snippet(executable: str, variables: Mapping[str, str]) -> str:
-    return setup.json_snippet({"type": "stdio", **setup.entry(executable, variables)})
-
-
-def _over_http(url: str, token: str | None) -> str:
-    return f"claude mcp add --scope user --transport http {setup.SERVER_NAME} {url}{setup.authorization(token)}"
-
-
-SETUP = setup.Setup(
+SETUP = Setup(
     title="Claude Code",
     executable="claude",
-    add_arguments=_add,
-    remove_arguments=("mcp", "remove", "--scope", "user", setup.SERVER_NAME),
-    put_back_arguments=("mcp", "add-json", "--scope", "user", setup.SERVER_NAME),
     home_variable="CLAUDE_CONFIG_DIR",
     config_file=".claude.json",
     moved_config_file=".claude.json",
-    write_snippet=_snippet,
-    read_servers=setup.json_servers,
-    over_http=_over_http,
+    replaces=False,
+    entry={"type": "stdio"},
 )
-"""Claude Code as a client of our server."""
+"""Claude Code as a client of our server; its snippet also works in a project's `.mcp.json`."""

@@ -11,8 +11,9 @@ from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState, Record, Settlement
-from agtrace_indexer.events.json_values import compact_json, count, fields, first_text, image_placeholder, listed, text
+from agtrace_indexer.events.json_values import count, fields, first_text, image_placeholder, listed, text
 from agtrace_indexer.events.strings import first_identifier, identifier
+from agtrace_indexer.providers import notes
 from agtrace_indexer.providers.notes import remember
 
 # -- content ---------------------------------------------------------------------------------------
@@ -24,10 +25,7 @@ _BASE64_MARKS = ('"base64"', '"data":"', '"blob"')
 
 def readable_json(value: Any) -> str:
     """Write a JSON value compactly, with base64 data replaced by a note of its size."""
-    try:
-        written = compact_json(value)
-    except RecursionError:
-        return "[nested too deeply to be shown]"
+    written = notes.readable_json(value)
     if len(written) > 256 and any(mark in written for mark in _BASE64_MARKS):
         return _BASE64.sub(lambda data: f"[base64: {len(data.group()) * 3 // 4} bytes]", written)
     return written
@@ -239,17 +237,12 @@ def spilled_output(result: ToolResult, line: dict[str, Any]) -> list[Notificatio
 
 def bare_result(detail: dict[str, Any]) -> ToolResult:
     """Read a line that is nothing but a `toolUseResult`, as in early published samples."""
-    output = joined_text(detail.get("output", detail.get("content")))
     failed = detail.get("is_error") is True or detail.get("status") == "error"
-    known = failed or detail.get("status") == "completed"
-    return ToolResult(
-        call_id=identifier(detail.get("tool_use_id")),
-        text=output,
-        outcome=(Outcome.FAILED if failed else Outcome.OK) if known else Outcome.UNKNOWN,
-        outcome_source=OutcomeSource.STRUCTURE if known else None,
-        duration_ms=_duration(detail),
-        agent_id=_named_agent(detail.get("agentId")),
-    )
+    block = {**detail, "content": detail.get("output", detail.get("content")), "is_error": failed}
+    result = tool_result(block, {"toolUseResult": detail})
+    if not failed and detail.get("status") != "completed":
+        result.outcome, result.outcome_source = Outcome.UNKNOWN, None
+    return result
 
 
 def _ending(output: str, failed: bool, line: dict[str, Any]) -> _Ending:

@@ -13,11 +13,9 @@ tool output, a token count or a user's text (`steps`). The tokens of a request a
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Iterable, Sequence
+from operator import methodcaller
 from typing import Any
 
 from agtrace_schema.events import (
@@ -48,27 +46,26 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.codex import tools
-from agtrace_indexer.providers.notes import element_before, skip
+from agtrace_indexer.providers.notes import element_before, empty_state, skip
 from agtrace_indexer.providers.provider import Rewrite
-from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, TOKEN_VARIABLE, Setup, options
+from agtrace_indexer.providers.setup import Setup
 
 # -- identities ------------------------------------------------------------------------------------
 # The identity of an item in a log and in its replays: the id of a call, or the text itself.
 
-_SPEAKERS: dict[type[Payload], str] = {User: "user", Message: "message", Reasoning: "reasoning"}
-"""The speaker of a text. The kind of a user's text is left out: a parent's requests are of another kind in a
-sub-agent."""
-
 
 def identity_of(payload: Payload) -> str | None:
-    """Return the identity of what was said or done; None for token usage and notifications, which aren't compared."""
+    """Return the identity of what was said or done; None for token usage and notifications, which aren't compared.
+
+    The kind of a user's text is left out: a parent's requests are of another kind in a sub-agent.
+    """
     match payload:
         case ToolCall(call_id=call_id):
             return f"call/{call_id or digest(compact_json([payload.name, payload.arguments]))}"
         case ToolResult(call_id=call_id, text=said):
             return f"result/{call_id or digest(said)}"
         case User(text=said) | Message(text=said) | Reasoning(text=said):
-            return f"{_SPEAKERS[type(payload)]}/{digest(said)}"
+            return f"{type(payload).__name__.lower()}/{digest(said)}"
         case _:
             return None
 
@@ -157,7 +154,7 @@ def is_replayed(record: Record, state: LogState, at: int | None) -> tuple[bool, 
     head, facts = state.memory.get("replay"), state.sessions[""]
     if head is None:
         return False, False
-    own = _tells_own(record, head)
+    own = _tells_own(record, head, facts.id)
     if own is not None:
         facts.replays = facts.replays and own and head["seen"]
     if own:
@@ -173,12 +170,14 @@ def is_replayed(record: Record, state: LogState, at: int | None) -> tuple[bool, 
     return bool(head["older"]), bool(head["clustered"])
 
 
-def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
-    """Whether the record shows that it is the session's own, or that it isn't; None if it shows neither."""
+def _tells_own(record: Record, head: dict[str, Any], own: str | None) -> bool | None:
+    """Whether the record shows that it is the session's own (by its id), or that it isn't; None if it shows neither."""
     number = count(record.get("ordinal"))
     if head["start"] is not None and number is not None:
         return number >= int(head["start"])
     payload, born = fields(record.get("payload")), head["born"]
+    if record.get("type") == "token_usage_record" and identifier(payload.get("thread_id")) not in (None, own):
+        return False
     carried = fields(payload.get("internal_chat_message_metadata_passthrough"))
     made = _uuid_time(first_text(payload.get("turn_id"), carried.get("turn_id")))
     if made is None and payload.get("type") in _TURN_STARTS and (seconds := count(payload.get("started_at"))):
@@ -542,10 +541,10 @@ ITEMS: dict[str, tools.Handler] = {
     "message": message,
     "reasoning": reasoning_item,
     "function_call": tools.calling(tools.tool_name, tools.arguments_of),
-    "custom_tool_call": tools.calling(tools.tool_name, tools.field("input")),
-    "local_shell_call": tools.calling(tools.constant("local_shell"), tools.field("action")),
+    "custom_tool_call": tools.calling(tools.tool_name, methodcaller("get", "input")),
+    "local_shell_call": tools.calling(lambda _: "local_shell", methodcaller("get", "action")),
     "web_search_call": tools.web_search_call,
-    "tool_search_call": tools.calling(tools.constant("tool_search"), tools.arguments_of),
+    "tool_search_call": tools.calling(lambda _: "tool_search", tools.arguments_of),
     "image_generation_call": tools.image_call,
     "function_call_output": tools.output_item,
     "custom_tool_call_output": tools.output_item,
@@ -554,10 +553,12 @@ ITEMS: dict[str, tools.Handler] = {
     "tool_search_output": tools.tool_search_output,
     "agent_message": agent_mail,
     "token_count": tools.bare_token_count,
-    "tool_call": tools.calling(tools.legacy_name, tools.arguments_of),
+    "tool_call": tools.calling(tools.tool_name, tools.arguments_of),
     "tool_result": tools.legacy_result,
     "ghost_snapshot": tools.skipping("ghost_snapshot"),
+    "additional_tools": tools.skipping("additional_tools"),
     "compaction": tools.skipping("compaction/encrypted"),
+    "compaction_trigger": tools.skipping("compaction_trigger"),
     "compaction_summary": tools.skipping("compaction/encrypted"),
     "context_compaction": tools.skipping("compaction/encrypted"),
 }
@@ -567,8 +568,9 @@ _ADDING_NOTHING = """
     context_compacted item_started web_search_begin image_generation_begin exec_command_output_delta
     agent_reasoning_section_break turn_diff plan_update undo_started mcp_startup_update mcp_startup_complete
     shutdown_complete collab_agent_spawn_begin collab_agent_interaction_begin collab_agent_interaction_end
-    collab_waiting_begin collab_waiting_end collab_close_begin collab_close_end account/rateLimits/updated
-    codex/event/raw_item
+    collab_waiting_begin collab_waiting_end collab_close_begin collab_close_end collab_resume_begin collab_resume_end
+    exec_command_begin patch_apply_begin mcp_tool_call_begin dynamic_tool_call_request hook_started hook_completed
+    account/rateLimits/updated codex/event/raw_item
 """.split()  # noqa: SIM905
 
 EVENTS: dict[str, tools.Handler] = {
@@ -578,13 +580,9 @@ EVENTS: dict[str, tools.Handler] = {
     "agent_reasoning_raw_content": reasoning_event,
     "item_completed": item_completed,
     "token_count": tools.token_count,
-    "exec_command_begin": tools.exec_begin,
     "exec_command_end": tools.exec_end,
-    "patch_apply_begin": tools.patch_begin,
     "patch_apply_end": tools.patch_end,
-    "mcp_tool_call_begin": tools.mcp_begin,
     "mcp_tool_call_end": tools.mcp_end,
-    "dynamic_tool_call_request": tools.dynamic_begin,
     "dynamic_tool_call_response": tools.dynamic_end,
     "image_generation_end": tools.image_end,
     "view_image_tool_call": tools.image_view,
@@ -626,6 +624,8 @@ TURN_ITEMS: dict[str, tools.Handler] = {
     "CollabAgentToolCall": tools.starting(tools.skipping("collab_agent_tool_call")),
     "SubAgentActivity": tools.starting(tools.notifying("sub_agent_activity")),
     "ContextCompaction": tools.skipping("context_compacted"),
+    "HookPrompt": tools.skipping("hook_prompt"),
+    "Sleep": tools.notifying("sleep"),
     "EnteredReviewMode": review_mode("entered_review_mode", entered=True),
     "ExitedReviewMode": review_mode("exited_review_mode", entered=False),
 }
@@ -637,6 +637,7 @@ LINES: dict[str, tools.Handler] = {
     "event_msg": event,
     "turn_context": turn_context,
     "compacted": compacted,
+    **{kind: tools.skipping(kind) for kind in ("realtime_item", "retained_context", "security_risk_score")},
     "world_state": tools.skipping("world_state"),
     "inter_agent_communication": tools.notifying("inter_agent_communication"),
     "inter_agent_communication_metadata": tools.skipping("inter_agent_communication_metadata"),
@@ -648,6 +649,7 @@ LINES: dict[str, tools.Handler] = {
 # -- parser ----------------------------------------------------------------------------------------
 
 as_patch: Rewrite = None
+begin = empty_state
 
 _LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context"}
 _META_KEYS = {"id", "timestamp", "instructions", "git"}
@@ -676,11 +678,6 @@ def unroll(document: Any) -> Iterable[Record] | None:
     return [session, *(entry for entry in entries if isinstance(entry, dict))]
 
 
-def begin(path: PurePath) -> LogState:
-    """Return an empty state: the first line of a rollout says more than its name."""
-    return LogState()
-
-
 def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """Return the events of the next record, enveloped or bare; see `Parser.drafts`."""
     state.memory["n"] = state.memory.get("n", 0) + 1
@@ -691,7 +688,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
         if isinstance(said, Draft):
             said.identity = identity_of(said.payload)
             if isinstance(said.payload, TokenUsage) and not (replayed or clustered):
-                said.identity = _in_review(fields(record.get("payload")), state)
+                said.identity = _usage_identity(fields(record.get("payload")), state)
             said.replayed, said.clustered = replayed, clustered
             if isinstance(said.payload, User) and said.payload.kind in REQUESTS:
                 state.memory["asked"] = True
@@ -700,9 +697,11 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     return found
 
 
-def _in_review(payload: Record, state: LogState) -> str | None:
-    """Return the identity of a review's token count, which the log of the thread repeats; None for any other."""
-    facts = state.sessions[""]
+def _usage_identity(payload: Record, state: LogState) -> str | None:
+    """Return the identity of a response's usage, or of a review's token count, which other logs may repeat."""
+    facts, (thread, response) = state.sessions[""], (identifier(payload.get(of)) for of in ("thread_id", "response_id"))
+    if thread and response:
+        return f"usage/{thread}/{response}"
     if not state.memory.get("review") and (facts.kind, facts.agent_type) != ("subagent", "review"):
         return None
     return f"review/{facts.cwd}/{digest(compact_json(payload.get('info') or payload.get('response_id')))}"
@@ -735,50 +734,13 @@ def _is_bare_meta(record: Record) -> bool:
     return text(record.get("id")) is not None and {"id"} < record.keys() <= _META_KEYS
 
 
-# -- setup -----------------------------------------------------------------------------------------
-# Adding our MCP server to the Codex CLI, whose settings are TOML.
-
-
-def _add(variables: Sequence[str]) -> list[str]:
-    return ["mcp", "add", SERVER_NAME, *options("--env", variables), "--"]
-
-
-def _snippet(executable: str, variables: Mapping[str, str]) -> str:
-    arguments = ", ".join(_toml_string(argument) for argument in SERVER_ARGUMENTS)
-    text = f"[mcp_servers.{SERVER_NAME}]\ncommand = {_toml_string(executable)}\nargs = [{arguments}]\n"
-    if variables:
-        text += f"\n[mcp_servers.{SERVER_NAME}.env]\n"
-    return text + "".join(f"{name} = {_toml_string(value)}\n" for name, value in variables.items())
-
-
-def _toml_string(value: object) -> str:
-    # A JSON string is a TOML basic string, except for DEL, which must be escaped in TOML.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _servers(text: str) -> Any:
-    return tomllib.loads(text)["mcp_servers"]
-
-
-def _over_http(url: str, token: str | None) -> str:
-    """Write the command; Codex takes the token only from the environment, with which it must be started."""
-    exported = f'export {TOKEN_VARIABLE}="{token}"; ' if token else ""
-    variable = f" --bearer-token-env-var {TOKEN_VARIABLE}" if token else ""
-    return f"{exported}codex mcp add {SERVER_NAME} --url {url}{variable}"
-
-
 SETUP = Setup(
     title="Codex CLI",
     executable="codex",
-    add_arguments=_add,
-    remove_arguments=(),
-    put_back_arguments=(),
     home_variable="CODEX_HOME",
     config_file=".codex/config.toml",
     moved_config_file="config.toml",
-    write_snippet=_snippet,
-    read_servers=_servers,
-    over_http=_over_http,
-    take_out_arguments=("mcp", "remove", SERVER_NAME),
+    scope=(),
+    toml=True,
 )
 """The Codex CLI as a client of our server."""

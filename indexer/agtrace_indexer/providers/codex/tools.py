@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.events import Json, Notification, Outcome, OutcomeSource, TokenUsage, ToolCall, ToolResult
@@ -636,7 +637,7 @@ def _usage(
         fresh = max(fresh - (cached or 0) - (written or 0), 0)
     usage = TokenUsage(
         response_id=None,
-        model=state.sessions[""].model,
+        model=text((record or {}).get("model")) or state.sessions[""].model,
         input_tokens=fresh,
         cache_creation_5m_tokens=written,
         cache_creation_1h_tokens=None,
@@ -697,24 +698,9 @@ def calling(name: Callable[[Record], str], arguments: Callable[[Record], Json]) 
     return call
 
 
-def constant(name: str) -> Callable[[Record], str]:
-    """Return a function that names a tool which its record doesn't name."""
-    return lambda payload: name
-
-
-def field(key: str) -> Callable[[Record], Json]:
-    """Return a function that reads the arguments of a call in one field."""
-    return lambda payload: payload.get(key)
-
-
 def arguments_of(payload: Record) -> Json:
     """Read arguments that are JSON in a string."""
     return decoded_arguments(payload.get("arguments"))
-
-
-def legacy_name(payload: Record) -> str:
-    """Read the name in `{type: tool_call, function: {name}, arguments}`, as in some published fixtures."""
-    return text(fields(payload.get("function")).get("name")) or tool_name(payload)
 
 
 def web_search_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -732,8 +718,9 @@ def call_id_of(payload: Record) -> str | None:
 
 
 def tool_name(payload: Record) -> str:
-    """Return the tool's name, with its namespace if it has one, as MCP tools do."""
-    name, space = text(payload.get("name")) or "unknown", text(payload.get("namespace"))
+    """Return the tool's name, with its namespace if it has one, as MCP tools do; in some fixtures in an object."""
+    name = first_text(fields(payload.get("function")).get("name"), payload.get("name")) or "unknown"
+    space = text(payload.get("namespace"))
     if space is None:
         return name
     joint = "" if space.endswith(("_", ".")) else "__" if space.startswith("mcp__") else "."
@@ -886,18 +873,6 @@ _LONGEST_PATH, _MOST_PATHS = 1000, 200
 _EVENT_ENDS = 64  # ends that wait for the output of their call
 
 
-def _call_event(kind: str, name: Callable[[Record], str], arguments: Callable[[Record], Json]) -> Handler:
-    """Make a handler for a `*_begin` event, which is a call if no response item has the calls."""
-
-    def begin_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-        call_id = _event_id(payload)
-        if not call_id or state.memory.get("carried") or payload.get("source") == "user_shell":
-            return skip(kind, state)
-        return _told_call(call_id, name(payload), arguments(payload), "begun", state, at)
-
-    return begin_call
-
-
 def _end_event(
     kind: str,
     name: Callable[[Record], str],
@@ -1001,13 +976,18 @@ def web_search_end(payload: Record, state: LogState, at: int | None) -> list[Dra
     return _told_call(call_id, "web_search", asked, "ended", state, at)
 
 
-exec_begin = _call_event("exec_command_begin", constant("exec_command"), _exec_arguments)
-exec_end = _end_event("exec_command_end", constant("exec_command"), _exec_arguments, _end_reading)
-patch_begin = _call_event("patch_apply_begin", constant("apply_patch"), field("changes"))
-patch_end = _end_event("patch_apply_end", constant("apply_patch"), field("changes"), _end_reading)
-mcp_begin = _call_event("mcp_tool_call_begin", _mcp_name, _mcp_arguments)
+def image_view(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """Read an image that the model looked at, which is a call if no response item has the calls."""
+    call_id = _event_id(payload)
+    if not call_id or state.memory.get("carried"):
+        return skip("view_image_tool_call", state)
+    return _told_call(call_id, "view_image", payload.get("path"), "begun", state, at)
+
+
+exec_end = _end_event("exec_command_end", lambda _: "exec_command", _exec_arguments, _end_reading)
+patch_end = _end_event("patch_apply_end", lambda _: "apply_patch", methodcaller("get", "changes"), _end_reading)
 mcp_end = _end_event("mcp_tool_call_end", _mcp_name, _mcp_arguments, _mcp_reading)
-dynamic_begin = _call_event("dynamic_tool_call_request", _dynamic_name, field("arguments"))
-dynamic_end = _end_event("dynamic_tool_call_response", _dynamic_name, field("arguments"), _end_reading)
-image_end = _end_event("image_generation_end", constant("image_generation"), field("revised_prompt"), image_reading)
-image_view = _call_event("view_image_tool_call", constant("view_image"), field("path"))
+dynamic_end = _end_event("dynamic_tool_call_response", _dynamic_name, methodcaller("get", "arguments"), _end_reading)
+image_end = _end_event(
+    "image_generation_end", lambda _: "image_generation", methodcaller("get", "revised_prompt"), image_reading
+)

@@ -9,7 +9,7 @@ is read as if it were the lines of a session (`documents`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any
@@ -42,7 +42,6 @@ from agtrace_indexer.events.json_values import (
     text,
 )
 from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.providers import setup
 from agtrace_indexer.providers.beside import runs_agtrace, settings_in
 from agtrace_indexer.providers.gemini import GEMINI
 from agtrace_indexer.providers.notes import (
@@ -59,6 +58,7 @@ from agtrace_indexer.providers.notes import (
     unknown,
 )
 from agtrace_indexer.providers.provider import Retention
+from agtrace_indexer.providers.setup import Setup
 
 # -- content ---------------------------------------------------------------------------------------
 # The parts of a content: their text, and the calls, answers and thoughts among them.
@@ -623,34 +623,12 @@ def _days(found: Any) -> float:
     return int(read[1]) * _UNITS[read[2]] if read else _DAYS
 
 
-# -- setup -----------------------------------------------------------------------------------------
-# Adding our MCP server to Gemini CLI.
-
-
-def _add(variables: Sequence[str]) -> list[str]:
-    return ["mcp", "add", "--scope", "user", *setup.options("--env", variables), setup.SERVER_NAME]
-
-
-def _snippet(executable: str, variables: Mapping[str, str]) -> str:
-    return setup.json_snippet(setup.entry(executable, variables))
-
-
-def _over_http(url: str, token: str | None) -> str:
-    return f"gemini mcp add --scope user --transport http {setup.SERVER_NAME} {url}{setup.authorization(token)}"
-
-
-SETUP = setup.Setup(
+SETUP = Setup(
     title="Gemini CLI",
     executable="gemini",
-    add_arguments=_add,
-    remove_arguments=(),
-    put_back_arguments=(),
     home_variable="GEMINI_CLI_HOME",
     config_file=".gemini/settings.json",
     moved_config_file=".gemini/settings.json",
-    write_snippet=_snippet,
-    read_servers=setup.json_servers,
-    over_http=_over_http,
-    take_out_arguments=("mcp", "remove", "--scope", "user", setup.SERVER_NAME),
+    name_last=True,
 )
 """Gemini CLI as a client of our server."""
