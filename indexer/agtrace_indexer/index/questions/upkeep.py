@@ -24,7 +24,8 @@ SELECT m.tbl_name, sum(s.pgsize) FROM dbstat s JOIN sqlite_master m ON m.name = 
 
 _PROVIDERS = """
 SELECT s.provider, count(DISTINCT s.file_id) AS files, count(*) FILTER (WHERE s.kind != 'warmup') AS sessions,
-  count(*) FILTER (WHERE s.kind = 'warmup' AND s.copied_events = 0) AS warmups, group_concat(DISTINCT s.version) AS versions
+  count(*) FILTER (WHERE s.kind = 'warmup' AND s.copied_events = 0) AS warmups,
+  group_concat(DISTINCT s.version) AS versions
 FROM session s GROUP BY s.provider ORDER BY s.provider
 """
 
