@@ -112,14 +112,14 @@ class TokenUsage(Struct):
     response_id: str | None
     """The identity of the response across files (Claude: message id and request id)."""
     model: str | None
-    input_tokens: int | None
+    input_tokens: int | None = None
     """Uncached input only."""
-    cache_creation_5m_tokens: int | None
-    cache_creation_1h_tokens: int | None
-    cache_read_tokens: int | None
-    output_tokens: int | None
+    cache_creation_5m_tokens: int | None = None
+    cache_creation_1h_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    output_tokens: int | None = None
     """All output, including reasoning."""
-    reasoning_tokens: int | None
+    reasoning_tokens: int | None = None
     """The part of the output that was reasoning, if the log has it."""
     complete: bool = True
     """False if the log has only a placeholder for the final figures."""

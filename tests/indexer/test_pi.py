@@ -378,6 +378,12 @@ def test_a_conversation_that_openclaw_archives_stays(database: Path, tmp_path: P
         connection.execute("CREATE TABLE session_transcript_archives (session_id, archive_name, archive_blob)")
         kept = zstandard.compress("\n".join(LINES_OF_CLAW).encode())
         connection.execute("INSERT INTO session_transcript_archives VALUES (?, ?, ?)", (CLAW, "one", kept))
+    for folder, name in (
+        ("sessions", f"{CLAW}.jsonl.deleted.2026.ab"),
+        ("session-sqlite-import-archive", f"m.{CLAW}.jsonl.imported-1"),
+    ):
+        (store.parents[1] / folder).mkdir()
+        (store.parents[1] / folder / name).write_text("\n".join(LINES_OF_CLAW))
     for known in (database, tmp_path / "new" / "index.sqlite3"):
         index(known, [str(tmp_path / ".openclaw")])
         index(known, [])

@@ -33,6 +33,17 @@ def readable_json(value: Any) -> str:
         return "[nested too deeply to be shown]"
 
 
+def plain_text(value: Any) -> str:
+    """Return a text itself, and anything else as JSON; an empty text for None."""
+    return value if isinstance(value, str) else "" if value is None else readable_json(value)
+
+
+def dollars(value: Any) -> float | None:
+    """Read a cost in dollars; 0 stands for a model whose price isn't known, or for a subscription."""
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e9
+    return float(value) if known else None
+
+
 def skip(kind: str, state: LogState) -> list[Draft]:
     """Leave the current record out: its type is noted, and it becomes no event."""
     state.skipped.append(kind)

@@ -32,7 +32,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import fields, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import loads
-from agtrace_indexer.providers.notes import no_document, numbered, readable_json, skip, unknown
+from agtrace_indexer.providers.notes import no_document, numbered, plain_text, skip, unknown
 from agtrace_indexer.providers.provider import Rewrite
 
 # -- places ----------------------------------------------------------------------------------------
@@ -125,8 +125,7 @@ _BY_STATUS = {
 
 def tool_result(record: Record, call_id: str | None) -> ToolResult:
     """Read a result. A command whose end the text doesn't tell may still run."""
-    content = record.get("content")
-    said = content if isinstance(content, str) else "" if content is None else readable_json(content)
+    said = plain_text(record.get("content"))
     head = said[:_RESULT_HEAD]
     times = _TIMES.match(head)
     outcome, source, exit_code = _ending(record, head[times.end() :] if times else head)
@@ -202,17 +201,17 @@ def read_step(record: Record, state: LogState) -> list[Draft]:
         note_place(result.text, state)
         return _drafts([result], record)
     if source == "SYSTEM" and kind in _INJECTED:
-        said = _content(record)
+        said = plain_text(record.get("content"))
         return _drafts([User(said, UserKind.INJECTED)], record) if said.strip() else skip(kind, state)
     if source == "SYSTEM" and kind in _TOLD:
-        return _drafts([Notification(_TOLD[kind], _content(record))], record)
+        return _drafts([Notification(_TOLD[kind], plain_text(record.get("content")))], record)
     return _drafts([unknown(kind, record, state)], record)
 
 
 def _input(record: Record, typed: bool, state: LogState) -> list[User]:
     """Read what the user says, and what is put around it."""
     forget_calls(state)
-    said = _content(record)
+    said = plain_text(record.get("content"))
     note_model(said, state)
     return user_texts(said, UserKind.HUMAN if typed else UserKind.INJECTED)
 
@@ -226,13 +225,6 @@ def _response(record: Record, state: LogState) -> list[Draft]:
         payloads.append(Message(said))
     payloads += calls_of(items(record.get("tool_calls")), number, state)
     return _drafts(payloads, record, number) or skip("PLANNER_RESPONSE", state)
-
-
-def _content(record: Record) -> str:
-    content = record.get("content")
-    if isinstance(content, str):
-        return content
-    return "" if content is None else readable_json(content)
 
 
 def _drafts(payloads: Sequence[Payload], record: Record, step: str | None = None) -> list[Draft]:

@@ -464,7 +464,7 @@ def response_usage(entry: Entry, step: str, state: LogState) -> list[Said]:
     if output is not None:
         _note_output(response, model, output, state)
         whole = bool(output and not entry.thread)
-        usage = TokenUsage(response, model, None, None, None, None, output or None, None, complete=whole)
+        usage = TokenUsage(response, model, output_tokens=output or None, complete=whole)
         said.append(Draft(usage, entry.at, step, entry.thread, response and f"usage/{response}"))
     if not used.get("awaited"):  # of the first response of a run: it is replaced when the run ends
         used["awaited"] = True
@@ -532,7 +532,7 @@ def _note_output(response: str | None, model: str | None, output: int, state: Lo
 
 
 def _run_so_far(entry: Entry, model: str | None, used: dict[str, Any]) -> Draft:
-    usage = TokenUsage(None, model, None, None, None, None, None, None, complete=False)
+    usage = TokenUsage(None, model, complete=False)
     usage.cost_usd = used["spent"] / _UNITS_PER_DOLLAR or None
     return _of_a_run(usage, entry, used, 0)
 

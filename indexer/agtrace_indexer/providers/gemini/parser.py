@@ -53,6 +53,7 @@ from agtrace_indexer.providers.notes import (
     known_as,
     live_parts,
     part_known_as,
+    plain_text,
     replace_message,
     requester,
     unknown,
@@ -115,7 +116,7 @@ def usage_of(record: Record, state: LogState, *, says_something: bool) -> TokenU
     model = text(record.get("model"))
     if not any(tokens.values()):
         written_back = isinstance(record.get("content"), list) and not record.keys() & {"model", "tokens"}
-        unknown = TokenUsage(record["id"], model, None, None, None, None, None, None, complete=False)
+        unknown = TokenUsage(record["id"], model, complete=False)
         return unknown if says_something and not written_back else None
     sent, cached = tokens.get("input"), tokens.get("cached")
     answered, thoughts = tokens.get("output"), tokens.get("thoughts")
@@ -123,8 +124,6 @@ def usage_of(record: Record, state: LogState, *, says_something: bool) -> TokenU
         response_id=record["id"],
         model=model,
         input_tokens=None if sent is None else max(sent - (cached or 0), 0) + (tokens.get("tool") or 0),
-        cache_creation_5m_tokens=None,
-        cache_creation_1h_tokens=None,
         cache_read_tokens=cached,
         output_tokens=None if answered is None else answered + (thoughts or 0),
         reasoning_tokens=thoughts,
@@ -138,15 +137,13 @@ _UNFINISHED = ("validating", "scheduled", "executing", "awaiting_approval")
 _FINISHED = ("success", "error", "cancelled")
 
 
-def result_of(tool: Record, call_id: str) -> ToolResult | None:
-    """Read the result in one of the `toolCalls` of a response; None if the execution hasn't finished."""
-    status, given = tool.get("status"), listed(tool.get("result"))
-    if status in _UNFINISHED or (status not in _FINISHED and not given):
-        return None
-    said = "\n".join(map(response_text, given)) if given else _display_text(tool.get("resultDisplay"))
+def result_of(tool: Record, call_id: str | None) -> ToolResult:
+    """Read the result in one of the `toolCalls` of a response."""
+    given = listed(tool.get("result"))
+    said = "\n".join(map(response_text, given)) if given else plain_text(tool.get("resultDisplay"))
     shell = tool.get("name") == "run_shell_command"
     exit_code = exit_code_of(said, tool.get("resultDisplay")) if shell else None
-    outcome, source = outcome_of(status, said, exit_code, shell)
+    outcome, source = outcome_of(tool.get("status"), said, exit_code, shell)
     return ToolResult(call_id, said, outcome, source, exit_code, agent_id=identifier(tool.get("agentId")))
 
 
@@ -157,26 +154,22 @@ def response_text(part: Any) -> str:
         return part_text(part)
     given = fields(response.get("response"))
     said = given.get("output", given.get("error", response.get("response")))
-    return _display_text(said)
-
-
-def _display_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else compact_json(value)
+    return plain_text(said)
 
 
 def history_result(response: Record) -> ToolResult:
     """Read an answer without a status, in which an error is recognised by its key."""
-    said = response_text({"functionResponse": response})
     given = fields(response.get("response"))
-    shell = response.get("name") == "run_shell_command"
-    exit_code = exit_code_of(said, None) if shell else None
-    status = "success" if "output" in given else "error" if "error" in given else None
-    if status == "error" and said.startswith("[Operation Cancelled]"):
+    status = "success" if "output" in given else "error" if "error" in given else "unknown"
+    if status == "error" and response_text({"functionResponse": response}).startswith("[Operation Cancelled]"):
         status = "cancelled"
-    outcome, source = outcome_of(status, said, exit_code, shell)
-    return ToolResult(identifier(response.get("id")), said, outcome, source, exit_code)
+    return answer_of(response, status)
+
+
+def answer_of(response: Record, status: Any, display: Any = None) -> ToolResult:
+    """Read an answer of the API with a status of its execution."""
+    told = {"name": response.get("name"), "status": status, "resultDisplay": display}
+    return result_of({**told, "result": {"functionResponse": response}}, identifier(response.get("id")))
 
 
 _BY_USER = later(
@@ -236,9 +229,10 @@ def calls_and_results(record: Record, when: int | None) -> tuple[dict[str, Draft
         name = call_id if f"call.{call_id}" not in calls else f"{call_id}#{n}"
         call = ToolCall(call_id, text(tool.get("name")) or "unknown", tool.get("args", {}))
         calls[f"call.{name}"] = Draft(call, when, record["id"])
-        result = result_of(tool, call_id)
-        if result:
-            results[f"result.{name}"] = Draft(result, milliseconds(tool.get("timestamp")) or when, record["id"])
+        status = tool.get("status")
+        if status in _FINISHED or (status not in _UNFINISHED and listed(tool.get("result"))):
+            at = milliseconds(tool.get("timestamp")) or when
+            results[f"result.{name}"] = Draft(result_of(tool, call_id), at, record["id"])
     return calls, results
 
 

@@ -109,10 +109,8 @@ def _usage(told: dict[str, Any], response: str | None, state: LogState) -> Token
         model=text(told.get("model")) or state.sessions[""].model,
         input_tokens=None if sent is None else max(sent - (read or 0) - (written or 0), 0),
         cache_creation_5m_tokens=written,
-        cache_creation_1h_tokens=None,
         cache_read_tokens=read,
         output_tokens=figures["output_tokens"],
-        reasoning_tokens=None,
         cost_usd=float(cost) if isinstance(cost, (int, float)) and 0 <= cost < 1e6 else None,
     )
 
@@ -171,11 +169,12 @@ def _plain(value: Any) -> str:
 
 ROLES = ("user", "assistant")
 
+_SPOKEN = ("text", "image")
 _THOUGHTS = ("thinking", "redactedThinking", "reasoning")
 _CALLS = ("toolRequest", "frontendToolRequest")
 _NOTICES = ("systemNotification", "conversationCompacted", "summarizationRequested")
 _ASKED = ("toolConfirmationRequest", "actionRequired")
-BLOCKS = frozenset({"text", "image", "toolResponse", *_THOUGHTS, *_CALLS, *_NOTICES, *_ASKED})
+BLOCKS = frozenset({"toolResponse", *_SPOKEN, *_THOUGHTS, *_CALLS, *_NOTICES, *_ASKED})
 """The types of blocks."""
 
 _INJECTED = ("<info-msg>", "<todo>")
@@ -188,15 +187,13 @@ def read_message(record: Record, state: LogState) -> list[Draft]:
     at, named = milliseconds(record.get("created")), identifier(record.get("id"))
     content = items(record["content"])
     blocks = [block if isinstance(block, dict) else {"type": "value", "value": block} for block in content]
-    step = None
-    if record["role"] == "user":
-        payloads = list(_of_user(blocks, record, state))
-    else:
+    step, repeated = None, False
+    if record["role"] != "user":
         thought = _thought(blocks)
         repeated = bool(thought) and state.memory.get("thought") == digest(thought)
         step = _step(record, named, state, repeated=repeated)
         state.memory["thought"] = digest(thought) if thought else state.memory.get("thought")
-        payloads = list(_of_model(blocks, state, repeated=repeated))
+    payloads = list(_payloads(blocks, record, state, repeated=repeated))
     copied = f"{named or record.get('created')}/{record['role']}"
     made = [Draft(payload, at, step, identity=f"{copied}/{n}") for n, payload in enumerate(payloads)]
     usage = usage_of(record, named, at, step, state)
@@ -225,38 +222,31 @@ def _thought(blocks: list[Record]) -> str:
     return "".join(text(block.get("thinking")) or "" for block in blocks if block.get("type") in _THOUGHTS)
 
 
-def _of_user(blocks: list[Record], record: Record, state: LogState) -> Iterator[Payload]:
-    """Read the blocks of a message in the user's role; texts and images that follow one another are one text."""
-    for spoken, run in groupby(blocks, lambda block: block.get("type") in ("text", "image")):
-        if spoken:
-            said = "\n".join(map(part_text, run))
-            if said.strip():
+def _payloads(blocks: list[Record], record: Record, state: LogState, *, repeated: bool) -> Iterator[Payload]:
+    """Read the blocks of a message: of the user, texts and images that follow one another are one text, of the model,
+    thoughts, which come token by token.
+    """
+    human = record["role"] == "user"
+    for joined, run in groupby(blocks, lambda block: block.get("type") in (_SPOKEN if human else _THOUGHTS)):
+        if not joined:
+            for block in run:
+                if human or block.get("type") not in _SPOKEN:
+                    yield _other(block, record["role"], state)
+                elif said := part_text(block):
+                    yield Message(said)
+        elif human:
+            if (said := "\n".join(map(part_text, run))).strip():
                 yield User(said, _kind(said, record, state))
-        else:
-            yield from (_other(block, "user", state) for block in run)
-
-
-def _kind(said: str, record: Record, state: LogState) -> UserKind:
-    if fields(record.get("metadata")).get("userVisible") is False or said.lstrip().startswith(_INJECTED):
-        return UserKind.INJECTED
-    return UserKind.TASK if state.memory.get("session_type") in _OF_AGENTS else UserKind.HUMAN
-
-
-def _of_model(blocks: list[Record], state: LogState, *, repeated: bool) -> Iterator[Payload]:
-    """Read the blocks of a response. Thoughts come token by token, and those that follow one another are one."""
-    for thinking, run in groupby(blocks, lambda block: block.get("type") in _THOUGHTS):
-        if not thinking:
-            yield from (_said(block, state) for block in run if block.get("type") != "text" or part_text(block))
         elif repeated:
             state.skipped.append("thinking/repeated")
         else:
             yield Reasoning(_thought(list(run)))
 
 
-def _said(block: Record, state: LogState) -> Payload:
-    if block.get("type") in ("text", "image"):
-        return Message(part_text(block))
-    return _other(block, "assistant", state)
+def _kind(said: str, record: Record, state: LogState) -> UserKind:
+    if fields(record.get("metadata")).get("userVisible") is False or said.lstrip().startswith(_INJECTED):
+        return UserKind.INJECTED
+    return UserKind.TASK if state.memory.get("session_type") in _OF_AGENTS else UserKind.HUMAN
 
 
 def _other(block: Record, role: str, state: LogState) -> Payload:

@@ -45,7 +45,7 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import Question, as_bytes, ask, columns_of
 from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.kiro import OF_EVENTS
-from agtrace_indexer.providers.notes import identify, log_name, numbered, requester, skip, unknown
+from agtrace_indexer.providers.notes import identify, log_name, numbered, plain_text, requester, skip, unknown
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- tool results ----------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def _ends(session: dict[str, Any]) -> dict[str, list[Any]]:
             kind, reason = "turn_error", result["Err"]
         elif reason in _USUAL:
             continue
-        said = [kind, masked(_text(reason))[:_LONGEST_REASON], milliseconds(turn.get("end_timestamp")), number]
+        said = [kind, masked(plain_text(reason))[:_LONGEST_REASON], milliseconds(turn.get("end_timestamp")), number]
         found |= dict.fromkeys(filter(None, map(identifier, items(turn.get("message_ids")))), said)
     return dict(list(found.items())[-_ENDS_REMEMBERED:])
 
@@ -343,7 +343,7 @@ def _prompt(parts: list[Part], state: LogState) -> list[Payload]:
     """Read a prompt: texts and images together are one, parts of other kinds are kept for themselves."""
     spoken = [part for part in parts if part.kind in ("text", "image")]
     others = [part for part in parts if part.kind not in ("text", "image")]
-    said = "\n".join(picture(part.data) if part.kind == "image" else _text(part.data) for part in spoken)
+    said = "\n".join(picture(part.data) if part.kind == "image" else plain_text(part.data) for part in spoken)
     users: list[Payload] = [User(said, requester(state))] if said.strip() else []
     return [*users, *(unknown(f"Prompt.{part.kind}", part.data, state) for part in others)]
 
@@ -352,9 +352,9 @@ def _said(part: Part, state: LogState) -> Payload | None:
     """Read a part of a response; a text is often empty before a call."""
     data = fields(part.data)
     if part.kind == "text":
-        return Message(_text(part.data)) if part.data else None
+        return Message(plain_text(part.data)) if part.data else None
     if part.kind in ("thinking", "reasoning"):
-        return Reasoning(_text(data.get("text", data.get("thinking")) if data else part.data))
+        return Reasoning(plain_text(data.get("text", data.get("thinking")) if data else part.data))
     if part.kind == "toolUse":
         return ToolCall(identifier(data.get("toolUseId")), text(data.get("name")) or "unknown", data.get("input"))
     return unknown(f"AssistantMessage.{part.kind}", part.data, state)
@@ -377,10 +377,6 @@ def _elsewhere(data: Record, parts: list[Part]) -> Iterator[Payload]:
         if call_id not in told:
             status, value = next(iter(fields(fields(given).get("result")).items()), ("", None))
             yield result_of(call_id, status, parts_of(items(fields(value).get("items")) or [value]))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else compact_json(value)
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -414,10 +410,12 @@ def read_event(record: Record, state: LogState) -> list[Draft]:
     key = None
     match kind:
         case "user":
-            said = "\n".join(filter(None, [_text(event.get("content")), *map(picture, items(event.get("images")))]))
+            said = "\n".join(
+                filter(None, [plain_text(event.get("content")), *map(picture, items(event.get("images")))])
+            )
             payload: Payload = User(said, requester(state))
         case "assistant":
-            said = _text(event.get("content"))
+            said = plain_text(event.get("content"))
             payload = Reasoning(said) if event.get("operationType") == "Reasoning" else Message(said)
         case "tool_call":
             payload = ToolCall(call_id, text(event.get("toolName")) or "unknown", event.get("args", {}))
@@ -425,7 +423,7 @@ def read_event(record: Record, state: LogState) -> list[Draft]:
         case "tool_result":
             payload, key = _event_result(event, call_id), f"result/{call_id}"
         case "turn_end" if event.get("stopReason") not in _USUAL_ENDS:
-            said = _text(event["stopReason"])
+            said = plain_text(event["stopReason"])
             return [Draft(Notification("turn_end", said), at, identity=named, ends_turn=True)]
         case _ if kind in _SAID_ASIDE or kind == "turn_end":
             return skip(kind, state)
@@ -437,7 +435,7 @@ def read_event(record: Record, state: LogState) -> list[Draft]:
 
 
 def _event_result(event: Record, call_id: str | None) -> ToolResult:
-    said, succeeded = _text(event.get("content")), event.get("success")
+    said, succeeded = plain_text(event.get("content")), event.get("success")
     ended = _EXITED.search(said[-_TAIL:])
     code = int(ended[1]) if ended else None
     if not isinstance(succeeded, bool):

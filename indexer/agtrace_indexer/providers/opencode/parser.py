@@ -55,10 +55,12 @@ from agtrace_indexer.logs.foreign_database import Question, ask, columns_of
 from agtrace_indexer.providers.notes import (
     Parts,
     check_usage,
+    dollars,
     empty_state,
     forget_messages,
     known,
     known_as,
+    plain_text,
     print_of,
     remember,
     replace_message,
@@ -90,12 +92,11 @@ def usage_of(info: Record, finished: Iterable[Record]) -> TokenUsage:
         model=text(info.get("modelID")),
         input_tokens=tokens.get("input") if known else None,
         cache_creation_5m_tokens=tokens.get("write") if known else None,
-        cache_creation_1h_tokens=None,
         cache_read_tokens=tokens.get("read") if known else None,
         output_tokens=_output(tokens) if known else None,
         reasoning_tokens=tokens.get("reasoning") if known else None,
         complete=known,
-        cost_usd=_cost(info.get("cost")),
+        cost_usd=dollars(info.get("cost")),
     )
 
 
@@ -116,11 +117,6 @@ def _output(tokens: dict[str, int]) -> int | None:
         return output
     without = output + sum(tokens.get(name, 0) for name in ("input", "read", "write"))
     return output + reasoning if abs(total - without - reasoning) < abs(total - without) else output
-
-
-def _cost(told: Any) -> float | None:
-    """Read the cost in dollars; it is zero for subscriptions, which says nothing about prices."""
-    return float(told) if isinstance(told, (int, float)) and not isinstance(told, bool) and 0 < told < 1e9 else None
 
 
 # -- tool parts ------------------------------------------------------------------------------------
@@ -150,7 +146,7 @@ def result_of(part: Record, call_id: str, *, over: bool) -> ToolResult | None:
     """Read the result; `over` says that nothing in its message can still be running."""
     state = fields(part.get("state"))
     status, metadata = state.get("status"), fields(state.get("metadata"))
-    said = _said(state, metadata)
+    said = plain_text(state.get("error") if status == "error" else state.get("output", metadata.get("output")))
     if status not in ("pending", "running", "error", *_ENDED) and not said:
         return None
     exit_code = metadata.get("exit")
@@ -159,13 +155,6 @@ def result_of(part: Record, call_id: str, *, over: bool) -> ToolResult | None:
     start, end = (milliseconds(fields(state.get("time")).get(name)) for name in ("start", "end"))
     duration = end - start if start is not None and end is not None and end >= start else None
     return ToolResult(call_id, said, outcome, source, number, duration, _agent(part, metadata, said))
-
-
-def _said(state: Record, metadata: Record) -> str:
-    said = state.get("error") if state.get("status") == "error" else state.get("output", metadata.get("output"))
-    if isinstance(said, str) or said is None:
-        return said or ""
-    return compact_json(said)
 
 
 def _outcome(part: Record, state: Record, said: str, *, over: bool) -> tuple[Outcome, OutcomeSource | None]:
@@ -180,21 +169,11 @@ def _outcome(part: Record, state: Record, said: str, *, over: bool) -> tuple[Out
         return Outcome.FAILED, OutcomeSource.STRUCTURE
     if status not in _ENDED:
         return Outcome.UNKNOWN, None
-    return (
-        (Outcome.FAILED, OutcomeSource.STRUCTURE) if part.get("tool") == "invalid" else _of_ended(part, metadata, said)
-    )
-
-
-def _of_ended(part: Record, metadata: Record, said: str) -> tuple[Outcome, OutcomeSource]:
-    """Determine the outcome of a completed execution: the exit code of a command that failed doesn't make it an error.
-
-    It is null if the command was ended: by a timeout, or by the user.
-    """
     if part.get("tool") not in _SHELLS or "exit" not in metadata:
-        return Outcome.OK, OutcomeSource.STRUCTURE
-    if metadata["exit"] is not None:
+        return (Outcome.FAILED if part.get("tool") == "invalid" else Outcome.OK), OutcomeSource.STRUCTURE
+    if metadata["exit"] is not None:  # of a command that failed, which isn't an error
         return (Outcome.FAILED if metadata["exit"] else Outcome.OK), OutcomeSource.STRUCTURE
-    note = _NOTE.search(said[-_NOTE_LOOKED_FOR:])
+    note = _NOTE.search(said[-_NOTE_LOOKED_FOR:])  # of one that was ended: by a timeout, or by the user
     if note and _ABORTED in note[1]:
         return Outcome.INTERRUPTED, OutcomeSource.TEXT
     return (Outcome.FAILED if note else Outcome.OK), OutcomeSource.TEXT if note else OutcomeSource.STRUCTURE
@@ -434,7 +413,7 @@ def _model_parts(info: Record, parts: list[tuple[str, Record]], state: LogState,
                     payload = User(said, UserKind.COMPACTION_SUMMARY) if summary else Message(said)
                     found[name] = _dated(payload, info, started, step=not summary)
             case "reasoning" if said is not None:
-                if said.strip() or part.get("metadata"):
+                if said.strip() or part.get("metadata") or part.get("native"):
                     found[name] = _dated(Reasoning(said), info, started, step=True)
             case "tool":
                 found |= _executed(name, part, info, over=over)

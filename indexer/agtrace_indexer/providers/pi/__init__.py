@@ -97,14 +97,20 @@ OH_MY_PI = Agent(
 """oh-my-pi: its logs, tools, notifications and settings."""
 
 _DATABASE, _LINES = "openclaw-agent.sqlite", ".jsonl"
+_COPIES = {
+    "sessions": later(r"(.+)\.jsonl(?:\.deleted\..*)?", re.DOTALL),
+    "session-sqlite-import-archive": later(r"[^.]*\.(.+)\.jsonl\.imported-.*", re.DOTALL),
+}
+"""The names of a session's files, by their folder: the database has what they had."""
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """Return the same for a session in the database of an agent and for the file from which it was imported."""
+    """Return the same for a session in the database of an agent and for the files that it was or is kept in."""
     above, own = os.path.split(folder)
     if own == _DATABASE:
         return os.path.dirname(above), name
-    return (above, name.removesuffix(_LINES)) if own == "sessions" and name.endswith(_LINES) else None
+    found = _COPIES[own].fullmatch(name) if own in _COPIES else None
+    return (above, found[1]) if found else None
 
 
 OPENCLAW = Agent(
@@ -122,7 +128,7 @@ OPENCLAW = Agent(
         ),
     ),
     rewrites=True,
-    forms=Forms("agents", _log_of, lambda path: (path.endswith(_LINES),)),
+    forms=Forms("agents", _log_of, lambda path: (_LINES in path, not path.endswith(_LINES))),
     containers=(
         Containers(
             later(r"(.*[/\\]openclaw-agent\.sqlite)(?:-wal|-shm|-journal)?", re.DOTALL),

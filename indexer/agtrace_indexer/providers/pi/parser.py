@@ -48,6 +48,7 @@ from agtrace_indexer.logs.foreign_database import as_bytes, ask, columns_of, tab
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.notes import (
     check_usage,
+    dollars,
     empty_state,
     identify,
     known,
@@ -173,7 +174,7 @@ def usage_of(message: Record, state: LogState, *, says_something: bool) -> Token
     if not any(figures.values()):
         if not says_something:
             return None
-        return TokenUsage(response, model, None, None, None, None, None, None, complete=False)
+        return TokenUsage(response, model, complete=False)
     hour = count(usage.get("cacheWrite1h"))
     written = figures["cacheWrite"]
     return TokenUsage(
@@ -185,14 +186,8 @@ def usage_of(message: Record, state: LogState, *, says_something: bool) -> Token
         cache_read_tokens=figures["cacheRead"],
         output_tokens=figures["output"],
         reasoning_tokens=count(usage.get("reasoning", usage.get("reasoningTokens"))),
-        cost_usd=_cost(fields(usage.get("cost")).get("total")),
+        cost_usd=dollars(fields(usage.get("cost")).get("total")),
     )
-
-
-def _cost(total: object) -> float | None:
-    """Read a cost in dollars; 0 stands for a model whose price isn't known."""
-    known = isinstance(total, (int, float)) and not isinstance(total, bool) and 0 < total < 1e9
-    return float(total) if known else None  # type: ignore[arg-type]  # `known` says that it is a number
 
 
 # -- tool results ----------------------------------------------------------------------------------

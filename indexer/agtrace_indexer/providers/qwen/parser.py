@@ -25,7 +25,6 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-from msgspec.structs import replace
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
 from agtrace_indexer.events.json_values import count, fields, listed, milliseconds, text
@@ -33,14 +32,12 @@ from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.gemini.parser import (
     INJECTED,
+    answer_of,
     bodies,
-    exit_code_of,
     history_result,
     is_thought,
     joined_text,
-    outcome_of,
     part_text,
-    response_text,
 )
 from agtrace_indexer.providers.notes import (
     check_usage,
@@ -90,14 +87,12 @@ def _usage(figures: list[int | None], response: str | None, model: str | None, s
     """
     sent, cached, answered, thoughts, total = figures
     if not (sent or answered):
-        return TokenUsage(response, model, None, None, None, None, None, None, complete=False)
+        return TokenUsage(response, model, complete=False)
     beside = bool(thoughts) and total is not None and total == (sent or 0) + (answered or 0) + (thoughts or 0)
     return TokenUsage(
         response_id=response,
         model=model,
         input_tokens=None if sent is None else max(sent - (cached or 0), 0),
-        cache_creation_5m_tokens=None,
-        cache_creation_1h_tokens=None,
         cache_read_tokens=cached,
         output_tokens=None if answered is None else answered + ((thoughts or 0) if beside else 0),
         reasoning_tokens=thoughts,
@@ -114,34 +109,25 @@ _CANCELLED = "[Operation Cancelled]"
 
 def results_of(parts: list[Any], record: Record, state: LogState) -> Iterator[ToolResult]:
     """Read the answers in a line, whose status is that of one of them; other parts belong to the last answer."""
-    told = fields(record.get("toolCallResult"))
-    answers = bodies(parts, "functionResponse")
-    beside = [said for part in parts if (said := part_text(part)).strip()]
-    for number, answer in enumerate(answers):
-        result = _result(answer, told, only=len(answers) == 1)
-        if number == len(answers) - 1 and beside:
-            result = replace(result, text="\n".join(filter(None, [result.text, *beside])))
-        yield _as_executed(result, state)
-
-
-def _result(answer: dict[str, Any], told: dict[str, Any], *, only: bool) -> ToolResult:
-    call = identifier(answer.get("id")) or (identifier(told.get("callId")) if only else None)
-    if not (only or call == identifier(told.get("callId"))) or told.get("status") is None:
-        return replace(history_result(answer), call_id=call)
-    said, shell = response_text({"functionResponse": answer}), answer.get("name") == "run_shell_command"
-    exit_code = exit_code_of(said, told.get("resultDisplay")) if shell else None
-    outcome, source = outcome_of(told["status"], said, exit_code, shell)
-    return ToolResult(call, said, outcome, source, exit_code)
-
-
-def _as_executed(result: ToolResult, state: LogState) -> ToolResult:
-    """Add what the telemetry said about the execution."""
-    rejected, duration = state.memory.get("executions", {}).pop(result.call_id, (False, None))
-    if rejected:
-        return replace(result, outcome=Outcome.REJECTED, outcome_source=OutcomeSource.STRUCTURE)
-    if result.outcome is Outcome.INTERRUPTED:
-        return result
-    return replace(result, duration_ms=duration)
+    told, answers = fields(record.get("toolCallResult")), bodies(parts, "functionResponse")
+    named = identifier(told.get("callId"))
+    for answer in answers:
+        call = identifier(answer.get("id")) or (named if len(answers) == 1 else None)
+        if told.get("status") is not None and (len(answers) == 1 or call == named):
+            result = answer_of(answer, told["status"], told.get("resultDisplay"))
+        else:
+            result = history_result(answer)
+        result.call_id = call
+        if answer is answers[-1]:
+            result.text = "\n".join(
+                filter(None, [result.text, *(said for said in map(part_text, parts) if said.strip())])
+            )
+        rejected, duration = state.memory.get("executions", {}).pop(call, (False, None))
+        if rejected:
+            result.outcome, result.outcome_source = Outcome.REJECTED, OutcomeSource.STRUCTURE
+        elif result.outcome is not Outcome.INTERRUPTED:
+            result.duration_ms = duration
+        yield result
 
 
 # -- messages --------------------------------------------------------------------------------------
