@@ -60,12 +60,12 @@ def chain_of(connection: sqlite3.Connection, session: Session, extent: Extent) -
     Codex's encrypted reasoning is counted per log, so it is among the hidden only if no turn is requested.
     """
     found = events.reasoning(connection, session.id, last_event=extent.last_event, turn_index=extent.turn_index)
-    having_text = texts.having_text(connection, session.id, [thought.event_index for thought in found])
+    having_text = texts.having_text(connection, session.id, found)
     left_out = 0 if extent.turn_index is not None else events.reasoning_left_out(connection, session.file_id)
     return Chain(
-        readable=[thought.event_index for thought in found if thought.event_index in having_text],
+        readable=[index for index in found if index in having_text],
         hidden=len(found) - len(having_text) + left_out,
-        copied=sum(thought.copied for thought in found if thought.event_index in having_text),
+        copied=sum(found[index] for index in having_text),
     )
 
 

@@ -226,7 +226,8 @@ def _opening(context: Context, session_row: int, shown: BestSession) -> NextCall
     """
     parts = [hit for hit in shown.hits if _CUT in hit[2]]
     turn = events.one(context.connection, session_row, shown.hits[0][0]).turn_index
-    if not parts and turn is not None and turns.size(context.connection, session_row, turn).steps <= _FEW_STEPS:
+    found = turns.several(context.connection, session_row, [turn]) if turn is not None and not parts else []
+    if turn is not None and found and found[0].step_count <= _FEW_STEPS:
         says = "shows what was done in its turn"
         return opens_turn(context.connection, session_row, shown.session_id, turn, says)
     event_index = min(parts or shown.hits, key=lambda hit: _OPENED_LAST.get(hit[1], 0))[0]

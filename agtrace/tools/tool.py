@@ -129,10 +129,11 @@ def overview_kilobytes(turns: int) -> str:
 
 def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index: int, level: str) -> str:
     """Return the size of the first page of get_session_details for one turn at level turns or steps."""
-    size = turns.size(connection, session_row, turn_index)
+    (turn,) = turns.several(connection, session_row, [turn_index])
     if level == "turns":
-        return kilobytes(min(300 + 110 * size.steps, 28_000), min(4_000 + 900 * size.steps, 30_720))
-    return kilobytes(min(300 + 60 * size.events, 28_000), min(4_000 + 1_000 * size.events, 32_000))
+        return kilobytes(min(300 + 110 * turn.step_count, 28_000), min(4_000 + 900 * turn.step_count, 30_720))
+    count = turn.last_event - turn.first_event + 1
+    return kilobytes(min(300 + 60 * count, 28_000), min(4_000 + 1_000 * count, 32_000))
 
 
 def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:

@@ -350,9 +350,9 @@ def _origin(known: _Known, number: int, commit: Commit | None, committed: dict[i
             commit,
             uncommitted,
         )
-    made = landmarks.committers(known.connection, commit.hash) if commit else []
+    made = landmarks.committer(known.connection, commit.hash) if commit else None
     if made:
-        return _Origin("commit made by session", made[0].session_row, made[0].event_index, None, commit)
+        return _Origin("commit made by session", *made, None, commit)
     writing = list(_writing(known.uses))
     touched = writing or [(session, use.event_index) for session, use in known.uses.touched]
     if touched:

@@ -20,6 +20,7 @@ from agtrace_indexer.index.questions.queries import (
     as_json,
     first,
     only,
+    pairs,
     rows,
     value,
 )
@@ -142,14 +143,6 @@ class Snapshot(NamedTuple):
 
 NOW = Snapshot(_ALL, _ALL)
 """A session as it is now."""
-
-
-class Thinking(Struct, frozen=True):
-    """A reasoning event."""
-
-    event_index: int
-    copied: int
-    """1 if it repeats one of another session."""
 
 
 def _event(session_row: int, event_index: int, type: int, ts: int, *columns: Any) -> Event:
@@ -288,10 +281,9 @@ def _codes(types: Iterable[EventType]) -> str:
 
 def reasoning(
     connection: sqlite3.Connection, session_row: int, *, last_event: int, turn_index: int | None
-) -> list[Thinking]:
-    """Return the reasoning events up to an event, in a whole session or in one turn, copies included."""
-    named = {**CODES, "session": session_row, "last": last_event, "turn": turn_index}
-    return list(rows(connection, Thinking, _REASONING, named))
+) -> dict[int, int]:
+    """Return the reasoning events up to an event, in a whole session or in one turn -> 1 for copies, else 0."""
+    return pairs(connection, _REASONING, {**CODES, "session": session_row, "last": last_event, "turn": turn_index})
 
 
 def reasoning_left_out(connection: sqlite3.Connection, file_row: int) -> int:

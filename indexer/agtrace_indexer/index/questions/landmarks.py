@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind, Verdict
-from msgspec import Struct
 
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.queries import (
@@ -17,6 +16,7 @@ from agtrace_indexer.index.questions.queries import (
     IS_PULL_REQUEST,
     OWN_THEN,
     as_json,
+    first,
     rows,
     value,
 )
@@ -53,13 +53,13 @@ WHERE l.session_id IN (SELECT value FROM json_each(:sessions)) AND {COUNTED} AND
 ORDER BY l.session_id, l.event_index, l.number
 """
 
-_COMMITTERS = f"""
-SELECT l.session_id, l.event_index, e.turn_index, e.ts FROM landmark l JOIN event e USING (session_id, event_index)
-WHERE {IS_COMMIT} AND length(l.name) >= :shortest AND {COUNTED} ORDER BY e.ts, e.id
-"""
-
 _SHORTEST_HASH = 7
 """As git abbreviates hashes."""
+
+_COMMITTER = f"""
+SELECT l.session_id, l.event_index FROM landmark l JOIN event e USING (session_id, event_index)
+WHERE {IS_COMMIT} AND length(l.name) >= {_SHORTEST_HASH} AND {COUNTED} ORDER BY e.ts, e.id LIMIT 1
+"""
 
 _TOTALS = f"""
 SELECT l.kind, count(*), sum(coalesce(l.verdict, '') = 'failed'), l.session_id
@@ -81,16 +81,6 @@ class Landmark(NamedTuple):
     verdict: Verdict | None
     evidence: str
     """What tells of it, or decided its verdict (`agtrace_schema.landmarks.Evidence`)."""
-
-
-class Committer(Struct, frozen=True):
-    """A call that made a commit."""
-
-    session_row: int
-    event_index: int
-    turn_index: int | None
-    at: int
-    """Milliseconds since 1970 UTC; 0 is unknown."""
 
 
 def landmarks_then(
@@ -121,9 +111,9 @@ def matching(
     return found
 
 
-def committers(connection: sqlite3.Connection, commit: str) -> list[Committer]:
-    """Return the calls that made a commit, given its full hash, oldest first."""
-    return list(rows(connection, Committer, _COMMITTERS, {"commit": commit, "shortest": _SHORTEST_HASH}))
+def committer(connection: sqlite3.Connection, commit: str) -> tuple[int, int] | None:
+    """Return (session, event) of the first call that made a commit, given its full hash; None if there is none."""
+    return first(connection, lambda *row: row, _COMMITTER, {"commit": commit})
 
 
 def deeds(

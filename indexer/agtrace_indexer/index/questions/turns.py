@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import UserKind
 from msgspec import Struct
 
-from agtrace_indexer.index.questions.queries import CODES, COUNTED, GIVEN, as_json, only, rows, value, values
+from agtrace_indexer.index.questions.queries import CODES, COUNTED, GIVEN, as_json, rows, value, values
 from agtrace_indexer.index.turn_sums import TOTAL
 
 
@@ -152,14 +152,6 @@ class Step(NamedTuple):
     failed: int
 
 
-class Size(Struct, frozen=True):
-    """The size of a turn."""
-
-    steps: int
-    events: int
-    """The number of events from its first to its last."""
-
-
 def _turn(*columns: Any) -> Turn:
     kinds = len(TokenCounts._fields)
     return Turn._make((*columns[:-kinds], TokenCounts(*columns[-kinds:])))
@@ -233,12 +225,6 @@ def _span(session_row: int, turns: Sequence[Turn]) -> dict[str, Any]:
     """Return the arguments of a query over the events from the first to the last of these turns."""
     first_event, last_event = min(turn.first_event for turn in turns), max(turn.last_event for turn in turns)
     return {**CODES, "session": session_row, "first": first_event, "last": last_event}
-
-
-def size(connection: sqlite3.Connection, session_row: int, turn_index: int) -> Size:
-    """Return the size of a turn that the session has."""
-    sql = "SELECT step_count, last_event - first_event + 1 FROM turn WHERE session_id = ? AND turn_index = ?"
-    return only(connection, Size, sql, (session_row, turn_index))
 
 
 def tokens(connection: sqlite3.Connection, session_row: int) -> int:
