@@ -6,13 +6,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agtrace_indexer import redact
-from agtrace_indexer.index.lock import Busy, wait_for_writer
+from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.providers.registry import homes
@@ -160,7 +160,8 @@ class _Run(threading.Thread):
     def run(self) -> None:
         try:
             changed = self._tracker.begin()
-            wait_for_writer(self._settings.database, _PATIENCE)
+            with suppress(OSError), WriteLock(self._settings.database, _PATIENCE):
+                pass  # cheaper than working out what there is to do, only to learn that another process is doing it
             refresh(
                 self._settings.database, otherwise=home_roots(self._settings), report=self._note,
                 patience=_PATIENCE, keep_days=self._settings.keep_days, archive=self._settings.archive,

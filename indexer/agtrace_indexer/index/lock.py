@@ -29,51 +29,21 @@ class WriteLock:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
         end = time.monotonic() + self._patience
-        while not self._taken():
-            if time.monotonic() >= end:
-                os.close(self._descriptor)
-                raise Busy(self._path)
-            time.sleep(_PAUSE)
-        return self
-
-    def _taken(self) -> bool:
-        try:
-            _lock(self._descriptor)
-        except OSError:
-            return False
-        return True
+        while True:
+            try:
+                _lock(self._descriptor)
+            except OSError:
+                if time.monotonic() >= end:
+                    os.close(self._descriptor)
+                    raise Busy(self._path) from None
+                time.sleep(_PAUSE)
+            else:
+                return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         os.close(self._descriptor)
-
-
-def wait_for_writer(database: Path, patience: float) -> None:
-    """Return once no other process is writing. Raise `Busy` if one still is after `patience` seconds.
-
-    Cheaper than working out what there is to do, only to learn that another process is already doing it.
-    """
-    end = time.monotonic() + patience
-    while _is_held(database.with_suffix(".lock")):
-        left = end - time.monotonic()
-        if left <= 0:
-            raise Busy(database.with_suffix(".lock"))
-        time.sleep(min(_PAUSE, left))
-
-
-def _is_held(lock: Path) -> bool:
-    try:
-        descriptor = os.open(lock, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        _lock(descriptor, shared=True)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def reach_disk(folder: Path) -> None:
@@ -90,10 +60,10 @@ def reach_disk(folder: Path) -> None:
 if os.name == "nt":
     import msvcrt
 
-    def _lock(descriptor: int, *, shared: bool = False) -> None:
+    def _lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
 else:
     import fcntl
 
-    def _lock(descriptor: int, *, shared: bool = False) -> None:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
