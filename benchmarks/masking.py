@@ -15,6 +15,8 @@ from typing import Any
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
+from agtrace_indexer.index.tombstones import Tombstones
+from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.parallel import worker
 from agtrace_indexer.providers.registry import AGENTS
@@ -128,5 +130,5 @@ def _texts(files: Iterable[Found]) -> Iterator[str]:
 
 def _read(found: Found) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:")
-    connection.deserialize(worker.read([found])[0])
+    connection.deserialize(worker.read([found], Tombstones(), Archive(Path(), enabled=False))[0])
     return connection

@@ -11,9 +11,12 @@ import statistics
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
+from agtrace_indexer.index.tombstones import Tombstones
+from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.parallel import worker
 from agtrace_indexer.parallel.pool import portions
@@ -62,5 +65,5 @@ def _seconds(cut: Iterable[list[Found]], *, search: bool) -> float:
     with nullcontext() if search else without_masking():
         start = time.process_time()
         for portion in cut:
-            worker.read(portion)
+            worker.read(portion, Tombstones(), Archive(Path(), enabled=False))
         return time.process_time() - start

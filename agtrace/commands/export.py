@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agtrace.commands.asking import Filters, open_index, selected
+from agtrace.commands.asking import Filters, open_index, selected, usable
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import Span, plain_json, session_ids
 from agtrace.commands.printing import leave_lines, write
@@ -33,6 +33,7 @@ STDOUT = "-"
 @click.option("--turns", type=Span("turns", 0), help="Only these turns, counted from 0: 2:5, 2:, :5 or 2.")
 @click.option("--thinking", is_flag=True, help="With --markdown: the model's thinking, too.")
 @click.option("--tools", is_flag=True, help="With --markdown: arguments and results of tools in full.")
+@click.option("--images", is_flag=True, help="With --html: the images, too, in which nothing is masked.")
 @click.option("--out", metavar="FILE", help="Write a file that only you can read; by default, print it.")
 @click.option("--force", is_flag=True, help="With --out: replace a file that exists.")
 def export(
@@ -41,6 +42,7 @@ def export(
     turns: tuple[int | None, int | None] | None,
     thinking: bool,
     tools: bool,
+    images: bool,
     out: str | None,
     force: bool,
 ) -> None:
@@ -60,12 +62,15 @@ def export(
     if kind is not Form.MARKDOWN and (thinking or tools):
         has = "no texts" if kind is Form.OTEL else "everything"
         fail(f"{'--thinking' if thinking else '--tools'} is for --markdown; --{kind} has {has}", USAGE)
+    if images and kind is not Form.HTML:
+        fail("--images is for --html", USAGE)
     to_file = out not in (None, STDOUT)
     if force and not to_file:
         fail("--force needs --out FILE", USAGE)
     if to_file and not force and Path(str(out)).expanduser().is_file():
         fail(f"{out} exists: use --force to replace it", USAGE)
-    found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools))
+    images_of = usable().database if images else None
+    found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools, images_of))
     _leave(found, Path(str(out)) if to_file else None, force=force)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from agtrace_schema.requests import MOST_AROUND, Level, Section
 
-from agtrace.commands.asking import Filters, ask, pages, print_text, selected, text_asked
-from agtrace.commands.errors import USAGE, fail, tell
+from agtrace.commands.asking import Filters, ask, pages, print_text, selected, text_asked, with_index
+from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import (
     Span,
     as_json,
@@ -117,7 +118,7 @@ _OF_SESSION = {
     "level": "--level", "turns": "--turns", "turn_index": "--turn", "reasoning": "--reasoning",
     "sections": "--sections", "failed": "--failed", "fields": "--fields", **_OF_CONVERSATION,
 }  # fmt: skip
-_OF_EVENT = {"around": "--around", "lines": "--lines", "mode": "--mode"}
+_OF_EVENT = {"around": "--around", "lines": "--lines", "mode": "--mode", "raw": "--raw"}
 _WITHOUT_SECTIONS = ("level", "turns", "turn_index", "reasoning", "focus", *_OF_CONVERSATION)
 _OF_LEVELS = ("level", "reasoning", "focus", "cursor")
 _LONGEST_INDEX = 15
@@ -157,6 +158,10 @@ class _Turns(Span):
     type=click.IntRange(1, MOST_AROUND),
     help="Also show this many events before and after it, one line each.",
 )
+@click.option(
+    "--raw", type=click.IntRange(1), is_flag=False, flag_value=1, metavar="[N]",
+    help="Write the event's image, the first or this one, as the log has it.",
+)  # fmt: skip
 @text_options
 @fields
 @cursor
@@ -178,6 +183,7 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
       agtrace show fb3cff44:42 --mode minimal
       agtrace show fb3cff44:42 --focus "Which test fails, and why?"
       agtrace show fb3cff44:42 --around 5
+      agtrace show fb3cff44:42 --raw > image.png
     """
     session_id, event_index = _place(place)
     given = {name for name, value in asked.items() if value is not None and value is not False}
@@ -214,6 +220,9 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
 
 
 def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_json: bool) -> None:
+    if asked["raw"] is not None:
+        _write_image(session_id, event_index, asked["raw"])
+        return
     wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
     if asked["around"] is None:
         shown = print_text("get_event_details", wanted, as_json=as_json)
@@ -229,6 +238,29 @@ def _show_event(session_id: str, event_index: int, asked: dict[str, Any], *, as_
         from agtrace.render.lists import around
 
         around(found.value, event_index, found.next_calls)
+
+
+def _write_image(session_id: str, event_index: int, number: int) -> None:
+    """Write an image of an event, or of the result of a call, to stdout, unless that is a terminal."""
+    from agtrace_indexer.reader.images import images_of
+    from agtrace_schema.events import EventType
+
+    from agtrace.sessions.query import find_event, find_session
+
+    with selected(Filters()) as (connection, *_):
+        session = find_session(connection, session_id)
+        event = find_event(connection, session, event_index)
+        if event.row.type == EventType.TOOL_CALL and event.row.link is not None:
+            event = find_event(connection, session, event.row.link)
+        found = images_of(with_index().database, session.path, event)
+    image = found[number - 1] if number <= len(found) else None
+    if image is None:
+        fail(
+            f"event {event_index} has {'no image' if number == 1 else f'no image {number}'} that can be shown", TROUBLE
+        )
+    if sys.stdout.isatty():
+        fail(f"this is {image.kind}: write it to a file, with > image.{image.kind[6:]}", USAGE)
+    sys.stdout.buffer.write(image.data)
 
 
 def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[str, Any]:

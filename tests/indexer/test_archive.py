@@ -66,7 +66,7 @@ def test_an_index_of_the_archive_says_what_that_of_the_logs_said(logs: Path, dat
     kept = [path.read_bytes() for path in (database.parent / "archive").rglob("*.jsonl")]
     assert kept and all(data.startswith(ZSTD_MAGIC) for data in kept)
     assert afresh(database, logs) == before
-    assert {path.stat().st_mode & 0o77 for path in database.parent.glob("archive")} == {0}
+    assert {path.stat().st_mode & 0o77 for path in (database.parent / "archive").rglob("*/")} == {0}
 
 
 def test_logs_that_come_back_after_they_were_read_from_the_archive_are_as_before(logs: Path, database: Path) -> None:
@@ -123,7 +123,7 @@ def changes(logs: Path) -> None:
     write(logs / "6.jsonl", claude(6))
 
 
-STEPS = ("link", "replace", "unlink", "fsync", "makedirs")
+STEPS = ("link", "replace", "unlink", "fsync", "mkdir")
 
 
 def killed_at(step: int, run: Callable[[], object]) -> bool:
@@ -152,7 +152,7 @@ def test_a_run_that_is_killed_at_any_step_loses_nothing_that_was_archived(tmp_pa
             write(logs / f"{number}.jsonl", claude(number))
         index(database, [str(logs)])
         changes(logs)
-        killed = killed_at(step, lambda database=database: index(database, []))
+        killed = killed_at(step, lambda database=database: (index(database, []), tend(database, WEEK)))
         if step % 2:
             index(database, [])
         emptied(logs)
@@ -198,11 +198,8 @@ def test_what_cant_be_archived_is_indexed_all_the_same(
     """A read-only folder, a full disk, another file system, a file that Windows has open."""
     log = write(tmp_path / "logs" / "a.jsonl", claude(1))
 
-    def fails(source: Any, target: Any, **named: Any) -> None:
-        raise OSError(error, os.strerror(error))
-
     with monkeypatch.context() as patched:
-        patched.setattr(os, "link", fails)
+        refusing(patched, error, "link", "mkdir")
         index(database, [str(log.parent)])
     assert sessions(database) == {session(1): (str(log), False)} and log.stat().st_nlink == 1
     list(Archive(database).tend([*_live(database)], all_rows, time.time()))
@@ -233,6 +230,66 @@ def test_a_log_that_is_replaced_while_it_is_linked_is_kept_as_it_is_then(
     log.unlink()
     afresh(database, log.parent)
     assert sessions(database) == {session(2): (str(log), True)}
+
+
+def refusing(patched: pytest.MonkeyPatch, error: int, *steps: str) -> None:
+    """Have steps of the archive fail with an error."""
+
+    def failing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*given: Any, **named: Any) -> Any:
+            if any(isinstance(one, int) or f"{os.sep}archive" in str(one) for one in given):
+                raise OSError(error, os.strerror(error))
+            return real(*given, **named)
+
+        return step
+
+    for name in steps:
+        patched.setattr(os, name, failing(getattr(os, name)))
+
+
+def test_a_full_disk_costs_no_log_and_is_made_up_for(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write(tmp_path / "logs" / "a.jsonl", claude(1))
+    index(database, [str(log.parent)])
+    log.unlink()
+    with monkeypatch.context() as patched:
+        refusing(patched, errno.ENOSPC, "fsync")
+        tend(database, WEEK)
+    (kept,) = (path for path in (database.parent / "archive").rglob("*") if path.is_file())
+    assert kept.read_bytes() == claude(1)
+    tend(database, WEEK)
+    assert kept.read_bytes().startswith(ZSTD_MAGIC)
+
+
+def test_what_windows_refuses_while_a_log_is_open_is_made_up_for_later(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that somebody has open can't be replaced or removed there."""
+    log = write(tmp_path / "logs" / "a.jsonl", claude(1))
+    index(database, [str(log.parent)])
+    write(log.with_suffix(".new"), claude(1).replace(b"tide", b"wave")).replace(log)
+    with monkeypatch.context() as patched:
+        refusing(patched, errno.EACCES, "replace", "unlink")
+        index(database, [])
+    assert "tide" not in str(told(database)["texts"])
+    list(Archive(database).tend([*_live(database)], all_rows, time.time()))
+    log.unlink()
+    assert "wave" in str(afresh(database, log.parent)["texts"])
+    assert sorted(path.name[:5] for path in (database.parent / "archive").iterdir()) == ["logs", "until"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes can't be forked here")
+def test_two_indexers_at_once_have_one_archive(logs: Path, database: Path) -> None:
+    if (child := os.fork()) == 0:
+        index(database, [str(logs)], patience=300)
+        os._exit(0)
+    index(database, [str(logs)], patience=300)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    emptied(logs)
+    index(database, [])
+    before = told(database)
+    assert afresh(database, logs) == before and Archive(database).size().logs == Archive(database).size().deleted
 
 
 def test_two_data_folders_have_an_archive_each(logs: Path, database: Path, tmp_path: Path) -> None:

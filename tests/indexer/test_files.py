@@ -309,17 +309,6 @@ def test_a_log_with_other_content_is_new_and_the_old_one_archived(logs: Path, da
     }
 
 
-def test_of_a_log_of_the_same_session_that_was_rewritten_the_new_content_counts_alone(
-    logs: Path, database: Path
-) -> None:
-    log = write(logs / "a.jsonl", claude(1))
-    index(database, [str(logs)])
-    log.write_bytes(claude(1).replace(b"tide", b"wave"))
-    index(database, [])
-    assert sessions(database) == {session(1): (str(log), False)}
-    assert contents(database) == contents_of_fresh(database, logs)
-
-
 def test_a_log_that_was_replaced_and_put_back_has_its_old_session(logs: Path, database: Path) -> None:
     log = write(logs / "a.jsonl", claude(1))
     for number in (1, 2, 1):
@@ -513,17 +502,6 @@ def test_a_rebuild_equals_a_fresh_index(tmp_path: Path, database: Path) -> None:
     containers = sum(row[1] == "container" for row in before["files"])
     assert rebuilt.files_opened == rebuilt.files_seen - containers
     assert contents(database) == before == contents_of_fresh(database, samples)
-
-
-def test_a_rebuild_keeps_what_is_gone(logs: Path, database: Path) -> None:
-    write(logs / "a.jsonl", claude(1)), write(logs / "b.jsonl", claude(2))
-    index(database, [str(logs)])
-    (logs / "a.jsonl").unlink()
-    index(database, [], rebuild=True)
-    assert sessions(database) == {
-        session(1): (str(logs / "a.jsonl"), True),
-        session(2): (str(logs / "b.jsonl"), False),
-    }
 
 
 def test_a_run_without_time_is_finished_by_the_next(logs: Path, database: Path) -> None:

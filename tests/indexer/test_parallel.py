@@ -333,7 +333,8 @@ _SMALL = """
 import pathlib, sys
 from agtrace_indexer.parallel import worker
 worker.MOST = {most}
-worker.serve(pathlib.Path(sys.argv[-1]), sys.stdin.buffer, sys.stdout.buffer)
+database = pathlib.Path(sys.argv[-2])
+worker.serve(database, worker.Archive(database), sys.stdin.buffer, sys.stdout.buffer)
 """
 
 

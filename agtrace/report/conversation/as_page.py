@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import ReportedSession
@@ -40,6 +41,9 @@ from agtrace.report.web import conversation
 from agtrace.report.web.calls import arguments_of, colouring_for
 from agtrace.sessions.query import find_session, last_event_of
 from agtrace.text.numbers import counted
+
+if TYPE_CHECKING:
+    from agtrace_indexer.reader.images import Image
 
 _HERE = Path(__file__).parent
 _COLOURING_SECONDS = 3.0
@@ -122,8 +126,12 @@ def _style(name: str, room: Path = _HERE) -> str:
 @cache
 def _template(name: str) -> Any:
     found = environment(_HERE / "templates")
-    found.filters["when"] = when
+    found.filters |= {"when": when, "data_uri": _data_uri}
     return found.get_template(name)
+
+
+def _data_uri(image: Image) -> str:
+    return f"data:{image.kind};base64,{b64encode(image.data).decode()}"
 
 
 # -- within ----------------------------------------------------------------------------------------

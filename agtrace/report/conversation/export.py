@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from enum import StrEnum
+from functools import partial
 from hashlib import blake2b
 from itertools import chain
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
@@ -17,6 +19,7 @@ from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
 from agtrace_indexer.providers.registry import AGENTS
+from agtrace_indexer.reader.images import images_of
 from agtrace_schema.events import EventType, Outcome
 from agtrace_schema.patterns import later
 from msgspec import Struct, field
@@ -106,6 +109,8 @@ class Wanted(Struct, frozen=True):
     """Whether Markdown has the model's thinking."""
     tools: bool = False
     """Whether Markdown has arguments and results of calls in full."""
+    images_of: Path | None = None
+    """The index whose logs have the images that a page shows, in which nothing is masked; None for a page without."""
 
 
 class Exported(Struct, frozen=True):
@@ -131,7 +136,8 @@ def export(
     if wanted.form is Form.OTEL:
         return Exported(_kept(spans(connection, session, part, cleaner)), cleaner.masked)
     about = head(connection, session, part.turns, Cleaner(homes, of_anybody=True), prices=prices)
-    items = told(connection, session, part, cleaner)
+    images = None if wanted.images_of is None else partial(images_of, wanted.images_of, session.path)
+    items = told(connection, session, part, cleaner, images)
     if wanted.form is Form.MARKDOWN:
         body = _kept(as_markdown.body(about, items, thinking=wanted.thinking, tools=wanted.tools))
         return Exported(chain(as_markdown.head(about, cleaner.masked), body), cleaner.masked)

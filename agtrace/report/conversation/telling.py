@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.index.questions import events, sessions, turns
@@ -36,6 +36,9 @@ from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.lines import LABEL, NO_TOOL, PATH
 from agtrace.text.numbers import counted, dollars, how_made, seconds
 from agtrace.times import iso
+
+if TYPE_CHECKING:
+    from agtrace_indexer.reader.images import Image
 
 _ARGUMENT, _ERROR, _MARK = 120, 240, 200
 _LOOKED_AT = 2_000
@@ -78,6 +81,7 @@ class Request(NamedTuple):
 
     label: str
     text: str
+    images: tuple[Image, ...] = ()
 
 
 class Said(NamedTuple):
@@ -115,6 +119,8 @@ class Execution(NamedTuple):
     """The index of the call in the session, or that of the result if there is no call."""
     objection: str | None = None
     """What the human said who refused it."""
+    images: tuple[Image, ...] = ()
+    """Those in its result."""
 
     @property
     def arguments(self) -> str:
@@ -153,9 +159,15 @@ def part_of(connection: sqlite3.Connection, session: Session, asked: tuple[int |
     return Part(begins, last, (first_turn, newest or 0 if last_turn is None else last_turn))
 
 
-def told(connection: sqlite3.Connection, session: Session, part: Part, cleaner: Cleaner) -> Iterator[Item]:
-    """Yield the items of a part of a session, in file order, all texts cleaned."""
-    telling = Telling(connection, session, cleaner)
+ImagesOf: TypeAlias = Callable[[StoredEvent], "Iterable[Image | None]"]
+"""Returns the images of an event, in which nothing is masked; None for one that can't be shown."""
+
+
+def told(
+    connection: sqlite3.Connection, session: Session, part: Part, cleaner: Cleaner, images: ImagesOf | None = None
+) -> Iterator[Item]:
+    """Yield the items of a part of a session, in file order, all texts cleaned; without `images`, they have none."""
+    telling = Telling(connection, session, cleaner, images)
     turn: int | None = None
     for placed in _with_command(connection, session, part):
         if placed.turn_index is not None and placed.turn_index != turn:
@@ -218,8 +230,11 @@ def _first_command(connection: sqlite3.Connection, session: Session) -> Placed |
 class Telling:
     """Makes items of events, and remembers the text opened last for the next one. For one thread."""
 
-    def __init__(self, connection: sqlite3.Connection, session: Session, cleaner: Cleaner) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, session: Session, cleaner: Cleaner, images: ImagesOf | None = None
+    ) -> None:
         self._connection, self._session, self._cleaner = connection, session, cleaner
+        self._images: ImagesOf = images or (lambda event: ())
         self._read, self._read_result = text_reader(connection), text_reader(connection)
         agent = AGENTS[session.provider]
         self._notices, self._header = agent.notices, agent.output_header
@@ -254,7 +269,7 @@ class Telling:
         label = label or ("Request" if opens else None)
         if label == "Command":
             said = " ".join(filter(None, map(str.strip, _TYPED.findall(said)))) or said
-        return Request(label, self._cleaner.text(said)) if label else Passed()
+        return Request(label, self._cleaner.text(said), tuple(filter(None, self._images(event)))) if label else Passed()
 
     def _notice(self, event: StoredEvent) -> Item:
         kind, text = event.row.name or "", event.text
@@ -284,6 +299,7 @@ class Telling:
             agent=self.agent(call, result),
             event=one.event_index,
             objection=human_words(output) if output and outcome is Outcome.REJECTED else None,
+            images=() if result is None else tuple(filter(None, self._images(result))),
         )
 
     def _from_here(self, argument: str) -> str:

@@ -21,6 +21,7 @@ from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
 from agtrace_indexer.providers.registry import TOOLS
+from agtrace_indexer.reader.images import sizes_in
 from agtrace_schema.events import EventType, Outcome
 from agtrace_schema.patterns import later
 from markupsafe import Markup, escape
@@ -172,6 +173,7 @@ class Block(NamedTuple):
     added: int = 0
     """The lines that it adds to a file; likewise the next one."""
     removed: int = 0
+    images: int = 0
 
 
 class Whole(NamedTuple):
@@ -295,7 +297,8 @@ class Calls:
         if result is None:
             return Unfolded(parts, None, index)
         text = self._cleaner.text(result.text).strip("\n")
-        return Unfolded(parts, Whole("Result", text, result_shown).block(SHOWN) if text.strip() else None, index)
+        shown = Whole("Result", text, result_shown).block(SHOWN)._replace(images=len(sizes_in(text)))
+        return Unfolded(parts, shown if text.strip() else None, index)
 
 
 def result_shown(text: str) -> Markup:

@@ -20,6 +20,7 @@ from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.events import NOW, Placed, Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import text_reader
+from agtrace_indexer.reader.images import sizes_in
 from agtrace_schema.events import EventType
 from agtrace_schema.patterns import later
 from markdown_it import MarkdownIt
@@ -219,6 +220,7 @@ class Words(NamedTuple):
     shown: Markup
     chars: int | None = None
     """The length of the whole text if only its beginning is shown."""
+    images: int = 0
     goes_on: bool = False
     """Whether the model spoke, thought or acted just before, so that its name need not be repeated."""
 
@@ -346,7 +348,8 @@ class _Making:
         beginning = text[:most]
         shown = markdown_html(beginning) if as_markdown else Markup.escape(beginning)
         event = placed.event
-        return Words(event.event_index, event.ts, kind, label, shown, len(text) if len(text) > most else None)
+        chars = len(text) if len(text) > most else None
+        return Words(event.event_index, event.ts, kind, label, shown, chars, len(sizes_in(text)))
 
 
 def clock(moment: int) -> str:

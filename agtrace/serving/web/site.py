@@ -285,6 +285,12 @@ def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Star
             return RedirectResponse(request.url.replace(path=elsewhere))
         return page("session", views.whole_session)(request)
 
+    def image(request: Request) -> Response:
+        found = desk.read(lambda context: views.image(context, request))
+        if found is None:
+            raise HTTPException(404)
+        return Response(found.data, media_type=found.kind)
+
     return Starlette(
         routes=[
             Route("/", page("sessions", views.listed)),
@@ -302,6 +308,7 @@ def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Star
             Route("/s/{session}/failure", value(views.failure)),
             Route("/s/{session}/call/{event}", page("unfolded", views.call)),
             Route("/s/{session}/text/{event}", page("text", views.text)),
+            Route("/s/{session}/image/{event}/{number}", image),
             Route("/s/{session}/health", value(analyses.health)),
             Route("/s/{session}/live", live),
         ],

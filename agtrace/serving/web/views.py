@@ -11,6 +11,7 @@ from urllib.parse import quote
 from agtrace_indexer.index.questions import calls, events, sessions, upkeep
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS as BY_NAME
+from agtrace_indexer.reader.images import Image, images_of
 from agtrace_schema.events import EventType
 from starlette.requests import Request
 
@@ -195,6 +196,15 @@ def text(context: Context, request: Request) -> dict[str, Any]:
         "last": max(len(text) - 1, 0) // PART,
         "chars": len(text),
     }
+
+
+def image(context: Context, request: Request) -> Image | None:
+    """Return an image of an event as its log has it; None if it can't be shown."""
+    index, at = (number(request.path_params[name], name) for name in ("event", "number"))
+    session, settings = _named(context, request), limits().settings
+    event = find_event(context.connection, session, index)
+    found = [] if settings.asked else images_of(settings.database, session.path, event)
+    return found[at] if at < len(found) else None
 
 
 class Analyses:

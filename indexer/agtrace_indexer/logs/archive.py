@@ -6,6 +6,9 @@ nothing else links to it, or where there are no links, it is a compressed copy);
 session; `until-<day>` a log as it was before it was rewritten, until that day; `replaced-<n>` one in whose place there
 is another one now.
 
+A link shares its file with the agent: what is overwritten or cut off in place is gone from both, as nothing short of a
+copy of every log would keep it. A log into whose place its agent moves a new file stays as it was.
+
 A name is given only to what is complete, so a process may be killed at any moment: it leaves at most a file `new-...`,
 which `Archive.tend` removes. No file here is ever written to, as it may be the agent's own.
 """
@@ -20,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import count, dropwhile, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import quote, unquote
@@ -81,9 +84,13 @@ class Rows:
 
 
 class Archive:
-    """The archive next to an index. What can't be archived now (a full disk, no permission) is left to `tend`."""
+    """The archive next to an index. What can't be archived now (a full disk, no permission) is left to `tend`.
 
-    def __init__(self, database: Path) -> None:
+    One that isn't enabled keeps nothing.
+    """
+
+    def __init__(self, database: Path, *, enabled: bool = True) -> None:
+        self.enabled = enabled
         self.folder = os.path.join(os.path.abspath(database.parent), ARCHIVE)
         self._new = os.path.join(self.folder, f"{_NEW}{os.getpid()}")
 
@@ -94,32 +101,33 @@ class Archive:
 
         What the log was before stays for a while, unless it just grew.
         """
+        if not self.enabled or _describes(found.path):
+            return found
         if found.pieces:
             return restamped(replace(found, pieces=tuple(self.keep(piece, grown=grown) for piece in found.pieces)))
-        if _describes(found.path):
-            return found
         with suppress(OSError):
-            self._link(found.path, inode(found.stamp), grown=grown)
-            self._copy_beside(found.path)
+            self._link(found, grown=grown)
+            if "+" in found.stamp:  # something describes it
+                self._copy_beside(found.path)
         return restamped(found)
 
-    def _link(self, path: str, number: str, *, grown: bool) -> None:
-        place = self._place(_LOGS, path)
+    def _link(self, found: Found, *, grown: bool) -> None:
+        place = self._place(_LOGS, found.path)
         try:
-            self._into_folder(place, lambda: os.link(path, place, **_LINK))
+            self._into_folder(place, lambda: os.link(found.path, place, **_LINK))
         except FileExistsError:
-            if _is_link(place, number):
+            if _is_link(place, found):
                 return
             _unlink(self._new)
-            os.link(path, self._new, **_LINK)
-            if _is_link(self._new, number):
+            os.link(found.path, self._new, **_LINK)
+            if _is_link(self._new, found):
                 if not grown:
-                    self._set_aside(place, path)
+                    self._set_aside(place, found.path)
                 os.replace(self._new, place)
             else:
                 os.unlink(self._new)
         else:
-            if not _is_link(place, number):  # replaced meanwhile: the next run reads that one
+            if not _is_link(place, found):  # replaced meanwhile: the next run reads that one
                 os.unlink(place)
 
     def _copy_beside(self, log: str) -> None:
@@ -133,7 +141,13 @@ class Archive:
 
     def _set_aside(self, place: str, path: str) -> None:
         aside = self._place(f"{_UNTIL}{datetime.now(UTC).date() + _EARLIER}", path)
-        self._into_folder(aside, lambda: os.replace(place, aside))
+        _unlink(aside)
+        try:
+            self._into_folder(
+                aside, lambda: os.link(place, aside, **_LINK)
+            )  # it keeps its own name until it is replaced
+        except OSError:
+            os.replace(place, aside)
 
     def write(self, rows: Rows) -> None:
         """Write what a database says of a session, in place of what it said before."""
@@ -152,7 +166,7 @@ class Archive:
     def replaced(self, found: Found) -> Found | None:
         """Return a log that was at the path of a file before; None if that is the log, or nothing is here."""
         place = self._place(_LOGS, found.path)
-        if found.pieces or not os.path.lexists(place) or _is_link(place, inode(found.stamp)) or _describes(place):
+        if found.pieces or not os.path.lexists(place) or _is_link(place, found) or _describes(place):
             return None
         return self._found(_LOGS, place)
 
@@ -165,7 +179,7 @@ class Archive:
         folder = f"{_REPLACED}{generation}"
         place, aside = self._place(_LOGS, found.path), self._place(folder, found.path)
         with suppress(OSError):
-            if not _is_link(place, inode(found.stamp)):
+            if not _is_link(place, found):
                 self._into_folder(aside, lambda: os.replace(place, aside))
                 return self._found(folder, aside)
         return None
@@ -182,14 +196,16 @@ class Archive:
 
     def before(self, found: Found) -> Found | None:
         """Return a log as it was before it became what can't be read; None if there is nothing earlier of it."""
-        until = sorted((folder for folder in self._folders() if folder.startswith(_UNTIL)), reverse=True)
-        places = {self._place(folder, found.path): folder for folder in (_LOGS, *until)}
-        if found.archived in places:
-            places = dict(list(places.items())[[*places].index(found.archived) + 1 :])
-        for place, folder in places.items():
-            if os.path.lexists(place) and not _is_link(place, inode(found.stamp)):
-                return self._found(folder, place)
-        return None
+        earlier = self.kept(found.path)
+        if found.archived:
+            return next(islice(dropwhile(lambda one: one.archived != found.archived, earlier), 1, None), None)
+        return next((one for one in earlier if not one.container and not _is_link(one.archived, found)), None)
+
+    def kept(self, path: str) -> Iterator[Found]:
+        """Yield a log at a path as it was last, then as it was before, the newest first."""
+        for folder, name in self._names(path):
+            if os.path.lexists(place := self._place(folder, name)):
+                yield self._found(folder, place)
 
     def _found(self, folder: str, place: str) -> Found:
         status = os.lstat(place)
@@ -214,7 +230,7 @@ class Archive:
             if found.container:
                 with _reading(place) as lines:
                     return bool(orjson.loads(lines.readline()) == found.stamp)
-            return _is_link(place, inode(found.stamp)) or _mtime(place) == found.mtime_ns
+            return _is_link(place, found) or _mtime(place) == os.lstat(found.path).st_mtime_ns
         except (OSError, ValueError, zstandard.ZstdError):
             return False
 
@@ -339,8 +355,7 @@ class Archive:
         try:
             return step()
         except FileNotFoundError:
-            os.makedirs(self.folder, 0o700, exist_ok=True)
-            os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
+            _make_folder(os.path.dirname(place))
             return step()
 
     def _place(self, folder: str, path: str) -> str:
@@ -348,8 +363,10 @@ class Archive:
         return os.path.join(self.folder, folder, quote(drive, safe=""), rest.lstrip(os.sep))
 
     def _folders(self) -> list[str]:
+        """Return the folders, last those with what logs were before, of which the newest comes first."""
         names = sorted(os.listdir(self.folder)) if os.path.isdir(self.folder) else []
-        return [name for name in names if not name.startswith(_NEW)]
+        until = [name for name in names if name.startswith(_UNTIL)]
+        return [name for name in names if not name.startswith((_UNTIL, _NEW))] + until[::-1]
 
 
 def records_in(found: Found) -> Iterator[tuple[int, bytes]]:
@@ -367,10 +384,19 @@ def _reading(place: str) -> io.BufferedReader:
     return io.BufferedReader(stream)
 
 
-def _is_link(place: str, number: str) -> bool:
-    """Whether a file here is a link to the one with this inode. Raise `OSError`."""
+def _is_link(place: str, found: Found) -> bool:
+    """Whether a file here is a link to a log as it was found. Raise `OSError`.
+
+    Nothing else on the same device gets the inode of a file as long as that is here.
+    """
     status = os.lstat(place)
-    return status.st_nlink > 1 and str(status.st_ino) == number
+    if status.st_nlink == 1 or str(status.st_ino) != inode(found.stamp):
+        return False
+    if (status.st_size, status.st_mtime_ns) == (found.size, found.mtime_ns):
+        return True
+    with suppress(OSError):  # it is gone by now
+        return status.st_dev == os.lstat(found.path).st_dev
+    return True
 
 
 def _mtime(place: str) -> int | None:
@@ -394,6 +420,16 @@ def _describes(place: str) -> bool:
     return any(
         place.endswith(ends) and os.path.lexists(place.removesuffix(ends) + log) for log, ends in _endings(place)
     )
+
+
+def _make_folder(path: str) -> None:
+    """Make a folder that only its owner can enter, as are those above it that aren't there yet."""
+    with suppress(FileExistsError):
+        try:
+            os.mkdir(path, 0o700)
+        except FileNotFoundError:
+            _make_folder(os.path.dirname(path))
+            os.mkdir(path, 0o700)
 
 
 def _files(folder: str) -> Iterator[str]:

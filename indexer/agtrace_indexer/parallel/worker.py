@@ -30,7 +30,7 @@ from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.reader.reader import Reader
 
 
-def serve(database: Path, archive: Archive | None, asked: BinaryIO, answers: BinaryIO) -> None:
+def serve(database: Path, archive: Archive, asked: BinaryIO, answers: BinaryIO) -> None:
     """Read the logs of one request after another, with the rules for secrets next to the index."""
     redact.use(database.parent)
     strings.start()
@@ -50,9 +50,7 @@ MOST = 64 * 1024 * 1024
 """The most bytes of content held at once. If there are more, the answer has no index, and they are read piecemeal."""
 
 
-def read(
-    files: list[Found], forgotten: Tombstones | None = None, archive: Archive | None = None
-) -> tuple[bytes, Progress]:
+def read(files: list[Found], forgotten: Tombstones, archive: Archive) -> tuple[bytes, Progress]:
     """Read logs into an index in memory; return it as SQLite would write it to a file, with the progress."""
     with closing(shards.begin()) as connection:
         progress = Progress()
@@ -84,6 +82,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the main one decides
     try:
         database = Path(sys.argv[1])
-        serve(database, Archive(database) if sys.argv[2:] else None, sys.stdin.buffer, sys.stdout.buffer)
+        serve(database, Archive(database, enabled=bool(sys.argv[2:])), sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:
         sys.stderr.close()

@@ -10,6 +10,7 @@ import errno
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import PurePath
 from typing import TypeAlias
@@ -79,7 +80,7 @@ class Reader:
         batch: int = BATCH,
         mask_anew: bool = False,
         forgotten: Tombstones | None = None,
-        archive: Archive | None = None,
+        archive: Archive,
     ) -> None:
         self.store, self.progress, self.report, self._rebuild = store, progress, report, rebuild
         self._uncommitted, self._batch, self._mask_anew = 0, batch, mask_anew
@@ -141,8 +142,8 @@ class Reader:
 
     def _read_replaced(self, found: Found, is_same: Callable[[Found], bool] = lambda earlier: False) -> None:
         """Read the log that the archive has of a path where there is something else now, unless that is the same."""
-        earlier = None if self._archive is None or found.archived else self._archive.replaced(found)
-        if self._archive is None or earlier is None or is_same(earlier):
+        earlier = None if found.archived else self._archive.replaced(found)
+        if earlier is None or is_same(earlier):
             return
         aside = self._archive.move_aside(found, self._archive.next_generation(found.path))
         if aside is not None:
@@ -151,7 +152,7 @@ class Reader:
 
     def _read_earlier(self, found: Found, known: KnownFile | None, reason: str) -> bool:
         """Read a log that can't be read now as it was before; return whether there was anything to read."""
-        earlier = None if self._archive is None or found.pieces else self._archive.before(found)
+        earlier = None if found.pieces else self._archive.before(found)
         if earlier is None:
             return False
         self.read(earlier, known, lambda head: [])
@@ -216,8 +217,7 @@ class Reader:
         """Move the row of a log to its new path, where another log was before; without a place, empty it."""
         if before is not None:
             self._move_aside(before, found)
-        if self._archive is not None:
-            self._archive.move(moved.path, found.path)
+        self._archive.move(moved.path, found.path)
         if place is None:
             self.store.forget_contents(moved.id)
         self.store.move_file(moved.id, found.path)
@@ -252,8 +252,8 @@ class Reader:
         if before is not None:
             self._make_room(before, found, same=is_rewritten(self.store, found, before, head))
         if before is None or self._rebuild:
-            named = session_in(provider, found, head)
-            self._read_replaced(found, lambda earlier: session_in(provider, earlier, head_of(earlier, HEAD)) == named)
+            named = partial(session_in, provider)
+            self._read_replaced(found, lambda earlier: named(earlier, head_of(earlier, HEAD)) == named(found, head))
         log = self._new_log(found, provider, head)
         log.pieces = file.pieces
         return self._read_lines(log, chain(read, lines), content)
@@ -268,21 +268,15 @@ class Reader:
         """Keep only a digest of a path; a sub-agent is checked again until it has a tombstone of its own."""
         if why.sub_agent is not None:
             self.progress.kept_out.append(why.sub_agent)
-        found = self._leave_archive(found)
+        for piece in found.pieces or (found,):
+            self._archive.remove(piece.path)
         if not found.archived:
-            self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
+            self.store.hide(found.path, restamped(found).stamp if why.sub_agent is None else "")
 
     def _keep(self, found: Found, *, grown: bool = False) -> Found:
         """Have the archive keep a log that is about to be read."""
-        here = self._archive is None or found.archived or found.container or not found.stamp
-        return found if here or self._archive is None else self._archive.keep(found, grown=grown)
-
-    def _leave_archive(self, found: Found) -> Found:
-        if self._archive is None:
-            return found
-        for piece in found.pieces or (found,):
-            self._archive.remove(piece.path)
-        return restamped(found)
+        here = found.archived or found.container or not found.stamp
+        return found if here else self._archive.keep(found, grown=grown)
 
     def _make_room(self, known: KnownFile, found: Found, *, same: bool) -> None:
         """Free the path for the file that is there now: what was read before is archived, or read again."""
@@ -293,10 +287,8 @@ class Reader:
 
     def _move_aside(self, known: KnownFile, found: Found) -> None:
         """Keep the log that was at a path, where there is another file now, as one that is gone."""
-        first = 1 if self._archive is None else self._archive.next_generation(found.path)
-        generation = self.store.archive_generation(known.id, found.path, first)
-        if self._archive is not None:
-            self._archive.move_aside(found, generation)
+        first = self._archive.next_generation(found.path)
+        self._archive.move_aside(found, self.store.archive_generation(known.id, found.path, first))
 
     def _read_document(self, found: Found, known: KnownFile | None, read: list[Line], file: CountedFile) -> None:
         """Read a file that is one JSON document, or note why it isn't a log."""
@@ -365,10 +357,10 @@ class Reader:
 
     def _read_rows(self, log: Log, rows: Iterable[Row]) -> None:
         """Read rows; if they are all of a log, the archive keeps them."""
-        whole = self._archive is not None and log.position is None and not log.found.archived
+        whole = self._archive.enabled and log.position is None and not log.found.archived
         gathered = Rows(log.found) if whole else None
         self._read_each_row(log, rows, gathered)
-        if self._archive is not None and gathered is not None:
+        if gathered is not None:
             self._archive.write(gathered)
 
     def _read_each_row(self, log: Log, rows: Iterable[Row], gathered: Rows | None) -> None:

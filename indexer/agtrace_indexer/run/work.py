@@ -83,9 +83,9 @@ class Work(Struct):
             catalog.set_meta("redaction", redact.digest())
         elif self.rereading:
             versions.note_going_on(catalog)
-        forgotten, archive = Tombstones.of(catalog.path), Archive(catalog.path) if self.archive else None
+        forgotten, archive = Tombstones.of(catalog.path), Archive(catalog.path, enabled=self.archive)
         if self._archive_is_in_the_way:
-            Archive(catalog.path).clear()
+            archive.clear()
         reader = Reader(
             store, progress, report or (lambda _: None), rebuild=self.rebuild,
             mask_anew=versions.masked_otherwise(catalog), forgotten=forgotten, archive=archive,
@@ -97,7 +97,7 @@ class Work(Struct):
         cover_if_due(catalog.connection)  # the last one, since it commits along the way
         store.commit()
         self._clear_away(progress)
-        if archive is not None:
+        if self.archive:
             self._tend(archive)
         return progress
 
