@@ -91,17 +91,6 @@ def test_a_vanished_log_keeps_everything_that_was_read_and_is_marked(logs: Path,
     assert index(database, []).files_opened == 0
 
 
-def test_a_log_that_comes_back_is_there_again(logs: Path, database: Path) -> None:
-    log = write(logs / "a.jsonl", claude(1))
-    index(database, [str(logs)])
-    before = contents(database)
-    log.rename(logs.parent / "aside")
-    index(database, [])
-    (logs.parent / "aside").rename(log)
-    index(database, [])
-    assert contents(database) == before
-
-
 def test_a_vanished_root_marks_nothing(logs: Path, database: Path) -> None:
     write(logs / "a.jsonl", claude(1))
     index(database, [str(logs)])

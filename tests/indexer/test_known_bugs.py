@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import random
 import sqlite3
 import subprocess
 import sys
@@ -19,7 +17,6 @@ import pytest
 import zstandard
 from agtrace_indexer.index.projects import project_root
 from agtrace_indexer.providers.registry import homes
-from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import index, versions
 from rich.cells import cell_len
 
@@ -33,8 +30,6 @@ from tests.indexer.test_codex_families import MINUTE, NOTHING, OWN_TURN, T0, TWO
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 TWO = "bbbbbbbb-0000-4000-8000-000000000002"
-BINARY = base64.b64encode(random.Random(5).randbytes(600_000)).decode()
-"""What an image is in a log: it can't be compressed."""
 
 
 @pytest.fixture
@@ -285,49 +280,6 @@ def test_a_first_line_of_megabytes_whose_ids_stand_at_its_end_hides_no_log(
     index(database, [str(tmp_path / "home")])
     assert [row[0] for row in contents(database)["sessions"]] == [ONE]
     assert texts_of(database)[0].startswith("needle")
-
-
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": BINARY}}
-URL = f"data:image/png;base64,{BINARY}"
-META = {"id": ONE, "timestamp": "2026-03-08T09:30:00Z", "cwd": "/p", "originator": "codex_cli_rs", "source": "cli"}
-ILLUSTRATED: dict[str, list[dict[str, Any]]] = {
-    "a prompt of Claude Code": [
-        {"type": "user", "uuid": "u1", "sessionId": ONE, "timestamp": "2026-03-08T09:30:00Z",
-         "message": {"role": "user", "content": [IMAGE, {"type": "text", "text": "needle"}]}},
-    ],
-    "a result of Claude Code": [
-        {"type": "user", "uuid": "u1", "sessionId": ONE, "timestamp": "2026-03-08T09:30:00Z",
-         "toolUseResult": {"file": {"base64": BINARY}},
-         "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [
-             IMAGE, {"type": "text", "text": "needle"}]}]}},
-    ],
-    "Codex": [
-        {"timestamp": "2026-03-08T09:30:00Z", "type": "session_meta", "payload": META},
-        {"timestamp": "2026-03-08T09:30:00Z", "type": "response_item", "payload": {
-            "type": "message", "role": "user", "content": [{"type": "input_image", "image_url": URL},
-                                                           {"type": "input_text", "text": "needle"}]}},
-        {"timestamp": "2026-03-08T09:30:00Z", "type": "response_item", "payload": {
-            "type": "function_call_output", "call_id": "c", "output": f"Exit code: 0\nOutput:\n{URL} needle"}},
-    ],
-    "Gemini CLI": [
-        {"sessionId": ONE, "projectHash": "ab" * 32, "startTime": "2026-03-08T09:30:00Z", "kind": "main"},
-        {"id": "a", "timestamp": "2026-03-08T09:30:00Z", "type": "user", "content": [
-            {"inlineData": {"mimeType": "image/png", "data": BINARY}}, {"text": "needle"}]},
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("records", ILLUSTRATED.values(), ids=ILLUSTRATED)
-def test_an_image_is_told_by_its_size_and_never_stored(
-    records: list[dict[str, Any]], tmp_path: Path, database: Path
-) -> None:
-    """Images are nearly all bytes of some logs."""
-    path = tmp_path / "home" / "session-1.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    index(database, [str(path.parent)])
-    assert any("image/png, 6" in text and "needle" in text for text in texts_of(database)), texts_of(database)
-    stored = sum(file.stat().st_size for file in database.parent.iterdir() if file.name != COMPILED_FILE)
-    assert stored < len(BINARY) / 2
 
 
 def test_a_file_that_could_not_be_read_is_read_as_soon_as_it_changes(

@@ -22,7 +22,7 @@ from tests.web.opening import AGTRACE, Site, opened, started, until
 PAGES = [
     "/", "/more", "/projects", "/costs", "/search?q=locked", "/found?q=locked", "/live", "/s/d41f7a52",
     "/s/d41f7a52/window/0", "/s/d41f7a52/outline", "/s/d41f7a52/call/3", "/s/d41f7a52/text/3", "/s/d41f7a52/health",
-    "/s/d41f7a52/live", "/static/x/script.js", "/nothing",
+    "/s/d41f7a52/live", "/s/d41f7a52/image/3/0", "/static/x/script.js", "/nothing",
 ]  # fmt: skip
 
 
