@@ -8,11 +8,12 @@ import shutil
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from importlib import import_module
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agtrace_indexer import redact
@@ -51,7 +52,20 @@ REAL_LOGS = (
 )
 """The folders with real logs of the agents that are read, whether they are there or not."""
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 _numbers = count()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium or Chrome on the PATH")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright isn't installed")
+    with playwright.sync_playwright() as running:
+        launched = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
 
 
 def copy_of_samples(folder: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import shutil
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,7 +34,6 @@ from agtrace.report.report import without_dollars
 from agtrace.report.wording import ENDINGS
 from tests.agtrace.health_reports import around, insight, report, session
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 HOSTILE = (
     '</script><script>window.__pwned=1</script><img src=x onerror="window.__pwned=2"><!-- \'"}],{\\ {{7*7}} '
     "\x1b[31mred\x07\x9b2J \u202egnp.exe\u2066 \u2028 &lt;b&gt; javascript:alert(1)"
@@ -176,18 +174,6 @@ def test_a_model_has_the_same_colour_in_both_charts_and_the_rest_is_one_series()
 
 
 # -- in a browser ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """The system's Chromium."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium or Chrome on the PATH")
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright isn't installed")
-    with playwright.sync_playwright() as running:
-        launched = running.chromium.launch(executable_path=CHROMIUM)
-        yield launched
-        launched.close()
 
 
 Opener = Callable[..., Any]

@@ -188,25 +188,6 @@ def test_some_turns_are_chosen_as_for_export(options: list[str], shown: list[int
     assert [number for number in range(4) if f"> Draw tide {number}\n" in said] == shown
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--turns", "1:5"], "out of bounds"),
-        (["--turns", "a"], "expected turns such as"),
-        (["--turns", "0:1", "--json"], "--turns A:B is for the conversation"),
-        (["--turns", "0:1", "--turn", "1"], "either --turns or --turn"),
-        (["--tools", "--json"], "--tools is for the conversation"),
-        (["--thinking", "--level", "steps"], "--thinking is for the conversation"),
-        (["--all", "--sections", "tools"], "--all can't be combined with --sections"),
-        (["--turn", "-1"], "is not in the range"),
-    ],
-)
-def test_options_that_contradict_each_other_say_so(options: list[str], message: str, tmp_path: Path) -> None:
-    written(tmp_path, turns=2)
-    said = agtrace_here("show", ONE, *options)
-    assert (said.code, said.out) == (2, "") and message in " ".join(said.err.split())
-
-
 def test_a_conversation_begins_before_its_second_item_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     shown: list[str] = []
 

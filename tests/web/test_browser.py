@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from tests.web.opening import Site, opened, started, until
 
 pytestmark = pytest.mark.thorough
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 LARGE = "d41f7a52"
 SMALL = "8c0d35f1"
 DESKTOP = {"viewport": {"width": 1360, "height": 900}, "reduced_motion": "reduce"}
@@ -35,18 +33,6 @@ PAGES = [
 ]
 
 Visit = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """The system's Chromium."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium or Chrome on the PATH")
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright isn't installed")
-    with playwright.sync_playwright() as running:
-        launched = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture
