@@ -107,8 +107,7 @@ class Archive:
             return restamped(replace(found, pieces=tuple(self.keep(piece, grown=grown) for piece in found.pieces)))
         with suppress(OSError):
             self._link(found, grown=grown)
-            if "+" in found.stamp:  # something describes it
-                self._copy_beside(found.path)
+            self._copy_beside(found.path)
         return restamped(found)
 
     def _link(self, found: Found, *, grown: bool) -> None:
