@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from agtrace_indexer.redact.assignments import FOREIGN_LOOKS, HEADS
+from agtrace_indexer.redact.grammar import FOREIGN_LOOKS, HEADS
 from agtrace_indexer.redact.rules import forms
 from agtrace_indexer.redact.scanner import Look, Scanner
 

@@ -1,7 +1,8 @@
 """Masking of secrets, recognized by their forms or by the names that go with them.
 
-`forms.tsv` lists tokens with a known form, `carriers.py` the ways in which others are carried, `names.py` what names
-say about their values, and `checks.py` values that are not secrets. `scanner.py` finds in one pass where a secret may
+`forms.tsv` lists tokens with a known form, `carriers.tsv` the commands, headers and statements that carry others.
+Where a name announces a value (`names.py`), `grammar.py` reads how the two are joined, and `values.py` judges the
+value, for all carriers alike. `scanner.py` finds in one pass where a secret may
 be, and `engine.py` looks closely there. A user's file, `redaction.json` next to the index, adds rules and allows texts.
 
 A whole process uses the same rules: `use` loads those of a folder if they have changed. Nothing is compiled
@@ -29,15 +30,15 @@ OWN_FILE = "redaction.json"
 """The name of the user's file."""
 
 _RULES = (
-    "forms.tsv", "looks.txt", "field_pairs.py", "carriers.py", "checks.py", "disguises.py", "fields.py",
-    "assignments.py", "names.py", "rules.py", "tables_in_text.py",
+    "forms.tsv", "looks.txt", "carriers.tsv", "words.tsv", "field_pairs.py", "carriers.py", "disguises.py", "fields.py",
+    "grammar.py", "names.py", "rules.py", "tables_in_text.py", "values.py",
 )  # fmt: skip
 """The files that determine what is masked: any change of theirs counts as a change of the rules."""
 
 COMPILED_FILE = "redaction.compiled"
 """The name of the file that keeps Hyperscan's compilation of the built-in rules for the next process."""
 
-ENGINE = 2
+ENGINE = 3
 """To be raised when the same rules would mask something else."""
 
 LARGEST_FILE = 1024 * 1024

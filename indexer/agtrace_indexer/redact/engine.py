@@ -22,12 +22,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.redact import assignments, disguises, field_pairs, tables_in_text
-from agtrace_indexer.redact.carriers import ALL
-from agtrace_indexer.redact.checks import is_none
+from agtrace_indexer.redact import disguises, field_pairs, grammar, tables_in_text
+from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, first_looks, forms, kinds, own_look
 from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled, in_characters
+from agtrace_indexer.redact.values import is_example, is_login, sort
 
 BASE64 = "base64-secret"
 """The kind in the mask of a run of base64, whatever was found in it."""
@@ -37,7 +37,6 @@ _MOST_LAYERS = 3
 """The most levels of nested encodings that are decoded."""
 _BEFORE, _LONGEST = 500, 2000
 """Characters before the end of a first look in which its match began, and the longest token from there on."""
-_LITERAL = later(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-])+")
 _MOST_BEGINS = 4
 """The most beginnings that are tried: those nearest to the end of a first look."""
 _OPEN, _REPEATS = later(r"[*+]|\{[0-9]+,\}"), later(r"\{(?:[0-9]*,)?([0-9]+)")
@@ -48,7 +47,7 @@ Span: TypeAlias = tuple[int, int, str]  # start and end of a secret, and its kin
 Finder: TypeAlias = Callable[[str, int, Looking], Iterator[Span]]
 """Looks closely at a text from a position in it."""
 
-_WINDOW, _CHECKED = 8192, 500
+_WINDOW, _CHECKED = 2048, 500
 """How far a rule looks from one of very many places, and the characters by which it judges a value there: the whole
 rest of the text from each of them would cost the square of its length."""
 _AFFORDABLE = 10_000_000
@@ -80,14 +79,13 @@ class _BuiltIn:
     """The built-in rules, compiled once. Safe to use from several threads."""
 
     def __init__(self, kept: Path | None) -> None:
-        looked = [(look, _Closer(_form_finder(form, look))) for form, look in zip(forms(), first_looks(), strict=True)]
-        looked += [
-            (look, _Closer(_finder(carrier.kind, carrier.pattern, carrier.unless, look, carrier.begins)))
-            for carrier in ALL
-            for look in carrier.looks
+        looked = [
+            (look, _Closer(_led_finder(form.rule) if form.leads else _finder(form.rule, look)))
+            for form, look in zip(forms(), first_looks(), strict=True)
         ]
-        looked += [(head.look, _Closer(assignments.find, head.starts)) for head in assignments.HEADS]
-        looked += [(look, _Closer(assignments.find_foreign)) for look in assignments.FOREIGN_LOOKS]
+        looked += [(carrier.look, _Closer(_finder(carrier, carrier.look))) for carrier in ALL]
+        looked += [(head.look, _Closer(grammar.find, head.starts)) for head in grammar.HEADS]
+        looked += [(look, _Closer(grammar.find_foreign)) for look in grammar.FOREIGN_LOOKS]
         looked += [(look, _Closer(_whole(find))) for look, find in (*tables_in_text.LOOKS, *field_pairs.LOOKS)]
         self._closer = [closer for _, closer in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
@@ -139,52 +137,31 @@ def _whole(find: Callable[[str, int], Iterator[Span]]) -> Finder:
     return lambda text, at, _: find(text, at)
 
 
-def _form_finder(form: Form, look: Look) -> Finder:
-    """Return the close look for a token of which a first look sees a part; most are never needed."""
-    known: list[Finder] = []
+def _finder(rule: Carrier, look: Look) -> Finder:
+    """Return the close look for a rule that begins with its first look, or with an earlier pattern of its own."""
+    begins = rule.begins or look.pattern
+    flags = re.IGNORECASE if look.any_case else 0
 
     def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
-        if not known:
-            known.append(_led_finder(form) if form.leads else _finder(form.kind, form.bounded, "", look))
-        return known[0](text, at, looking)
+        open_ended = bool(rule.begins) or _OPEN.search(begins) is not None
+        reach = _BEFORE if rule.begins else _reach(begins)
+        for begin in deque(compiled(begins, flags).finditer(text, max(0, at - reach), at), _MOST_BEGINS):
+            if (open_ended or begin.end() == at) and begin.start() not in looking.tried:
+                looking.tried.add(begin.start())
+                yield from _secret_at(rule, text, begin.start(), looking.reach)
 
     return find
 
 
-def _led_finder(form: Form) -> Finder:
+def _led_finder(rule: Carrier) -> Finder:
     """Return the close look for a token that begins before its first look."""
 
     def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
-        pattern = compiled(form.bounded)
-        for found in pattern.finditer(text, max(0, at - _BEFORE), at + _LONGEST):
+        for found in compiled(rule.pattern).finditer(text, max(0, at - _BEFORE), at + _LONGEST):
             if found.start() >= at:
                 return
             if found.end() >= at:
-                yield from _secret_at(pattern, form.kind, "", text, found.start(), looking.reach)
-
-    return find
-
-
-def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str = "") -> Finder:
-    """Return the close look for a rule that begins with its first look, or with an earlier pattern of its own."""
-    begins = begins or look.pattern
-    if begins == look.pattern and _LITERAL.fullmatch(begins):
-        length = len(begins.replace("\\", ""))
-
-        def find_literal(text: str, at: int, looking: Looking) -> Iterator[Span]:
-            yield from _secret_at(compiled(pattern), kind, unless, text, at - length, looking.reach)
-
-        return find_literal
-
-    flags = re.IGNORECASE if look.any_case else 0
-    itself = begins == look.pattern
-    open_ended = not itself or _OPEN.search(begins) is not None
-    reach = _reach(begins) if itself else _BEFORE
-
-    def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
-        for begin in deque(compiled(begins, flags).finditer(text, max(0, at - reach), at), _MOST_BEGINS):
-            if open_ended or begin.end() == at:
-                yield from _secret_at(compiled(pattern), kind, unless, text, begin.start(), looking.reach)
+                yield from _secret_at(rule, text, found.start(), looking.reach)
 
     return find
 
@@ -195,26 +172,27 @@ def _reach(look: str) -> int:
     return len(look) + repeats + (_BEFORE if _OPEN.search(look) else 0)
 
 
-def _secret_at(pattern: re.Pattern[str], kind: str, unless: str, text: str, at: int, reach: int) -> Iterator[Span]:
+def _secret_at(rule: Carrier, text: str, at: int, reach: int) -> Iterator[Span]:
     """Yield the position of a secret that matches here; what fills all that is looked at is followed to its end."""
+    pattern = compiled(rule.pattern)
     found = pattern.match(text, at, at + reach)
-    if found is None:
-        return
-    spans = list(_secret(kind, unless, found, _CHECKED if reach == _WINDOW else None))
-    if spans and found.end() == at + reach:
-        spans = list(_secret(kind, unless, pattern.match(text, at) or found, _CHECKED))
-    yield from spans
+    if found is not None and found.end() == at + reach:
+        found = pattern.match(text, at) or found
+    if found is not None:
+        yield from secret_of(rule, found)
 
 
-def _secret(kind: str, unless: str, found: Any, checked: int | None = None) -> Iterator[Span]:
-    """Yield the position of the secret in a match, unless it isn't one, judging by so many of its characters or all."""
+def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
+    """Yield the position of the secret in a match, unless it isn't one."""
     start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
-    if "name" in found.re.groupindex and not strength(found["name"]):
+    if start == end or ("name" in found.re.groupindex and not strength(found["name"])):
         return
-    judged = end if checked is None else min(end, start + checked)
-    if start == end or is_none(unless, found.string[start : judged + 1].rstrip("\"'`\\,; \t\r\n")):
+    text = found.string[start : min(end, start + _CHECKED)].rstrip("\"'`\\,; \t\r\n")
+    behind = found.string[end : end + 1]
+    if is_example(text + behind) or (rule.login and not is_login(text)):
         return
-    yield start, disguises.end_of(found.string, start, end), kind
+    if not rule.least or sort(text + (behind if behind in "([{" else ""), literal=behind not in "([{") >= rule.least:
+        yield start, disguises.end_of(found.string, start, end), rule.kind
 
 
 def _places(text: str, hits: Iterable[tuple[_Closer, int]]) -> list[tuple[int, Finder]]:
@@ -233,7 +211,7 @@ def _lookings(places: Iterable[tuple[int, Finder]], length: int) -> dict[Finder,
     tables: dict[tuple[str, tuple[int, ...]], int] = {}
     counts = Counter(find for _, find in places)
     return {
-        find: Looking(max(length, _WINDOW + 1) if count * length <= _AFFORDABLE else _WINDOW, tables)
+        find: Looking(max(length, _WINDOW + 1) if count * length <= _AFFORDABLE else _WINDOW, tables, set())
         for find, count in counts.items()
     }
 
@@ -298,14 +276,14 @@ class Redactor:
             yield from self._by_own(self._mine[look], text)
 
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
-        covered, places = 0, _places(text, found.hits)
+        covered: dict[Finder, int] = {}
+        places = _places(text, found.hits)
         lookings = _lookings(places, len(text))
         for start, find in places:
-            looking = lookings[find]
-            if start < covered and (find is assignments.find or covered - start > looking.reach):  # within a value
+            if start < covered.get(grammar.find if find is grammar.find_foreign else find, 0):  # within a value
                 continue
-            for span in find(text, start, looking):
-                covered = max(covered, span[1])
+            for span in find(text, start, lookings[find]):
+                covered[find] = max(covered.get(find, 0), span[1])
                 yield span
         if layers and found.disguised:
             yield from self._as_meant(text, found.disguised, layers - 1)
@@ -335,7 +313,7 @@ class Redactor:
         """Yield the findings of a user's rule, in bounded time."""
         try:
             for found in _timed(form.pattern).finditer(text, timeout=_PATIENCE):
-                yield from (span for span in _secret(form.kind, "", found) if not self.allows(text[span[0] : span[1]]))
+                yield from (span for span in secret_of(form.rule, found) if not self.allows(text[span[0] : span[1]]))
         except TimeoutError:
             yield 0, len(text), form.kind
 

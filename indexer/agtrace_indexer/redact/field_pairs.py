@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.redact.checks import Value, is_secret
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
+from agtrace_indexer.redact.values import Tier, is_secret
 
 _MANIFEST_LOOK = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
 _PAIR_LOOK = Look(
@@ -22,16 +22,19 @@ _MANIFEST = 8000
 """Characters of a manifest on either side of its kind."""
 
 _BREAK = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
+_MARGIN = r"(?:[ \t]*[0-9]{1,6}(?:[→|:\t]|\\t)|[+>-](?![+>-])|\\t|[\t→|])*"
 _DATA = later(
-    rf"(?:\A|(?<=\n)|(?<=\\n))(?:[ \t+>→|:-]|[0-9]{{1,6}}(?=[\t→:|]))*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote)"
-    rf":[ \t]*(?=\{{|{_BREAK}|#)"
+    rf"(?:\A|(?<=\n)|(?<=\\n)){_MARGIN}[ \t]*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote)"
+    rf":[ \t]*(?:(?=\{{)|(?:\#[^\n]*)?(?={_BREAK}))"
 )
 _ENTRY = later(
-    rf"{_BREAK}(?:[ \t→|]|\\t|[+>-](?=[ \t])|[0-9]{{1,6}}(?=[\t→:|])|(?<=[0-9]):)*(?:\#[^\n]*|(?P<key>"
-    rf"[A-Za-z0-9._-]{{1,100}}):(?:[ \t]|\\t)*(?:[|>][+-]?[ \t]*{_BREAK}[ \t]*)?"
-    r"[\"']?(?P<secret>[^\s\\\"'#]{3,})[\"']?[^\n\\]*)"
+    rf"{_BREAK}{_MARGIN}(?P<indent>[ \t]*)(?:\#[^\n]*|[A-Za-z0-9._-]{{1,100}}:[ \t]*(?:"
+    rf"[|>][+-]?[0-9]?[ \t]*{_BREAK}{_MARGIN}(?P=indent)[ \t]+(?P<block>[^\n\\]+"
+    rf"(?:{_BREAK}{_MARGIN}(?P=indent)[ \t]+[^\n\\]+)*)"
+    r"|[\"']?(?P<secret>[^\s\\\"'#][^\n\\\"']{2,}?)[\"']?(?=[ \t]+\#|[ \t]*(?:\r?\n|\\|\Z))[^\n\\]*))"
 )
 _PAIR = later(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})")
+_PLACEHOLDER = later(r"[<$\[{*]|\.{3}|(?i:null|true|false)\Z")
 
 
 def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
@@ -39,31 +42,22 @@ def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     start = max(0, at - _MANIFEST, text.rfind("kind", 0, at) + 1, text.rfind("\n---", 0, at) + 1)
     ends = (text.find(sign, at + len("kind: Secret")) for sign in ("\n---", "kind"))
     end = min(at + _MANIFEST, *(place if place >= 0 else len(text) for place in ends))
-    for data in (each for each in _data(text, start, end)):
-        for entry in data:
-            value = entry["secret"]
-            if value and not _PLACEHOLDER.match(value):
-                yield *entry.span("secret"), "kubernetes-secret"
-
-
-_PLACEHOLDER = later(r"[<$\[{*]|\.{3}|(?i:null|true|false)\Z")
-
-
-def _data(text: str, start: int, end: int) -> Iterator[Sequence[re.Match[str]]]:
     for head in _DATA.finditer(text, start, end):
-        if text.startswith("{", head.end()):
-            close = text.find("}", head.end(), end)
-            yield list(_PAIR.finditer(text, head.end(), close if close >= 0 else end))
-        else:
-            entries, at = [], _comment_end(text, head.end())
-            while (entry := _ENTRY.match(text, at, end)) and entry.end() > at:
-                entries.append(entry)
-                at = entry.end()
-            yield [entry for entry in entries if entry["key"]]
+        for entry in _entries(text, head.end(), end):
+            group = "block" if entry.groupdict().get("block") else "secret"
+            if entry[group] and not _PLACEHOLDER.match(entry[group]):
+                yield *entry.span(group), "kubernetes-secret"
 
 
-def _comment_end(text: str, at: int) -> int:
-    return max(text.find("\n", at), at) if text.startswith("#", at) else at
+def _entries(text: str, at: int, end: int) -> Iterator[re.Match[str]]:
+    """Yield the entries of a mapping in JSON or YAML."""
+    if text.startswith("{", at):
+        close = text.find("}", at, end)
+        yield from _PAIR.finditer(text, at, close if close >= 0 else end)
+        return
+    while entry := _ENTRY.match(text, at, end):
+        yield entry
+        at = entry.end()
 
 
 _QUOTE = r"\\{0,15}[\"'`]"
@@ -94,8 +88,7 @@ def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         return
     level = _level(text, max(0, at - 400), at)
     kind = "bare" if found["bare"] else "quoted"
-    value = Value(found[kind], kind == "quoted", text[found.end(kind) : found.end(kind) + 1], False, True)
-    if level and is_secret(level, value):
+    if level and is_secret(level, found[kind], Tier.LITERAL if kind == "quoted" else Tier.SETTING):
         yield *found.span(kind), level.name.lower()
 
 

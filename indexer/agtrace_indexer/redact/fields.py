@@ -9,12 +9,12 @@ from functools import lru_cache
 from agtrace_schema.events import Json
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.redact.checks import Value, fails, is_secret
 from agtrace_indexer.redact.engine import Redactor
-from agtrace_indexer.redact.names import LONGEST, Strength, strength
+from agtrace_indexer.redact.names import LONGEST, Strength, strength, words
+from agtrace_indexer.redact.values import Sort, Tier, is_login, is_secret, sort
 
 _FORMS: dict[str, Callable[[str], object]] = {
-    "auth": lambda text: not fails("no_basic", text),
+    "auth": is_login,
     "secretid": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch,
 }
 """Names that indicate a secret only with texts of a certain form: the login of a registry, the secret id of Vault."""
@@ -117,8 +117,6 @@ def _is_secret(level: Strength, key: str, text: str) -> bool:
         return bool(_FORMS[_bare(key)](text))
     if text.replace(".", "", 1).isdecimal():
         return level is Strength.PASSWORD and len(text) >= _SHORTEST_NUMBER
-    if level is Strength.SECRET and len(text) < _SHORTEST_SECRET:
-        return False
-    if level is Strength.KEY:
-        return is_secret(level, Value(text, True, "", False, True))
-    return not fails("no_value" if level is Strength.PASSWORD or " " in text else "no_secret", text)
+    if level is not Strength.KEY and " " in text.strip():
+        return sort(text[:500]) >= Sort.PLAIN and words("vocabulary").isdisjoint(text.lower().split())
+    return is_secret(level, text, Tier.TIGHT if key.isupper() else Tier.LITERAL, literal=True)

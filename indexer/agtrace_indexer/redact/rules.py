@@ -16,7 +16,7 @@ import orjson
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
-from agtrace_indexer.redact.carriers import ALL
+from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 
 FORMS, LOOKS = (Path(__file__).with_name(name) for name in ("forms.tsv", "looks.txt"))
@@ -62,6 +62,11 @@ class Form(Struct, frozen=True):
     def bounded(self) -> str:
         """The pattern including what must surround it."""
         return f"{_BEGINS}{self.pattern}{_ENDS}"
+
+    @property
+    def rule(self) -> Carrier:
+        """The form as a rule, which needs no judgement."""
+        return Carrier(self.kind, self.look, self.bounded)
 
 
 _PART = later(

@@ -179,6 +179,8 @@ class Looking(Struct, frozen=True):
     """The characters from a place on that it looks at: the whole text, unless it looks from very many places."""
     tables: dict[tuple[str, tuple[int, ...]], int]
     """Where the rows end that were gone through, by the separator of a table and the strengths of its header."""
+    tried: set[int]
+    """Where it has looked: near places lead to the same beginning."""
 
 
 @cache

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
-from agtrace_indexer.redact.checks import Value, is_secret
-from agtrace_indexer.redact.names import Strength, strength
+from agtrace_indexer.redact.names import Strength, strength, words
 from agtrace_indexer.redact.scanner import Look
+from agtrace_indexer.redact.values import Tier, is_secret
 
 _MOST_ROWS = 200
 _LONGEST_ROW = 2000
@@ -65,7 +65,10 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
     sign = max("|,\t;", key=text[start:end].count)
     header = _cells(text, start, end, sign)
     strengths = [
-        strength(cell.text) if len(cell.text) <= 40 and cell.text.count(" ") <= 3 else Strength.NONE for cell in header
+        strength(cell.text)
+        if len(cell.text) <= 40 and cell.text.count(" ") <= 3 and cell.text.lower() not in words("results")
+        else Strength.NONE
+        for cell in header
     ]
     if sign in "|\t" and len(header) == 2 and strengths[0] and not strengths[1]:
         yield from _secret(strengths[0], header[1], text)
@@ -127,7 +130,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _secret(level: Strength, cell: Cell, text: str) -> Iterator[tuple[int, int, str]]:
-    if level and " " not in cell.text and is_secret(level, Value(cell.text, False, "", False, True)):
+    if level and " " not in cell.text and is_secret(level, cell.text, Tier.SETTING, literal=True):
         yield cell.start, cell.start + len(cell.text), level.name.lower()
 
 

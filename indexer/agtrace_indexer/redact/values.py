@@ -1,0 +1,256 @@
+"""What a value is by itself, whatever carries it: a reference, words, or a text as people and machines make secrets.
+
+All carriers share this judgement: each says which sort of value it takes for a secret, given what its name says.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from enum import IntEnum
+from functools import cache, lru_cache
+from itertools import pairwise
+
+from agtrace_schema.patterns import later
+
+from agtrace_indexer.redact.names import Strength, strength, words
+
+
+class Sort(IntEnum):
+    """What a value is: the higher, the more surely a secret."""
+
+    NOTHING = 0
+    """A placeholder, a reference, an expression, a mask."""
+    PLAIN = 1
+    """Prose, an identifier, a number, a path, a version, a colour, the name of a test or an encoding."""
+    WORD = 2
+    """One word, or two, as people choose them."""
+    PHRASE = 3
+    """Words that have no meaning together."""
+    CHOSEN = 4
+    """A word with digits or signs, or letters that no language joins."""
+    RANDOM = 5
+    """A long mixture, as machines make it."""
+
+
+_PLACEHOLDER = later(
+    r"\[redacted|[<\[({][\w .:/|,'-]*[>\])}]\W?\Z|%[A-Z_]+%|@{1,2}[A-Z_]+@|[*.•…xX_-]{3,}\W*\Z"
+    r"|.{0,24}?(?:\*{3}|•{3}|\.{3}|…)|.{0,40}?(?:\.{3}\W*\Z|[xX]{6,}|[xX]{4,}\W?\Z|_REDACTED_|REPLACE|EXAMPLE)"
+    r"|ENC\[|\{cipher\}|@Microsoft\.KeyVault|(?i:(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill"
+    r"|example|dummy|sample|placeholder|masked|hidden|redacted)(?![a-z0-9])|your[a-z]*\Z|change[_-]?(?:me|this|it)"
+    r"|to[_-]?do\b|fix[_-]?me|n/a\Z|ssm:/|!vault|!ref|!sub|!getatt|valueFrom|&lt;|\\u003c)"
+)
+"""What stands for a value."""
+_INTERPOLATED = later(
+    r"[^\n]*(?:\$\{[A-Za-z_#!][^}\s]*\}|\{\{|\$\([A-Za-z]|%\([a-z_]+\)s|#\{[a-z@]|%s|\[redacted: )|%d|\$env:|\$\[\w"
+    r"|f?[^\n]*\{[A-Za-z_][\w.]*(?:\(\)|\[[^\]]*\])?(?:![rs])?\}|\$\{|\$[A-Za-z_]\w*(?:[:.\[/)}?-].*)?\W?\Z"
+    r"|(?:env|file|vault|op|ref|cmd|secret|sm|gcp|awssm|keyring)(?:://|:[A-Za-z/])|arn:|[a-z][a-z0-9+.-]*://"
+    r"|(?:process|sys|import\.meta|os)\.|System\.|@[\w./~-]+\.[a-z]{2,5}\W?\Z"
+)
+"""Templates, variables and references, also within a literal."""
+_EXPRESSION = later(
+    r"[$(\[{<!&*?|]\w*[({\[.<>]|[$&*]?_*[A-Za-z]{3}[A-Za-z_]*(?:(?:\??\.|::|->)\w+)*[(\[]"
+    r"|[$&*]?_*[A-Za-z_][\w.:$>?!-]*[(\[{](?:[^\n]*[)\]},;(\[{>=\"'])?\W?\Z"
+    r"|[^\n]*(?:=>|&&|\|\||===|\(\)|::|->)[\w \"'(]|[A-Za-z_][\w.]*\.[A-Za-z_]\w*\??[?+:*/<>=!&|]"
+    r"|[&*(!]{1,2}[a-z_]+(?:\.|\W?\Z)|[A-Za-z_]\w*\[\w|(?i:env|secrets|vars|settings|config|self|this|args|opts"
+    r"|options|props|ctx|data|req|request|body|params|user|values|local|var|module)[.\[]"
+)
+"""What code has where a literal would be quoted."""
+_PATTERN = later(
+    r"[^\n]*(?:\(\?[:=!P<]|\[\^[\\\]%A-Za-z]|A-Za-z|a-zA-Z|0-9[A-Za-z]|\[0-9|abcdefghi|ABCDEFGHI|\\[dwsb][+*\\\]{]|\]\{[0-9])"
+)
+"""A regular expression, or an alphabet."""
+_TYPE = later(
+    r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+)?\W?\Z"
+    r"|(?:test_\w+|Test[A-Z]\w*)(?:[/\[(:].*)?\Z|[A-Z]+(?:_[A-Z0-9]+)+\W?\Z"
+)
+"""The name of a type, a test or a constant."""
+
+
+@cache
+def _known_forms() -> re.Pattern[str]:
+    """Numbers, dates, colours, versions, packages, addresses, files, algorithms and keys of caches."""
+    suffixes, algorithms = "|".join(words("suffixes")), "|".join(words("algorithms"))
+    return re.compile(
+        r"(?:[-+]?[0-9][0-9.,:/%_ x-]*(?:[a-z]{1,3}|e[0-9]+)?|0x[0-9a-f]{1,16}|#[0-9a-f]{3,8}"
+        r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\S*|v?[0-9]+(?:\.[0-9x*]+)+[\w.+-]*"
+        r"|(?:@?[\w.-]+/)?[\w.-]+@(?:v|\^|~)?[0-9]+(?:\.[\w-]+)+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+        rf"|[\w.-]+\.(?:{suffixes})(?::[0-9]+)*"
+        rf"|(?:{algorithms})(?:[-_]?sha)?-?_?[0-9]{{1,5}}(?:[a-z]?[._+-][\w.+-]*)?|i18n|i?x?[38]86(?:_64)?|x509"
+        r"|sha(?:1|256|384|512)[:-].*|[a-z]+(?:[:/-][a-z]+)*[:/]v[0-9]{1,2}|[a-z_]+\[[\w:-]*\]|[a-z_-]+=[\w.-]+)\W?\Z",
+        re.IGNORECASE,
+    )
+
+
+_HEX = later(r"(?:[0-9a-f]{7,64}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})\W?\Z")
+_ALGORITHM = later(r"(?i:sha|ed|aes|rsa|md|base|utf|x|[hrep]s)[-_]?[0-9]{1,5}")
+_WORD = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|[0-9]+")
+_PART = later(r"[A-Z]*[a-z0-9]*[a-z]{2}[a-z0-9]*|[A-Z]{2,}[0-9]*")
+"""A word of an identifier, with its digits."""
+_PHRASE = later(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}\Z|(?:[A-Z][a-z]{3,9}){3,6}\Z")
+"""Four words or more joined by dashes, or three or more with capitals."""
+_DOTTED = later(r"_{0,2}[A-Za-z]\w*(?:\??(?:\.|::|->)[A-Za-z_]\w*)+\W?\Z")
+_JOINTS = later(r"[\\/.:]+")
+_DRIVE = later(r"(?:[A-Za-z]:)?[\\/]|~/|\.{1,2}/|[^\\]*\\[^\\]+\\[^\\]")
+_LONG_WORD = 4
+"""The letters from which a word of the vocabulary in a mixture isn't there by chance."""
+_RARE = 7
+"""In a word, at most one of so many pairs of letters is unusual; of twelve random letters 4 % read like a word."""
+
+
+@cache
+def _follow() -> dict[str, str]:
+    """Return the usual letters after each letter."""
+    return {pair[0]: pair[2:] for pair in words("follow")}
+
+
+def _reads_like_words(letters: str) -> bool:
+    """Whether a language may join lower-case letters like this."""
+    follow = _follow()
+    return sum(after not in follow.get(before, after) for before, after in pairwise(letters)) * _RARE <= len(letters)
+
+
+def _jumbled(parts: list[str], length: int) -> bool:
+    """Whether letters change their case, or alternate with digits, more often than in any name."""
+    return len(parts) >= 4 and len(parts) * 3 >= length
+
+
+def _is_path(text: str, *, digits: int = 20) -> bool:
+    """Whether a text is a path: parts that read like names, joined by slashes, backslashes or dots."""
+    parts = [part for part in _JOINTS.split(text) if part]
+    if ((len(parts) < 2 or "\\" in text) and not _DRIVE.match(text)) or sum(map(str.isdecimal, text)) > digits:
+        return False
+    letters = "".join(filter(str.isalpha, text)).lower()
+    return _reads_like_words(letters) and not any(_jumbled(_WORD.findall(part), len(part)) for part in parts)
+
+
+def _signs(text: str, usual: str = "_-./:,;[]'\"") -> int:
+    return sum(not (sign.isalnum() or sign in usual) for sign in text)
+
+
+def _long_words(named: list[str]) -> list[str]:
+    return [word for word in named if len(word) >= _LONG_WORD and word in words("vocabulary")]
+
+
+@lru_cache(2048)
+def sort(text: str, *, literal: bool = True) -> Sort:
+    """Return what a value is; `literal` is whether it is quoted, so that it can't be an expression of code."""
+    if not text or _PLACEHOLDER.match(text) or _INTERPOLATED.match(text):
+        return Sort.NOTHING
+    if not literal and _EXPRESSION.match(text):
+        return Sort.NOTHING
+    if _DOTTED.match(text) and _is_path(text, digits=2 * text.count(".") - 1):
+        return Sort.NOTHING
+    parts = _WORD.findall(text)
+    named = [part.lower() for part in parts if not part.isdecimal()]
+    digits, known = sum(map(str.isdecimal, text)), words("vocabulary")
+    fake = digits < 4 and known.issuperset(named) and not words("placeholders").isdisjoint(named)
+    if fake or (digits < 3 and len(text) < 40 and strength(text)):
+        return Sort.NOTHING
+    path = ("/" in text or "\\" in text) and _signs(text) < 2 and _is_path(text)
+    if path or not named or any(form.match(text) for form in (_known_forms(), _PATTERN, _TYPE)):
+        return Sort.PLAIN
+    if " " in text.strip() or "\t" in text:
+        return _with_blanks(text, named, digits)
+    return _with_digits(text, parts, named, digits) if digits else _letters(text, named)
+
+
+def _with_blanks(text: str, named: list[str], digits: int) -> Sort:
+    """Return the sort of a text with blanks: prose, words as a passphrase, or a mixture that has blanks, too."""
+    mixed = digits + _signs(text, " .,:;!?'\"()-/_") >= 4 and not _long_words(named)
+    if mixed and any(len(part) >= 10 and sort(part) >= Sort.CHOSEN for part in text.split()):
+        return Sort.RANDOM
+    phrase = len(named) >= 4 and text.islower() and text.replace(" ", "").isalnum()
+    return Sort.PHRASE if phrase and words("vocabulary").isdisjoint(named) else Sort.PLAIN
+
+
+def _with_digits(text: str, parts: list[str], named: list[str], digits: int) -> Sort:
+    """Return the sort of a text with letters and digits, without blanks."""
+    if _HEX.match(text):
+        return Sort.RANDOM if len(text) >= 32 else Sort.CHOSEN
+    letters, signs = "".join(named), _signs(text[:-1])
+    if _jumbled(parts, len(text)) or (len(letters) >= 5 and not _reads_like_words(letters)):
+        return Sort.RANDOM if len(text) >= 12 else Sort.CHOSEN
+    digits -= sum(map(str.isdecimal, "".join(_ALGORITHM.findall(text))))
+    if not signs and digits < 3 and not words("vocabulary").isdisjoint(named):
+        return Sort.PLAIN
+    return Sort.WORD if not signs and digits < 2 and len(_PART.findall(text)) > 1 else Sort.CHOSEN
+
+
+def _letters(text: str, named: list[str]) -> Sort:
+    """Return the sort of a text without digits and blanks."""
+    letters, bare = "".join(named), text.strip(".,:;!?")
+    known = words("vocabulary").intersection(named)
+    jumbled = len(named) * 10 >= len(letters) * 3 and 2 * len(known) < len(named)
+    acronym = bare.isupper() and len(letters) < 16
+    if len(letters) >= 8 and not acronym and (jumbled or not _reads_like_words(letters)):
+        return Sort.RANDOM if len(letters) >= 16 else Sort.CHOSEN
+    if signs := _signs(bare):
+        plain = 2 * sum(map(len, _long_words(named))) >= len(letters)
+        return Sort.PLAIN if plain else Sort.CHOSEN if signs > 1 else Sort.WORD
+    if known:
+        return Sort.PLAIN
+    if _PHRASE.match(bare):
+        return Sort.PHRASE
+    return Sort.PLAIN if len(named) > 1 and (len(letters) < 12 or "." in bare or "/" in bare) else Sort.WORD
+
+
+_EXAMPLE = later(
+    r"[^\n\s]{0,24}?(?:\*{4}|REPLACE|your-)|[A-Za-z0-9_-]{0,12}?(?:(?:EXAMPLE|YOUR)[A-Z_]*)+\W?\Z"
+    r"|[A-Za-z]{0,6}-(?:x{4,}-?)+\W?\Z"
+    r"|[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
+    r"|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
+    r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\]|(?:[xX*.]{3,}(?:[\s+>#]|"
+    r"\\+n)*)+)(?:[\s+>#]|\\+n)*-----END"
+)
+
+
+def is_example(found: str) -> bool:
+    """Whether a text is a placeholder of documentation for secrets of any kind, such as AWS's examples."""
+    return _EXAMPLE.match(found) is not None
+
+
+_LONG = 30
+"""The number of characters from which a text is a registry's token rather than chance."""
+
+
+def is_login(text: str) -> bool:
+    """Whether a text is the base64 of a user and a password (RFC 7617), or a registry's long token."""
+    packed = text.rstrip(" \t\"'\\,;)")
+    try:
+        said = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return len(packed) >= _LONG and not packed.isalpha()
+    return b":" in said[:-1] and all(byte >= 0x20 for byte in said)
+
+
+class Tier(IntEnum):
+    """How surely a carrier says that what it carries is the value of its name."""
+
+    TOLD = 0
+    """Prose, a row, the next line."""
+    SETTING = 1
+    """An assignment that only code, configuration or a shell makes, without quotes."""
+    TIGHT = 2
+    """The same with an upper-case name, as of an environment's variables."""
+    LITERAL = 3
+    """A quoted value."""
+
+
+_LEAST = {
+    Strength.PASSWORD: (Sort.PHRASE, Sort.PHRASE, Sort.WORD, Sort.WORD),
+    Strength.SECRET: (Sort.CHOSEN, Sort.CHOSEN, Sort.WORD, Sort.CHOSEN),
+    Strength.KEY: (Sort.RANDOM, Sort.RANDOM, Sort.RANDOM, Sort.RANDOM),
+}
+"""The least sort that is masked, by the strength of the name and the tier of the carrier."""
+_SHORTEST = {Strength.PASSWORD: (8, 5, 4, 4), Strength.SECRET: (8, 8, 6, 8), Strength.KEY: (24, 16, 16, 16)}
+
+
+def is_secret(level: Strength, text: str, tier: Tier, *, literal: bool | None = None) -> bool:
+    """Whether a value is a secret, judging by the strength of its name, by its carrier and by itself."""
+    text = text.rstrip("\"'`\\,; \t\r\n")
+    if len(text) < _SHORTEST[level][tier] or is_example(text):
+        return False
+    quoted = tier is Tier.LITERAL if literal is None else literal
+    return sort(text[:500], literal=quoted) >= _LEAST[level][tier]
