@@ -169,9 +169,8 @@ MIXED = "é你😀 token-1 \u200b größe token-22 é"
 @pytest.mark.parametrize("text", ["a token-1, token-22", MIXED, "token-1" + "😀" * 50 + "token-22"])
 def test_the_scanner_tells_characters_not_bytes(text: str) -> None:
     first, second = text.index("token-1"), text.index("token-22")
-    ends = [(first + len("token-1"), 0), *((second + len("token-2") + more, 0) for more in (0, 1))]
-    assert Scanner([Look("token-[0-9]{1,2}", every_end=True)]).hits(text) == ends
-    assert Scanner([Look("token-[0-9]{1,2}")]).hits(text) == ends[:2]
+    ends = [(first + len("token-1"), 0), (second + len("token-2"), 0)]
+    assert Scanner([Look("token-[0-9]{1,2}")]).hits(text) == ends
     begins = Scanner([Look("TOKEN-[0-9]", any_case=True, from_start=True)])
     assert begins.hits(text) == [(first, 0), (second, 0)]
     assert [look for _, look in Scanner([Look("none"), Look("token", once=True)]).hits(text)] == [1]

@@ -44,7 +44,7 @@ _DISGUISED = (
 )
 
 LOOKS = tuple(
-    Look(pattern, every_end=True)
+    Look(pattern, sparse=True)
     for pattern in (
         r"[\x00-\x08\x0e-\x1f\x7f]",
         r"\\(?:u[0-9a-fA-F]{4}|x[1-7]|033|e\[|/)",

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 import threading
-from bisect import bisect_right
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
@@ -26,7 +24,7 @@ from agtrace_indexer.redact import disguises, field_pairs, grammar, tables_in_te
 from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, first_looks, forms, kinds, own_look
-from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled, in_characters
+from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled
 from agtrace_indexer.redact.values import is_example, is_login, sort
 
 BASE64 = "base64-secret"
@@ -98,18 +96,9 @@ class _BuiltIn:
 
     def found_in(self, texts: Iterable[str]) -> dict[str, _Found | None]:
         """Do the same for many texts in one pass over all of them, which is faster than as many passes."""
-        readable = {text: data for text in texts if (data := _encoded(text)) is not None}
-        known, encoded = list(readable), list(readable.values())
-        starts = [0, *accumulate(len(text) + 1 for text in encoded)]
-        hits: dict[int, set[Hit]] = defaultdict(set)
-        for place, look in self._scanner.places(b"\n".join(encoded)):
-            number = bisect_right(starts, place if self._scanner.from_start[look] else place - 1) - 1
-            hits[number].add((place - starts[number], look))
+        known = [text for text in dict.fromkeys(texts) if _is_encodable(text)]
         found: dict[str, _Found | None] = dict.fromkeys(known)
-        for number, there in hits.items():
-            text = known[number]
-            in_order = sorted(there)
-            found[text] = self._sorted(in_order if text.isascii() else in_characters(in_order, encoded[number]))
+        found.update((known[number], self._sorted(hits)) for number, hits in self._scanner.hits_in(known).items())
         return found
 
     def _sorted(self, hits: list[Hit]) -> _Found:
@@ -332,12 +321,9 @@ def _fits(pattern: str, text: str) -> bool:
         return False
 
 
-def _encoded(text: str) -> bytes | None:
-    """Return the text as UTF-8; None if it has a lone surrogate."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return None
+def _is_encodable(text: str) -> bool:
+    """Whether UTF-8 can have the text: it has no lone surrogate."""
+    return text.isascii() or not _SURROGATE.search(text)
 
 
 _SURROGATE = later("[\ud800-\udfff]")
@@ -345,7 +331,7 @@ _SURROGATE = later("[\ud800-\udfff]")
 
 def _readable(text: str) -> str:
     """Return the text with lone surrogates, which UTF-8 can't have, replaced by something invisible."""
-    return text if text.isascii() or _encoded(text) is not None else _SURROGATE.sub("\u200b", text)
+    return text if text.isascii() else _SURROGATE.sub("\u200b", text)
 
 
 def _masked(text: str, spans: Iterable[Span]) -> str:

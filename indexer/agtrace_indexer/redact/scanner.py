@@ -10,9 +10,12 @@ import os
 import re
 import stat
 import threading
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from shutil import disk_usage
 from tempfile import mkstemp
@@ -36,12 +39,13 @@ class Look(Struct, frozen=True):
     """Whether it is enough to know that it occurs."""
     from_start: bool = False
     """Whether hits are reported by their start, which costs more than by their end."""
-    every_end: bool = False
-    """Whether each of several consecutive ends is reported, rather than only the first."""
+    sparse: bool = False
+    """Whether a hit tells of all within `APART` bytes behind it, rather than of those that end one after the other."""
 
 
 Hit: TypeAlias = tuple[int, int]
 """The position at which a pattern starts or else ends (any, for one that need only occur), and the pattern's number."""
+APART = 64
 
 
 class _Scratch(threading.local):
@@ -64,29 +68,44 @@ class Scanner:
         if known is None and kept is not None:
             _keep(looks, self._database, kept)
         self._scratch = _Scratch(self._database)
-        self.from_start = [look.from_start for look in looks]
-        self._every_end = [look.every_end for look in looks]
+        self._from_start = [look.from_start for look in looks]
+        self._sparse = [look.sparse for look in looks]
 
     def hits(self, text: str) -> list[Hit]:
         """Return all hits in a text without lone surrogates, in order."""
-        data = text.encode()
-        hits = sorted(set(self.places(data)))
-        return hits if text.isascii() else in_characters(hits, data)
+        return self.hits_in([text]).get(0, [])
 
-    def places(self, data: bytes) -> list[Hit]:
-        """Return all hits in UTF-8, by byte, more than once if a pattern matches in several ways."""
+    def hits_in(self, texts: Sequence[str]) -> dict[int, list[Hit]]:
+        """Do the same for many texts in one pass over all of them: the number of a text with hits -> its hits."""
+        encoded = [text.encode() for text in texts]
+        starts = [0, *accumulate(len(data) + 1 for data in encoded)]
+        until = [0] * len(self._sparse)
+        hits: dict[int, set[Hit]] = defaultdict(set)
+        for look, start, end in self._places(b"\n".join(encoded)):
+            place = start if self._from_start[look] else end
+            if place < until[look]:
+                continue
+            number = bisect_right(starts, start if self._from_start[look] else end - 1) - 1
+            if self._sparse[look]:
+                until[look] = min(place + APART, starts[number + 1])
+            hits[number].add((place - starts[number], look))
+        return {
+            number: sorted(found) if texts[number].isascii() else in_characters(sorted(found), encoded[number])
+            for number, found in hits.items()
+        }
+
+    def _places(self, data: bytes) -> list[tuple[int, int, int]]:
+        """Return (look, start, end) for all hits, more than once if a pattern matches in several ways."""
         found: list[tuple[int, int, int]] = []
         ends: dict[int, int] = {}
 
         def note(look: int, start: int, end: int, _flags: int, _context: object) -> None:
-            if ends.get(look, -2) + 1 != end or self._every_end[look]:
+            if ends.get(look, -2) + 1 != end or self._sparse[look]:
                 found.append((look, start, end))
             ends[look] = end
 
         self._database.scan(data, match_event_handler=note, scratch=self._scratch.own)
-        if not found:
-            return []
-        return [(start if self.from_start[look] else end, look) for look, start, end in found]
+        return found
 
 
 def _compile(looks: Sequence[Look]) -> hyperscan.Database:
