@@ -30,5 +30,5 @@ def depth(usual: _Number, thorough: _Number) -> _Number:
 
 
 def examples(thorough: int) -> int:
-    """Return how many examples Hypothesis draws for a law: a third of those of a thorough run, at least eight."""
-    return depth(max(thorough // 3, min(thorough, 8)), thorough)
+    """Return how many examples Hypothesis draws for a law: a fifth of those of a thorough run, at least eight."""
+    return depth(max(thorough // 5, min(thorough, 8)), thorough)

@@ -7,6 +7,8 @@ import shutil
 from contextlib import closing
 from typing import Any
 
+import pytest
+
 from tests.agents.nest import Nest, add, lines
 
 MOON = {"tern": "ask", "text": "And the sun?", "at": 1_790_000_100_000, "step": 90}
@@ -129,6 +131,7 @@ def test_a_session_that_its_agent_deleted_is_kept(nest: Nest) -> None:
     assert json.loads(doctor)["index"]["archived_files"] == 2
 
 
+@pytest.mark.thorough
 def test_a_session_that_is_forgotten_stays_away_while_others_in_its_database_go_on(nest: Nest) -> None:
     nest.rows("t-1", "t-2")
     nest.ask("index")
@@ -167,6 +170,7 @@ def test_a_row_that_cannot_be_read_is_kept_and_counted_and_costs_no_other_one(ne
     assert (found(nest, "broken"), found(nest, "moon")) == (["t-1"], ["t-1"])
 
 
+@pytest.mark.thorough
 def test_a_database_of_another_format_costs_nothing_that_was_read_and_no_other_log(nest: Nest) -> None:
     nest.rows("t-1")
     nest.ask("index")
@@ -193,6 +197,7 @@ def test_a_database_can_be_a_root_of_its_own(nest: Nest) -> None:
         assert [(root["path"], root["sessions"]) for root in json.loads(roots)["roots"]] == [(str(database), 1)]
 
 
+@pytest.mark.thorough
 def test_a_repair_and_a_rebuild_give_the_same_sessions(nest: Nest) -> None:
     nest.rows("t-1", "t-2")
     nest.feathers("t-5")

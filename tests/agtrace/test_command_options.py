@@ -18,7 +18,7 @@ from agtrace.tools import TOOLS
 from tests import depth
 from tests.agtrace.terminal import AGTRACE, agtrace_here
 
-LARGE = "d41f7a52"
+LARGE, SMALL = "d41f7a52", "e97a4b06"
 FAILING = "01a11132-cb80-755b-8f0b-6f22348b7f75"
 
 Asked = tuple[list[str], str, dict[str, Any]]
@@ -109,7 +109,7 @@ OPENED: list[Asked] = [
 
 
 def test_json_is_what_an_agent_gets_over_mcp(indexed: Path) -> None:
-    asked = depth.part([*SESSIONS, *COUNTS, *SEARCHES, *TEXTS, *OPENED], 0, 2)
+    asked = depth.part([*SESSIONS, *COUNTS, *SEARCHES, *TEXTS, *OPENED], 0, 3)
     for (arguments, _, _), answer in zip(asked, anyio.run(answered_over_mcp, asked), strict=True):
         said = agtrace_here(*arguments, "--json")
         assert said.json() == answer and answer["success"], arguments
@@ -224,16 +224,16 @@ def test_a_wrong_option_says_why_and_exits_with_2(arguments: list[str], message:
 
 
 def test_a_reference_is_accepted_where_a_session_or_an_event_is(indexed: Path) -> None:
-    assert agtrace_here("show", f"ax://event/{LARGE}/57").out == agtrace_here("show", f"{LARGE}:57").out
-    assert agtrace_here("show", f"ax://session/{LARGE}").out == agtrace_here("show", LARGE).out
+    assert agtrace_here("show", f"ax://event/{SMALL}/55").out == agtrace_here("show", f"{SMALL}:55").out
+    assert agtrace_here("show", f"ax://session/{SMALL}").out == agtrace_here("show", SMALL).out
 
 
 def test_what_a_reference_refers_to_is_printed_to_its_end(indexed: Path) -> None:
     lines = agtrace_here("show", LARGE, "--level", "full", "--turn", "0").out.splitlines()[8:]
-    whole = agtrace_here("read", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="4096").out
+    whole = agtrace_here("read", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="40960").out
     assert "\n".join(lines) in whole
     assert all(f"\n## event {number} " in whole for number in events_of(indexed, LARGE))
-    some = agtrace_here("read", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="4096").out
+    some = agtrace_here("read", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="40960").out
     assert some.partition("\n\n")[2] == "".join(whole.partition("\n\n")[2].splitlines(keepends=True)[19:700])
 
 

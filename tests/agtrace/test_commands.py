@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.agtrace.terminal import Said, agtrace, agtrace_here, index_here
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, keep_rules
 from tests.contents import contents
 
 LARGE = "d41f7a52"
@@ -157,7 +157,9 @@ PLACES = ("a file", "below a file", "of a text", "a folder in its place", "a new
 @pytest.mark.parametrize(
     ("place", "command"), [*product(PLACES, (["sessions"],)), *(("a newer version", one) for one in QUESTIONS)], ids=str
 )
-def test_an_index_that_cannot_be_used_is_said_so_with_3(place: str, command: list[str], tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_used_is_said_so_with_3(
+    place: str, command: list[str], tmp_path: Path, compiled_rules: Path
+) -> None:
     data = tmp_path / "elsewhere"
     if place == "a file":
         data.write_text("not a folder")
@@ -170,7 +172,7 @@ def test_an_index_that_cannot_be_used_is_said_so_with_3(place: str, command: lis
         data.mkdir()
         (data / "index.sqlite3").write_text("this is no database, but a text of some length\n" * 100)
     else:
-        data.mkdir()
+        keep_rules(compiled_rules, data)
         connection = sqlite3.connect(data / "index.sqlite3")
         connection.execute("PRAGMA user_version = 999")
         connection.close()

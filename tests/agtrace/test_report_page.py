@@ -381,6 +381,7 @@ def test_a_session_has_an_address_and_back_leads_to_the_list(seventy: tuple[Repo
     assert page.evaluate("scrollY") < 500
 
 
+@pytest.mark.thorough
 def test_a_report_that_means_harm_is_shown_as_text_and_runs_nothing(opened: Opener) -> None:
     written = html(_said_everywhere(HOSTILE))
     assert UNSEEN.search(written) is None and UNSEEN.search(json.dumps(_unpacked(written), ensure_ascii=False)) is None
@@ -474,6 +475,7 @@ def test_nothing_scrolls_sideways_on_a_tablet_or_a_phone(seventy: tuple[Report, 
             page.wait_for_selector("#session-title")
 
 
+@pytest.mark.thorough
 def test_figures_tables_and_the_worst_sessions_are_there_without_a_script(
     seventy: tuple[Report, str], opened: Opener
 ) -> None:
@@ -485,6 +487,7 @@ def test_figures_tables_and_the_worst_sessions_are_there_without_a_script(
     assert not page.is_visible("#filters") and page.is_visible("text=Without JavaScript")
 
 
+@pytest.mark.thorough
 def test_what_is_unknown_is_said_to_be_unknown(opened: Opener) -> None:
     bare = session(
         score=None, unscored="nobody asked for anything", parts=[], insights=[], timeline=None,

@@ -213,7 +213,7 @@ def everything_can_be_opened(database: Path) -> None:
     for uid, count in {row[0]: row[15] for row in contents(database)["sessions"]}.items():
         if not 0 < len(uid) <= 200:
             continue
-        for number in range(min(count, depth(4, 12))):
+        for number in range(min(count, depth(2, 12))):
             asked = answers.ask("get_event_details", {"session_id": uid, "event_index": number}).value
             assert asked.get("error", {}).get("code") != "internal_error", (uid, number)
         for level in ("summary", "turns"):

@@ -185,7 +185,7 @@ TEXTS = (("show", "last"), *(("export", "last", form) for form in ("--markdown",
 _MOMENTS = frozenset({"made_at", "since", "until", "compared"})
 
 
-@pytest.mark.parametrize("command", part(COMMANDS, 0, 3), ids=" ".join)
+@pytest.mark.parametrize("command", part(COMMANDS, 0, 4), ids=" ".join)
 def test_commands_agree(both: Both, everything: Path, command: tuple[str, ...]) -> None:
     own = agtrace_here(*command, "--json", AGTRACE_DATA_DIR=str(everything.parent))
     team = agtrace_here("--index", both.team.url("ann"), *command, "--json", AGTRACE_DATA_DIR=str(everything.parent))
