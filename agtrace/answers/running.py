@@ -138,9 +138,9 @@ def _context(
     found = filled(connection, session.id)
     if found is None:
         return session.model, None, None
-    largest = largest_request(connection, session.id)
+    largest, _ = largest_request(connection, session.id)
     window = found.context_window or prices.window(found.model)
-    if window and max(largest.tokens or 0, found.tokens) > window:
+    if window and max(largest or 0, found.tokens) > window:
         window = None
     tokens = None if _is_compacted(connection, session, found.event_index) else found.tokens
     return found.model or session.model, tokens, window

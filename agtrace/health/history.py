@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from hashlib import blake2b
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 from agtrace_indexer.index.questions import histories
-from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures
+from agtrace_indexer.index.questions.histories import PastEvent
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
@@ -294,7 +294,7 @@ class _Reading:
         """Return everything that happened, in file order."""
         calls = self._calls()
         texts, requests = self._texts(), histories.requests(self._connection, self._row)
-        usages = {usage.event_index: usage for usage in histories.token_figures(self._connection, self._row)}
+        usages = histories.token_figures(self._connection, self._row)
         entries: list[Entry] = []
         for row in self._events:
             match EVENT_TYPE_CODES[row.type]:
@@ -381,8 +381,8 @@ class _Reading:
             (writes if access == "write" else reads)[event_index].append(path)
         return reads, writes
 
-    def _usage(self, row: PastEvent, figures: TokenFigures) -> Usage:
-        _, model, fresh, short_lived, long_lived, cached, output, window = figures
+    def _usage(self, row: PastEvent, figures: Sequence[Any]) -> Usage:
+        model, fresh, short_lived, long_lived, cached, output, window = figures
         created = None if short_lived is None and long_lived is None else (short_lived or 0) + (long_lived or 0)
         return Usage(
             event_index=row.event_index,

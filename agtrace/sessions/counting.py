@@ -45,10 +45,10 @@ def touched_files(
 ) -> dict[str, Access]:
     """Return the files of a session, keyed so that sessions of one project can be compared."""
     found: dict[str, Access] = {}
-    for file in files.touched(connection, session.id, then):
-        path = file_key(file.path, session.cwd, checkout_of(session) if same_project else None)
+    for name, reads, writes in files.touched(connection, session.id, then):
+        path = file_key(name, session.cwd, checkout_of(session) if same_project else None)
         before = found.get(path, Access(0, 0))
-        found[path] = Access(before.reads + file.reads, before.writes + file.writes)
+        found[path] = Access(before.reads + reads, before.writes + writes)
     return found
 
 

@@ -73,7 +73,7 @@ def damage_in(database: Path) -> tuple[str, ...]:
     """
     found: list[str] = []
     try:
-        with closing(open_to_read(database, isolation_level=None)[0]) as connection:
+        with closing(open_to_read(database, isolation_level=None)) as connection:
             refuse_newer(connection)
             found.extend(_damage(connection))
     except sqlite3.DatabaseError as error:
@@ -150,7 +150,7 @@ def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 
 def _rows(database: Path, query: str) -> list[Any] | None:
     """Return the rows of an index; None if they can't be read because it is damaged. Raise `sqlite3.Error`."""
     try:
-        with closing(open_to_read(database, isolation_level=None)[0]) as connection:
+        with closing(open_to_read(database, isolation_level=None)) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
             return connection.execute(query).fetchall()
     except sqlite3.DatabaseError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +42,30 @@ class OlderIndex(sqlite3.OperationalError):
         super().__init__(f"an older agtrace made the index (tables {version}, this one needs {VERSION})")
 
 
-def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
-    """Return a connection that reads an index, and whether the index is assumed to be a file that nobody writes.
+def open_to_read(path: Path, **options: Any) -> Reading:
+    """Return a connection that reads an index. `options` are those of `sqlite3.connect`. Raise `sqlite3.Error`.
 
     While an index is read, SQLite keeps a small file next to it. If that can't be created (a full disk, a read-only
-    folder), nobody can write the index either, and it is read as it is: later changes then go unnoticed. `options` are
-    those of `sqlite3.connect`. Raise `sqlite3.Error`.
+    folder), nobody can write the index either, and it is read as it is: later changes then go unnoticed.
     """
     refuse_empty(path)
     try:
-        return _connected(path, "mode=ro", options), False
+        return _connected(path, "mode=ro", options)
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or not _has_no_wal(path):
+        wal = path.with_name(f"{path.name}-wal")
+        is_in_wal = wal.exists() and wal.stat().st_size > 0
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or is_in_wal:
             raise
-    return _connected(path, "mode=ro&immutable=1", options), True
+    connection = _connected(path, "mode=ro&immutable=1", options)
+    connection.is_still = True
+    return connection
+
+
+def _connected(path: Path, how: str, options: dict[str, Any]) -> Reading:
+    uri = f"{path.absolute().as_uri()}?{how}"
+    connection = sqlite3.connect(uri, uri=True, timeout=5, factory=Reading, **options)
+    connection.execute("PRAGMA user_version").fetchone()  # opens the file, which connecting does not
+    return connection
 
 
 def open_read_only(path: Path) -> Reading:
@@ -63,9 +73,7 @@ def open_read_only(path: Path) -> Reading:
 
     Raise `sqlite3.Error`; for an index of another version, `NewerIndex` or `OlderIndex`.
     """
-    connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
-    assert isinstance(connection, Reading)
-    connection.is_still = still
+    connection = open_to_read(path, check_same_thread=False)
     refuse_other_tables(connection)
     connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
     connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -95,11 +103,8 @@ def refuse_other_tables(connection: sqlite3.Connection) -> None:
 
 def is_older(path: Path) -> bool:
     """Whether the index was made by an older agtrace. Raise `sqlite3.Error`."""
-    connection, _ = open_to_read(path)
-    try:
+    with closing(open_to_read(path)) as connection:
         return 0 < version_of(connection) < VERSION
-    finally:
-        connection.close()
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -144,19 +149,3 @@ def bytes_on_disk(path: Path) -> int:
 def path_of(connection: sqlite3.Connection) -> Path:
     """Return the file that a connection has opened."""
     return next(Path(path) for _, name, path in connection.execute("PRAGMA database_list") if name == "main")
-
-
-def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connection:
-    connection: sqlite3.Connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5, **options
-    )
-    connection.execute("PRAGMA user_version").fetchone()  # opens the file, which connecting does not
-    return connection
-
-
-def _has_no_wal(path: Path) -> bool:
-    """Whether nothing of the index is only in its write-ahead log."""
-    try:
-        return path.with_name(f"{path.name}-wal").stat().st_size == 0
-    except FileNotFoundError:
-        return True

@@ -10,7 +10,7 @@ from agtrace_schema.codes import OUTCOME_CODES
 from agtrace_schema.events import Outcome
 
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import CODES, COUNTED, OWN_THEN, as_json, rows, value
+from agtrace_indexer.index.questions.queries import CODES, COUNTED, OWN_THEN, as_json, rows, tuples, value
 
 _BY_SESSION = f"""
 SELECT e.session_id, n.text, count(*), count(*) FILTER (WHERE e.outcome = :failed)
@@ -81,7 +81,7 @@ def by_session(
     connection: sqlite3.Connection, session_rows: Iterable[int]
 ) -> Iterator[tuple[int, str | None, int, int]]:
     """Yield (session, tool, calls, failed calls) for the tools that each of these sessions called."""
-    return rows(connection, lambda *row: row, _BY_SESSION, {**CODES, "sessions": as_json(session_rows)})
+    return tuples(connection, _BY_SESSION, {**CODES, "sessions": as_json(session_rows)})
 
 
 def failed_next(connection: sqlite3.Connection, session_row: int, event_index: int, *, backwards: bool) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import CODES, COUNTED, OWN_THEN, as_json, rows, value, values
+from agtrace_indexer.index.questions.queries import CODES, COUNTED, OWN_THEN, as_json, rows, tuples, value, values
 
 _TOUCHED = f"""
 SELECT p.text, sum(t.access = 'read'), sum(t.access = 'write')
@@ -56,18 +56,9 @@ class Use(Struct, frozen=True):
     """read or write."""
 
 
-class Touched(Struct, frozen=True):
-    """A file named in calls."""
-
-    path: str
-    reads: int
-    """Calls that read it."""
-    writes: int
-
-
-def touched(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> Iterator[Touched]:
-    """Yield the files that a session's calls had touched, copies excluded."""
-    return rows(connection, Touched, _TOUCHED, then.named(session_row))
+def touched(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> Iterator[tuple[str, int, int]]:
+    """Yield (path, reading calls, writing calls) for the files that a session's calls had touched, copies excluded."""
+    return tuples(connection, _TOUCHED, then.named(session_row))
 
 
 def in_sessions(

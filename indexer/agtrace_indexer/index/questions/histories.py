@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agtrace_indexer.index.questions.queries import COUNTED, pairs, rows, values
+from agtrace_indexer.index.questions.queries import COUNTED, pairs, rows, tuples, values
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _EVENTS = f"""
@@ -83,28 +83,6 @@ class PastEvent(NamedTuple):
     duration_ms: int | None
 
 
-class TouchedFile(NamedTuple):
-    """A file named in a call."""
-
-    event_index: int
-    access: str
-    """`read` or `write`."""
-    path: str
-
-
-class TokenFigures(NamedTuple):
-    """The token figures of a response; None is unknown."""
-
-    event_index: int
-    model: str | None
-    input: int | None
-    cache_creation_5m: int | None
-    cache_creation_1h: int | None
-    cache_read: int | None
-    output: int | None
-    context_window: int | None
-
-
 def is_carried_out(connection: sqlite3.Connection, session_row: int) -> bool:
     """Return whether another session began to carry out a plan, in the same folder, as this one ended."""
     return bool(connection.execute(_CARRIED_OUT, (session_row,)).fetchone()[0])
@@ -117,7 +95,7 @@ def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:
 
 def payloads(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each event with the stored rest of its payload, in file order, one block in memory at a time."""
-    for first, payload in rows(connection, lambda *row: row, _PAYLOADS, (session_row,)):
+    for first, payload in tuples(connection, _PAYLOADS, (session_row,)):
         for event_index, rest in enumerate(orjson.loads(unpack(payload)), first):
             yield event_index, rest or {}
 
@@ -127,14 +105,16 @@ def texts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[in
     return rows(connection, lambda first, ends, text: (first, BlockText.of(ends, text)), _TEXTS, (session_row,))
 
 
-def touched(connection: sqlite3.Connection, session_row: int) -> Iterator[TouchedFile]:
-    """Yield the files that the calls of a session name, in file order."""
-    return rows(connection, TouchedFile, _TOUCHED, (session_row,))
+def touched(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, str, str]]:
+    """Yield (call event, `read` or `write`, path) for the files that the calls of a session name, in file order."""
+    return tuples(connection, _TOUCHED, (session_row,))
 
 
-def token_figures(connection: sqlite3.Connection, session_row: int) -> Iterator[TokenFigures]:
-    """Yield the token figures of a session's responses."""
-    return rows(connection, TokenFigures, _USAGES, (session_row,))
+def token_figures(connection: sqlite3.Connection, session_row: int) -> dict[int, list[Any]]:
+    """Return event -> the token figures of a response in it: its model, input, what was written to the cache for five
+    minutes and for an hour, what was read from it, output, context window; None is unknown.
+    """
+    return {event: figures for event, *figures in tuples(connection, _USAGES, (session_row,))}
 
 
 def requests(connection: sqlite3.Connection, session_row: int) -> set[int]:
@@ -154,4 +134,4 @@ def sub_agents(connection: sqlite3.Connection, session_row: int) -> list[int]:
 
 def counts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, int | None, int]]:
     """Yield (type, outcome, number) of a session's events, with positions in `EVENT_TYPE_CODES`, `OUTCOME_CODES`."""
-    return rows(connection, lambda *row: row, _COUNTS, (session_row,))
+    return tuples(connection, _COUNTS, (session_row,))

@@ -18,6 +18,7 @@ from agtrace_indexer.index.questions.queries import (
     as_json,
     first,
     rows,
+    tuples,
     value,
 )
 
@@ -123,12 +124,12 @@ def deeds(
 
     The numbers are in order, with spaces between them; sessions that left no landmark are left out.
     """
-    return rows(connection, lambda *row: row, _DEEDS, (as_json(session_rows),))
+    return tuples(connection, _DEEDS, (as_json(session_rows),))
 
 
 def totals(connection: sqlite3.Connection, session_rows: Iterable[int]) -> Iterator[tuple[str, int, int, int]]:
     """Yield (kind, landmarks, failed test runs and builds, session) for the landmarks of each of these sessions."""
-    return rows(connection, lambda *row: row, _TOTALS, (as_json(session_rows),))
+    return tuples(connection, _TOTALS, (as_json(session_rows),))
 
 
 def _landmark(event: int, number: int, turn: int | None, kind: str, *rest: str | None) -> Landmark:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agtrace_indexer.index.membership import is_scratch
 from agtrace_indexer.index.questions.measures import ENDED
-from agtrace_indexer.index.questions.queries import REPOSITORY, rows, values
+from agtrace_indexer.index.questions.queries import REPOSITORY, rows, tuples, values
 
 _ACTIVE = f"""
 WITH active AS (
@@ -113,4 +113,4 @@ def called(connection: sqlite3.Connection, name: str) -> set[int]:
 
 def names(connection: sqlite3.Connection) -> list[tuple[int, str]]:
     """Return all names that repositories have, each with the row id of the repository."""
-    return list(rows(connection, lambda *row: row, "SELECT repository_id, name FROM repository_name"))
+    return list(tuples(connection, "SELECT repository_id, name FROM repository_name"))

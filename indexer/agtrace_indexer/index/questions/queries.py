@@ -85,6 +85,11 @@ def rows(
     return starmap(form, _asked(connection, sql, arguments))
 
 
+def tuples(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> Iterator[Any]:
+    """Yield the rows as tuples, read on demand."""
+    return iter(_asked(connection, sql, arguments))
+
+
 def first(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()) -> Row | None:
     """Return `form` of the first row's columns; None if there is no row."""
     row = _asked(connection, sql, arguments).fetchone()

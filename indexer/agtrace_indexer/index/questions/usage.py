@@ -131,17 +131,9 @@ def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> lis
     return list(rows(connection, partial(_with_counts, Figures), sql, {**step._asdict(), "session": session_row}))
 
 
-class LargestRequest(NamedTuple):
-    """The input of a session's largest request."""
-
-    tokens: int | None
-    context_window: int | None
-    """The model's context window, according to the log."""
-
-
-def largest_request(connection: sqlite3.Connection, session_row: int) -> LargestRequest:
-    """Return the largest request of a session, without copies."""
-    return only(connection, LargestRequest, _LARGEST_REQUEST, (session_row,))
+def largest_request(connection: sqlite3.Connection, session_row: int) -> tuple[int | None, int | None]:
+    """Return the input of a session's largest request, without copies, and the context window according to the log."""
+    return only(connection, lambda *row: row, _LARGEST_REQUEST, (session_row,))
 
 
 class Filled(NamedTuple):
