@@ -32,6 +32,7 @@ UNREAD = (
     Unread("Mistral Vibe", "VIBE_HOME", ".vibe", "logs/session"),
     Unread("Grok CLI", "", ".grok", "sessions"),
     Unread("Copilot CLI's session store", "COPILOT_HOME", ".copilot", "session-store.db"),
+    Unread("Pi's database", "PI_CODING_AGENT_DIR", ".pi/agent", "sessions.sqlite"),
     Unread("Copilot's desktop application", "COPILOT_HOME", ".copilot", "data.db"),
     *(Unread("Cursor CLI", "CURSOR_CONFIG_DIR", ".cursor", f"{of}/store.db") for of in ("chats/*/*", "acp-sessions/*")),
     *(
@@ -46,6 +47,7 @@ UNREAD = (
             ("Cursor", "Cursor/User/globalStorage/state.vscdb"),
             ("Kiro", "Kiro/User/globalStorage/kiro.kiroagent"),
             ("Copilot Chat", "Code/User/workspaceStorage/*/chatSessions"),
+            ("Copilot Chat's transcripts", "Code/User/workspaceStorage/*/GitHub.copilot-chat/transcripts"),
         )
     ),
 )

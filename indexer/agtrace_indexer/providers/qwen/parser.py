@@ -357,6 +357,7 @@ def _is_internal(event: dict[str, Any]) -> bool:
 as_patch: Rewrite = None
 
 _IDS = ("uuid", "sessionId", "timestamp")
+_OF_SYSTEM = {"systemPayload", "managedSession"}
 
 
 def recognizes(record: Record) -> bool:
@@ -368,7 +369,7 @@ def recognizes(record: Record) -> bool:
         return False
     if isinstance(fields(record.get("message")).get("parts"), list):
         return True
-    return kind == "system" and isinstance(record.get("subtype"), str) and "systemPayload" in record
+    return kind == "system" and isinstance(record.get("subtype"), str) and not _OF_SYSTEM.isdisjoint(record)
 
 
 unroll = no_document
