@@ -112,6 +112,12 @@ def decode(data: bytes) -> list[Any] | None:
     return [piece.value for piece in found] if found and all(piece.readable for piece in found) else None
 
 
+def single(data: bytes) -> Any:
+    """Decode the JSON value that a text consists of; None for any other text."""
+    values = decode(data) or ()
+    return values[0] if len(values) == 1 else None
+
+
 def objects_in(data: bytes) -> list[dict[str, Any]]:
     """Return the JSON objects in a line, whatever else is in it."""
     values = decode(data) or [piece.value for piece in pieces(data)]

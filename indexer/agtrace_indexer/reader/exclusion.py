@@ -16,7 +16,7 @@ from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.families.belonging import STARTED, known_as
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
-from agtrace_indexer.logs.decoding import decode
+from agtrace_indexer.logs.decoding import single
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import CountedFile
 from agtrace_indexer.logs.lines import BROKEN, Line, records_in
@@ -42,8 +42,7 @@ def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut 
     if provider is not None:
         return _told(found, provider, _records(chain(read, lines)), forgotten)
     data, _ = document_in(file, read)
-    values = None if data is None else decode(data)
-    unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
+    unrolled = None if data is None else unroll(single(data))
     return None if unrolled is None else _told(found, unrolled[0], iter(unrolled[1]), forgotten)
 
 

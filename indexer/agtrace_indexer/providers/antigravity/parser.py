@@ -189,8 +189,8 @@ _TOLD = {"CHECKPOINT": "checkpoint", "ERROR_MESSAGE": "error_message"}
 """The types of the system's steps that become notifications, with their kinds."""
 
 
-def read_step(record: Record, state: LogState) -> list[Draft]:
-    """Read a line."""
+def drafts(record: Record, state: LogState) -> list[Draft]:
+    """Return the events of the next line, a step; see `Parser.drafts`."""
     source, kind = text(record.get("source")), text(record.get("type")) or "untyped"
     if kind == "USER_INPUT":
         return _drafts(_input(record, source == "USER_EXPLICIT", state), record) or skip(kind, state)
@@ -255,8 +255,3 @@ def begin(path: PurePath) -> LogState:
     if path.parts[-3:-1] != (".system_generated", "logs") or len(path.parts) < 4:
         return LogState()
     return LogState({"": SessionFacts(id=identifier(path.parts[-4]))})
-
-
-def drafts(record: Record, state: LogState) -> Sequence[Draft]:
-    """Return the events of the next line; see `Parser.drafts`."""
-    return read_step(record, state)

@@ -260,7 +260,7 @@ def _begun(thread: str, state: LogState) -> SessionFacts:
 
 
 def _named_agent(data: Record) -> str:
-    return text(data.get("agentDisplayName")) or text(data.get("agentName")) or ""
+    return first_text(data.get("agentDisplayName"), data.get("agentName")) or ""
 
 
 def _shown(value: Any) -> str | None:
@@ -291,7 +291,7 @@ def begun(entry: Entry, state: LogState) -> list[Said]:
     step = None
     if entry.kind != "tool.user_requested":
         step = state.memory.get("steps", {}).get(entry.thread) or f"call/{identifier(entry.data.get('toolCallId'))}"
-    return _call(entry.data, name, entry, step, state) or [*skip(entry.kind, state)]
+    return _call(entry.data, name, entry, step, state)
 
 
 def _call(request: Record, name: str, entry: Entry, step: str | None, state: LogState) -> list[Said]:
@@ -300,12 +300,8 @@ def _call(request: Record, name: str, entry: Entry, step: str | None, state: Log
     if call_id in calls:
         return []
     if call_id:
-        remember(
-            calls,
-            call_id,
-            [name[:_LONGEST_NAME], identifier(_named(fields(arguments).get("shellId")))],
-            _CALLS_REMEMBERED,
-        )
+        shell = identifier(_named(fields(arguments).get("shellId")))
+        remember(calls, call_id, [name[:_LONGEST_NAME], shell], _CALLS_REMEMBERED)
         if name == AGENT_TOOL:  # what a sub-agent is started for, until its first line
             noted = [_shown(fields(arguments).get(key)) for key in ("description", "agent_type")]
             remember(state.memory.setdefault("tasks", {}), call_id, noted, _TASKS_REMEMBERED)
@@ -367,7 +363,7 @@ def decided(entry: Entry, state: LogState) -> list[Said]:
     outcome = Outcome.REJECTED if kind.startswith("denied") else Outcome.INTERRUPTED if kind == "cancelled" else None
     if call_id and outcome:
         remember(state.memory.setdefault("decided", {}), call_id, outcome, _DECISIONS_REMEMBERED)
-    return [*skip(entry.kind, state)]
+    return []
 
 
 def _outcome(data: Record, said: str, call_id: str | None, tool: str, state: LogState) -> _Told:
@@ -477,7 +473,7 @@ def checkpoint(entry: Entry, state: LogState) -> list[Said]:
     used = _used(state)
     spent = _spent(entry, used)
     if spent <= used["spent"]:
-        return [*skip(entry.kind, state)]
+        return []
     used.update(spent=spent, awaited=True)
     return [_run_so_far(entry, state.sessions[""].model, used)]
 
@@ -561,15 +557,11 @@ def _growth(sums: dict[str, list[int]], used: dict[str, Any]) -> dict[str, list[
 
 def _sums(metrics: Any) -> dict[str, list[int]]:
     """Return the figures of each model."""
-    told = {model: fields(value) for model, value in fields(metrics).items()}
-    named = [
-        (_model(model), _figures(fields(it.get("usage")) | {_UNITS: it.get(_UNITS)})) for model, it in told.items()
-    ]
-    return dict(named[:_MODELS])
+    told = [(_model(model), fields(it)) for model, it in fields(metrics).items()][:_MODELS]
+    return {model: _figures(fields(it.get("usage")) | {_UNITS: it.get(_UNITS)}) for model, it in told}
 
 
-def _figures(value: Any) -> list[int]:
-    usage = fields(value)
+def _figures(usage: dict[str, Any]) -> list[int]:
     return [count(usage.get(name)) or 0 for name in _FIGURES]
 
 
@@ -621,9 +613,7 @@ def user_message(entry: Entry, state: LogState) -> list[Said]:
     named = map(fields, items(entry.data.get("attachments")))
     names = (text(one.get("displayName")) or text(one.get("path")) for one in named)
     said = text(entry.data.get("content")) or "\n".join(f"[attachment: {name}]" for name in names if name)
-    if not said:
-        return [*skip("user.message without content", state)]
-    return [Draft(User(said, user_kind(said, entry)), entry.at, thread=entry.thread)]
+    return [Draft(User(said, user_kind(said, entry)), entry.at, thread=entry.thread)] if said else []
 
 
 def assistant_message(entry: Entry, state: LogState) -> list[Said]:
@@ -642,16 +632,14 @@ def assistant_message(entry: Entry, state: LogState) -> list[Said]:
         said.append(_spoken(Reasoning(thought or ""), entry, step, part and f"{part}/thought"))
     if content := text(data.get("content")):
         said.append(_spoken(Message(content), entry, step, part))
-    said += requested(entry, step, state)
-    said += response_usage(entry, step, state)
-    return said or [*skip(entry.kind, state)]
+    return [*said, *requested(entry, step, state), *response_usage(entry, step, state)]
 
 
 def reasoning(entry: Entry, state: LogState) -> list[Said]:
     """Read thoughts on a line of their own; the message after them, which may repeat them, is the same response."""
     thought = text(entry.data.get("content"))
     if not thought:
-        return [*skip(entry.kind, state)]
+        return []
     step = f"thought/{first_identifier(entry.data.get('reasoningId'), entry.id) or numbered('response', state)}"
     remember(state.memory.setdefault("ahead", {}), entry.thread, [step, digest(thought)], _THREADS_REMEMBERED)
     return [_spoken(Reasoning(thought), entry, step, None)]
@@ -705,9 +693,8 @@ def told(entry: Entry, state: LogState) -> list[Said]:
     """Read what the system tells the model in the user's role: a command or an agent has ended, a file has changed."""
     ends = settled_by_notice(entry, state)
     said = text(entry.data.get("content")) or text(fields(entry.data.get("kind")).get("type"))
-    if not said:
-        return [*skip(entry.kind, state), *ends]
-    return [Draft(User(said, UserKind.NOTIFICATION), entry.at, thread=entry.thread), *ends]
+    told = [Draft(User(said, UserKind.NOTIFICATION), entry.at, thread=entry.thread)] if said else []
+    return [*told, *ends]
 
 
 # -- recognition -----------------------------------------------------------------------------------
@@ -854,7 +841,7 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys((
         "session.binary_asset", "system.message", "assistant.turn_start", "assistant.turn_end", "permission.requested",
         "hook.start", "hook.end", "model.call_start", "model.call_finished",
-    ), lambda entry, state: skip(entry.kind, state)),
+    ), lambda entry, state: ()),
 }  # fmt: skip
 """The vendor's own schema describes each of them (`session-events.ts` of github/copilot-sdk, August 2026)."""
 
@@ -882,7 +869,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
         return [Draft(unknown(kind, _legible(record), state), entry.at, thread=entry.thread)]
     said = reader(entry, state)
     identify(said, line)
-    return said
+    return said or skip(kind, state)
 
 
 # -- workspace -------------------------------------------------------------------------------------

@@ -153,8 +153,7 @@ def response_text(part: Any) -> str:
     if not isinstance(response, dict):
         return part_text(part)
     given = fields(response.get("response"))
-    said = given.get("output", given.get("error", response.get("response")))
-    return plain_text(said)
+    return plain_text(given.get("output", given.get("error", response.get("response"))))
 
 
 def history_result(response: Record) -> ToolResult:
@@ -250,11 +249,9 @@ def history_calls(message_id: str, content: list[Any], when: int | None) -> dict
 # Texts in the user's role: who speaks in them.
 
 INJECTED = (
-    "<session_context>",
-    "<hook_context>",
-    "System: Please continue.",
+    "<session_context>", "<hook_context>", "System: Please continue.",
     "This is the Gemini CLI. We are setting up the context for our chat.",
-)
+)  # fmt: skip
 """The beginnings of texts that the CLI writes itself."""
 
 
@@ -360,16 +357,7 @@ REWRITTEN = "$rewritten"
 """Marks the patch of a rewritten document: its earlier contents can't be read any more, so they mustn't count."""
 
 _MADE_UP = later(r"(?:message|history)-[0-9]+")
-
-
-def message_id(told: str) -> str:
-    """Return the id of a message, even if it has no letters."""
-    return identifier(told) or ""
-
-
-def is_made_up(message_id: str) -> bool:
-    """Whether a message's id is only its position in a document, which means nothing outside it."""
-    return _MADE_UP.fullmatch(message_id) is not None
+"""An id of a message that is only its position in a document, which means nothing outside it."""
 
 
 def without(record: Record, key: str) -> Record:
@@ -381,7 +369,7 @@ def identified(messages: list[Any]) -> list[Record]:
     """Give every message an id (its position if the log has none), and wrap anything that isn't an object."""
     records = (m if isinstance(m, dict) else {"type": "unreadable", "value": m} for m in messages)
     return [
-        {**record, "id": message_id(record["id"]) if isinstance(record.get("id"), str) else f"message-{n}"}
+        {**record, "id": (identifier(record["id"]) or "") if isinstance(record.get("id"), str) else f"message-{n}"}
         for n, record in enumerate(records)
     ]
 
@@ -424,17 +412,9 @@ def _with_call_id(part: Any, new_id: str, open_calls: list[str]) -> Any:
 # The session: facts from a log's metadata, wherever they are.
 
 METADATA_KEYS = {
-    "activeExtensionName",
-    "directories",
-    "kind",
-    "lastUpdated",
-    "memoryScratchpad",
-    "messages",
-    "projectHash",
-    "sessionId",
-    "startTime",
-    "summary",
-}
+    "activeExtensionName", "directories", "kind", "lastUpdated", "memoryScratchpad", "messages", "projectHash",
+    "sessionId", "startTime", "summary",
+}  # fmt: skip
 """The keys that a `$set` can change."""
 
 _SUMMARY_RANK = 3
@@ -469,7 +449,7 @@ def note_metadata(metadata: Record, state: LogState) -> None:
 def replace(record: Record, state: LogState) -> list[Change]:
     """Read a message that is new or replaces its earlier version."""
     parts = parts_of(record, state)
-    for name, draft in parts.items() if not is_made_up(record["id"]) else ():
+    for name, draft in parts.items() if not _MADE_UP.fullmatch(record["id"]) else ():
         draft.identity = f"{record['id']}/{name}"
     return replace_message(record["id"], parts, state)
 
@@ -561,9 +541,9 @@ def _is_spoken(payload: Payload) -> bool:
 def _changes(record: Record, state: LogState) -> list[Change]:
     """Return what a record changes; the checks are in the order of gemini-cli's own loader."""
     if isinstance(record.get("$rewindTo"), str):
-        return rewind(message_id(record["$rewindTo"]), state)
+        return rewind(identifier(record["$rewindTo"]) or "", state)
     if isinstance(record.get("id"), str):
-        said = replace({**record, "id": message_id(record["id"])}, state)
+        said = replace({**record, "id": identifier(record["id"]) or ""}, state)
         if not any(isinstance(one, Draft) for one in said):
             state.skipped.append(str(record.get("type")))
         return said
@@ -602,19 +582,11 @@ def retention(environment: Mapping[str, str], home: Path) -> list[Retention]:
 
 def _of(file: Path) -> Retention:
     settings = settings_in(file)
-    general = settings.get("general")
-    found = general.get("sessionRetention") if isinstance(general, dict) else None
-    enabled = found.get("enabled") if isinstance(found, dict) else None
-    days = None if enabled is False else _days(found)
-    return Retention(
-        days, isinstance(enabled, bool), _SETTING, str(file), found is not None, _TO_KEEP, runs_agtrace(settings)
-    )
-
-
-def _days(found: Any) -> float:
-    age = found.get("maxAge") if isinstance(found, dict) else None
-    read = _AGE.fullmatch(age) if isinstance(age, str) else None
-    return int(read[1]) * _UNITS[read[2]] if read else _DAYS
+    found = fields(settings.get("general")).get("sessionRetention")
+    enabled, age = fields(found).get("enabled"), _AGE.fullmatch(str(fields(found).get("maxAge")))
+    days = None if enabled is False else int(age[1]) * _UNITS[age[2]] if age else _DAYS
+    told = isinstance(enabled, bool), _SETTING, str(file), found is not None, _TO_KEEP
+    return Retention(days, *told, runs_agtrace(settings))
 
 
 SETUP = Setup(

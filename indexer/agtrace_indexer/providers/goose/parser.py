@@ -44,10 +44,10 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.containers import Container
-from agtrace_indexer.logs.decoding import decode
+from agtrace_indexer.logs.decoding import decode, single
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import as_bytes, ask, tables_of
-from agtrace_indexer.providers.notes import check_usage, empty_state, known, log_name, no_document, unknown
+from agtrace_indexer.providers.notes import check_usage, empty_state, known, log_name, no_document, skip, unknown
 from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -58,11 +58,9 @@ TOTALS = "session-usage"
 """The key of the tokens of requests that are only in a session's totals."""
 
 _NAMES = {
-    "input_tokens": "inputTokens",
-    "output_tokens": "outputTokens",
-    "cache_read_tokens": "cacheReadInputTokens",
-    "cache_write_tokens": "cacheWriteInputTokens",
-}
+    "input_tokens": "inputTokens", "output_tokens": "outputTokens",
+    "cache_read_tokens": "cacheReadInputTokens", "cache_write_tokens": "cacheWriteInputTokens",
+}  # fmt: skip
 """The names of figures in the ledger, and in the metadata of a message."""
 
 _KNOWN = known(*_NAMES.values(), "totalTokens", "elapsedMs", "timeToFirstTokenMs")
@@ -86,8 +84,7 @@ def ledger_usage(record: Record, state: LogState) -> list[Said]:
     """Read a request in the ledger that no message has: a compaction, or the answer to a message that is gone."""
     usage = _usage(record, None, state)
     if usage is None:
-        state.skipped.append("usage/empty")
-        return []
+        return [*skip("usage/empty", state)]
     return [Draft(usage, milliseconds(record.get("created")), key=f"usage/l{record.get('row')}")]
 
 
@@ -331,15 +328,10 @@ _BEFORE = (
     "SELECT count(*), coalesce(sum(length(CAST(content_json AS BLOB))), 0), "
     "coalesce(sum(length(CAST({metadata_json} AS BLOB))), 0) FROM messages WHERE session_id = :session AND id <= :last"
 )
-_LEDGER_FIGURES = (
-    "created_timestamp", "model", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost",
-)  # fmt: skip
-_FACTS = (
-    "name", "description", "session_type", "working_dir", "parent_session_id", "model_config_json",
-    "accumulated_input_tokens", "accumulated_output_tokens", "accumulated_cache_read_tokens",
-    "accumulated_cache_write_tokens",
-)  # fmt: skip
-_FIGURES = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_FIGURES = tuple(_NAMES)
+_LEDGER_FIGURES = ("created_timestamp", "model", *_FIGURES, "cost")
+_ABOUT = ("name", "description", "session_type", "working_dir", "parent_session_id", "model_config_json")
+_FACTS = (*_ABOUT, *(f"accumulated_{name}" for name in _FIGURES))
 
 _MOST = 64 * 1024 * 1024
 _PENDING = 64
@@ -405,7 +397,7 @@ def rows(found: Found, position: Any) -> Iterator[Row]:
         yield _row(0, {"$goose": "rewritten"}, place)
         before, messages, ledger, told, sums = _asked(path, columns, session, place)
     yield from _facts(session, told, _odd_figures(path, columns, session), place)
-    yield from _new_messages(messages, _Ledger(_entry(row) for row in ledger), place)
+    yield from _new_messages(messages, _Ledger(ledger), place)
     yield from _totals(told, sums, place)
 
 
@@ -466,23 +458,15 @@ def _facts(session: Any, told: list[tuple[Any, ...]], odd: dict[str, Any], place
         yield _row(0, {"$goose": "session", "id": _decoded(session), **known}, place)
 
 
-class _Ledger:
-    """The rows of the ledger that no message has taken."""
+class _Ledger(dict[int, Record]):
+    """The rows of the ledger that no message has taken, by their numbers."""
 
-    def __init__(self, entries: Iterable[Record]) -> None:
-        self._left = {entry["row"]: entry for entry in entries}
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        names = ("row", "created", *_LEDGER_FIGURES[1:])
+        super().__init__({row[0]: dict(zip(names, map(_decoded, row), strict=True)) for row in rows})
         self._with: dict[tuple[Any, ...], deque[int]] = {}
-        for row, entry in self._left.items():
+        for row, entry in self.items():
             self._with.setdefault(tuple(_of_entry(entry)), deque()).append(row)
-        self.newest = max(self._left, default=None)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._left.values())
-
-    @property
-    def first(self) -> int | None:
-        """The number of the first row."""
-        return next(iter(self._left), None)
 
     def take(self, figures: list[Any]) -> Record | None:
         """Take away the first row with these figures, if there is one."""
@@ -490,22 +474,22 @@ class _Ledger:
             rows = self._with.get(tuple(figures))
         except TypeError:  # a list or an object, which no row has
             return None
-        return self._left.pop(rows.popleft()) if rows else None
+        return self.pop(rows.popleft()) if rows else None
 
 
 def _new_messages(messages: list[tuple[Any, ...]], ledger: _Ledger, place: _Place) -> Iterator[Row]:
     """Yield messages, each with its row of the ledger, then the rows of the ledger that no message has."""
-    newest = place.ledger if ledger.newest is None else ledger.newest
+    newest = max(ledger, default=place.ledger)
     for message in messages:
         made = _message(message)
         usage = made["metadata"].get("usage")
         if isinstance(usage, dict):
             _settle([usage.get("inputTokens"), usage.get("outputTokens")], made, ledger, place)
-        place.ledger = newest if ledger.first is None else ledger.first - 1
+        place.ledger = next((first - 1 for first in ledger), newest)
         place.last, place.messages = message[0], place.messages + 1
         place.size, place.more = place.size + message[6], place.more + (message[7] or 0)
         yield Row(message[0], _with_content(made, message[5]), place.at())
-    for entry in ledger:
+    for entry in ledger.values():
         place.ledger, figures = entry["row"], _of_entry(entry)
         if figures in place.owed:
             place.owed = _without(place.owed, figures)
@@ -545,9 +529,10 @@ def _totals(told: list[tuple[Any, ...]], sums: list[tuple[Any, ...]], place: _Pl
     counted = sums[0][1:] if sums and sums[0][0] else None
     if counted is None and place.owed:  # all is in the messages
         return
-    totals = [_number(about.get(f"accumulated_{name}")) for name in _FIGURES]
-    rest = [max(total - _number(known), 0) for total, known in zip(totals, counted or [0] * len(totals), strict=True)]
-    if rest != (place.rest or [0] * len(rest)):
+    none = [0] * len(_FIGURES)
+    totals = [count(about.get(f"accumulated_{name}")) or 0 for name in _FIGURES]
+    rest = [max(total - (count(known) or 0), 0) for total, known in zip(totals, counted or none, strict=True)]
+    if rest != (place.rest or none):
         place.rest = rest
         yield _row(0, {"$goose": "totals", **dict(zip(_FIGURES, rest, strict=True))}, place)
 
@@ -556,36 +541,25 @@ def _of_entry(entry: Record) -> list[Any]:
     return [entry["input_tokens"], entry["output_tokens"]]
 
 
-def _entry(row: tuple[Any, ...]) -> Record:
-    """Return a row of the ledger by the names of its columns."""
-    names = ("row", "created", *_LEDGER_FIGURES[1:])
-    return dict(zip(names, map(_decoded, row), strict=True))
-
-
 def _with_content(made: Record, content: Any) -> bytes:
     """Return a message as JSON; if its content is none, only that, to be kept as an unreadable line."""
     data = as_bytes(content)
     if len(decode(data) or ()) != 1:
         return data
-    return compact_json(made)[:-1].encode("utf-8", "surrogatepass") + b',"content":' + data + b"}"
+    return as_bytes(compact_json(made)[:-1]) + b',"content":' + data + b"}"
 
 
 def _row(number: int, record: Record, place: _Place) -> Row:
-    return Row(number, compact_json(record).encode("utf-8", "surrogatepass"), place.at())
+    return Row(number, as_bytes(compact_json(record)), place.at())
 
 
 def _json(value: Any) -> Any:
-    values = decode(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) else None
-    return values[0] if values and len(values) == 1 else None
+    return single(as_bytes(value)) if isinstance(value, str) else None
 
 
 def _decoded(value: Any) -> Any:
     """Return a value that JSON can hold."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 # -- parser ----------------------------------------------------------------------------------------

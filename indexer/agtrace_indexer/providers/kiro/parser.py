@@ -33,6 +33,7 @@ from agtrace_indexer.events.json_values import (
     compact_json,
     digest,
     fields,
+    first_text,
     image_placeholder,
     items,
     milliseconds,
@@ -40,7 +41,7 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import identifier, masked
 from agtrace_indexer.logs.containers import Container
-from agtrace_indexer.logs.decoding import decode
+from agtrace_indexer.logs.decoding import single
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import Question, as_bytes, ask, columns_of
 from agtrace_indexer.providers.beside import object_beside
@@ -168,9 +169,7 @@ def read_about(about: Record, state: LogState) -> list[Draft]:
     facts, model = state.sessions[""], fields(about.get("model_info"))
     facts.id = facts.id or identifier(about.get("conversation_id"))
     facts.cwd = facts.cwd or text(about.get(FOLDER))
-    facts.model = (
-        facts.model or text(model.get("model_id")) or text(model.get("model_name")) or text(about.get("model"))
-    )
+    facts.model = facts.model or first_text(model.get("model_id"), model.get("model_name"), about.get("model"))
     summary = summary_of(about)
     if summary is None or state.memory.get("summary") == digest(summary):
         return skip("conversation", state)
@@ -211,8 +210,7 @@ def _asked(content: Any, state: LogState) -> list[Payload]:
         return [unknown(f"user.{kind or 'content'}", content, state)]
     results = map(fields, items(told.get("tool_use_results")))
     made: list[Payload] = [
-        result_of(result.get("tool_use_id"), result.get("status"), parts_of(result.get("content")))
-        for result in results
+        result_of(one.get("tool_use_id"), one.get("status"), parts_of(one.get("content"))) for one in results
     ]
     prompt = told.get("prompt")
     if isinstance(prompt, str) and prompt.strip():
@@ -251,7 +249,7 @@ def is_description(document: Any) -> bool:
     return all(isinstance(told.get(key), str) for key in ("session_id", "cwd")) and "session_state" in told
 
 
-def described(path: PurePath) -> LogState:
+def begin(path: PurePath) -> LogState:
     """Return the state of a log before its first line, by the file next to it."""
     if path.name == EVENTS:
         beside = object_beside(path.with_name("session"), ".json", _LARGEST)
@@ -291,7 +289,7 @@ def _facts(beside: dict[str, Any], session: dict[str, Any]) -> SessionFacts:
     parent = identifier(beside.get("parent_session_id"))
     facts = SessionFacts(id=identifier(beside.get("session_id")), parent_id=parent)
     facts.cwd, facts.title = text(beside.get("cwd")), text(beside.get("title"))
-    facts.model = text(model.get("model_id")) or text(model.get("model_name"))
+    facts.model = first_text(model.get("model_id"), model.get("model_name"))
     if parent is not None:  # the reason alone says `subagent` of others as well
         facts.kind = "subagent" if beside.get("session_created_reason") == "subagent" else "fork"
         facts.agent_type = text(session.get("agent_name")) if facts.kind == "subagent" else None
@@ -325,15 +323,13 @@ def read_line(record: Record, state: LogState) -> list[Draft]:
     at = milliseconds(fields(data.get("meta")).get("timestamp"))
     named = identifier(data.get("message_id"))
     parts = parts_of(data.get("content"))
+    step = (named or numbered("response", state)) if kind == "AssistantMessage" else None
     if kind == "Prompt":
-        payloads, step = _prompt(parts, state), None
+        payloads = _prompt(parts, state)
     elif kind == "AssistantMessage":
-        payloads, step = (
-            [payload for part in parts if (payload := _said(part, state))],
-            named or numbered("response", state),
-        )
+        payloads = [payload for part in parts if (payload := _said(part, state))]
     else:
-        payloads, step = [*(_returned(part, state) for part in parts), *_elsewhere(data, parts)], None
+        payloads = [*(_returned(part, state) for part in parts), *_elsewhere(data, parts)]
     made = [Draft(payload, at, step) for payload in payloads]
     identify(made, named)
     return [*(made or skip(f"{kind}/empty", state)), *end_of_turn(named, state)]
@@ -410,9 +406,8 @@ def read_event(record: Record, state: LogState) -> list[Draft]:
     key = None
     match kind:
         case "user":
-            said = "\n".join(
-                filter(None, [plain_text(event.get("content")), *map(picture, items(event.get("images")))])
-            )
+            pictures = map(picture, items(event.get("images")))
+            said = "\n".join(filter(None, [plain_text(event.get("content")), *pictures]))
             payload: Payload = User(said, requester(state))
         case "assistant":
             said = plain_text(event.get("content"))
@@ -514,10 +509,10 @@ def _new(conversation: Record, folder: str, position: dict[str, Any] | None) -> 
     begin = 0 if position is None else _continuation(digests, position)
     place = {"read": begin, "last": digests[begin - 1] if begin else "", "summary": summary}
     if position is None or position["summary"] != summary:
-        yield Row(1, compact_json(about).encode("utf-8", "surrogatepass"), place)
+        yield Row(1, as_bytes(compact_json(about)), place)
     for number, exchange in enumerate(exchanges[begin:], begin + 1):
         place = {"read": number, "last": digests[number - 1], "summary": summary}
-        yield Row(number, compact_json(exchange).encode("utf-8", "surrogatepass"), place)
+        yield Row(number, as_bytes(compact_json(exchange)), place)
 
 
 def _continuation(digests: list[str], position: dict[str, Any]) -> int:
@@ -529,8 +524,7 @@ def _continuation(digests: list[str], position: dict[str, Any]) -> int:
 
 
 def _conversation(data: bytes) -> Record | None:
-    values = decode(data)
-    found = values[0] if values and len(values) == 1 else None
+    found = single(data)
     return found if isinstance(found, dict) and is_conversation(found) else None
 
 
@@ -557,11 +551,6 @@ def unroll(document: Any) -> Iterable[Record] | None:
     if is_description(document):
         return []
     return records_of(document) if is_conversation(document) else None
-
-
-def begin(path: PurePath) -> LogState:
-    """Return the state before the first line, with what the file next to the log says."""
-    return described(path)
 
 
 def drafts(record: Record, state: LogState) -> Sequence[Draft]:

@@ -48,7 +48,7 @@ from agtrace_indexer.events.json_values import (
 )
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.containers import Container
-from agtrace_indexer.logs.decoding import crowded, decode
+from agtrace_indexer.logs.decoding import crowded, single
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.logs.foreign_database import Question, ask, columns_of
@@ -559,10 +559,8 @@ def value_of(data: bytes, length: int | None = None, **own: Any) -> Record:
     size = len(data) if length is None else length
     if size > len(data) or crowded(data):
         return {"type": "oversized", "bytes": size, "text": beginning(data), **own}
-    values = decode(data)
-    if values is None or len(values) != 1 or not isinstance(values[0], dict):
-        return {"type": "unreadable", "text": beginning(data), **own}
-    return {**values[0], **own}
+    value = single(data)
+    return {**value, **own} if isinstance(value, dict) else {"type": "unreadable", "text": beginning(data), **own}
 
 
 def beginning(data: bytes) -> str:
@@ -572,11 +570,6 @@ def beginning(data: bytes) -> str:
         return text
     cut = _WORD.search(text, len(text) - _LONGEST_WORD)
     return text[: cut.start() if cut else len(text)]
-
-
-def message_record(info: Record, parts: Iterable[Record], *, followed: bool) -> bytes:
-    """Return the record of a message with its parts, as `parser` reads it."""
-    return written({"info": info, "parts": [*parts], "followed": followed})
 
 
 def written(record: Record) -> bytes:
@@ -656,7 +649,8 @@ def _rows_in_tree(found: Found, position: Any) -> Iterable[Row]:
         number, before = known.get(known_as(id), (newest + 1, None))
         if before != (now := print_of(file.stamp, _stamp(held), past)):
             newest, known[known_as(id)] = max(newest, number), [number, now]
-            yield Row(number, message_record(_info(file), _parts(held), followed=past), (facts, known))
+            record = {"info": _info(file), "parts": [*_parts(held)], "followed": past}
+            yield Row(number, written(record), (facts, known))
 
 
 def _info(file: Found) -> Record:
@@ -959,26 +953,28 @@ def _read(path: str, messages: Sequence[_Message]) -> Iterator[tuple[_Message, b
 
 
 def _read_batch(path: str, batch: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
-    table = batch[0].table
-    if table != "message":
-        yield from _read_newer(path, batch)
-        return
-    ids = [message.id for message in batch]
-    marks = ", ".join("?" * len(ids))
-    data = f"length(data), substr(data, 1, {LONGEST})"
-    infos, parts = ask(
+    table, numbers, marks = batch[0].table, [message.number for message in batch], ", ".join("?" * len(batch))
+    data, kind = f"length(data), substr(data, 1, {LONGEST})", "0, 0" if table == "message" else "type, time_created"
+    found = f"FROM {table} WHERE rowid IN ({marks})"
+    parts = f"SELECT message_id, id, {data} FROM part WHERE message_id IN (SELECT id {found}) ORDER BY message_id, id"
+    heads, *own = ask(
         path,
-        (f"SELECT id, {data} FROM message WHERE id IN ({marks})", ids),
-        (f"SELECT message_id, id, {data} FROM part WHERE message_id IN ({marks}) ORDER BY message_id, id", ids),
+        (f"SELECT rowid, id, {kind}, {data} {found}", numbers),
+        *([(parts, numbers)] if table == "message" else []),
     )
-    heads = {id: value_of(*_value(*told), id=id) for id, *told in infos}
-    held: dict[str, list[tuple[Any, ...]]] = {}
-    for id, *told in parts:
-        held.setdefault(id, []).append(tuple(told))
+    rows, held = {number: told for number, *told in heads}, dict[Any, list[Any]]()
+    for id, *told in (part for parts in own for part in parts):
+        held.setdefault(id, []).append(told)
     for message in batch:
-        if message.id in heads:
-            info, own = heads[message.id], _parts_of(held.get(message.id, ()))
-            yield message, message_record(info, own, followed=message.followed)
+        if message.number not in rows:
+            continue
+        id, kind, at, *told = rows[message.number]
+        if own:
+            record = {"info": value_of(*_value(*told), id=id), "parts": [*_parts_of(held.get(id, ()))]}
+        else:
+            row = {"id": id, "type": kind, "time_created": at}
+            record = {"table": table, "row": row, "data": value_of(*_value(*told))}
+        yield message, written({**record, "followed": message.followed})
 
 
 def _parts_of(found: Iterable[tuple[Any, ...]]) -> Iterator[Record]:
@@ -993,29 +989,6 @@ def _value(length: Any, data: Any) -> tuple[bytes, int]:
     """Return the bytes of a value, at most `LONGEST` characters, and its size: more than these if it was cut."""
     held = data if isinstance(data, bytes) else ("" if data is None else str(data)).encode("utf-8", "replace")
     return held, len(held) if (length or 0) <= LONGEST else max(int(length), len(held) + 1)
-
-
-def _read_newer(path: str, batch: Sequence[_Message]) -> Iterator[tuple[_Message, bytes]]:
-    columns = f"rowid, id, type, time_created, length(data), substr(data, 1, {LONGEST})"
-    marks = ", ".join("?" * len(batch))
-    (found,) = ask(
-        path, (f"SELECT {columns} FROM session_message WHERE rowid IN ({marks})", [message.number for message in batch])
-    )
-    held = {number: ({"id": id, "type": kind, "time_created": at}, told) for number, id, kind, at, *told in found}
-    for message in batch:
-        if message.number in held:
-            row, told = held[message.number]
-            yield (
-                message,
-                written(
-                    {
-                        "table": "session_message",
-                        "row": row,
-                        "data": value_of(*_value(*told)),
-                        "followed": message.followed,
-                    }
-                ),
-            )
 
 
 def _plain(value: Any) -> Any:

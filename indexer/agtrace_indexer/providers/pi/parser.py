@@ -172,9 +172,7 @@ def usage_of(message: Record, state: LogState, *, says_something: bool) -> Token
     check_usage(usage, _KNOWN, state)
     response, model = identifier(message.get("responseId")), text(message.get("model"))
     if not any(figures.values()):
-        if not says_something:
-            return None
-        return TokenUsage(response, model, complete=False)
+        return TokenUsage(response, model, complete=False) if says_something else None
     hour = count(usage.get("cacheWrite1h"))
     written = figures["cacheWrite"]
     return TokenUsage(
@@ -208,9 +206,8 @@ def tool_result(message: Record) -> ToolResult:
     said = joined_text(message.get("content"))
     outcome, source = _outcome(message.get("isError"), said)
     ended = _ENDED.search(said[-_TAIL:]) if outcome is Outcome.FAILED else None
-    return ToolResult(
-        identifier(message.get("toolCallId")), said, outcome, source, exit_code=int(ended[1]) if ended else None
-    )
+    code = int(ended[1]) if ended else None
+    return ToolResult(identifier(message.get("toolCallId")), said, outcome, source, code)
 
 
 def _outcome(failed: object, said: str) -> tuple[Outcome, OutcomeSource | None]:
@@ -259,12 +256,10 @@ def read_message(record: Record, state: LogState, speakers: Speakers) -> list[Dr
         kinds = map(block_type, listed(message.get("content")))
         state.unknown += [f"user.{kind}" for kind in kinds if kind not in ("text", "image")]
         payloads: list[Payload] = [*speakers(joined_text(message.get("content")), state)]
+    elif isinstance(role, str) and role in _OF_OTHERS:
+        payloads = _OF_OTHERS[role](message)
     else:
-        read = _OF_OTHERS.get(role) if isinstance(role, str) else None
-        if read is None:
-            payloads = [unknown(f"message.{text(role) or 'untyped'}", record, state)]
-        else:
-            payloads = read(message)
+        payloads = [unknown(f"message.{text(role) or 'untyped'}", record, state)]
     return [Draft(payload, time) for payload in payloads] or skip(f"message.{role}", state)
 
 
@@ -288,16 +283,12 @@ def _response(record: Record, message: Record, time: int | None, state: LogState
 
 def _said(block: Any, state: LogState) -> Payload:
     kind = block_type(block)
-    if kind == "text":
+    if kind in ("text", "image"):
         return Message(block_text(block))
-    if kind == "thinking":
+    if kind in ("thinking", "redactedThinking"):
         return Reasoning(text(block.get("thinking")) or "")
-    if kind == "redactedThinking":
-        return Reasoning("")
     if kind == "toolCall":
         return ToolCall(identifier(block.get("id")), text(block.get("name")) or "unknown", block.get("arguments"))
-    if kind == "image":
-        return Message(block_text(block))
     return unknown(f"assistant.{kind}", block, state)
 
 
@@ -333,14 +324,9 @@ def _mentioned(message: Record) -> list[Payload]:
 
 _OF_OTHERS: dict[str, Callable[[Record], list[Payload]]] = {
     "toolResult": lambda message: [tool_result(message)],
-    "bashExecution": _command,
-    "pythonExecution": _command,
-    "custom": _injected,
-    "developer": _injected,
-    "hookMessage": _injected,
-    "system": _injected,
-    "branchSummary": _summary,
-    "compactionSummary": _summary,
+    **dict.fromkeys(("bashExecution", "pythonExecution"), _command),
+    **dict.fromkeys(("custom", "developer", "hookMessage", "system"), _injected),
+    **dict.fromkeys(("branchSummary", "compactionSummary"), _summary),
     "fileMention": _mentioned,
 }
 """The readers of messages that neither the user nor the model says, by role."""

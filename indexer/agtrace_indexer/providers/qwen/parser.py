@@ -119,9 +119,8 @@ def results_of(parts: list[Any], record: Record, state: LogState) -> Iterator[To
             result = history_result(answer)
         result.call_id = call
         if answer is answers[-1]:
-            result.text = "\n".join(
-                filter(None, [result.text, *(said for said in map(part_text, parts) if said.strip())])
-            )
+            others = (said for said in map(part_text, parts) if said.strip())
+            result.text = "\n".join(filter(None, [result.text, *others]))
         rejected, duration = state.memory.get("executions", {}).pop(call, (False, None))
         if rejected:
             result.outcome, result.outcome_source = Outcome.REJECTED, OutcomeSource.STRUCTURE
@@ -152,9 +151,8 @@ def read_user(record: Record, state: LogState) -> list[Said]:
     kind = _speaker(record, subtype, state)
     texts = [said for said in map(part_text, parts) if said.strip()]
     if shown is not None:
-        spoken = [User(shown, kind)] + [
-            User(said, UserKind.INJECTED) for said in texts if said.strip() != shown.strip()
-        ]
+        others = [said for said in texts if said.strip() != shown.strip()]
+        spoken = [User(shown, kind), *(User(said, UserKind.INJECTED) for said in others)]
     else:
         said = "\n".join(texts)
         spoken = [User(said, _by_its_beginning(said, kind))] if said else []
@@ -256,17 +254,10 @@ def begin(path: PurePath) -> LogState:
         return LogState()
     beside = object_beside(path, ".meta.json")
     starter = identifier(beside.get("parentAgentId"))
-    return LogState(
-        {
-            "": SessionFacts(
-                id=identifier(path.name.partition(".")[0]),
-                parent_id=f"agent-{starter}" if starter else identifier(path.parent.name),
-                kind="subagent",
-                agent_type=text(beside.get("agentType")),
-                description=text(beside.get("description")),
-            )
-        }
-    )
+    facts = SessionFacts(id=identifier(path.name.partition(".")[0]), kind="subagent")
+    facts.parent_id = f"agent-{starter}" if starter else identifier(path.parent.name)
+    facts.agent_type, facts.description = text(beside.get("agentType")), text(beside.get("description"))
+    return LogState({"": facts})
 
 
 def note_line(record: Record, state: LogState) -> None:
@@ -304,7 +295,7 @@ def read_system(record: Record, state: LogState) -> list[Said]:
     facts, said, dropped = state.sessions[""], list[Payload](), list[Said]()
     match subtype:
         case "ui_telemetry":
-            return _telemetry(record, fields(payload.get("uiEvent")), state) or [*skip(f"system/{subtype}", state)]
+            dropped = _telemetry(record, fields(payload.get("uiEvent")), state)
         case "chat_compression":
             said.append(Notification("system/chat_compression", readable_json(fields(payload.get("info")))))
             if summary := first_text(payload.get("compressedHistory")):
