@@ -72,6 +72,8 @@ def export(
     images_of = usable().database if images else None
     found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools, images_of))
     _leave(found, Path(str(out)) if to_file else None, force=force)
+    if images:
+        tell("nothing in its images is masked: look at them before you send it")
 
 
 def _exported(session: str, wanted: Wanted) -> Exported:

@@ -144,14 +144,6 @@ def test_a_file_is_for_its_owner_only_whole_and_never_in_place_of_another(tmp_pa
     assert agtrace_here("export", ONE[:8], "--out", tmp_path / "none" / "x.md").code == 2
 
 
-def test_options_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
-    written(tmp_path)
-    for options in (("--html", "--tools"), ("--jsonl", "--thinking"), ("--force",)):
-        told = agtrace_here("export", "last", *options)
-        assert (told.code, told.out) == (2, "")
-    assert agtrace_here("export", "ffff0000").code == 2
-
-
 # -- what no log can do ----------------------------------------------------------------------------
 
 

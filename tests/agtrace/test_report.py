@@ -240,16 +240,6 @@ def test_where_no_session_has_a_score_no_build_fails(more: list[str]) -> None:
     assert said.code == 0 and "none of these sessions has a score" in said.err
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [["--mean"], ["--json", "--markdown"], ["--html", "-", "--json"], ["--since", "once"], ["--fail-under", "101"],
-     ["--provider", "nobody"]],
-)  # fmt: skip
-def test_what_makes_no_sense_is_refused(wrong: list[str]) -> None:
-    said = agtrace_here("report", *wrong)
-    assert (said.code, said.out) == (2, "") and said.err
-
-
 # -- how it leaves -------------------------------------------------------------------------------------
 
 HOSTILE = (

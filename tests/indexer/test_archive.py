@@ -19,6 +19,7 @@ from agtrace_indexer.run import index
 
 from tests.conftest import copy_of_samples
 from tests.contents import contents
+from tests.indexer.test_codex_families import T0, Rollout, rotated
 from tests.indexer.test_files import claude, session, sessions, write
 
 WEEK = 7 * 24 * 3600
@@ -290,6 +291,15 @@ def test_two_indexers_at_once_have_one_archive(logs: Path, database: Path) -> No
     index(database, [])
     before = told(database)
     assert afresh(database, logs) == before and Archive(database).size().logs == Archive(database).size().deleted
+
+
+def test_a_thread_in_several_rollouts_stays_linked(tmp_path: Path, database: Path) -> None:
+    first = Rollout(tmp_path / "logs", T0).turn("one", 100)
+    for age, log in enumerate((first, rotated(first, 8).turn("two", 100)), 1):
+        os.utime(log.write(), (1_790_000_000 + age, 1_790_000_000 + age))
+    index(database, [str(tmp_path / "logs")])
+    list(Archive(database).tend([*_live(database)], all_rows, time.time() + WEEK))
+    assert [path.stat().st_nlink for path in (database.parent / "archive").rglob("*.jsonl")] == [2, 2]
 
 
 def test_two_data_folders_have_an_archive_each(logs: Path, database: Path, tmp_path: Path) -> None:

@@ -233,10 +233,6 @@ class Archive:
         except (OSError, ValueError, zstandard.ZstdError):
             return False
 
-    def keeps(self, path: str) -> bool:
-        """Whether a log is here that was at a path."""
-        return any(os.path.lexists(self._place(folder, name)) for folder, name in self._names(path))
-
     def size(self) -> Size:
         """Return what is here, by a look at each file."""
         logs = deleted = size = 0
