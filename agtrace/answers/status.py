@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agtrace_indexer.index.questions import state
+from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
 from agtrace_schema.status import AnswerHealth, Configuration, Health, IndexHealth, TelemetryHealth
@@ -193,17 +193,17 @@ def _configuration(loaded: Loaded, problem: str | None) -> Configuration:
 
 
 def _index(connection: sqlite3.Connection | None, settings: Settings, freshness: Freshness) -> IndexHealth:
-    totals = state.EMPTY if connection is None else state.totals(connection)
+    totals = {} if connection is None else upkeep.totals(connection)
     return IndexHealth(
         state=freshness.state,
         files_behind=freshness.files_behind,
         bytes_behind=freshness.bytes_behind,
         problem=freshness.problem and _line(freshness.problem),
-        sessions=totals.sessions,
-        events=totals.events,
-        logs=totals.logs,
+        sessions=totals.get("sessions", 0),
+        events=totals.get("events", 0),
+        logs=totals.get("logs", 0),
         bytes=bytes_on_disk(settings),
-        newest_event=iso(totals.newest_event),
+        newest_event=iso(totals.get("newest_event")),
         tables_version=VERSION,
     )
 

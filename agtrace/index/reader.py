@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agtrace_indexer import redact
+from agtrace_indexer.index import meta
 from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
-from agtrace_indexer.index.questions import state
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import refresh
 from agtrace_indexer.watch.tracker import ChangeTracker
@@ -125,7 +125,7 @@ class Index:
         Otherwise a search could reveal what they mask. While the rules can't be used, the previous ones still apply.
         """
         if self._unusable is None:
-            masked_by = state.masked_by(connection)
+            masked_by = meta.get(connection, "redaction")
             if masked_by is not None and not redact.same_own_rules(masked_by):
                 raise IndexUnavailable(
                     "the rules for secrets have changed and aren't applied to the index yet",
@@ -135,7 +135,7 @@ class Index:
     def _built(self) -> bool:
         try:
             with self.reader() as reader:
-                return state.is_built(reader.connection)
+                return meta.get(reader.connection, "built") == "1"
         except (IndexUnavailable, sqlite3.Error):
             return False
 

@@ -122,12 +122,13 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
 
 
 def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
+    totals = upkeep.totals(connection)
     return {
         "path": str(settings.database),
         "bytes": settings.database.stat().st_size,
         "state": freshness.state,
         "problem": freshness.problem,
-        **upkeep.totals(connection),
+        **{name: totals[name] for name in ("sessions", "events", "archived_files", "forgotten_files")},
         "archive": Archive(settings.database).size()._asdict(),
         "traces_left": scrub_is_due(connection),
         "integrity": "ok",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
+from agtrace_indexer.index import meta
 from agtrace_indexer.index.opening import one_moment, open_read_only
-from agtrace_indexer.index.questions import state
 from agtrace_indexer.index.tombstones import Tombstones
 from msgspec import Struct
 
@@ -92,7 +92,7 @@ def push(
     with closing(open_read_only(settings.database)) as index, one_moment(index), closing(connect(url)) as team:
         audiences, unknown = _audiences(index, sharing)
         with refused():
-            push = Push(index, team, sharing.machine, platform.node() or "?", state.masked_by(index) or "")
+            push = Push(index, team, sharing.machine, platform.node() or "?", meta.get(index, "redaction") or "")
             tombstones = Tombstones.of(settings.database)
             done = push.run(chosen(index, audiences), tombstones.keep_out, dry=dry, report=report)
     return done, unknown

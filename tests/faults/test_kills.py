@@ -9,10 +9,8 @@ import random
 import select
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,20 +61,6 @@ def test_an_index_that_was_killed_while_it_was_put_in_order_is_the_same(
         kill_within(["index", "--optimize"], 0.8, moments)
         assert contents(database) == undisturbed.expected
     assert agtrace("index", "--optimize").code == 0
-    assert contents(database) == undisturbed.expected
-
-
-@pytest.mark.thorough
-def test_a_reading_of_everything_that_was_killed_is_completed_by_the_next_run(
-    undisturbed: Undisturbed, database: Path
-) -> None:
-    """As after an update: the index is that of an older version of the reading."""
-    shutil.copytree(undisturbed.data, database.parent, dirs_exist_ok=True)
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE meta SET value = '1' WHERE key = 'reading'")
-    moments = random.Random(42)
-    kill_within(["index"], 2.0, moments)
-    assert agtrace("index").code == 0
     assert contents(database) == undisturbed.expected
 
 

@@ -493,16 +493,6 @@ def test_a_rebuild_equals_a_fresh_index(tmp_path: Path, database: Path) -> None:
     assert contents(database) == before == contents_of_fresh(database, samples)
 
 
-def test_a_run_without_time_is_finished_by_the_next(logs: Path, database: Path) -> None:
-    for number in range(1, 6):
-        write(logs / f"{number}.jsonl", claude(number))
-    summary = index(database, [str(logs)], seconds=1e-9)
-    assert (summary.files_behind, summary.sessions) == (4, 1), "one is read however late it is"
-    assert summary.bytes_behind == 4 * len(claude(1))
-    index(database, [])
-    assert contents(database) == contents_of_fresh(database, logs)
-
-
 def test_only_the_owner_can_read_the_index(logs: Path, database: Path) -> None:
     previous = os.umask(0o022)
     try:

@@ -14,7 +14,8 @@ from agtrace_indexer.index.questions.queries import FILES, as_json, dicts, pairs
 _TOTALS = """
 SELECT count(*) FILTER (WHERE kind != 'warmup') AS sessions, coalesce(sum(event_count), 0) AS events,
   (SELECT count(*) FROM file WHERE gone) AS archived_files,
-  (SELECT count(*) FROM file WHERE status = 'forgotten') AS forgotten_files
+  (SELECT count(*) FROM file WHERE status = 'forgotten') AS forgotten_files,
+  (SELECT count(*) FROM file WHERE status = 'log') AS logs, max(ended_at) AS newest_event
 FROM session
 """
 
@@ -91,8 +92,10 @@ WHERE s.file_id IN {FILES} AND p.file_id NOT IN {FILES} AND s.kind IN ('subagent
 """
 
 
-def totals(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return the totals of the index; sessions are without warm-ups, as lists count them."""
+def totals(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Return the totals of the index: sessions are without warm-ups, as lists count them; times are milliseconds since
+    1970 UTC, None if unknown.
+    """
     return dicts(connection, _TOTALS)[0]
 
 
