@@ -313,17 +313,12 @@ STRUCTURE, TEXT = OutcomeSource.STRUCTURE, OutcomeSource.TEXT
         ("Exit code: 1\nWall time: 1.5 seconds\nTotal output lines: 9\nOutput:\n", Outcome.FAILED, STRUCTURE, 1),
         ("Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 2\nOutput:\n", Outcome.FAILED, STRUCTURE, 2),
         (
-            "Command: sh -c 'a\nb'\nChunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n",
+            "Command: sh 'a\nb'\nChunk ID: a\nWall time: 1 seconds\nProcess exited with code 0\n",
             Outcome.OK,
             STRUCTURE,
             0,
         ),
-        (
-            "Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n",
-            Outcome.RUNNING,
-            STRUCTURE,
-            None,
-        ),
+        ("Chunk ID: a\nWall time: 1 seconds\nProcess running with session ID 7\n", Outcome.RUNNING, STRUCTURE, None),
         ("Wall time: 0.1 seconds\nOutput:\nProcess exited with code 1", Outcome.UNKNOWN, None, None),
         ("Wall time: 3.1 seconds\naborted by user", Outcome.INTERRUPTED, TEXT, None),
         ("Script completed\nWall time 0.1 seconds\nOutput:\n{}", Outcome.OK, STRUCTURE, None),
@@ -500,14 +495,8 @@ AT = 1767225600500
 
 @pytest.mark.parametrize(("code", "outcome"), [(0, Outcome.OK), (3, Outcome.FAILED)])
 def test_the_end_of_a_process_settles_the_call_that_started_it(code: int, outcome: Outcome) -> None:
-    lines = [
-        call("a"),
-        output("a", RUNS),
-        *polls("p", 41, RUNS),
-        *polls("q", 41, ended(code)),
-        *polls("r", 41, ended(0)),
-    ]
-    assert settled(*lines) == [("a", outcome, AT)]
+    later = [*polls("q", 41, ended(code)), *polls("r", 41, ended(0))]
+    assert settled(call("a"), output("a", RUNS), *polls("p", 41, RUNS), *later) == [("a", outcome, AT)]
 
 
 def test_a_poll_of_another_process_or_one_that_fails_itself_settles_nothing() -> None:
@@ -618,14 +607,8 @@ def test_a_compaction_without_figures_makes_the_total_inexact() -> None:
 
 def test_the_total_of_a_review_that_a_log_repeats_is_told_from_its_own() -> None:
     review, own = [tokens(used(30, 0, 3), used(30, 0, 3)), tokens(used(80, 0, 8), used(50, 0, 5))], used(220, 0, 22)
-    lines = [
-        tokens(own),
-        *review,
-        review[-1],
-        tokens(own, used(120, 0, 12)),
-        tokens(used(350, 0, 35), used(130, 0, 13)),
-    ]
-    assert usage(*lines) == [(220, 0, 22), (30, 0, 3), (50, 0, 5), (130, 0, 13)]
+    after = [tokens(own, used(120, 0, 12)), tokens(used(350, 0, 35), used(130, 0, 13))]
+    assert usage(tokens(own), *review, review[-1], *after) == [(220, 0, 22), (30, 0, 3), (50, 0, 5), (130, 0, 13)]
 
 
 def tier(name: str | None) -> Record:
@@ -687,8 +670,5 @@ def test_the_memory_stays_small() -> None:
 def test_what_is_written_before_an_output_is_known(header: str) -> None:
     known = AGENTS["codex"].output_header
     assert known is not None and known.sub("", f"{header}no such gauge", count=1) == "no such gauge"
-
-
-def test_a_text_that_only_begins_like_what_is_written_before_an_output_stays() -> None:
-    known, text = AGENTS["codex"].output_header, "Command: none of this\nis a header\n" * 300
-    assert known is not None and known.sub("", text, count=1) == text
+    text = "Command: none of this\nis a header\n" * 300
+    assert known.sub("", text, count=1) == text

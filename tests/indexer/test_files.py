@@ -449,9 +449,10 @@ def test_the_homes_of_the_agents_follow_their_variables(
         own_home / ".openclaw" / "agents",
         own_home / ".clawdbot" / "agents",
         own_home / ".moltbot" / "agents",
-        own_home / ".kiro" / "sessions" / "cli",
+        own_home / ".kiro" / "sessions",
         *(folder / f"{name}/data.sqlite3" for folder in data for name in ("kiro-cli", "amazon-q")),
         data[0] / "goose" / "sessions",
+        own_home / "AppData" / "Roaming" / "Block" / "goose" / "data" / "sessions",
         own_home / ".cursor" / "projects",
     ]
     for number, home in ((1, "one"), (2, "two")):
@@ -465,6 +466,23 @@ def test_the_homes_of_the_agents_follow_their_variables(
     subprocess.run([AGTRACE, "index"], check=True, capture_output=True)
     providers = sorted(row[3] for row in contents(database)["sessions"])
     assert providers == ["claude_code", "claude_code", "codex", *(4 * ["copilot"]), "gemini", "gemini"]
+
+
+def test_applications_that_run_an_agent_give_it_a_home_of_its_own(own_home: Path, database: Path) -> None:
+    cowork, xcode = "Claude/local-agent-mode-sessions/o/a", "Library/Developer/Xcode/CodingAssistant"
+    packaged = "AppData/Local/Packages/Claude_p/LocalCache/Roaming"
+    for number, place in enumerate((".config", "Library/Application Support", "AppData/Roaming", packaged), start=1):
+        home = own_home / place / cowork / ("agent" if number > 2 else "") / "local_1"
+        write(home / ".claude" / "projects" / "-p" / "a.jsonl", claude(number))
+        write(home / "audit.jsonl", claude(number, more=1))  # the same again
+    write(own_home / xcode / "ClaudeAgentConfig" / "projects" / "-p" / "a.jsonl", claude(9))
+    write(own_home / xcode / "codex" / "sessions" / ROLLOUT, codex())
+    other = (
+        own_home / ".cache" / "JetBrains" / "PyCharm2026.2" / "aia" / "codex" / "sessions" / f"{ROLLOUT[:-7]}6.jsonl"
+    )
+    write(other, codex().replace(b"00005", b"00006"))
+    subprocess.run([AGTRACE, "index"], check=True, capture_output=True)
+    assert sorted(row[3] for row in contents(database)["sessions"]) == [*(5 * ["claude_code"]), "codex", "codex"]
 
 
 # --- runs ---

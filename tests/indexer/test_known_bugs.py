@@ -456,7 +456,7 @@ def test_a_home_that_is_set_replaces_the_default_one_and_an_empty_list_is_no_hom
     moved = homes({"CODEX_HOME": "/c", "GEMINI_CLI_HOME": "/g"}, home)
     assert moved[1:4] == [Path("/c/sessions"), Path("/c/archived_sessions"), Path("/g/.gemini/tmp")]
     variables = {"CURSOR_CONFIG_DIR": "/u", "KIRO_HOME": "/k", "GOOSE_PATH_ROOT": "/g", "XDG_DATA_HOME": "/x"}
-    places = ("/u/projects", "/k/sessions/cli", "/x/kiro-cli/data.sqlite3", "/x/amazon-q/data.sqlite3",
+    places = ("/u/projects", "/k/sessions", "/x/kiro-cli/data.sqlite3", "/x/amazon-q/data.sqlite3",
               "/g/data/sessions", "/x/goose/sessions")  # fmt: skip
     assert set(map(Path, places)) <= set(homes(variables, home))
 

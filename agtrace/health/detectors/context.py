@@ -132,13 +132,13 @@ def find_cache_misses(history: History) -> Iterator[Finding]:
         by_reason = Counter[str]()
         for _, reason, tokens in told:
             by_reason[reason] += tokens
-        paid = sum(tokens * usage.missed_usd for usage, _, tokens in told)
+        paid = sum(tokens * usage.missed_usd for usage, _, tokens in told) + 1e-9  # a half is rounded up
         if by_reason.total() >= MUCH_TOLD:
             reasons = ", ".join(f"{reason} {tokens:,}" for reason, tokens in by_reason.most_common())
             yield Finding.of(
                 "Warning",
                 f"{counted(len(told), 'response')} could have read {by_reason.total():,} more tokens from the cache"
-                f"{f', for ${paid:,.4f} less' if paid else ''}: {reasons}",
+                f"{f', for ${paid:,.4f} less' if paid > 1e-5 else ''}: {reasons}",
                 [usage.event_index for usage, *_ in told],
                 told[0][0].turn,
             )

@@ -55,6 +55,9 @@ def _blocks(content: Any, kind: str) -> list[dict[str, Any]]:
     return [block for block in blocks if isinstance(block, dict) and block.get("type") == kind]
 
 
+_COWORK = tuple(f"Claude/local-agent-mode-sessions/{of}/local_*/.claude/projects" for of in ("*/*", "*/*/agent"))
+"""Where Claude's desktop application has the logs of Claude Code that it runs for Cowork, each in a home of its own."""
+
 CLAUDE_CODE = Agent(
     name="claude_code",
     title="Claude Code",
@@ -62,6 +65,11 @@ CLAUDE_CODE = Agent(
     tested=Tested("2.1.270", "2026-11", "iterations of a response, cost-state, prompt snapshots, teammates"),
     home=Home(
         "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
+    ),
+    elsewhere=(
+        Home("", "", "Library/Developer/Xcode/CodingAssistant", ("*/projects",)),
+        *(Home("", "", folder, _COWORK) for folder in (".config", "Library/Application Support", "AppData/Roaming")),
+        Home("", "", "AppData/Local/Packages", tuple(f"Claude_*/LocalCache/Roaming/{logs}" for logs in _COWORK)),
     ),
     tools=Tools(
         shells=frozenset({"Bash", "PowerShell"}),

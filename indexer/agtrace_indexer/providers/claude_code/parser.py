@@ -56,6 +56,7 @@ from agtrace_indexer.providers.notes import (
     known,
     left_behind,
     note_requests,
+    numbered,
     remember,
     skip,
     unknown,
@@ -898,7 +899,9 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     model, step = text(message.get("model")), None
     if model != SYNTHETIC:
         state.sessions[thread].model = model or state.sessions[thread].model
-        step = first_identifier(message.get("id"), record.get("requestId"), record.get("uuid")) or _nameless(state)
+        step = first_identifier(message.get("id"), record.get("requestId"), record.get("uuid")) or numbered(
+            "nameless", state
+        )
     payloads = [_said(block, state) for block in listed(content)]
     if not thread:
         note_calls(payloads, state)
@@ -928,12 +931,6 @@ def _missed(message: Record, usage: TokenUsage, state: LogState) -> Notification
         return None
     state.memory["missed"] = [*known, usage.response_id][-_RESPONSES_REMEMBERED:]
     return Notification("cache_miss", f"{kind} {count(reason.get('cache_missed_input_tokens')) or ''}".rstrip())
-
-
-def _nameless(state: LogState) -> str:
-    """Return a step for a line without any id: such a line is a response of its own."""
-    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
-    return f"nameless-{state.memory['nameless']}"
 
 
 def _said(block: Any, state: LogState) -> Payload:

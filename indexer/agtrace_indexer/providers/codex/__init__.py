@@ -58,12 +58,19 @@ def _rank(path: str) -> tuple[bool, ...]:
     return "archived_sessions" in path, path.endswith(".zst")
 
 
+_JETBRAINS = (".cache/JetBrains", "Library/Caches/JetBrains", "AppData/Local/JetBrains")
+"""Where development environments of JetBrains keep the home of their Codex."""
+
 CODEX = Agent(
     name="codex",
     title="Codex",
     parser=loader("codex.parser"),
     tested=Tested("0.154.0", "2026-11", "rotated rollouts, forks without the records of their parent, service tiers"),
     home=Home("CODEX_HOME", "the home of Codex's logs; default ~/.codex", ".codex", ("sessions", "archived_sessions")),
+    elsewhere=(
+        Home("", "", "Library/Developer/Xcode/CodingAssistant", ("codex/*sessions",)),
+        *(Home("", "", folder, ("*/aia/codex/*sessions",)) for folder in _JETBRAINS),
+    ),
     rewrites=True,
     forms=Forms("rollout-", _log_of, _rank, _THREAD),
     tools=Tools(

@@ -358,31 +358,19 @@ def task_complete(payload: Record, state: LogState, at: int | None) -> list[Draf
 # -- user texts ------------------------------------------------------------------------------------
 # Texts in the user's role: who speaks in them, without doubles (`doubles`).
 
-_KINDS: list[tuple[str, UserKind]] = [
-    ("<turn_aborted>", UserKind.INTERRUPTION),
-    ("<subagent_notification>", UserKind.NOTIFICATION),
-    ("<user_shell_command>", UserKind.COMMAND),
-    ("<user_action>", UserKind.COMMAND),
-    ("Another language model started to solve this problem", UserKind.COMPACTION_SUMMARY),
-    *(
-        (prefix, UserKind.INJECTED)
-        for prefix in (
-            "<environment_context>",
-            "<user_instructions>",
-            "# AGENTS.md instructions",
-            "<INSTRUCTIONS>",
-            "<recommended_plugins>",
-            "<skill>",
-            "<skills_instructions>",
-            "<apps_instructions>",
-            "<plugins_instructions>",
-            "<permissions instructions>",
-            "<collaboration_mode>",
-            "<model_switch>",
-            "<personality_spec>",
-        )
+_KINDS = (
+    (later(r"<turn_aborted>"), UserKind.INTERRUPTION),
+    (later(r"<subagent_notification>"), UserKind.NOTIFICATION),
+    (later(r"<user_(?:shell_command|action)>"), UserKind.COMMAND),
+    (later(r"Another language model started to solve this problem"), UserKind.COMPACTION_SUMMARY),
+    (
+        later(
+            r"# AGENTS\.md instructions|<(?:environment_context|INSTRUCTIONS|recommended_plugins|skill|personality_spec"
+            r"|(?:user|skills|apps|plugins)_instructions|permissions instructions|model_switch|collaboration_mode)>"
+        ),
+        UserKind.INJECTED,
     ),
-]
+)
 """The beginnings of texts that Codex itself writes in the user's role, with their kinds (README.md)."""
 
 _IMAGE_TAG = later(r"\s*</?image\b[^>]*>\s*")
@@ -395,7 +383,7 @@ _CWD = later(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
 
 def _kind_of(said: str) -> UserKind:
     start = said.lstrip()
-    known = next((kind for prefix, kind in _KINDS if start.startswith(prefix)), None)
+    known = next((kind for begins, kind in _KINDS if begins.match(start)), None)
     found = element_before(said) if known is None and start[:1] == "<" else None
     return known or (found[0] if found and not found[2] else UserKind.HUMAN)
 
