@@ -325,6 +325,8 @@ class Agent(Struct, frozen=True):
     decides. It takes any JSON object. Without it, nobody knows when a turn is over."""
     retention: Callable[[], ReadRetention] | None = None
     """Loads the function that reads how long it keeps its logs; None if it never deletes them by itself."""
+    as_patch: Callable[[], Callable[[list[Record]], list[Record]]] | None = None
+    """Loads the function that turns the records of a document that was written anew into a patch of what was read."""
     keys_remembered: int | None = 0
     """The number of keys of drafts remembered for each session (`Draft.key`); None for all."""
     repeats_lines: bool = False
@@ -340,10 +342,6 @@ class Agent(Struct, frozen=True):
 
 class Parser(Protocol):
     """A reader of an agent's logs. All functions are pure except for the state they are given."""
-
-    @property
-    def as_patch(self) -> Rewrite:
-        """The function that turns a rewritten document into a change of what was read before."""
 
     def recognizes(self, record: Record) -> bool:
         """Whether only this agent writes such a record (by content, never by the file's name)."""

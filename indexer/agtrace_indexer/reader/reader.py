@@ -30,7 +30,7 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, Progress, head_of, open_regular, restamped, start_of
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, value_of, values_in
 from agtrace_indexer.providers.provider import Row
-from agtrace_indexer.providers.registry import parser_of, source_of, unroll
+from agtrace_indexer.providers.registry import AGENTS, parser_of, source_of, unroll
 from agtrace_indexer.reader.containers import rows_of
 from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_inside, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
@@ -318,11 +318,11 @@ class Reader:
     ) -> tuple[Log, list[Record]]:
         """Return the log of a document, and the records to read: all, or a patch if it was rewritten."""
         if known is not None and known.status == "log":
-            as_patch = parser_of(provider).as_patch
+            as_patch = AGENTS[provider].as_patch
             if not self._rebuild and known.provider == provider and as_patch is not None:
                 log = known_log(self.store, self._keep(found), known, b"")
                 log.head, log.head_size = digest(head), len(head)
-                return log, as_patch(records)
+                return log, as_patch()(records)
             self.store.forget_contents(known.id)
         return self._new_log(found, provider, head), records
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said
 from agtrace_indexer.providers.notes import unknown
-from agtrace_indexer.providers.provider import Rewrite
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -21,8 +20,6 @@ from agtrace_schema.events import (
     User,
     UserKind,
 )
-
-as_patch: Rewrite = None
 
 
 def recognizes(record: Record) -> bool:

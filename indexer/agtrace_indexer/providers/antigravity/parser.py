@@ -33,7 +33,6 @@ from agtrace_indexer.events.json_values import fields, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import loads
 from agtrace_indexer.providers.notes import no_document, numbered, plain_text, skip, unknown
-from agtrace_indexer.providers.provider import Rewrite
 
 # -- places ----------------------------------------------------------------------------------------
 # The working directory: only commands and sub-agents name it.
@@ -233,8 +232,6 @@ def _drafts(payloads: Sequence[Payload], record: Record, step: str | None = None
 
 
 # -- parser ----------------------------------------------------------------------------------------
-
-as_patch: Rewrite = None
 
 _TEXTS = ("source", "type", "status", "created_at")
 

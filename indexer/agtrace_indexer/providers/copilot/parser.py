@@ -57,7 +57,6 @@ from agtrace_indexer.providers.notes import (
     skip,
     unknown,
 )
-from agtrace_indexer.providers.provider import Rewrite
 
 # -- envelope --------------------------------------------------------------------------------------
 # The envelope of an event, read once for all readers, and a reader that works for any event.
@@ -924,8 +923,6 @@ def _scalar(written: str) -> str:
 
 # -- parser ----------------------------------------------------------------------------------------
 
-as_patch: Rewrite = None
-
 
 def recognizes(record: Record) -> bool:
     """Whether only Copilot CLI writes such a record; Copilot Chat's first line names its producer."""
@@ -938,7 +935,7 @@ unroll = no_document  # `history-session-state/<id>.json`, before 0.0.342, isn't
 class Chat:
     """The parser of Copilot Chat in VS Code, which writes the same records: `GitHub.copilot-chat/transcripts`."""
 
-    as_patch, unroll, begin, drafts = as_patch, staticmethod(unroll), staticmethod(begin), staticmethod(drafts)
+    unroll, begin, drafts = staticmethod(unroll), staticmethod(begin), staticmethod(drafts)
 
     @staticmethod
     def recognizes(record: Record) -> bool:

@@ -29,7 +29,6 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.notes import no_document, numbered, requester, skip, unknown
-from agtrace_indexer.providers.provider import Rewrite
 
 # -- user texts ------------------------------------------------------------------------------------
 # Texts in the user's role: what the user typed, in `<user_query>`, and what Cursor put around it.
@@ -73,8 +72,6 @@ def _injected(said: str) -> list[User]:
 
 
 # -- parser ----------------------------------------------------------------------------------------
-
-as_patch: Rewrite = None
 
 ROLES = ("user", "assistant")
 

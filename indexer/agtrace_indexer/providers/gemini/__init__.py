@@ -79,6 +79,7 @@ GEMINI = Agent(
     resumes=("--resume",),
     setup=loader("gemini.parser:SETUP"),
     phase=phase,
+    as_patch=loader("gemini.parser:as_patch"),
     retention=loader("gemini.parser:retention"),
     client=Client("gemini-cli-mcp-client", 39_900),  # it adds 41 characters to an answer, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound

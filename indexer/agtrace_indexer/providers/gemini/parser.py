@@ -480,8 +480,6 @@ def rewind(message_id: str, state: LogState) -> list[Change]:
 
 # -- parser ----------------------------------------------------------------------------------------
 
-__all__ = ["as_patch", "begin", "drafts", "recognizes", "unroll"]
-
 _COMMON_KEYS = {"id", "timestamp", "type", "content", "displayContent"}
 
 

@@ -48,7 +48,7 @@ from agtrace_indexer.logs.decoding import decode, single
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import as_bytes, ask, tables_of
 from agtrace_indexer.providers.notes import check_usage, empty_state, known, log_name, no_document, skip, unknown
-from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
+from agtrace_indexer.providers.provider import LogInside, Row
 
 # -- tokens ----------------------------------------------------------------------------------------
 # Token counts: each request once, whether a message, the ledger of requests or only the session's totals have them.
@@ -563,8 +563,6 @@ def _decoded(value: Any) -> Any:
 
 
 # -- parser ----------------------------------------------------------------------------------------
-
-as_patch: Rewrite = None
 
 FORM = "$goose"
 """The key by which a record from the database says what it is."""

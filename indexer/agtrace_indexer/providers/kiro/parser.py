@@ -47,7 +47,7 @@ from agtrace_indexer.logs.foreign_database import Question, as_bytes, ask, colum
 from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.kiro import OF_EVENTS
 from agtrace_indexer.providers.notes import identify, log_name, numbered, plain_text, requester, skip, unknown
-from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
+from agtrace_indexer.providers.provider import LogInside, Row
 
 # -- tool results ----------------------------------------------------------------------------------
 # Results of tool executions: their outcome, and what the model was given. A command that fails is a `success` whose
@@ -529,8 +529,6 @@ def _conversation(data: bytes) -> Record | None:
 
 
 # -- parser ----------------------------------------------------------------------------------------
-
-as_patch: Rewrite = None
 
 
 def recognizes(record: Record) -> bool:

@@ -68,7 +68,7 @@ from agtrace_indexer.providers.notes import (
     skip,
     unknown,
 )
-from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
+from agtrace_indexer.providers.provider import LogInside, Row
 
 # -- tokens ----------------------------------------------------------------------------------------
 # Token counts of a response: of its message, or of its `step-finish` parts if the message has none, never of both.
@@ -999,8 +999,6 @@ def _plain(value: Any) -> Any:
 
 
 # -- parser ----------------------------------------------------------------------------------------
-
-as_patch: Rewrite = None
 
 
 def recognizes(record: Record) -> bool:

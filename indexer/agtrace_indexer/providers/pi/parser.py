@@ -59,7 +59,7 @@ from agtrace_indexer.providers.notes import (
     skip,
     unknown,
 )
-from agtrace_indexer.providers.provider import LogInside, Rewrite, Row
+from agtrace_indexer.providers.provider import LogInside, Row
 
 # -- content ---------------------------------------------------------------------------------------
 # The text of the blocks of a message or a result: images are replaced by their size.
@@ -393,8 +393,6 @@ def _usage(record: Record, state: LogState) -> list[Draft]:
 
 # -- parser ----------------------------------------------------------------------------------------
 
-as_patch: Rewrite = None
-
 _OWN = {"api": str, "stopReason": str, "timestamp": int}
 """Keys of messages of the model and the user, which other agents write without them."""
 
@@ -469,7 +467,7 @@ class OpenClaw:
     A record is always Pi's, and the place of a log shows that OpenClaw wrote it.
     """
 
-    as_patch, unroll, begin = as_patch, staticmethod(unroll), staticmethod(begin)
+    unroll, begin = staticmethod(unroll), staticmethod(begin)
 
     @staticmethod
     def recognizes(_record: Record) -> bool:
@@ -584,7 +582,7 @@ def _session_of(folder: PurePath) -> str | None:
 class OhMyPi:
     """The parser of oh-my-pi."""
 
-    as_patch, unroll, drafts = as_patch, staticmethod(unroll), staticmethod(drafts)
+    unroll, drafts = staticmethod(unroll), staticmethod(drafts)
 
     @staticmethod
     def recognizes(record: Record) -> bool:

@@ -52,7 +52,6 @@ from agtrace_indexer.providers.notes import (
     skip,
     unknown,
 )
-from agtrace_indexer.providers.provider import Rewrite
 
 # -- tokens ----------------------------------------------------------------------------------------
 # Token counts of a call to the API: in the telemetry, which has all calls, or else with the response. Telemetry comes
@@ -344,8 +343,6 @@ def _is_internal(event: dict[str, Any]) -> bool:
 
 
 # -- parser ----------------------------------------------------------------------------------------
-
-as_patch: Rewrite = None
 
 _IDS = ("uuid", "sessionId", "timestamp")
 _OF_SYSTEM = {"systemPayload", "managedSession"}
