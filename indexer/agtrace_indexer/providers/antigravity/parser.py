@@ -85,11 +85,6 @@ def call_of(kind: str, state: LogState) -> str | None:
     return named[0]
 
 
-def forget_calls(state: LogState) -> None:
-    """Let no later result answer the calls that still wait: the user speaks, so they have none."""
-    state.memory.pop("waiting", None)
-
-
 def _decoded(value: Any) -> Any:
     """Decode an argument, which is written as JSON; a text that isn't JSON is itself."""
     if not isinstance(value, str):
@@ -114,11 +109,8 @@ _AGENT = later(r'"conversationId":\s{0,9}"([A-Za-z0-9-]{1,64})"')
 _BY_STATUS = {
     "DONE": Outcome.OK,
     "ERROR": Outcome.FAILED,
-    "CANCELED": Outcome.INTERRUPTED,
-    "CANCELLED": Outcome.INTERRUPTED,
-    "INTERRUPTED": Outcome.INTERRUPTED,
-    "PENDING": Outcome.RUNNING,
-    "RUNNING": Outcome.RUNNING,
+    **dict.fromkeys(("CANCELED", "CANCELLED", "INTERRUPTED"), Outcome.INTERRUPTED),
+    **dict.fromkeys(("PENDING", "RUNNING"), Outcome.RUNNING),
 }
 
 
@@ -129,9 +121,8 @@ def tool_result(record: Record, call_id: str | None) -> ToolResult:
     times = _TIMES.match(head)
     outcome, source, exit_code = _ending(record, head[times.end() :] if times else head)
     started = _AGENT.search(head) if record.get("type") == "INVOKE_SUBAGENT" else None
-    return ToolResult(
-        call_id, said, outcome, source, exit_code, _lasted(times), agent_id=identifier(started[1]) if started else None
-    )
+    agent = identifier(started[1]) if started else None
+    return ToolResult(call_id, said, outcome, source, exit_code, _lasted(times), agent)
 
 
 def _ending(record: Record, head: str) -> tuple[Outcome, OutcomeSource | None, int | None]:
@@ -209,7 +200,7 @@ def drafts(record: Record, state: LogState) -> list[Draft]:
 
 def _input(record: Record, typed: bool, state: LogState) -> list[User]:
     """Read what the user says, and what is put around it."""
-    forget_calls(state)
+    state.memory.pop("waiting", None)  # calls without results
     said = plain_text(record.get("content"))
     note_model(said, state)
     return user_texts(said, UserKind.HUMAN if typed else UserKind.INJECTED)
@@ -220,8 +211,7 @@ def _response(record: Record, state: LogState) -> list[Draft]:
     number = numbered("response", state)
     thought, said = text(record.get("thinking")), text(record.get("content"))
     payloads: list[Payload] = [Reasoning(thought)] if thought else []
-    if said:
-        payloads.append(Message(said))
+    payloads += [Message(said)] if said else []
     payloads += calls_of(items(record.get("tool_calls")), number, state)
     return _drafts(payloads, record, number) or skip("PLANNER_RESPONSE", state)
 

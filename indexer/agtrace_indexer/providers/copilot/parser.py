@@ -156,9 +156,7 @@ def settled_by_result(
         return []
     if _STOPPED.search(result.text[:_LOOKED_AT]) or _properties(entry.data).get("shell_status") == "stopped":
         return _settled(shell, Outcome.INTERRUPTED, entry.at, state)
-    if result.exit_code is None:
-        return []
-    return _settled(shell, result.outcome, None, state)
+    return [] if result.exit_code is None else _settled(shell, result.outcome, None, state)
 
 
 def settled_by_notice(entry: Entry, state: LogState) -> list[Settlement]:
@@ -367,18 +365,16 @@ def decided(entry: Entry, state: LogState) -> list[Said]:
 
 def _outcome(data: Record, said: str, call_id: str | None, tool: str, state: LogState) -> _Told:
     decision = state.memory.get("decided", {}).pop(call_id, None)
-    succeeded = data.get("success")
+    succeeded, recorded = data.get("success"), _recorded_code(data)
     if succeeded is not True:
         if decision is None and text(fields(data.get("error")).get("code")) in _REFUSED:
             decision = Outcome.REJECTED
         if decision:
             return _Told(Outcome(decision), OutcomeSource.STRUCTURE)
-        if succeeded is not False:
-            return _Told(Outcome.UNKNOWN, None)
-        return _Told(Outcome.FAILED, OutcomeSource.STRUCTURE, _recorded_code(data))
+        failed = succeeded is False
+        return _Told(Outcome.FAILED, OutcomeSource.STRUCTURE, recorded) if failed else _Told(Outcome.UNKNOWN, None)
     if running := still_running(data, said, tool):
         return _Told(Outcome.RUNNING, running)
-    recorded = _recorded_code(data)
     if recorded is not None:
         return _Told(Outcome.FAILED if recorded else Outcome.OK, OutcomeSource.STRUCTURE, recorded)
     found = _LAST_LINE.search(said[-_TRAILER:]) if tool in SHELLS or tool in POLLING else None

@@ -494,15 +494,15 @@ class OpenClaw:
         columns = _columns(container.path)
         if not columns["transcript_events"]:
             return
-        generation = ", ''"
-        if "generation" in columns["transcript_rewrite_watermarks"]:
-            generation = ", (SELECT generation FROM transcript_rewrite_watermarks w WHERE w.session_id = t.session_id)"
-        sql = f"SELECT session_id, {_PRINT}, max(seq){generation} FROM transcript_events t GROUP BY session_id"
+        marks = "transcript_rewrite_watermarks"
+        told = f"(SELECT generation FROM {marks} w WHERE w.session_id = t.session_id)"
+        generation = told if "generation" in columns[marks] else "''"
+        sql = f"SELECT session_id, {_PRINT}, max(seq), {generation} FROM transcript_events t GROUP BY session_id"
         archived = "SELECT session_id, max(archive_name) FROM session_transcript_archives GROUP BY session_id"
         has_archives = "archive_blob" in columns["session_transcript_archives"]
         found = ask(container.path, (sql, ()), *([(archived, ())] if has_archives else []))
-        told = {str(session): rest for rows in reversed(found) for session, *rest in rows}
-        for session, rest in told.items():
+        held = {str(session): rest for rows in reversed(found) for session, *rest in rows}
+        for session, rest in held.items():
             if session and "/" not in session:
                 yield LogInside(session, "/".join(map(str, rest)))
 
@@ -525,9 +525,8 @@ class OpenClaw:
         for number, line in enumerate(archived if before == [0, 0] else (), 1):
             yield Row(number, line, [-1, _ARCHIVED, number])
         packed = "event_zstd" if "event_zstd" in columns["transcript_events"] else "NULL"
-        sql = (
-            f"SELECT seq, coalesce(created_at, 0), event_json, {packed} {of_session} > ? ORDER BY seq LIMIT {_AT_ONCE}"
-        )
+        values = f"seq, coalesce(created_at, 0), event_json, {packed}"
+        sql = f"SELECT {values} {of_session} > ? ORDER BY seq LIMIT {_AT_ONCE}"
         while newest is not None and (events := ask(path, (sql, (session, last)))[0]):
             for last, created, plain, compressed in events:
                 before = [before[0] + 1, before[1] + created % 1000003]
