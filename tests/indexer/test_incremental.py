@@ -319,3 +319,23 @@ def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: P
         .value
     )
     assert [match["preview"]["text"] for match in found["data"]["matches"]] == ["a dipper at the weir"]
+
+
+@pytest.mark.parametrize(("table", "column"), [("file", "state"), ("block_data", "text"), ("block_data", "payload")])
+def test_a_log_that_grows_is_read_anew_if_what_the_index_has_of_it_is_damaged(
+    tmp_path: Path, database: Path, table: str, column: str
+) -> None:
+    """Nothing counts twice, and no other log waits for it."""
+    log, fresh = tmp_path / "logs" / ENDS_LATER, tmp_path / "fresh" / "index.sqlite3"
+    log.parent.mkdir(parents=True)
+    lines = (SAMPLES / ENDS_LATER).read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:-3]))
+    index(database, [str(tmp_path / "logs")])
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        (data,) = connection.execute(f"SELECT {column} FROM {table} ORDER BY rowid DESC").fetchone()
+        flipped = bytes([*data[:-1], data[-1] ^ 16])
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (flipped, data))
+    log.write_bytes(b"".join(lines))
+    index(database, [])
+    index(fresh, [str(tmp_path / "logs")])
+    assert contents(database) == contents(fresh)

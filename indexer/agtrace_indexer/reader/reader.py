@@ -47,6 +47,7 @@ from agtrace_indexer.reader.resumption import (
     where_it_ended,
 )
 from agtrace_indexer.reader.transcript import Transcript, session_of
+from agtrace_indexer.texts.blocks import Damaged
 
 BATCH = 8 * 1024 * 1024
 """Bytes of logs between two commits."""
@@ -110,9 +111,23 @@ class Reader:
             self.set_aside(found if error.errno in _LASTING else replace(found, stamp=""), known, "unreadable", why)
         except KeptOut as why:
             self._hide(found, why)
+        except Damaged:
+            if known is None or self._rebuild:
+                raise
+            self._read_anew(found, known, archived)
+            return
         self.progress.files_done += 1
         self.progress.bytes_done = before + found.size
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
+
+    def _read_anew(self, found: Found, known: KnownFile, archived: FindArchived) -> None:
+        """Read a log that can't be continued from its beginning, in place of what the index has of it."""
+        self.progress.files_opened -= 1
+        self._rebuild = True
+        try:
+            self.read(found, known, archived)
+        finally:
+            self._rebuild = False
 
     def set_aside(self, found: Found, known: KnownFile | None, status: str, reason: str) -> None:
         """Remember a file that isn't a readable log, so that it isn't opened again until it changes.
@@ -250,7 +265,10 @@ class Reader:
         if provider is None:
             return self._read_document(found, known, read, file)
         if before is not None:
-            self._make_room(before, found, same=is_rewritten(self.store, found, before, head))
+            if self._rebuild or is_rewritten(self.store, found, before, head):
+                self.store.forget_contents(before.id)
+            else:
+                self._move_aside(before, found)
         if before is None or self._rebuild:
             named = partial(session_in, provider)
             self._read_replaced(found, lambda earlier: named(earlier, head_of(earlier, HEAD)) == named(found, head))
@@ -277,13 +295,6 @@ class Reader:
         """Have the archive keep a log that is about to be read."""
         here = found.archived or found.container or not found.stamp
         return found if here else self._archive.keep(found, grown=grown)
-
-    def _make_room(self, known: KnownFile, found: Found, *, same: bool) -> None:
-        """Free the path for the file that is there now: what was read before is archived, or read again."""
-        if self._rebuild or same:
-            self.store.forget_contents(known.id)
-        else:
-            self._move_aside(known, found)
 
     def _move_aside(self, known: KnownFile, found: Found) -> None:
         """Keep the log that was at a path, where there is another file now, as one that is gone."""
@@ -346,12 +357,12 @@ class Reader:
     def _log_inside(self, found: Found, known: KnownFile | None, provider: Provider) -> Log:
         """Return the log as the last run left it, or a new one."""
         if known is not None and known.status == "log":
-            log = known_log(self.store, found, known, b"")
-            is_archived = log.position is None
-            if known.provider == provider and not self._rebuild and not is_archived:
-                if known.gone:
-                    self.store.rejoin(known.id)
-                return log
+            if known.provider == provider and not self._rebuild:
+                log = known_log(self.store, found, known, b"")
+                if log.position is not None:  # else it was read from the archive
+                    if known.gone:
+                        self.store.rejoin(known.id)
+                    return log
             self.store.forget_contents(known.id)
         return self._new_log(found, provider, b"")
 

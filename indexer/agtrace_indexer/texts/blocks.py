@@ -40,6 +40,10 @@ class _Zstandard(threading.local):
 _ZSTANDARD = _Zstandard()
 
 
+class Damaged(sqlite3.DatabaseError):
+    """Something that the index has of a log can't be read."""
+
+
 class PackedBlock(NamedTuple):
     """The three columns of `block_data`."""
 
@@ -99,12 +103,12 @@ class OpenBlock(Struct):
 def unpack(data: bytes) -> bytes:
     """Decompress a column of `block_data`, words of the vocabulary, or the stored state of a parser. For any thread.
 
-    Raise `sqlite3.DatabaseError` if that fails, as SQLite does for a damaged page.
+    Raise `Damaged` if that fails, an error as SQLite has it for a damaged page.
     """
     try:
         return _ZSTANDARD.decompress(data)
     except zstandard.ZstdError as error:
-        raise sqlite3.DatabaseError(f"a stored text can't be decompressed: {error}") from error
+        raise Damaged(f"a stored text can't be decompressed: {error}") from error
 
 
 def pack(data: bytes) -> bytes:
