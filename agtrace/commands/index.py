@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from agtrace_indexer.index.roots import Root
     from agtrace_indexer.logs.files import Progress
     from agtrace_indexer.run import Summary
-    from agtrace_indexer.watch.loop import Change
 
     from agtrace.settings.model import Settings
 
@@ -248,19 +247,19 @@ def watch_index(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None
     if not as_json:
         print_lines(["watching for changes; Ctrl-C stops"])
     with closing(watch(database, roots_of(paths), summary, tell, chosen.keep_days, archive=chosen.archive)) as changes:
-        for change in changes:
+        for before, now in changes:
             if as_json:
-                print_json({**asdict(change.summary), "index": str(database)}, indent=None)
+                print_json({**asdict(now), "index": str(database)}, indent=None)
             else:
-                print_lines([f"{datetime.now():%H:%M:%S}  {', '.join(_words(change))}"])
+                print_lines([f"{datetime.now():%H:%M:%S}  {', '.join(_words(before, now))}"])
 
 
-def _words(change: Change) -> Iterator[str]:
-    if change.summary.files_changed:
-        yield f"{counted(change.summary.files_changed, 'file')} read"
-    if change.files < 0:
-        yield f"{counted(-change.files, 'file')} gone"
-    for more, what in ((change.events, "event"), (change.sessions, "session")):
+def _words(before: Summary, now: Summary) -> Iterator[str]:
+    if now.files_changed:
+        yield f"{counted(now.files_changed, 'file')} read"
+    if now.files_seen < before.files_seen:
+        yield f"{counted(before.files_seen - now.files_seen, 'file')} gone"
+    for more, what in ((now.events - before.events, "event"), (now.sessions - before.sessions, "session")):
         if more:
             yield f"{more:+,} {what}{'s' * (abs(more) != 1)}"
 

@@ -311,7 +311,7 @@ class ClaudeLog:
         copy = ClaudeLog(self.path.with_name(f"{session_id}.jsonl"), session_id)
         for line in self.path.read_bytes().splitlines():
             copy.raw(json.loads(line) | {"sessionId": session_id} | more)
-        copy.clock = self.clock + 1_000
+        copy.clock, copy._last = self.clock + 1_000, self._last
         return copy
 
 

@@ -92,13 +92,6 @@ def overwrite_page(database: Path, number: int, seed: int = 0) -> None:
     write(database, (number - 1) * PAGE, random.Random(seed + number).randbytes(PAGE))
 
 
-def flip_bit(database: Path, number: int, seed: int = 0) -> None:
-    """Flip one bit at the end of a page, from where pages are filled."""
-    random_ = random.Random(seed + number)
-    at = number * PAGE - 1 - random_.randrange(PAGE // 8)
-    write(database, at, bytes((database.read_bytes()[at] ^ 1 << random_.randrange(8),)))
-
-
 def write(database: Path, at: int, data: bytes) -> None:
     """Write bytes into a file."""
     with database.open("r+b") as file:

@@ -97,17 +97,6 @@ def test_an_overwritten_or_missing_part_changes_no_answer_and_nothing_is_lost_un
         rebuilt(undisturbed, database)
 
 
-@settings(max_examples=depth(5, 40), phases=[Phase.generate])
-@given(st.integers(1, 200), st.integers(0, 1000))
-def test_an_index_with_a_flipped_bit_can_be_rebuilt(undisturbed: Undisturbed, page: int, seed: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        database = undisturbed.copy(Path(folder))
-        damage.flip_bit(database, 1 + page % (undisturbed.pages - 1), seed)
-        rebuild(database, [str(undisturbed.logs)])
-        assert damage_in(database) == ()
-        assert logged(database) == logged(undisturbed.database)
-
-
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "emptied": lambda database: damage.truncate(database, 0),
     "cut within a page": lambda database: damage.truncate(database, database.stat().st_size - 1000),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Set
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
@@ -156,12 +156,8 @@ class _Session(NamedTuple):
     copied_events: int
 
 
-class _Origin(NamedTuple):
-    """The origin of a session according to logs: its parent, and the event of the call that started it."""
-
-    session: _Session
-    parent: int | None
-    started_by: int | None
+_Origin: TypeAlias = tuple[_Session, int | None, int | None]
+"""A session, its parent according to logs, and the event of the call that started it."""
 
 
 def join_families(connection: sqlite3.Connection) -> Set[int] | None:
@@ -193,7 +189,7 @@ def _all(connection: sqlite3.Connection, query: str, arguments: Any = ()) -> set
 def _link(connection: sqlite3.Connection, sessions: set[int]) -> None:
     """Find the parents of sessions, and the calls that started them."""
     found = _origins(connection, sessions)
-    parents: dict[int, int | None] = dict.fromkeys((origin.session.id for origin in found), None)
+    parents: dict[int, int | None] = dict.fromkeys((session.id for session, *_ in found), None)
     for session, parent, started_by in found:
         if parent is not None and _descends(connection, parents, parent, session.id):
             parent, started_by = None, None
@@ -214,10 +210,11 @@ def _origins(connection: sqlite3.Connection, sessions: set[int]) -> list[_Origin
         near = set()
         for row in connection.execute(_TO_BE_LINKED, (as_json(sessions),)).fetchall():
             session = _Session(*row)
-            found[session.id] = origin = _Origin(session, *_parent(connection, session))
-            near |= {origin.parent, session.parent_session}
+            parent, started_by = _parent(connection, session)
+            found[session.id] = session, parent, started_by
+            near |= {parent, session.parent_session}
         sessions = {other for other in near if other is not None and other not in found}
-    return sorted(found.values(), key=lambda origin: (origin.session.path, origin.session.thread))
+    return sorted(found.values(), key=lambda origin: (origin[0].path, origin[0].thread))
 
 
 def _parent(connection: sqlite3.Connection, session: _Session) -> tuple[int | None, int | None]:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from pathlib import Path
 
-from msgspec import Struct
-
 from agtrace_indexer.index.lock import Busy
 from agtrace_indexer.run import Summary, index
 from agtrace_indexer.watch.watcher import LOOK_ALONE, Watcher
@@ -36,15 +34,6 @@ _RETRY = 5.0
 """Time until a run that failed or met another process is tried again, unless a log changes before that."""
 
 
-class Change(Struct, frozen=True):
-    """A run that changed something, with the differences in the index since the previous one; negative means fewer."""
-
-    summary: Summary
-    files: int
-    sessions: int
-    events: int
-
-
 def watch(
     database: Path,
     roots: Iterable[str],
@@ -53,8 +42,8 @@ def watch(
     keep_days: int | None = None,
     *,
     archive: bool = True,
-) -> Generator[Change]:
-    """Keep the index fresh while the iterator is consumed, and yield each run that changed something.
+) -> Generator[tuple[Summary, Summary]]:
+    """Keep the index fresh while the iterator is consumed; yield each run that changed something, after the one before.
 
     `before` is the summary of the run that made the index; `roots` are for an index that has lost its own.
     If another process is writing, wait for it; if a run fails, try again. `tell` gets a sentence about
@@ -78,13 +67,9 @@ def watch(
                 problem = f"the logs can't be indexed: {error}; trying again"
             else:
                 quickest = min(quickest or summary.seconds, summary.seconds)
-                change = Change(
-                    summary, summary.files_seen - before.files_seen, summary.sessions - before.sessions,
-                    summary.events - before.events,
-                )  # fmt: skip
+                if summary.files_changed or summary.files_seen != before.files_seen:
+                    yield before, summary
                 before = summary
-                if change.files or summary.files_changed:
-                    yield change
             if problem is not None and problem != trouble:
                 tell(problem)
             trouble = problem
