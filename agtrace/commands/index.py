@@ -240,7 +240,9 @@ def watch_index(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None
     from agtrace_indexer.watch.loop import watch
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    threading.excepthook = _lost
+    threading.excepthook = lambda failed: tell(  # of watchdog, whose notifications are set up again
+        f"notifications of changed files failed ({failed.exc_value!r}); trying again"
+    )
     chosen = usable()
     database = chosen.database
     summary = index_once(paths, rebuild=rebuild, as_json=as_json, indent=None)
@@ -262,11 +264,6 @@ def _words(before: Summary, now: Summary) -> Iterator[str]:
     for more, what in ((now.events - before.events, "event"), (now.sessions - before.sessions, "session")):
         if more:
             yield f"{more:+,} {what}{'s' * (abs(more) != 1)}"
-
-
-def _lost(failure: threading.ExceptHookArgs) -> None:
-    """Report a failed thread of watchdog; its notifications are set up again."""
-    tell(f"notifications of changed files failed ({failure.exc_value!r}); trying again")
 
 
 _ROOTS_PATIENCE = 60

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from agtrace.report.conversation.telling import (
     Execution,
-    Fact,
     Folded,
     Head,
     Item,
@@ -174,7 +173,8 @@ _PLURALS = {
 def head(about: Head, found: Mapping[str, int]) -> Iterator[str]:
     """Yield the head, given what was masked."""
     yield f"# {escaped(about.title)}\n\n"
-    yield "".join(f"- **{fact.name}:** {_fact(fact)}\n" for fact in (*about.facts, masked(found)))
+    for fact in (*about.facts, masked(found)):
+        yield f"- **{fact.name}:** {' '.join(filter(None, (escaped(fact.says), code(fact.quoted))))}\n"
 
 
 def body(about: Head, items: Iterable[Item], *, thinking: bool, tools: bool) -> Iterator[str]:
@@ -205,10 +205,6 @@ def body(about: Head, items: Iterable[Item], *, thinking: bool, tools: bool) -> 
     said = left_out(left)
     if said:
         yield f"\n---\n\n*Left out: {said}.*\n"
-
-
-def _fact(fact: Fact) -> str:
-    return " ".join(filter(None, (escaped(fact.says), code(fact.quoted))))
 
 
 def _call(call: Execution, full: bool, left: Counter[str]) -> Iterator[str]:

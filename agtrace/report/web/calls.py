@@ -89,7 +89,8 @@ def highlighted(text: str, language: str) -> Markup:
     for kind, value in lexer.get_tokens(text):
         if time.thread_time() > until:
             return Markup(html_escape(text))
-        pieces.append(_span(_class(str(kind)), value))
+        told = str(kind).removeprefix("Token.")
+        pieces.append(_span(next((name for begins, name in _KINDS if told.startswith(begins)), ""), value))
     return Markup("".join(pieces).rstrip("\n"))
 
 
@@ -131,11 +132,6 @@ def _kind(line: str) -> str:
 
 def _span(name: str, text: str) -> Markup:
     return Markup('<span class="{}">{}</span>').format(name, text) if name else Markup(html_escape(text))
-
-
-def _class(kind: str) -> str:
-    told = kind.removeprefix("Token.")
-    return next((name for beginning, name in _KINDS if told.startswith(beginning)), "")
 
 
 @cache

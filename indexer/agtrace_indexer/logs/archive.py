@@ -203,8 +203,8 @@ class Archive:
     def kept(self, path: str) -> Iterator[Found]:
         """Yield a log at a path as it was last, then as it was before, the newest first."""
         for folder, name in self._names(path):
-            if os.path.lexists(place := self._place(folder, name)):
-                yield self._found(folder, place)
+            with suppress(OSError):
+                yield self._found(folder, self._place(folder, name))
 
     def _found(self, folder: str, place: str) -> Found:
         status = os.lstat(place)
