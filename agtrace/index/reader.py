@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agtrace_indexer import redact
 from agtrace_indexer.index import meta
-from agtrace_indexer.index.lock import Busy, WriteLock
+from agtrace_indexer.index.lock import Busy, write_lock
 from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import refresh
@@ -160,7 +160,7 @@ class _Run(threading.Thread):
     def run(self) -> None:
         try:
             changed = self._tracker.begin()
-            with suppress(OSError), WriteLock(self._settings.database, _PATIENCE):
+            with suppress(OSError), write_lock(self._settings.database, _PATIENCE):
                 pass  # cheaper than working out what there is to do, only to learn that another process is doing it
             refresh(
                 self._settings.database, otherwise=home_roots(self._settings), report=self._note,

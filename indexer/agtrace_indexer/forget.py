@@ -17,7 +17,7 @@ from agtrace_indexer.families.belonging import Logs, lies_beside
 from agtrace_indexer.families.joining import join_families, tell_apart
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog, remove_attempts
-from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.lock import write_lock
 from agtrace_indexer.index.maintenance import note_scrub, scrub
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import AGED, FORGOTTEN, Tombstones, add, stamp
@@ -38,7 +38,7 @@ def forget(database: Path, digests: Iterable[str], *, now: float, patience: floa
     Return None, or why traces of them remain until the next run (`maintenance.scrub`). Raise `lock.Busy` if another
     process is still writing after `patience` seconds, and `UnreadableTombstones`; `now` is in seconds since 1970.
     """
-    with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+    with write_lock(database, patience), closing(Catalog(database)) as catalog:
         remove_attempts(database)
         Tombstones.of(database)  # nothing is added to an unusable list
         add(database, FORGOTTEN, sorted(digests), now)

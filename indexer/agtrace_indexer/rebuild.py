@@ -23,7 +23,7 @@ from msgspec import Struct
 from sqlite_utils import Database
 
 from agtrace_indexer.index.catalog import Catalog, NotRebuilt, remove_attempts
-from agtrace_indexer.index.lock import WriteLock, reach_disk
+from agtrace_indexer.index.lock import reach_disk, write_lock
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer, version_of
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
@@ -125,7 +125,7 @@ def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 
     """
     if not stat.S_ISREG(database.lstat().st_mode):
         raise NotRebuilt(f"{database} is not a file: move it away and run agtrace index")
-    with WriteLock(database, patience):
+    with write_lock(database, patience):
         building = database.with_name("index.repairing.sqlite3")
         remove_attempts(database)
         try:

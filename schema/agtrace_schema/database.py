@@ -370,7 +370,7 @@ CREATE TABLE model_usage (
 ) WITHOUT ROWID;
 
 -- Sums over the first events of a long session, so that its totals aren't computed from its beginning when it grows; no
--- row once one of these events has changed (agtrace_indexer.index.session_sums).
+-- row once one of these events has changed (agtrace_indexer.index.sums).
 CREATE TABLE sum_so_far (
   session_id INTEGER PRIMARY KEY,
   before INTEGER NOT NULL,       -- the event_index of the first event that isn't contained

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.lock import write_lock
 from agtrace_schema.analysis import Report, SessionEnding
 from msgspec import convert
 from rich.cells import cell_len
@@ -296,7 +296,7 @@ def test_without_any_log_the_report_is_empty_and_no_error() -> None:
 
 @pytest.mark.usefixtures("three")
 def test_an_index_that_lies_behind_is_said_on_every_way(database: Path) -> None:
-    with WriteLock(database):
+    with write_lock(database):
         said, as_json, markdown = (agtrace_here("report", *way) for way in ([], ["--json"], ["--markdown"]))
     assert all("the index is catching up" in one.err for one in (said, as_json, markdown))
     assert "the index is catching up" in said.out and "the index is catching up" in markdown.out

@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 from agtrace_indexer.index.catalog import Catalog
-from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.lock import write_lock
 
 from tests.hostile import _claude_lines
 
@@ -281,7 +281,7 @@ def test_notifications_that_failed_are_made_anew(logs: Path, tmp_path: Path) -> 
 @pytest.mark.thorough
 def test_another_process_that_writes_is_waited_for(logs: Path, database: Path) -> None:
     with watching(logs) as watcher:
-        with WriteLock(database, SECONDS):
+        with write_lock(database, SECONDS):
             answer(logs / "1.jsonl", 1, "Spring tides.")
             assert watcher.trouble() == "agtrace: another agtrace is indexing: waiting for it"
         assert watcher.line()[10:] == "1 file read, +1 event"

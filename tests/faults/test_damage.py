@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.index.catalog import NotRebuilt, old_files
-from agtrace_indexer.index.lock import Busy, WriteLock
+from agtrace_indexer.index.lock import Busy, write_lock
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.tombstones import FORGOTTEN, add, digest_of
@@ -242,7 +242,7 @@ def test_what_can_not_be_rebuilt_is_left_as_it_is(undisturbed: Undisturbed, tmp_
     with pytest.raises(NotRebuilt, match="is not a file"):
         rebuild(folder)
     database = undisturbed.copy(tmp_path / "data")
-    with WriteLock(database), pytest.raises(Busy):
+    with write_lock(database), pytest.raises(Busy):
         rebuild(database)
     damage.run_sql(database, "PRAGMA user_version = 99")
     before = database.read_bytes()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from agtrace_indexer.index.catalog import open_database
-from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.lock import write_lock
 from agtrace_indexer.index.opening import OlderIndex, open_read_only
 from agtrace_indexer.rebuild import rebuild
 from agtrace_indexer.run import index
@@ -124,7 +124,7 @@ def test_a_run_that_waited_for_a_rebuild_writes_into_the_index_that_is_there_the
     write(tmp_path / "logs" / "2.jsonl", claude(2))
     shutil.copy(database, database.with_name("rebuilt"))
     waiting = threading.Thread(target=index, args=(database, ()), kwargs={"patience": 30})
-    with WriteLock(database):
+    with write_lock(database):
         waiting.start()
         while _times_open(database.with_suffix(".lock")) < 2:
             pass

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import zstandard
-from agtrace_indexer.index.lock import Busy, WriteLock
+from agtrace_indexer.index.lock import Busy, write_lock
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import Summary, index, refresh
 
@@ -524,7 +524,7 @@ def test_only_the_owner_can_read_the_index(logs: Path, database: Path) -> None:
 
 def test_a_second_writer_waits_for_the_first(logs: Path, database: Path) -> None:
     write(logs / "a.jsonl", claude(1))
-    with WriteLock(database):
+    with write_lock(database):
         with pytest.raises(Busy, match="another agtrace is indexing"):
             index(database, [str(logs)])
         second = subprocess.Popen(
@@ -539,7 +539,7 @@ def test_a_second_writer_waits_for_the_first(logs: Path, database: Path) -> None
 def test_a_run_without_changes_needs_no_lock(logs: Path, database: Path) -> None:
     write(logs / "a.jsonl", claude(1))
     index(database, [str(logs)])
-    with WriteLock(database):
+    with write_lock(database):
         assert index(database, [str(logs)]).files_opened == 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.index import session_sums
+from agtrace_indexer.index import sums
 from agtrace_indexer.run import Summary, index
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -103,7 +103,7 @@ def test_sums_that_go_on_from_those_of_the_first_events_are_what_they_are_from_t
     data = b"".join(lines)
     whole = at_once(work, path.name, data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session_sums, "_STEP", step)
+        patch.setattr(sums, "_STEP", step)
         assert grown(work, path.name, lines) == whole
         so_far = kept_sums(work)
         assert at_once(work, path.name, data) == whole

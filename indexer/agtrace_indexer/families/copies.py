@@ -18,8 +18,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.queries import as_json
-from agtrace_indexer.index.session_sums import changes_from, sum_session
-from agtrace_indexer.index.turn_sums import sum_turns
+from agtrace_indexer.index.sums import changes_from, sum_session, sum_turns
 from agtrace_indexer.providers.registry import AGENTS
 
 _MANY_EVENTS = 20_000

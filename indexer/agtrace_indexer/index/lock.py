@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 _PAUSE = 0.02
 
@@ -17,33 +18,25 @@ class Busy(Exception):
         super().__init__(f"another agtrace is indexing (it holds {lock}): wait for it, or search what is indexed")
 
 
-class WriteLock:
-    """A context that holds the lock. Raises `Busy` if another process still holds it after `patience` seconds."""
-
-    def __init__(self, database: Path, patience: float = 0) -> None:
-        self._path = database.with_suffix(".lock")
-        self._patience = patience
-        self._descriptor = -1
-
-    def __enter__(self) -> WriteLock:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-        end = time.monotonic() + self._patience
+@contextmanager
+def write_lock(database: Path, patience: float = 0) -> Iterator[None]:
+    """Hold the lock of an index. Raise `Busy` if another process still holds it after `patience` seconds."""
+    path = database.with_suffix(".lock")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    end = time.monotonic() + patience
+    try:
         while True:
             try:
-                _lock(self._descriptor)
+                _lock(descriptor)
+                break
             except OSError:
                 if time.monotonic() >= end:
-                    os.close(self._descriptor)
-                    raise Busy(self._path) from None
+                    raise Busy(path) from None
                 time.sleep(_PAUSE)
-            else:
-                return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def reach_disk(folder: Path) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agtrace_indexer.index import meta, ranking, repositories, word_index
 from agtrace_indexer.index.catalog import Catalog
-from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.lock import write_lock
 from agtrace_indexer.index.opening import bytes_on_disk
 from agtrace_indexer.index.references import SHARED, unused
 
@@ -32,7 +32,7 @@ def optimize(database: Path, *, patience: float = 0) -> Optimized:
 
     Readers go on meanwhile. Raise `lock.Busy` if another process is still writing after `patience` seconds.
     """
-    with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+    with write_lock(database, patience), closing(Catalog(database)) as catalog:
         before = bytes_on_disk(database)
         _compact(catalog.connection)
         return Optimized(before, bytes_on_disk(database))

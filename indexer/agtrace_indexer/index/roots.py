@@ -13,7 +13,7 @@ import orjson
 
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog
-from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.lock import write_lock
 
 _REMOVED = "removed_roots"
 _BELOW = "NOT f.gone AND f.status != 'forgotten' AND (f.path = {0} OR instr(f.path, rtrim({0}, :sep) || :sep) = 1)"
@@ -66,7 +66,7 @@ def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: 
 
     from agtrace_indexer.index.store import Store
 
-    with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+    with write_lock(database, patience), closing(Catalog(database)) as catalog:
         store, path = Store(catalog.connection), os.path.abspath(path)
         found = next((root for root in listed(catalog.connection) if root.path == path), None)
         if found is None:

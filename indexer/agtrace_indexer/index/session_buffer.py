@@ -16,8 +16,7 @@ from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.names import Interning
-from agtrace_indexer.index.session_sums import changes_from
-from agtrace_indexer.index.turn_sums import sum_turns
+from agtrace_indexer.index.sums import changes_from, sum_turns
 from agtrace_indexer.texts.blocks import OpenBlock, PackedBlock
 
 SNIPPET = 200

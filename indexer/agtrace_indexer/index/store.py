@@ -22,7 +22,7 @@ from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.references import delete_session
 from agtrace_indexer.index.session_buffer import SessionBuffer
-from agtrace_indexer.index.session_sums import sum_session
+from agtrace_indexer.index.sums import sum_session
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS, REPLACED
 from agtrace_indexer.redact import suspicious

@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
 from agtrace_indexer.index.catalog import Catalog, Totals, remove_attempts
-from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.lock import write_lock
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import versions
 from agtrace_indexer.run.work import Work
@@ -118,7 +118,7 @@ def _run(
     strings.start()
     while True:
         is_new = not database.exists()
-        lock = WriteLock(database, patience)
+        lock = write_lock(database, patience)
         with ExitStack() as stack:
             if is_new:
                 stack.enter_context(lock)

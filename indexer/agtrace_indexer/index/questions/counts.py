@@ -14,7 +14,7 @@ from agtrace_schema.requests import GroupBy
 
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.queries import CODES, COUNTED, REPOSITORY, is_team, rows
-from agtrace_indexer.index.turn_sums import TOTAL
+from agtrace_indexer.index.sums import TOTAL
 
 # The model of the response that made a call; if the log doesn't tell, the session's.
 _MODELS = """

@@ -13,7 +13,7 @@ from agtrace_schema.events import Outcome
 
 from agtrace_indexer.index.questions.queries import CODES, LIVE, as_json, pairs
 from agtrace_indexer.index.questions.turns import TokenCounts
-from agtrace_indexer.index.turn_sums import TOTAL
+from agtrace_indexer.index.sums import TOTAL
 
 _OWN = f"e.session_id = s.id AND e.id <= :newest AND e.copy_of IS NULL AND {LIVE}"
 _CALLS = f"FROM event e WHERE {_OWN} AND e.type = :call"

@@ -11,7 +11,7 @@ from agtrace_schema.events import UserKind
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.queries import CODES, COUNTED, GIVEN, as_json, rows, value, values
-from agtrace_indexer.index.turn_sums import TOTAL
+from agtrace_indexer.index.sums import TOTAL
 
 
 class TokenCounts(NamedTuple):

@@ -27,7 +27,7 @@ from agtrace_indexer.index.questions.queries import (
     rows,
 )
 from agtrace_indexer.index.questions.turns import TOKEN_COLUMNS, Step, TokenCounts
-from agtrace_indexer.index.turn_sums import CONTEXT_CLASS, MODEL_USAGE, WHOLE_INPUT
+from agtrace_indexer.index.sums import CONTEXT_CLASS, MODEL_USAGE, WHOLE_INPUT
 
 _FIGURES = f"u.event_index, u.model, u.response_id, u.complete, u.context_window, {TOKEN_COLUMNS}"
 
