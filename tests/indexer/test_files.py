@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -509,17 +508,6 @@ def test_a_rebuild_equals_a_fresh_index(tmp_path: Path, database: Path) -> None:
     containers = sum(row[1] == "container" for row in before["files"])
     assert rebuilt.files_opened == rebuilt.files_seen - containers
     assert contents(database) == before == contents_of_fresh(database, samples)
-
-
-def test_only_the_owner_can_read_the_index(logs: Path, database: Path) -> None:
-    previous = os.umask(0o022)
-    try:
-        index(database, [str(logs)])
-    finally:
-        os.umask(previous)
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in database.parent.iterdir()}
-    assert stat.S_IMODE(database.parent.stat().st_mode) == 0o700
-    assert modes and set(modes.values()) == {0o600}
 
 
 def test_a_second_writer_waits_for_the_first(logs: Path, database: Path) -> None:
