@@ -62,7 +62,7 @@ CLAUDE_CODE = Agent(
     name="claude_code",
     title="Claude Code",
     parser=loader("claude_code.parser"),
-    tested=Tested("2.1.270", "2026-11", "iterations of a response, cost-state, prompt snapshots, teammates"),
+    tested=Tested("2.1.283", "2026-11", "iterations of a response, cost-state, prompt snapshots, teammates"),
     home=Home(
         "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
     ),

@@ -331,6 +331,7 @@ def user_texts(content: list[Any], line: dict[str, Any], plain: UserKind) -> lis
     flagged = _flagged_kind(line)
     if flagged is None and plain is UserKind.HUMAN and line.get("promptSource") == "system":
         plain = UserKind.INJECTED
+    typed = "human" in (line.get("turnOrigin"), fields(line.get("origin")).get("kind"))
     spoken: list[tuple[str, UserKind]] = []
     for block in content:
         written = block_text(block)
@@ -340,11 +341,7 @@ def user_texts(content: list[Any], line: dict[str, Any], plain: UserKind) -> lis
         elif told:  # the team's lead speaks to this agent
             spoken += [(told[1], UserKind.INJECTED), (told[2], plain)]
         else:
-            spoken.extend(
-                _peeled(
-                    written, plain, typed="human" in (line.get("turnOrigin"), fields(line.get("origin")).get("kind"))
-                )
-            )
+            spoken += _peeled(written, plain, typed=typed)
     return _merged(spoken)
 
 
@@ -954,9 +951,7 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
     """Read a line in the user's role: tool results, and texts from whoever speaks in that role."""
     thread = place(record, state)
     message = record.get("message")
-    if not isinstance(message, dict):
-        return unknown_line(record, state, "user", thread)
-    if message.get("content") is None:
+    if not isinstance(message, dict) or message.get("content") is None:
         return unknown_line(record, state, "user", thread)
     payloads, spoken = _returned(listed(message["content"]), record, state)
     if spoken:

@@ -306,12 +306,7 @@ def _named_agent(agent: Any) -> str | None:
 # -- deeds -----------------------------------------------------------------------------------------
 # What Claude Code itself says that a command did: commits and pull requests, in fields beside the result.
 
-_DONE = {
-    "created": Verdict.CREATED,
-    "merged": Verdict.MERGED,
-    "closed": Verdict.CLOSED,
-    "reopened": Verdict.REOPENED,
-}
+_DONE = {"created": Verdict.CREATED, "merged": Verdict.MERGED, "closed": Verdict.CLOSED, "reopened": Verdict.REOPENED}
 _LINKS_REMEMBERED = 32
 _LONGEST_DEED = 200
 

@@ -534,21 +534,14 @@ ITEMS: dict[str, tools.Handler] = {
     "web_search_call": tools.web_search_call,
     "tool_search_call": tools.calling(lambda _: "tool_search", tools.arguments_of),
     "image_generation_call": tools.image_call,
-    "function_call_output": tools.output_item,
-    "custom_tool_call_output": tools.output_item,
-    "local_shell_call_output": tools.output_item,
-    "mcp_tool_call_output": tools.output_item,
+    **{f"{of}_call_output": tools.output_item for of in ("function", "custom_tool", "local_shell", "mcp_tool")},
     "tool_search_output": tools.tool_search_output,
     "agent_message": agent_mail,
     "token_count": tools.bare_token_count,
     "tool_call": tools.calling(tools.tool_name, tools.arguments_of),
     "tool_result": tools.legacy_result,
-    "ghost_snapshot": tools.skipping("ghost_snapshot"),
-    "additional_tools": tools.skipping("additional_tools"),
-    "compaction": tools.skipping("compaction/encrypted"),
-    "compaction_trigger": tools.skipping("compaction_trigger"),
-    "compaction_summary": tools.skipping("compaction/encrypted"),
-    "context_compaction": tools.skipping("compaction/encrypted"),
+    **{kind: tools.skipping(kind) for kind in ("ghost_snapshot", "additional_tools", "compaction_trigger")},
+    **dict.fromkeys(("compaction", "compaction_summary", "context_compaction"), tools.skipping("compaction/encrypted")),
 }
 """Response items by type, with the names in published logs and fixtures."""
 
@@ -588,10 +581,9 @@ EVENTS: dict[str, tools.Handler] = {
     "thread_settings_applied": settings_applied,
     "task_started": turn_started,
     "turn_started": turn_started,
-    **{kind: tools.notifying(kind) for kind in ("guardian_assessment", "thread_goal_updated")},
+    **{kind: tools.notifying(kind) for kind in ("guardian_assessment", "thread_goal_updated", "turn.completed")},
     **{kind: tools.notifying(kind, "message") for kind in ("stream_error", "warning", "background_event")},
     **{kind: tools.notifying(kind, "message") for kind in ("undo_completed", "deprecation_notice", "model_reroute")},
-    "turn.completed": tools.notifying("turn.completed"),
     **{kind: tools.skipping(kind) for kind in _ADDING_NOTHING},
 }
 """Events by type: doubles of items, events for the screen only, and events that add nothing to the items."""
@@ -626,9 +618,8 @@ LINES: dict[str, tools.Handler] = {
     "turn_context": turn_context,
     "compacted": compacted,
     **{kind: tools.skipping(kind) for kind in ("realtime_item", "retained_context", "security_risk_score")},
-    "world_state": tools.skipping("world_state"),
+    **{kind: tools.skipping(kind) for kind in ("world_state", "inter_agent_communication_metadata")},
     "inter_agent_communication": tools.notifying("inter_agent_communication"),
-    "inter_agent_communication_metadata": tools.skipping("inter_agent_communication_metadata"),
     "token_usage_record": tools.token_usage_record,
 }
 """Lines of an enveloped log by type."""

@@ -564,10 +564,8 @@ def compaction_usage(payload: Record, state: LogState, at: int | None) -> list[D
 
     Without a record, or a request that nothing was said in, they aren't known, and the log's totals not exact.
     """
-    recorded, response = (
-        state.memory.setdefault("recorded", {}),
-        identifier(payload.get("compaction_response_id")) or "",
-    )
+    recorded = state.memory.setdefault("recorded", {})
+    response = identifier(payload.get("compaction_response_id")) or ""
     latest, alone = fields(payload.get("latest_token_usage_record")), state.memory.pop("alone", False)
     own = latest if response and identifier(latest.get("response_id")) == response else {}
     found = token_usage_record(own, state, at) if own and response not in recorded else []
@@ -874,10 +872,7 @@ _EVENT_ENDS = 64  # ends that wait for the output of their call
 
 
 def _end_event(
-    kind: str,
-    name: Callable[[Record], str],
-    arguments: Callable[[Record], Json],
-    read: Callable[[Record], Reading],
+    kind: str, name: Callable[[Record], str], arguments: Callable[[Record], Json], read: Callable[[Record], Reading]
 ) -> Handler:
     """Make a handler for an `*_end` event: details of an output to come, the end of a running execution, or a run."""
 
