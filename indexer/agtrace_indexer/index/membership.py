@@ -103,19 +103,19 @@ _LONG_NAME = 3
 """A name of this many words is one that two repositories hardly share."""
 
 
-class Folder(Struct, frozen=True):
+class Folder(Struct):
     """What is known of a folder."""
 
     id: int
     hash: str
     root: str | None
     """Its path; None if logs name only its hash."""
-    recorded: Mapping[str, int] = {}
+    recorded: dict[str, int] = field(default_factory=dict)
     """The remotes that logs record -> when that was last so (ms)."""
-    shown: Mapping[str, int] = {}
+    shown: dict[str, int] = field(default_factory=dict)
     """The remotes that git and forges printed -> how often."""
-    commits: Collection[str] = ()
-    files: Collection[str] = ()
+    commits: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
     """Paths of touched files, relative to the folder, with `/`."""
 
 

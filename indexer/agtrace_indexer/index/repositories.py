@@ -7,11 +7,8 @@ are few folders (`index.membership` joins them).
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import pairwise
-
-from msgspec import Struct, field
 
 from agtrace_indexer.events.clues import COMMIT, REMOTE, ROOT, SHOWN
 from agtrace_indexer.index import meta
@@ -41,16 +38,6 @@ _MOST_FILES = 2_000
 """Files of a folder that are compared, those with the shortest paths."""
 
 
-class _Told(Struct):
-    """What the sessions in a folder tell about its repository."""
-
-    recorded: dict[str, int] = field(default_factory=dict)
-    shown: dict[str, int] = field(default_factory=dict)
-    commits: set[str] = field(default_factory=set)
-    files: set[str] = field(default_factory=set)
-    root: str | None = None
-
-
 def join(connection: sqlite3.Connection, *, anew: bool = False) -> None:
     """Bring the repositories up to date, in the open transaction, if something they are computed from has changed.
 
@@ -70,25 +57,25 @@ def _are_nested(connection: sqlite3.Connection) -> bool:
     return any(inner.startswith(outer) for outer, inner in pairwise(roots))
 
 
-def _folders(connection: sqlite3.Connection) -> Iterator[Folder]:
-    told: dict[int, _Told] = defaultdict(_Told)
+def _folders(connection: sqlite3.Connection) -> Iterable[Folder]:
+    folders = {id: Folder(id, hash, root) for id, hash, root in connection.execute(_FOLDERS)}
+    unplaced = {id for id, folder in folders.items() if folder.root is None}
     for project, kind, value, count, time in connection.execute(_CLUES):
-        match kind:
-            case _ if kind == REMOTE:
-                told[project].recorded[value] = time
-            case _ if kind == SHOWN:
-                told[project].shown |= {value: count} if count else {}
-            case _ if kind == COMMIT:
-                told[project].commits.add(value)
-            case _ if kind == ROOT:
-                told[project].root = value
+        folder = folders[project]
+        if kind == REMOTE:
+            folder.recorded[value] = time
+        elif kind == SHOWN and count:
+            folder.shown[value] = count
+        elif kind == COMMIT:
+            folder.commits.append(value)
+        elif kind == ROOT and project in unplaced:
+            folder.root = value
     for project, path in connection.execute(_FILES):
-        told[project].files.add(path)
-    for id, hash, root in connection.execute(_FOLDERS).fetchall():
-        known = told[id]
-        root = root or known.root
-        files = sorted(filter(None, (_within(path, root) for path in known.files)), key=lambda path: (len(path), path))
-        yield Folder(id, hash, root, known.recorded, known.shown, known.commits, files[:_MOST_FILES])
+        if within := _within(path, folders[project].root):
+            folders[project].files.append(within)
+    for folder in folders.values():
+        folder.files = sorted(folder.files, key=lambda path: (len(path), path))[:_MOST_FILES]
+    return folders.values()
 
 
 def _within(path: str, root: str | None) -> str | None:
