@@ -19,13 +19,17 @@ from agtrace_indexer.redact import redact, redact_json, suspicious
 from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.engine import secret_of
 from agtrace_indexer.redact.names import Strength, strength
+from agtrace_indexer.redact.printing import PRINTED, prints_secret
 from agtrace_indexer.redact.rules import Form, forms
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 from agtrace_indexer.redact.values import is_example
+from agtrace_indexer.run import index
 from agtrace_schema.events import ToolCall
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.agtrace.asking import claude_log
+from tests.contents import contents
 from tests.depth import depth, examples, part
 from tests.secrets.corpus import near_misses, secrets
 from tests.secrets.tokens import tokens_of
@@ -198,6 +202,67 @@ def test_eight_threads_find_what_one_finds() -> None:
     assert all(found == alone for found in together)
 
 
+# --- what readers found in real logs, and what came out of everyday configuration
+
+S = "(x8&k2w@9f$v7b3n_q1z"
+"""A value as Django makes them, which begins like an expression."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--- PASS: TestHTTP2Server (0.01s)\nbuild\tpass\t0\nbuild\tpending\t0\nwe pass utf8Bytes, and pass bun@1.3.14",
+        ':root { --pass: #34d399; }\ntests pass, `build.ps1` too; --pwd "D:/x"; pin bun@1.3.14 and restore',
+        "/etc/passwd:root:x:0:0\ntests/test_token:15:assert\nSet CODEX_API_KEY environment variable",
+        "key: Ed25519PublicKey, token: r'[A-Za-z0-9]{4}', auth: \"scram-sha-256\", secret ``a.b.Certificate``",
+        "const c = { password: `$" + "{a}`, token: t.onCreate(n), key:e.altKey?r.C0.ESC:r.C1.CR }",
+    ],
+)
+def test_words_of_prose_results_of_tests_columns_paths_and_code_are_no_secrets(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SECRET_KEY = '{S}'", f"os.environ.get('SECRET_KEY', '{S}')", f'"password": "%{S}"', f"DB_PASSWORD={S}",
+        f"spring.datasource.password={S};<)|''x", f"define('AUTH_KEY', '?}}[ 3x|v!@#9Pq {S}');",
+        "kind: Secret\nstringData:\n  key: |\n    951bc3 {S}\n", f'toml = 1\nsecret = """{S}"""',
+        "<secret>{AQAAABAAAAAQ0Wd8bq2c9XnZ1" + "aB3=}</secret>", f"<secret><![CDATA[{S}]]></secret>",
+        f'Content-Disposition: form-data; name="password"\r\n\r\n{S}\r\n--x', f'["mysqladmin", "-p{S}"]',
+        f"BASIC_AUTH=u:{S}", f"gh auth login --with-token <<< '{S}'", "secrets:\n  - Qz7mKx91LpRt\n", f'Fernet(b"{S}")',
+        f"A temporary password is generated for root@localhost: {S}", "密码是Qz7mKx91Lp", f"db.password=\\\n  {S}\n",
+        "SENDGRID_KEY=3f2504e0-4f89-41d3-9a0c-0305e82c3301", "Uid=sa;Pwd=kqzvbnwpxmtr;", "{password: kqzvbnwpxmtr}",
+        "host=a password=kqzvbnwpxmtr", "user=a&password=kqzvbnwpxmtr&x=1", "ftp u:Qz7mKx91Lp@db.example.org",
+        f"<AdministratorPassword><Value>{S.replace('&', '')}</Value></AdministratorPassword>",
+        "+PASSWORD=[-Qz7mKx91Lp-]{+Zq8nLw20Mk+}", "... cut ...\n" + "Qz7mKx91" * 8 + "\n-----END PRIVATE KEY-----",
+    ],
+)  # fmt: skip
+def test_no_piece_of_a_value_comes_out_of_everyday_configuration(text: str) -> None:
+    masked = redact(text)
+    pieces = ("k2w@9f", "b3n_q1z", "951bc3", "0Wd8bq2c9", "Qz7mKx91", "Zq8nLw20", "3f2504e0", "kqzvbnwp")
+    assert masked != text and not [piece for piece in pieces if piece in masked]
+
+
+def test_a_command_that_prints_a_secret_is_known_unless_it_goes_elsewhere(tmp_path: Path) -> None:
+    printing = (
+        "pass show work/db;op read op://a/b/c;cd a && terraform output -raw x;aws --profile p secretsmanager"
+        " get-secret-value --query SecretString;echo $(gh auth token);sudo cat /etc/shadow;ssh host 'pass show a/b';"
+        "kubectl -n a get secret b -o jsonpath='{.data.password}' | base64 -d"
+    )
+    silent = (
+        "T=$(pass show a/b);pass show a/b | docker login --password-stdin;kubectl get secrets;gh auth status"
+        ";op item list;pass show a/b > file;git commit -m 'pass show a/b';terraform output;pass to/from it;cat id_rsa.pub"
+    )
+    assert [one for one in printing.split(";") if not prints_secret(one)] == []
+    assert [one for one in silent.split(";") if prints_secret(one)] == []
+    log = claude_log(tmp_path / "home", "aaaaaaaa-0000-4000-8000-000000000001").prompt("show it")
+    log.call("Bash", {"command": "pass show work/db"}, "correct horse battery").call("Bash", {"command": "ls"}, "a.txt")
+    found = index(tmp_path / "index.sqlite3", [str(tmp_path / "home")], otherwise=[])
+    texts = [text for _, _, text, _ in contents(tmp_path / "index.sqlite3")["texts"]]
+    assert found and PRINTED in texts and "a.txt" in texts and "horse" not in "".join(texts)
+
+
 # --- disguises
 
 TOKEN = "ghp_" + "a1B2" * 10
@@ -207,17 +272,12 @@ HIDDEN = "[redacted: github-token]"
 @pytest.mark.parametrize(
     "text",
     [
-        TOKEN[:9] + "\u200b" + TOKEN[9:],
-        TOKEN[:9] + "\u00ad\u2060" + TOKEN[9:],
-        TOKEN[:9] + "\\u200b" + TOKEN[9:],
-        TOKEN[:9] + "\x1b[31m" + TOKEN[9:] + "\x1b[0m",
-        TOKEN[:9] + "\\u001b[1;31m" + TOKEN[9:],
-        TOKEN[:9] + "\\\\u001b[0m" + TOKEN[9:],
-        TOKEN[:3] + "%5F" + TOKEN[4:],
-        TOKEN[:3] + "\\u005f" + TOKEN[4:],
+        TOKEN[:9] + "\u200b" + TOKEN[9:], TOKEN[:9] + "\u00ad\u2060" + TOKEN[9:], TOKEN[:9] + "\\u200b" + TOKEN[9:],
+        TOKEN[:9] + "\x1b[31m" + TOKEN[9:] + "\x1b[0m", TOKEN[:9] + "\\u001b[1;31m" + TOKEN[9:],
+        TOKEN[:9] + "\\\\u001b[0m" + TOKEN[9:], TOKEN[:3] + "%5F" + TOKEN[4:], TOKEN[:3] + "\\u005f" + TOKEN[4:],
         TOKEN[:3] + "&#95;" + TOKEN[4:],
     ],
-)
+)  # fmt: skip
 def test_a_token_that_is_split_or_encoded_is_masked_whole(text: str) -> None:
     masked = redact(f"see {text} there")
     assert HIDDEN in masked and "a1B2" not in masked
@@ -227,25 +287,14 @@ def test_a_token_that_is_split_or_encoded_is_masked_whole(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Password: **{0}**",
-        "**Password:** {0}",
-        "the password is <b>{0}</b>",
-        "the password is __{0}__",
-        "docker login -u me -p **{0}** registry.example.org",
-        '""password"": ""{0}""',
-        "'password': '\\''{0}'\\''",
-        "password:\u00a0{0}",
-        "password%3A+{0}%0A",
-        "-password: |\n-  {0}",
-        "     1\u2192password: |\n     2\u2192  {0}",
-        "The password for the old server: {0}",
-        'password = "a1b2\\"{0}"',
-        '{{"Key": "db.password", "Type": "SecureString", "Value": "{0}"}}',
-        '"db_password": {{"sensitive": true, "value": "{0}"}}',
-        "MY_TOKEN=s.{0}",
-        "join --token abcdef.{0}",
+        "Password: **{0}**", "**Password:** {0}", "the password is <b>{0}</b>", "the password is __{0}__",
+        "docker login -u me -p **{0}** registry.example.org", '""password"": ""{0}""', "'password': '\\''{0}'\\''",
+        "password:\u00a0{0}", "password%3A+{0}%0A", "-password: |\n-  {0}",
+        "     1\u2192password: |\n     2\u2192  {0}", "The password for the old server: {0}",
+        'password = "a1b2\\"{0}"', '{{"Key": "db.password", "Type": "SecureString", "Value": "{0}"}}',
+        '"db_password": {{"sensitive": true, "value": "{0}"}}', "MY_TOKEN=s.{0}", "join --token abcdef.{0}",
     ],
-)
+)  # fmt: skip
 def test_a_secret_is_masked_between_emphasis_and_other_quotes_and_after_other_blanks(text: str) -> None:
     assert "hunter2X9zebra7Q" not in redact(text.format("hunter2X9zebra7Q"))
 
@@ -387,15 +436,10 @@ def test_only_the_secret_is_masked_not_what_names_it(text: str, masked: str) -> 
 @pytest.mark.parametrize(
     "said",
     [
-        "NPM_TOKEN={}",
-        "PWD={}",
-        "DB_PASSWORD_V2={}",
-        "CLIENT_SECRET                  {}",
-        "curl -u mira:{} https://example.org/",
-        "echo {} | sudo -S true",
-        "docker login -u me -p {}",
+        "NPM_TOKEN={}", "PWD={}", "DB_PASSWORD_V2={}", "CLIENT_SECRET                  {}",
+        "curl -u mira:{} https://example.org/", "echo {} | sudo -S true", "docker login -u me -p {}",
     ],
-)
+)  # fmt: skip
 def test_a_name_and_a_command_are_known_behind_an_escaped_line_end_or_tabulator(before: str, said: str) -> None:
     assert "Qz7mKx91LpRt5Wn8" not in redact(f"first{before}{said.format('Qz7mKx91LpRt5Wn8')}\\nlast")
 
@@ -578,57 +622,21 @@ def test_one_look_at_a_whole_call_finds_what_looking_at_every_value_finds(name: 
     assert repr(stored(call, unmasked(call))) == repr(expected)
 
 
-ADVERSARIES = ["eyJ", "eyJaaaaaaaa.", "token=", 'token="', "password: ", "secret=aaaaaaaa(", "://a:", "://a:b@"]
-ADVERSARIES += ["-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n" + "A" * 64 + "\n", "SG." + "a" * 20]
-ADVERSARIES += [
-    "\\u0041",
-    "%41",
-    "Z2hw",
-    "password ",
-    "token to ",
-    "eyJhbGciOi",
-    "://",
-    "kind: Secret\n",
-    "AKIA0123456789ABCDEF ",
-]
-ADVERSARIES += ["Authorization: Bearer ", "1234567890:A", "MTIz" + "a" * 20 + ".", "TOKEN=a/", "api_key=a-", "A", "\\"]
-ADVERSARIES += [
-    "**a",
-    '""a',
-    "password for a ",
-    '"token": {"type": "a", ',
-    '"name": "token", "type": "a", ',
-    "+a%41",
-    "\\ aaaaaa",
-]
-ADVERSARIES += ["token: |\n", "X_KEY=a", "1\u2192 ", "<D>"]
-ADVERSARIES += [
-    "a,password,b\n",
-    "a,password,b\nc,d,e\n",
-    "a,pw\n",
-    "a\tpassword\n",
-    "|a|token|\n|-|-|\n",
-    "| password | a1 |\n",
-    "insert into a (password) values ('a",
-    '{"name": "a", "value": "',
-    "docker login -p ",
-    "curl -u a:",
-    "mysql -h a -p",
-    "echo a1 | ",
-    "Cookie: a=b; ",
-    "machine a login b password ",
-    "mot de passe ",
-    "пароль: ",
-    "Private-Lines: 1\nAAAA",
-    "otpauth://a?",
-    "define('A_TOKEN', '",
-    "password = a1 -> ",
-    "\u200b",
-    "é",
-    "=>dsn",
-    "salt=>",
-    "%3Dconnection_stringghp_Authorization",
-]
+ADVERSARIES = [
+    "eyJ", "eyJaaaaaaaa.", "token=", 'token="', "password: ", "secret=aaaaaaaa(", "://a:", "://a:b@",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
+    "SG.aaaaaaaaaaaaaaaaaaaa", "\\u0041", "%41", "Z2hw", "password ", "token to ", "eyJhbGciOi", "://",
+    "kind: Secret\n", "AKIA0123456789ABCDEF ", "Authorization: Bearer ", "1234567890:A", "MTIzaaaaaaaaaaaaaaaaaaaa.",
+    "TOKEN=a/", "api_key=a-", "A", "\\", "**a", '""a', "password for a ", '"token": {"type": "a", ',
+    '"name": "token", "type": "a", ', "+a%41", "\\ aaaaaa", "token: |\n", "X_KEY=a", "1→ ", "<D>", "a,password,b\n",
+    "a,password,b\nc,d,e\n", "a,pw\n", "a\tpassword\n", "|a|token|\n|-|-|\n", "| password | a1 |\n",
+    "insert into a (password) values ('a", '{"name": "a", "value": "', "docker login -p ", "curl -u a:",
+    "mysql -h a -p", "echo a1 | ", "Cookie: a=b; ", "machine a login b password ", "mot de passe ", "пароль: ",
+    "Private-Lines: 1\nAAAA", "otpauth://a?", "define('A_TOKEN', '", "password = a1 -> ", "\u200b", "é", "=>dsn",
+    "salt=>", "%3Dconnection_stringghp_Authorization",
+]  # fmt: skip
+"""What makes a rule begin to look, to be repeated."""
 
 
 EVERY_LAYER = " \\u0041 %41 &amp; \u200b " + base64.b64encode(f"password: {TOKEN}".encode()).decode()
@@ -681,13 +689,11 @@ def test_almost_nothing_is_masked_in_published_logs(logs: Path) -> None:
 @pytest.mark.parametrize(
     "table",
     [
-        "id|password|email\n1|{}|a@b.de\n2|{}|c@d.de\n",
-        "id,name,password\n,bob,{}\n7,al,{}\n",
-        "id\tpassword\tname\n1\t{}\t\n2\t{}\tbo\n",
-        "| id | password |\n|---|---|\n| 1 | {} |\n|2|{}|\n",
+        "id|password|email\n1|{}|a@b.de\n2|{}|c@d.de\n", "id,name,password\n,bob,{}\n7,al,{}\n",
+        "id\tpassword\tname\n1\t{}\t\n2\t{}\tbo\n", "| id | password |\n|---|---|\n| 1 | {} |\n|2|{}|\n",
         'id,password,name\n1,"{}",al\n2,{},bo\n',
     ],
-)
+)  # fmt: skip
 def test_a_column_of_secrets_is_masked_in_every_row(table: str) -> None:
     """As sqlite3, CSV with an empty first cell, TSV with an empty last one, Markdown and quoted CSV have it."""
     assert redact(table.format("hunter2Xk9!qzP", "Zk8#kfjW3pq")) == table.format(*["[redacted: password]"] * 2)

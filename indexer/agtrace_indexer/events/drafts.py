@@ -143,13 +143,16 @@ class LogState(Struct):
     """Types of the current record that the provider doesn't know. Emptied by the caller after every record."""
     skipped: list[str] = field(default_factory=list)
     """Types of the current record that are left out on purpose. Emptied by the caller after every record."""
+    printing: list[str] = field(default_factory=list)
+    """The last calls whose results print a secret."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values."""
-        return {"sessions": {k: by_name(v) for k, v in self.sessions.items()}, "memory": self.memory}
+        sessions = {k: by_name(v) for k, v in self.sessions.items()}
+        return {"sessions": sessions, "memory": self.memory, "printing": self.printing}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> LogState:
         """Restore the state that `to_json` returned."""
         sessions = {k: SessionFacts(**v) for k, v in stored["sessions"].items()}
-        return cls(sessions=sessions, memory=stored["memory"])
+        return cls(sessions=sessions, memory=stored["memory"], printing=stored["printing"])

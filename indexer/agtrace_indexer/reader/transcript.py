@@ -23,6 +23,7 @@ from agtrace_schema.landmarks import Landmark
 from agtrace_indexer.events import clues
 from agtrace_indexer.events.assembly import Event, Supersession, Thread
 from agtrace_indexer.events.clues import Clue
+from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.drafts import Draft, Retraction, Rollback, Said, Settlement
 from agtrace_indexer.events.identity import identity
 from agtrace_indexer.events.json_values import compact_json
@@ -38,6 +39,7 @@ from agtrace_indexer.logs.lines import BROKEN, HEAD_OF_LONG_LINE, LONGEST_LINE, 
 from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.reader.log import Log
 from agtrace_indexer.redact import looked_at
+from agtrace_indexer.redact.printing import PRINTED, prints_secret
 
 _UNREADABLE_SHOWN = 64 * 1024
 _LONGEST_TYPE = 200
@@ -77,6 +79,8 @@ class _Record(NamedTuple):
     """The threads that begin with it, with the calls that started them."""
 
 
+_MOST_PRINTING = 50
+"""The calls that are remembered because their results print a secret."""
 _TOGETHER, _MOST_TOGETHER = 128 * 1024, 1000
 """Characters of texts, and records, that are examined together: one by one, each would find the caches cold."""
 
@@ -150,7 +154,7 @@ class Transcript:
         state = self.log.state
         try:
             drafts = list(self._drafts(value))
-            texts = [_text(draft) for draft in drafts]
+            texts = [self._text(draft) for draft in drafts]
         except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
             state.unknown.clear()
             state.skipped.clear()
@@ -165,6 +169,22 @@ class Transcript:
         state.skipped.clear()
         if self._size >= _TOGETHER or len(self._waiting) >= _MOST_TOGETHER:
             self.settle()
+
+    def _text(self, draft: Said) -> str:
+        """Return the text of a draft before it is examined for secrets, without what a command prints that prints one.
+
+        Raises an error if it isn't a string.
+        """
+        if not isinstance(draft, Draft):
+            return ""
+        payload, printing = draft.payload, self.log.state.printing
+        if isinstance(payload, ToolCall) and payload.call_id:
+            command = shell_command(payload.name, payload.arguments, TOOLS)
+            if command and prints_secret(command.text):
+                printing[:] = [*printing[1 - _MOST_PRINTING :], payload.call_id]
+        elif isinstance(payload, ToolResult) and payload.call_id in printing and payload.text:
+            payload.text = PRINTED
+        return unmasked(payload)
 
     def settle(self) -> None:
         """Store the events of all waiting records, in order. Nothing may be saved before that."""
@@ -385,11 +405,6 @@ def _beginning(data: bytes, most: int) -> bytes:
         return data
     last = max(data.rfind(mark, most - _LONGEST_WORD, most) for mark in _BETWEEN_WORDS)
     return data[: last + 1 if last >= 0 else most - _LONGEST_WORD]
-
-
-def _text(draft: Said) -> str:
-    """Return the text of a draft before it is examined for secrets; raise an error if it isn't a string."""
-    return unmasked(draft.payload) if isinstance(draft, Draft) else ""
 
 
 def _stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:

@@ -1,4 +1,4 @@
-"""Secrets whose name is the value of another field, and Kubernetes manifests of secrets."""
+"""Secrets whose name is the value of another field, manifests of secrets for Kubernetes, and keys by their end."""
 
 from __future__ import annotations
 
@@ -60,6 +60,20 @@ def _entries(text: str, at: int, end: int) -> Iterator[re.Match[str]]:
         at = entry.end()
 
 
+_KEY_END = Look(r"-----END [A-Z0-9 ]*PRIVATE KEY", from_start=True)
+_LONGEST_KEY = 10_000
+"""The most characters before the end of a private key that can belong to it."""
+_BACKWARDS = later(r"[\s>|+→\"'\\]*+[A-Za-z0-9+/=]{1,100}+(?:[\s>|+→\"'\\]++[A-Za-z0-9+/=]{32,100}+)*+")
+
+
+def before_key_end(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+    """Yield the lines of a private key before its end, of which the beginning may be cut off."""
+    found = _BACKWARDS.match(text[max(0, at - _LONGEST_KEY) : at][::-1])
+    if found is not None and found.end() > _SHORTEST_KEY:
+        yield at - len(found[0].rstrip()), at - len(found[0]) + len(found[0].lstrip()), "private-key"
+
+
+_SHORTEST_KEY = 32
 _QUOTE = r"\\{0,15}[\"'`]"
 _PAIRED = later(
     rf"(?i:value|default|content)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
@@ -102,5 +116,5 @@ def _level(text: str, start: int, end: int) -> Strength:
 _BRACE = later(r"[{}]")
 
 
-LOOKS = ((_PAIR_LOOK, in_pair), (_MANIFEST_LOOK, in_manifest))
+LOOKS = ((_PAIR_LOOK, in_pair), (_MANIFEST_LOOK, in_manifest), (_KEY_END, before_key_end))
 """First looks, each with its closer look."""

@@ -18,7 +18,7 @@ from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength, words
 from agtrace_indexer.redact.scanner import Look, Looking, compiled
 from agtrace_indexer.redact.tables_in_text import in_table
-from agtrace_indexer.redact.values import Tier, is_secret
+from agtrace_indexer.redact.values import Sort, Tier, is_secret, sort
 
 _WORDS = "(?:passw(?:or)?d|pass(?:phrase|code|wort)|pwd|secret|token|cred(?:entials?|s)|[A-Za-z0-9_. -]key)"
 """The words that name most secrets; `names` decides what a name is worth."""
@@ -55,7 +55,7 @@ def _near(*, whole: bool) -> tuple[str, ...]:
         run(r"\s<>", 24) + r"[^\n<>]{0,40}>(?:[^\s<]{4}|\s{0,8}<)",  # a tag
         run(r"\s<>", 24) + r"(?:</[a-z:]{1,20}>\s{0,20}<|[^\n<>]{0,20}>\s{1,20}[a-z0-9])",
         r"[ ]\{ get; |[\"'`]?[,\t;][\"A-Za-z][a-z]",  # a property, the next column of a table
-        rf"{gap}[:=][ \t(>|+-]{{0,6}}(?:\r?\n|\\+n)",  # a sign, and nothing after it on the line
+        rf"{gap}[:=][ \t(>|+-]{{0,6}}\\?(?:\r?\n|\\+n)",  # a sign, and nothing after it on the line
     )
 
 
@@ -64,7 +64,7 @@ _DIGIT = r"(?:[^\s0-9,;(){}\"'`:=>|$][0-9]|[0-9][0-9.,:_%-]{0,20}[A-Za-z+/~!@#^&
 _OTHERS = (
     r"(?:[ _-]?[0-9]{1,3}[\])\"'`\\]{0,4}[ \t]{0,4}[:=,]|[ \t][0-9][ \t]{1,2}[^\s]{6})",  # a number beside the name
     r"[`*\"' \t|]{0,60}\\?\r?\n",  # the last column of a table
-    r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$][^\s\"'`,;\\]{5}",  # letters only
+    r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=]\*{0,3}[ \t]{0,4}[^\s0-9\"'`\\][^\s\"'`\\]{5}",
 )
 _OF_PASSWORDS = (
     r"[^\n:]{0,80}:[ \t]{0,3}(?:\r?\n|\\n)",
@@ -191,7 +191,8 @@ class _Join(Struct, frozen=True):
 _JOINS = (
     _Join(  # NAME = value
         ":=?+.|!-<→：{&sSFOcA\\是",
-        rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:"
+        rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}(?:[ \t]|\\\r?\n){{0,40}}{_EMPHASIS}"
+        rf"{_CALLED}(?:"
         rf"{_QUOTED}|(?=[^\s\"'`\\])(?P<bare>{_BARE}{{0,500}}+)(?P<longer>{_LONGER})?)",
         Tier.SETTING,
     ),
@@ -359,7 +360,9 @@ def _before(text: str, at: int) -> str:
     return joined
 
 
-_STATEMENT = later(r"[;)](?:if|return|let|var|const|function|[A-Za-z]+\()|\)\{|=>")
+_STATEMENT = later(r"[;)](?:if|return|let|var|const|function|[A-Za-z.]+\()|\)\{|=>")
+_CONNECTION = later(r"=[^;=(){}\s]{1,60};[ ]?\Z")
+"""The settings before that of a password in a database's connection string."""
 _LINE_BEGINS = later(r"[\n\"'`>]|\\\\n")
 _OF_CODE = frozenset("=;({,?")
 """Signs before a name that show it isn't set on a line of its own, whose end would be that of the value."""
@@ -375,12 +378,11 @@ def _secret(level: Strength, join: _Join, found: re.Match[str], name: str, befor
     if sign.startswith((":", "：")) and (name == "PASS" or _CSS.match(name)):  # the result of a test, a variable of CSS
         return None
     said = found.string[start:end]
-    if groups.get("quote") == "`" and (
-        " " in said or said.isalpha() or _STATEMENT.search(said)
-    ):  # a command, or code in prose
+    prose = groups.get("quote") == "`" and (" " in said or said.isalpha()) and sort(said) < Sort.PHRASE
+    if prose or (groups.get("quote") == "`" and _STATEMENT.search(said)):  # code, or code in prose
         return None
     tier = join.tier
-    if quoted and tier is Tier.SETTING:
+    if quoted and (tier is Tier.SETTING or (sign == "," and name.isupper() and "_" in name)):
         tier = Tier.LITERAL
     elif "longer" in groups:
         ended = groups["longer"] is not None or _ENDED.match(found.string, end)
@@ -390,7 +392,9 @@ def _secret(level: Strength, join: _Join, found: re.Match[str], name: str, befor
         tier = Tier.TIGHT if tight else tier
         whole = said + (groups["longer"] or "")
         close = found[0][:1] == "=" and found[0][1:2] not in " \t"
-        alone = len(whole) > len(said) and not _OF_CODE.intersection(_LINE_BEGINS.split(before)[-1])
+        alone = len(whole) > len(said) and (
+            not _OF_CODE.intersection(_LINE_BEGINS.split(before)[-1]) or _CONNECTION.search(before)
+        )
         if alone and is_secret(level, whole, tier, literal=tight and close):
             return start, found.end("longer")
     behind = "" if quoted or _ENDED.match(found.string, end) else found.string[end : end + 1]

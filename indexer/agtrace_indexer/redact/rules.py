@@ -16,6 +16,7 @@ import orjson
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
+from agtrace_indexer.redact import printing
 from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 
@@ -25,8 +26,8 @@ FORMS, LOOKS = (Path(__file__).with_name(name) for name in ("forms.tsv", "looks.
 LONGEST_PATTERN = 2000
 """The limit in characters for a user's pattern."""
 
-NAMED_KINDS = ("password", "secret", "key")
-"""The words in masks for values recognized by name, in addition to the kinds of forms and carriers."""
+NAMED_KINDS = ("password", "secret", "key", printing.KIND)
+"""The words in masks for values recognized by name or by the command that prints them."""
 
 _NAME = later(r"[a-z0-9][a-z0-9-]{0,39}")
 _BEGINS = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-F]{2}))"

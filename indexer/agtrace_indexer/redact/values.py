@@ -43,7 +43,8 @@ _PLACEHOLDER = later(
 )
 """What stands for a value."""
 _INTERPOLATED = later(
-    r"[^\n]*(?:\$\{[A-Za-z_#!][^}\s]*\}|\{\{|\$\([A-Za-z]|%\([a-z_]+\)s|#\{[a-z@]|%s|\[redacted: )|%d|\$env:|\$\[\w"
+    r"[^\n]*(?:\$\{[A-Za-z_#!][^}\s]*\}|\{\{[^}]*\}\}|\$\([A-Za-z][^)]*\)|%\([a-z_]+\)s|#\{[a-z@][^}]*\}|%s"
+    r"|\[redacted: )|\{\{|\$\([A-Za-z]|%d|\$env:|\$\[\w"
     r"|f?[^\n]*\{[A-Za-z_][\w.]*(?:\(\)|\[[^\]]*\])?(?:![rs])?\}|\$\{|\$[A-Za-z_]\w*(?:[:.\[/)}?-].*)?\W?\Z"
     r"|(?:env|file|vault|op|ref|cmd|secret|sm|gcp|awssm|keyring)(?:://|:[A-Za-z/])|arn:|[a-z][a-z0-9+.-]*://"
     r"|(?:process|sys|import\.meta|os)\.|System\.|@[\w./~-]+\.[a-z]{2,5}\W?\Z"
@@ -148,7 +149,7 @@ def sort(text: str, *, literal: bool = True) -> Sort:
     fake = digits < 4 and known.issuperset(named) and not words("placeholders").isdisjoint(named)
     if fake or (digits < 3 and len(text) < 40 and strength(text)):
         return Sort.NOTHING
-    path = ("/" in text or "\\" in text) and _signs(text) < 2 and _is_path(text)
+    path = ("/" in text or "\\" in text) and not _signs(text[:-1], "_-./:@~*\\ ") and _is_path(text)
     if path or not named or any(form.match(text) for form in (_known_forms(), _PATTERN, _TYPE)):
         return Sort.PLAIN
     if " " in text.strip() or "\t" in text:
