@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from itertools import combinations
 from typing import NamedTuple
 
@@ -98,6 +98,14 @@ SELECT original, id, session_id FROM (
 WHERE original IS NOT copy_of
 """
 
+# Of sessions within another one's log; the log of its own is read in their place.
+_LOGGED_TWICE = """
+SELECT p.id, (SELECT min(e.id) FROM event e WHERE e.session_id = a.id) AS first FROM session p
+JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.parent_id = p.parent_id AND a.thread = ''
+WHERE p.thread != '' AND first
+  AND (p.id IN (SELECT value FROM json_each(?1)) OR a.id IN (SELECT value FROM json_each(?1)))
+"""
+
 _COPY = "UPDATE event SET copy_of = ? WHERE id = ?"
 """The event's original; null: it is one itself; 0: its original isn't indexed."""
 
@@ -137,7 +145,9 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) ->
             copied += copies
         done.update({session}, *(log.sessions for log in logs.values()))
         if len(logs) > 1 or copied:
-            order = [member for log in _oldest_first(connection, list(logs.values())) for member in log.sessions]
+            members = [member for log in _oldest_first(connection, list(logs.values())) for member in log.sessions]
+            repeated = dict(connection.execute(_LOGGED_TWICE, (as_json(members),)).fetchall())
+            order = [member for member in members if member not in repeated]
             changes = connection.execute(_CHANGED_COPIES, (as_json(order),)).fetchall()
             connection.executemany(_COPY, [(original, event) for original, event, _ in changes])
             for member in sorted({member for *_, member in changes}):
@@ -145,11 +155,12 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) ->
     return done
 
 
-def note_repetition(connection: sqlite3.Connection, session: int, original: int) -> None:
-    """Record that all of a session is a copy, from this event on, of one that has a log of its own."""
-    connection.execute("UPDATE event SET copy_of = ? WHERE session_id = ?", (original, session))
-    _sum_up(connection, session)
-    connection.execute("UPDATE session SET kind = 'warmup' WHERE id = ?", (session,))
+def attribute_repetitions(connection: sqlite3.Connection, sessions: Set[int]) -> None:
+    """Record that all of a session within another one's log is a copy if one of these has a log of its own."""
+    for session, original in connection.execute(_LOGGED_TWICE, (as_json(sessions),)).fetchall():
+        connection.execute("UPDATE event SET copy_of = ? WHERE session_id = ?", (original, session))
+        _sum_up(connection, session)
+        connection.execute("UPDATE session SET kind = 'warmup' WHERE id = ?", (session,))
 
 
 def _sum_up(connection: sqlite3.Connection, session: int) -> None:

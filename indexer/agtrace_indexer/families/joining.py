@@ -16,7 +16,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.events.identity import LINE_SPAN
-from agtrace_indexer.families.copies import attribute_copies, attribute_replays, find_kin, note_repetition
+from agtrace_indexer.families.copies import attribute_copies, attribute_repetitions, attribute_replays, find_kin
 from agtrace_indexer.index.questions.queries import as_json
 from agtrace_indexer.providers.registry import AGENTS
 
@@ -68,14 +68,6 @@ SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues, s.started_c
   s.parent_session, s.started_by, s.copied_events
 FROM session s JOIN file f ON f.id = s.file_id
 WHERE s.id IN (SELECT value FROM json_each(?)) ORDER BY f.path, s.thread
-"""
-
-# Of sessions within another one's log; the log of its own is read in their place.
-_LOGGED_TWICE = """
-SELECT p.id, (SELECT min(e.id) FROM event e WHERE e.session_id = a.id) AS first FROM session p
-JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.parent_id = p.parent_id AND a.thread = ''
-WHERE p.thread != '' AND first
-  AND (p.id IN (SELECT value FROM json_each(?1)) OR a.id IN (SELECT value FROM json_each(?1)))
 """
 
 _NEAR = """
@@ -170,8 +162,7 @@ def join_families(connection: sqlite3.Connection) -> Set[int] | None:
         return frozenset()
     changed = set(pending)
     related = attribute_copies(connection, find_kin(connection))
-    for session, original in connection.execute(_LOGGED_TWICE, (as_json(related | changed),)).fetchall():
-        note_repetition(connection, session, original)
+    attribute_repetitions(connection, related | changed)
     to_link = related.union(*(_all(connection, _NEAR, {"id": session}) for session in pending))
     to_link |= {session for session, origin in connection.execute(_CONTINUING) if origin in changed}
     _link(connection, to_link)
