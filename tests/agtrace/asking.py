@@ -252,7 +252,7 @@ class ClaudeLog:
     def __init__(self, path: Path, session_id: str, *, cwd: str = "/home/mira/projects/tidepool") -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path, self.session_id, self.cwd = path, session_id, cwd
-        self.lines, self._last = 0, None
+        self.lines, self.last = 0, None
         self.clock = 1_790_000_000
 
     def write(self, kind: str, content: Any, **more: Any) -> ClaudeLog:
@@ -264,13 +264,13 @@ class ClaudeLog:
         if kind == "assistant":
             message |= {"model": "claude-opus-4-5", "id": f"msg_{self.session_id[:8]}_{self.lines}", "type": "message"}
         record = {
-            "parentUuid": self._last, "isSidechain": False, "userType": "external", "cwd": self.cwd,
+            "parentUuid": self.last, "isSidechain": False, "userType": "external", "cwd": self.cwd,
             "sessionId": self.session_id, "version": "2.1.212", "type": kind, "message": message, "uuid": uuid,
             "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.clock)),
         } | more  # fmt: skip
         with self.path.open("ab") as file:
             file.write(json.dumps(record).encode() + b"\n")
-        self._last = uuid
+        self.last = uuid
         return self
 
     def prompt(self, text: str) -> ClaudeLog:
@@ -311,7 +311,7 @@ class ClaudeLog:
         copy = ClaudeLog(self.path.with_name(f"{session_id}.jsonl"), session_id)
         for line in self.path.read_bytes().splitlines():
             copy.raw(json.loads(line) | {"sessionId": session_id} | more)
-        copy.clock, copy._last = self.clock + 1_000, self._last
+        copy.clock, copy.last = self.clock + 1_000, self.last
         return copy
 
 

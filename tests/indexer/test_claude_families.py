@@ -645,6 +645,18 @@ def test_an_agent_known_by_progress_alone_is_a_session_until_its_own_log_is_ther
     assert logs.rows(counted + " WHERE parent_id = '" + MAIN + "'") == [{"o": 13, "c": 1, "n": 1}]
 
 
+def test_of_a_subagent_whose_lines_its_sessions_log_has_too_its_own_log_counts(logs: Logs) -> None:
+    own = agent_lines("ab", "Find the leak")
+    logs.write(f"{MAIN}.jsonl", [*TALK, *own])
+    logs.write(f"{MAIN}/subagents/agent-ab.jsonl", own)
+    counted = "SELECT kind, sum(event_count) AS n, sum(output_tokens) AS o FROM session GROUP BY kind ORDER BY kind"
+    assert [tuple(row.values()) for row in logs.rows(counted)] == [
+        ("main", 7, 50),
+        ("subagent", 3, 3),
+        ("warmup", 0, None),
+    ]
+
+
 def test_a_teammate_belongs_to_its_lead(logs: Logs) -> None:
     spawned = {"status": "teammate_spawned", "teammate_id": "finder@the harbour"}
     asked = answer("m-5", call("toolu_9", "Agent", prompt="x", team_name="harbour"))

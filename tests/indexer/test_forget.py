@@ -258,7 +258,7 @@ def copied(folder: Path) -> ClaudeLog:
     for session in LATER:
         copy = claude_log(folder, session)
         copy.path.write_text(log.path.read_text())
-        copy.lines, copy.clock, copy._last = 2, log.clock, log._last
+        copy.lines, copy.clock, copy.last = 2, log.clock, log.last
         copy.prompt(f"Go on as {session}.")
     return log
 
@@ -306,8 +306,8 @@ def test_archived_sessions_lose_the_title_and_the_parent_that_a_forgotten_log_ga
 ) -> None:
     log = claude_log(tmp_path / "logs", CLAUDE).prompt("Where is the tide table?")
     fork = claude_log(tmp_path / "logs", LATER[0])
-    fork.write("user", "And the other?", forkedFrom={"sessionId": CLAUDE, "messageUuid": "0"}).say("In docs/neap.md.")
-    line = json.loads(fork.path.read_text().splitlines()[-1])["uuid"]
+    fork.write("user", "And the other?", forkedFrom={"sessionId": CLAUDE})
+    line = json.loads(fork.path.read_text())["uuid"]
     log.raw({"type": "summary", "summary": marker("title"), "leafUuid": line})
     index(database, [str(tmp_path / "logs")])
     archive(database, tmp_path, LATER[0])

@@ -98,11 +98,13 @@ SELECT original, id, session_id FROM (
 WHERE original IS NOT copy_of
 """
 
-# Of sessions within another one's log; the log of its own is read in their place.
+# Of sessions within another one's log, or within a copy of that; the log of its own is read in their place.
 _LOGGED_TWICE = """
 SELECT p.id, (SELECT min(e.id) FROM event e WHERE e.session_id = a.id) AS first FROM session p
-JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.parent_id = p.parent_id AND a.thread = ''
-WHERE p.thread != '' AND first
+JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.thread = ''
+WHERE p.thread != '' AND first AND (a.parent_id = p.parent_id OR EXISTS (
+    SELECT 1 FROM kin k JOIN session q ON q.id = k.other_id
+    WHERE k.session_id = p.id AND q.own_id = a.own_id AND q.parent_id = a.parent_id))
   AND (p.id IN (SELECT value FROM json_each(?1)) OR a.id IN (SELECT value FROM json_each(?1)))
 """
 
