@@ -11,13 +11,13 @@ them.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from operator import add
 from typing import Any, TypeAlias
 
-import orjson
 from agtrace_schema.codes import CONTEXT_CLASSES, OUTCOME_CODE, PRICE_DAYS, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
@@ -167,7 +167,7 @@ def sum_session(connection: sqlite3.Connection, session_id: int) -> None:
     last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", session).fetchone()[0]
     end = 0 if last is None else last + 1
     kept = connection.execute("SELECT before, sums FROM sum_so_far WHERE session_id = ?", session).fetchone()
-    reached, (events, usage) = (kept[0], orjson.loads(kept[1])) if kept else (0, ([None] * len(_JOINED), []))
+    reached, (events, usage) = (kept[0], json.loads(kept[1])) if kept else (0, ([None] * len(_JOINED), []))
     sums: _Sums = events, {tuple(row[:_KEY]): row[_KEY:] for row in usage}
     wanted = max((end // _STEP - 1) * _STEP, 0)
     if reached < wanted:
@@ -176,7 +176,7 @@ def sum_session(connection: sqlite3.Connection, session_id: int) -> None:
         reached = wanted
         rows = sorted((*key, *figures) for key, figures in sums[1].items())
         keep = "INSERT OR REPLACE INTO sum_so_far VALUES (?, ?, ?)"
-        connection.execute(keep, (session_id, wanted, orjson.dumps([sums[0], rows]).decode()))
+        connection.execute(keep, (session_id, wanted, json.dumps([sums[0], rows])))
     events, found = _with_events(connection, sums, session_id, reached, end)
     connection.execute("DELETE FROM model_usage WHERE session_id = ?", session)
     connection.executemany(
