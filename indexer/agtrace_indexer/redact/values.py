@@ -36,7 +36,7 @@ class Sort(IntEnum):
 
 _PLACEHOLDER = later(
     r"\[redacted|[<\[({][\w .:/|,'-]*[>\])}]\W?\Z|%[A-Z_]+%|@{1,2}[A-Z_]+@|[*.•…xX_-]{3,}\W*\Z"
-    r"|.{0,24}?(?:\*{3}|•{3}|\.{3}|…)|.{0,40}?(?:\.{3}\W*\Z|[xX]{6,}|[xX]{4,}\W?\Z|_REDACTED_|REPLACE|EXAMPLE)"
+    r"|.{0,24}?(?:\*{3}|•{3}|\.{3}|…)|.{0,40}?(?:\.{3}\W*\Z|[xX]{6,}|(?:[xX]{4,}|_[xX]{3})\W?\Z|_REDACTED_|REPLACE|EXAMPLE)"
     r"|ENC\[|\{cipher\}|@Microsoft\.KeyVault|(?i:(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill"
     r"|example|dummy|sample|placeholder|masked|hidden|redacted)(?![a-z0-9])|your[a-z]*\Z|change[_-]?(?:me|this|it)"
     r"|to[_-]?do\b|fix[_-]?me|n/a\Z|ssm:/|!vault|!ref|!sub|!getatt|valueFrom|&lt;|\\u003c)"
