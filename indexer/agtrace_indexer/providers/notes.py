@@ -76,11 +76,13 @@ def note_requests(said: Iterable[Said], record: Record, state: LogState, above: 
 
     `above` is the nearest line with something of the conversation, if it isn't the line before.
     """
+    users = (one.payload for one in said if isinstance(one, Draft) and not one.thread)
+    asked = [user.text for user in users if isinstance(user, User) and user.kind in REQUESTS]
+    if not asked:
+        return
     before: list[list[str | None]] = state.memory.setdefault("before", [])
     parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
     if uuid is None or all(line != uuid for _, line, *_ in before):
-        users = (one.payload for one in said if isinstance(one, Draft) and not one.thread)
-        asked = (user.text for user in users if isinstance(user, User) and user.kind in REQUESTS)
         before += [[parent, uuid, above or parent, masked(words[: 10 * _SHOWN])[:_SHOWN]] for words in asked]
         del before[:-_REQUESTS_REMEMBERED]
 

@@ -99,6 +99,8 @@ class Transcript:
         self._parser = self._agent.parser()
         self._waiting: list[_Record] = []
         self._size = 0
+        self._opened: dict[str, _Open] = {}
+        """The threads that were opened since anything was committed."""
 
     def read_line(self, line: Line, value: Any) -> bool:
         """Read a line that has this value (`values_in`); return False if it is incomplete and must wait."""
@@ -192,6 +194,7 @@ class Transcript:
         with looked_at(text for record in waiting for text in record.texts if text):
             for record in waiting:
                 self._settle(record)
+        self._opened.clear()
 
     def _settle(self, record: _Record) -> None:
         try:
@@ -358,8 +361,11 @@ class Transcript:
         self.log.threads[key] = thread
 
     def _open(self, key: str) -> _Open:
-        thread = self.log.threads[key]
-        return _Open(thread, self.store.rows(session_of(self.store, self.log, key), thread.next_index))
+        opened = self._opened.get(key)
+        if opened is None:
+            thread, session = self.log.threads[key], session_of(self.store, self.log, key)
+            opened = self._opened[key] = _Open(thread, self.store.rows(session, thread.next_index))
+        return opened
 
     def _unreadable_record(self, line: Line) -> None:
         self._unreadable(line, "unreadable_line", _shown(line))
