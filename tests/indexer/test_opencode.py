@@ -230,8 +230,23 @@ def test_reasoning_is_counted_once_as_the_total_shows(given: Record, said: int) 
 def test_figures_of_a_message_and_of_its_step_count_once_and_those_of_the_step_if_there_are_no_others() -> None:
     step = {"type": "step-finish", "tokens": tokens(100, 10)}
     messages = [answer(1, step), answer(2, step, tokens=tokens(0, 0)), answer(3, step, step, tokens=None)]
+    messages += [answer(4, step, step)]  # whose own figures are those of its last step
     counted = [p for p in payloads(*messages) if isinstance(p, TokenUsage)]
-    assert [(found.input_tokens, found.output_tokens) for found in counted] == [(100, 10), (100, 10), (200, 20)]
+    assert [(found.input_tokens, found.output_tokens) for found in counted] == [*[(100, 10)] * 2, *[(200, 20)] * 2]
+
+
+@pytest.mark.parametrize(
+    ("row", "more"),
+    [
+        (tokens(350, 20, 5), [(150, 5, "sum")]),
+        (tokens(150, 50), []),  # less, as rows of forks
+        (tokens(900, 10), [(None, None, "sum")]),  # more, but less output
+        (None, []),
+    ],
+)
+def test_what_a_session_counts_more_than_its_messages_is_a_sum(row: Any, more: list[Any]) -> None:
+    found = [p for p in payloads(answer(1), answer(2), tokens=row) if isinstance(p, TokenUsage)][2:]
+    assert [(one.input_tokens, one.output_tokens, one.speed) for one in found] == more
 
 
 @pytest.mark.parametrize("figures", [tokens(0, 0), None, "many", {"input": -1, "output": "x"}])

@@ -381,8 +381,10 @@ def test_a_conversation_that_openclaw_archives_stays(database: Path, tmp_path: P
     for folder, name in (
         ("sessions", f"{CLAW}.jsonl.deleted.2026.ab"),
         ("session-sqlite-import-archive", f"m.{CLAW}.jsonl.imported-1"),
+        ("sessions", f"{CLAW}.jsonl.bak-1-2.tmp"),
+        ("sessions", f"{CLAW}.checkpoint.1-2.jsonl"),
     ):
-        (store.parents[1] / folder).mkdir()
+        (store.parents[1] / folder).mkdir(exist_ok=True)
         (store.parents[1] / folder / name).write_text("\n".join(LINES_OF_CLAW))
     for known in (database, tmp_path / "new" / "index.sqlite3"):
         index(known, [str(tmp_path / ".openclaw")])

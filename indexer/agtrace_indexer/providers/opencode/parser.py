@@ -71,7 +71,8 @@ from agtrace_indexer.providers.notes import (
 from agtrace_indexer.providers.provider import LogInside, Row
 
 # -- tokens ----------------------------------------------------------------------------------------
-# Token counts of a response: of its message, or of its `step-finish` parts if the message has none, never of both.
+# Token counts of a response: of its `step-finish` parts, or of its message if they have less, never of both. A
+# message's tokens are those of its last step, but its cost is that of all (anomalyco/opencode#42324).
 
 _COUNTS = ("input", "output", "reasoning", "read", "write")
 _KNOWN = known("input", "output", "reasoning", "total", "cache.read", "cache.write")
@@ -83,9 +84,10 @@ def usage_of(info: Record, finished: Iterable[Record]) -> TokenUsage:
     `input` excludes what was read from or written to the cache.
     """
     steps = [found for step in finished if any((found := _counts(step.get("tokens"))).values())]
-    tokens = _counts(info.get("tokens"))
-    if not any(tokens.values()):
-        tokens = {name: sum(step.get(name, 0) for step in steps) for name in _COUNTS} if steps else {}
+    sums = {name: sum(step.get(name, 0) for step in steps) for name in _COUNTS}
+    if steps and all("total" in step for step in steps):
+        sums["total"] = sum(step["total"] for step in steps)
+    tokens = max(_counts(info.get("tokens")), sums, key=lambda told: sum(told.get(name, 0) for name in _COUNTS))
     known = any(tokens.values())
     return TokenUsage(
         response_id=info["id"],
@@ -537,6 +539,44 @@ def note_session(session: Record, facts: SessionFacts) -> None:
         facts.title, facts.title_rank = title, _RANK
 
 
+_TOTALS = {
+    "tokens_input": "input", "tokens_output": "output", "tokens_reasoning": "reasoning", "tokens_cache_read": "read",
+    "tokens_cache_write": "write", "cost": "cost",
+}  # fmt: skip
+"""The columns of a session's row with its sums, since 1.16, and what they count."""
+
+
+def note_counted(message: str, usage: Draft | None, state: LogState) -> None:
+    """Remember the figures of a message, given what it is called in states, and their time and cost."""
+    counted = state.memory.setdefault("counted", {})
+    counted.pop(message, None)
+    if usage is not None and isinstance(found := usage.payload, TokenUsage) and found.complete:
+        figures = found.input_tokens, found.cache_creation_5m_tokens, found.cache_read_tokens, found.output_tokens
+        counted[message] = [*(figure or 0 for figure in figures), usage.timestamp or 0, found.cost_usd]
+
+
+def more_than_messages(told: Record, state: LogState) -> Parts:
+    """Return what a session's own sums have more than its messages, as of titles or what was deleted: without a step.
+
+    If they have more, but less of a kind, nobody knows how much is missing.
+    """
+    tokens, facts = _counts(told), state.sessions[""]
+    known: list[list[Any]] = [*state.memory.get("counted", {}).values()]
+    *counted, times, costs = map(list, zip(*known, strict=True)) if known else [[] for _ in range(6)]
+    output = tokens.get("output", 0) + tokens.get("reasoning", 0)
+    sums = tokens.get("input", 0), tokens.get("write", 0), tokens.get("read", 0), output
+    more = [whole - sum(figures) for whole, figures in zip(sums, counted, strict=True)]
+    if sum(more) <= 0:
+        return {}
+    usage = TokenUsage(None, facts.model, complete=False, speed="sum")
+    if min(more) >= 0:
+        cost = dollars(told.get("cost")) if None not in costs else None
+        cost = None if cost is None else dollars(cost - sum(costs))
+        fresh, wrote, read, made = more
+        usage = TokenUsage(None, facts.model, fresh, wrote, None, read, made, speed="sum", cost_usd=cost)
+    return {"usage": Draft(usage, max(times, default=0) or None, identity=f"totals/{facts.id}/{more}")}
+
+
 # -- records ---------------------------------------------------------------------------------------
 # The records that sources make of rows and small files, as JSON: what is in them is kept even if it isn't JSON.
 
@@ -833,7 +873,7 @@ def logs(container: Container) -> Iterable[LogInside]:
 
 def _listing(tables: _Tables) -> Iterator[Question]:
     for table in tables.sessions:
-        facts = ", ".join(tables.column(table, name) for name in (*_FACTS, "time_updated"))
+        facts = ", ".join(tables.column(table, name) for name in (*_FACTS, *_TOTALS, "time_updated"))
         yield f"SELECT id, {facts} FROM {table} WHERE {tables.own} AND id > '' AND id NOT LIKE '%/%'", ()
     for table in tables.messages:
         yield f"SELECT session_id, count(*) FROM {table} GROUP BY session_id", ()
@@ -851,12 +891,15 @@ def _listing(tables: _Tables) -> Iterator[Question]:
 
 
 def rows(found: Found, position: Any) -> Iterable[Row]:
-    """Yield a record of the messages that vanished, one of the session, then the messages that changed, in order."""
+    """Yield a record of the messages that vanished, one of the session, then the messages that changed, in order, and
+    one of the session's sums.
+    """
     path, session = found.container, basename(found.path)
     tables = _Tables(path)
     questions = [
         (
-            f"SELECT rowid, {', '.join(tables.column(table, name) for name in _FACTS)} FROM {table} WHERE id = ?",
+            f"SELECT rowid, {', '.join(tables.column(table, name) for name in (*_FACTS, *_TOTALS))} "
+            f"FROM {table} WHERE id = ?",
             (session,),
         )
         for table in tables.sessions
@@ -868,20 +911,25 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
     messages += [message for message in _messages("session_message", newer) if message.id not in repeated]
     facts: str
     known: dict[str, int]
-    facts, known = position or ("", {})
+    facts, known, *summed = position or ("", {})
     present = {message.known for message in messages}
     gone = sorted(known.keys() - present)
     if gone:
         known = {id: print for id, print in known.items() if id in present}
-        yield Row(0, written({"removed": gone}), (facts, known))
+        yield Row(0, written({"removed": gone}), (facts, known, *summed))
     for number, *values in told:
-        record = dict(zip(_FACTS.values(), map(_plain, values), strict=True))
+        record = dict(zip(_FACTS.values(), map(_plain, values), strict=False))
         if (now := digest(repr(record))) != facts:
             facts = now
-            yield Row(number, written({"session": record}), (facts, known))
+            yield Row(number, written({"session": record}), (facts, known, *summed))
     for message, data in _read(path, [message for message in messages if known.get(message.known) != message.print]):
         known[message.known] = message.print
-        yield Row(message.number, data, (facts, known))
+        yield Row(message.number, data, (facts, known, *summed))
+    for number, *values in told:
+        totals = dict(zip(_TOTALS.values(), map(_plain, values[len(_FACTS) :]), strict=True))
+        sums = print_of(totals, sorted(known.items()))
+        if any(totals.values()) and [sums] != summed:
+            yield Row(number, written({"totals": totals}), (facts, known, sums))
 
 
 def _prints(tables: _Tables, session: str) -> Iterator[Question]:
@@ -1018,7 +1066,10 @@ def unroll(document: Any) -> Iterable[Record] | None:
         if names.index(message["info"]["id"]) < number:  # ids that were blacked out are all the same
             message["info"]["id"] += f"-{number}"
     later = followed(message["info"].get("role") == "assistant" for message in messages)
-    return [{"session": info}, *({**message, "followed": past} for message, past in zip(messages, later, strict=True))]
+    records: list[Record] = [{**message, "followed": past} for message, past in zip(messages, later, strict=True)]
+    if totals := fields(info.get("tokens")):
+        records.append({"totals": {**totals, **fields(totals.get("cache")), "cost": info.get("cost")}})
+    return [{"session": info}, *records]
 
 
 def _message(value: Any, number: int) -> Record:
@@ -1038,17 +1089,26 @@ def drafts(record: Record, state: LogState) -> Iterable[Said]:
         note_session(record["session"], state.sessions[""])
         return skip("session", state)
     if isinstance(record.get("removed"), list):
-        return forget_messages([name for name in record["removed"] if isinstance(name, str)], state)
+        removed = [name for name in record["removed"] if isinstance(name, str)]
+        for name in removed:
+            note_counted(name, None, state)
+        return forget_messages(removed, state)
+    if isinstance(record.get("totals"), dict):
+        return replace_message("totals", more_than_messages(record["totals"], state), state)
     info = record.get("info")
     if isinstance(info, dict) and isinstance(info.get("id"), str):
-        parts = parts_of(info, items(record.get("parts")), state, followed=record.get("followed") is True)
-        return replace_message(info["id"], parts, state)
+        return _changes(info, items(record.get("parts")), record, state)
     row = record.get("row")
     if isinstance(row, dict) and isinstance(row.get("id"), (str, int)):
         if row.get("type") in _NO_MESSAGES:
             return skip(row["type"], state)
         found = message_of(row, fields(record.get("data")))
         if found is not None:
-            parts = parts_of(*found, state, followed=record.get("followed") is True)
-            return replace_message(found[0]["id"], parts, state)
+            return _changes(*found, record, state)
     return replace_message(*unknown_parts(record, state), state)
+
+
+def _changes(info: Record, told: list[Any], record: Record, state: LogState) -> Iterable[Said]:
+    parts = parts_of(info, told, state, followed=record.get("followed") is True)
+    note_counted(known_as(info["id"]), parts.get("usage"), state)
+    return replace_message(info["id"], parts, state)

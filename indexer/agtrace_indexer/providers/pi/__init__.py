@@ -98,10 +98,11 @@ OH_MY_PI = Agent(
 
 _DATABASE, _LINES = "openclaw-agent.sqlite", ".jsonl"
 _COPIES = {
-    "sessions": later(r"(.+)\.jsonl(?:\.deleted\..*)?", re.DOTALL),
+    "sessions": later(r"(.+?)(?:\.checkpoint\.[^.]+)?\.jsonl(?:\.(?:deleted|bak)[.-].*)?", re.DOTALL),
     "session-sqlite-import-archive": later(r"[^.]*\.(.+)\.jsonl\.imported-.*", re.DOTALL),
 }
-"""The names of a session's files, by their folder: the database has what they had."""
+"""The names of a session's files, by their folder: the database has what they had, a log what was saved of it before
+(`bak`, `checkpoint`; openclaw/openclaw#43215, #45204, #92610)."""
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -111,6 +112,10 @@ def _log_of(folder: str, name: str) -> tuple[str, str] | None:
         return os.path.dirname(above), name
     found = _COPIES[own].fullmatch(name) if own in _COPIES else None
     return (above, found[1]) if found else None
+
+
+def _rank(path: str) -> tuple[bool, ...]:
+    return _LINES in path, not path.endswith(_LINES) or ".checkpoint." in path, ".checkpoint." in path or ".bak" in path
 
 
 OPENCLAW = Agent(
@@ -128,7 +133,7 @@ OPENCLAW = Agent(
         ),
     ),
     rewrites=True,
-    forms=Forms("agents", _log_of, lambda path: (_LINES in path, not path.endswith(_LINES))),
+    forms=Forms("agents", _log_of, _rank),
     containers=(
         Containers(
             later(r"(.*[/\\]openclaw-agent\.sqlite)(?:-wal|-shm|-journal)?", re.DOTALL),
