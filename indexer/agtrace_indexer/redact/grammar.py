@@ -54,7 +54,8 @@ def _near(*, whole: bool) -> tuple[str, ...]:
         r":?\\{0,3}[\"']?[)]?[ \t]{0,4}[{;][ \t]{0,4}send",  # an answer to a prompt
         run(r"\s<>", 24) + r"[^\n<>]{0,40}>(?:[^\s<]{4}|\s{0,8}<)",  # a tag
         run(r"\s<>", 24) + r"(?:</[a-z:]{1,20}>\s{0,20}<|[^\n<>]{0,20}>\s{1,20}[a-z0-9])",
-        r"[ ]\{ get; |[\"'`]?[,\t;][\"A-Za-z][a-z]",  # a property, the next column of a table
+        ("" if whole else "[a-z_]{0,12}")
+        + r"[ ]\{ get; |[\"'`]?[,\t;][\"A-Za-z][a-z]",  # a property, the next column of a table
         rf"{gap}[:=][ \t(>|+-]{{0,6}}\\?(?:\r?\n|\\+n)",  # a sign, and nothing after it on the line
     )
 
@@ -287,9 +288,8 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
     level = strength(whole)
     if not level or _is_part(text, first - len(before), end):
         return
-    word = whole.lower() in words("prose")
     for join in _joins(text[end : end + 60]):
-        if not _fits(join, whole, word=word):
+        if not _fits(join, whole):
             continue
         found = compiled(join.pattern).match(text, end, end + looking.reach)
         where = found and _secret(
@@ -332,7 +332,7 @@ def _is_part(text: str, start: int, end: int) -> bool:
     )
 
 
-def _fits(join: _Join, name: str, *, word: bool) -> bool:
+def _fits(join: _Join, name: str) -> bool:
     """Whether a name is written as the join requires it."""
     match join.written:
         case "option":
@@ -341,8 +341,6 @@ def _fits(join: _Join, name: str, *, word: bool) -> bool:
             return "_" in name and name.isupper()
         case "setter":
             return _NO_SETTER.match(name) is None
-        case "no word":
-            return not word
     return True
 
 
@@ -366,6 +364,15 @@ _CONNECTION = later(r"=[^;=(){}\s]{1,60};[ ]?\Z")
 _LINE_BEGINS = later(r"[\n\"'`>]|\\\\n")
 _OF_CODE = frozenset("=;({,?")
 """Signs before a name that show it isn't set on a line of its own, whose end would be that of the value."""
+_HASH = later(r"[0-9a-f]*\Z")
+_LONG_TOKEN = 24
+
+
+def _is_token(text: str) -> bool:
+    """Whether a text is a machine's token, and no hash of a commit, so that even a word of prose names it."""
+    return len(text) >= _LONG_TOKEN and not _HASH.match(text) and sort(text) is Sort.RANDOM
+
+
 _CSS = later(r"--[a-z]")
 
 
@@ -382,6 +389,8 @@ def _secret(level: Strength, join: _Join, found: re.Match[str], name: str, befor
     if prose or (groups.get("quote") == "`" and _STATEMENT.search(said)):  # code, or code in prose
         return None
     tier = join.tier
+    if join.written == "no word" and name.lower() in words("prose") and not _is_token(said):
+        return None
     if quoted and (tier is Tier.SETTING or (sign == "," and name.isupper() and "_" in name)):
         tier = Tier.LITERAL
     elif "longer" in groups:

@@ -43,8 +43,8 @@ _PLACEHOLDER = later(
 )
 """What stands for a value."""
 _INTERPOLATED = later(
-    r"[^\n]*(?:\$\{[A-Za-z_#!][^}\s]*\}|\{\{[^}]*\}\}|\$\([A-Za-z][^)]*\)|%\([a-z_]+\)s|#\{[a-z@][^}]*\}|%s"
-    r"|\[redacted: )|\{\{|\$\([A-Za-z]|%d|\$env:|\$\[\w"
+    r"[^\n]*(?:\$\{[A-Za-z_#!][^}\s]*\}|\{\{[^}]*\}\}|\$\([A-Za-z][^)]*\)|%\([a-z_]+\)s|#\{[a-z@][^}]*\}"
+    r"|\[redacted: |(?<![^\s:/(=-])%s(?![\w@#$%^&*]))|\{\{|\$\([A-Za-z]|%d|\$env:|\$\[\w"
     r"|f?[^\n]*\{[A-Za-z_][\w.]*(?:\(\)|\[[^\]]*\])?(?:![rs])?\}|\$\{|\$[A-Za-z_]\w*(?:[:.\[/)}?-].*)?\W?\Z"
     r"|(?:env|file|vault|op|ref|cmd|secret|sm|gcp|awssm|keyring)(?:://|:[A-Za-z/])|arn:|[a-z][a-z0-9+.-]*://"
     r"|(?:process|sys|import\.meta|os)\.|System\.|@[\w./~-]+\.[a-z]{2,5}\W?\Z"
@@ -59,7 +59,7 @@ _EXPRESSION = later(
 )
 """What code has where a literal would be quoted."""
 _PATTERN = later(
-    r"[^\n]*(?:\(\?[:=!P<]|\[\^[\\\]%A-Za-z]|A-Za-z|a-zA-Z|0-9[A-Za-z]|\[0-9|abcdefghi|ABCDEFGHI|\\[dwsb][+*\\\]{]|\]\{[0-9])"
+    r"[^\n]*(?:\(\?[:=!P<]|\[\^[\\\]%A-Za-z]|A-Za-z|a-zA-Z|0-9(?:a-[fz]|A-[FZ])|\[0-9|abcdefghi|ABCDEFGHI|\\[dwsb][+*\\\]{]|\]\{[0-9])"
 )
 """A regular expression, or an alphabet."""
 _TYPE = later(
@@ -85,7 +85,7 @@ def _known_forms() -> re.Pattern[str]:
 
 
 _HEX = later(r"(?:[0-9a-f]{7,64}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})\W?\Z")
-_ALGORITHM = later(r"(?i:sha|ed|aes|rsa|md|base|utf|x|[hrep]s)[-_]?[0-9]{1,5}")
+_ALGORITHM = later(r"(?<![A-Za-z])(?i:sha|ed|aes|rsa|md|base|utf|x|[hrep]s)[-_]?[0-9]{1,5}")
 _WORD = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|[0-9]+")
 _PART = later(r"[A-Z]*[a-z0-9]*[a-z]{2}[a-z0-9]*|[A-Z]{2,}[0-9]*")
 """A word of an identifier, with its digits."""
@@ -241,10 +241,12 @@ class Tier(IntEnum):
 
 _LEAST = {
     Strength.PASSWORD: (Sort.PHRASE, Sort.PHRASE, Sort.WORD, Sort.WORD),
-    Strength.SECRET: (Sort.CHOSEN, Sort.CHOSEN, Sort.WORD, Sort.CHOSEN),
+    Strength.SECRET: (Sort.CHOSEN, Sort.CHOSEN, Sort.WORD, Sort.PHRASE),
     Strength.KEY: (Sort.RANDOM, Sort.RANDOM, Sort.RANDOM, Sort.RANDOM),
 }
 """The least sort that is masked, by the strength of the name and the tier of the carrier."""
+_LONG_LETTERS = 12
+"""Letters in a row that no single word has: people join words to a password."""
 _SHORTEST = {Strength.PASSWORD: (8, 5, 4, 4), Strength.SECRET: (8, 8, 6, 8), Strength.KEY: (24, 16, 16, 16)}
 
 
@@ -254,4 +256,6 @@ def is_secret(level: Strength, text: str, tier: Tier, *, literal: bool | None = 
     if len(text) < _SHORTEST[level][tier] or is_example(text):
         return False
     quoted = tier is Tier.LITERAL if literal is None else literal
-    return sort(text[:500], literal=quoted) >= _LEAST[level][tier]
+    joined = len(text) >= _LONG_LETTERS and text.isalpha() and text.islower()
+    chosen = joined and level is Strength.PASSWORD and tier is Tier.SETTING
+    return sort(text[:500], literal=quoted) >= (Sort.WORD if chosen else _LEAST[level][tier])
