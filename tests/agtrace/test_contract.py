@@ -68,7 +68,7 @@ def test_every_answer_is_a_response_or_an_error_of_the_wire(answers: Answered, w
     assert whole >= everywhere if world.name == "empty" else whole >= TOOLS.keys() - {"read_artifact"}
 
 
-@pytest.mark.parametrize("most", [2_048, 10_240])
+@pytest.mark.parametrize("most", [2_048, pytest.param(10_240, marks=pytest.mark.thorough)])
 def test_the_configured_maximum_holds_for_any_arguments(world: World, asker: Asker, most: int) -> None:
     clamped = asker.with_most(most)
     for name, arguments in [*calls(world)][:: depth.depth(61, 5) if most == PORTABLE else depth.depth(47, 11)]:

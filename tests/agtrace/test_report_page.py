@@ -414,6 +414,7 @@ def test_a_report_that_means_harm_is_shown_as_text_and_runs_nothing(opened: Open
     assert page.locator("img").count() == 0 and page.locator("main script").count() == 0
 
 
+@pytest.mark.thorough
 def test_what_got_into_the_page_would_not_run_and_nothing_could_be_fetched(browser: Any, tmp_path: Path) -> None:
     """The policy holds by itself: here something did get in."""
     inside = "<script>window.__pwned=1</script><img src=x onerror='window.__pwned=2'><p style='color:red'>x</p>"

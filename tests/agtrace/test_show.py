@@ -217,6 +217,7 @@ def test_on_a_terminal_answers_are_set_as_markdown_within_its_width(tmp_path: Pa
     assert max(map(cell_len, text[until:].split("\n"))) <= 80
 
 
+@pytest.mark.thorough
 def test_a_long_conversation_goes_through_less_which_q_leaves(tmp_path: Path) -> None:
     written(tmp_path, turns=12)
     with in_terminal("show", ONE, columns=80) as terminal:

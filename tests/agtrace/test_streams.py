@@ -91,6 +91,7 @@ def _sessions(data: str) -> str:
     return subprocess.run([AGTRACE, "sessions", "--json"], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.thorough
 def test_json_says_the_same_where_the_terminal_has_few_letters(indexed: Path, tmp_path: Path) -> None:
     code, said = shell("LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 $0 sessions --json", tmp_path)
     assert (code, json.loads(said)) == (0, json.loads(_sessions(str(indexed))))

@@ -190,6 +190,7 @@ def test_an_index_that_is_made_again_or_gone_meanwhile_is_waited_for(own_home: P
     watched(check)
 
 
+@pytest.mark.thorough
 def test_where_none_is_running_the_latest_are_named(own_home: Path) -> None:
     log = Claude(own_home, ago=86_400)
     log.asked("Run the tests.")
@@ -201,6 +202,7 @@ def test_where_none_is_running_the_latest_are_named(own_home: Path) -> None:
     watched(check)
 
 
+@pytest.mark.thorough
 def test_a_terminal_that_is_too_small_says_so_and_goes_on_when_it_has_grown(own_home: Path) -> None:
     Claude(own_home).asked("Run the tests.")
 
@@ -236,6 +238,7 @@ def test_a_session_is_followed_at_its_end_until_somebody_scrolls(own_home: Path)
     watched(check)
 
 
+@pytest.mark.thorough
 def test_the_cursor_stays_on_its_session_when_the_order_changes(own_home: Path) -> None:
     first, second = Claude(own_home, 1), Claude(own_home, 2, ago=50)
     first.asked("The first request.")

@@ -166,9 +166,11 @@ def test_a_run_that_is_killed_at_any_step_loses_nothing_that_was_archived(tmp_pa
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[Path]:
-    """A folder on another file system."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A folder on another file system, if there is one."""
+    places = [Path(place) for place in ("/dev/shm", tempfile.gettempdir()) if os.path.isdir(place)]
+    others = [place for place in places if place.stat().st_dev != tmp_path.stat().st_dev]
+    with tempfile.TemporaryDirectory(dir=next(iter(others), None)) as folder:
         yield Path(folder)
 
 

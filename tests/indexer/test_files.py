@@ -19,6 +19,7 @@ from agtrace_indexer.run import Summary, index, refresh
 
 from tests.conftest import SAMPLES, copy_of_samples
 from tests.contents import contents
+from tests.depth import part
 from tests.hostile import _claude_lines, _codex_lines
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
@@ -148,7 +149,7 @@ MOVES: list[list[Callable[[Path], Path]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("moves", MOVES, ids=lambda moves: " then ".join(move.__name__ for move in moves))
+@pytest.mark.parametrize("moves", part(MOVES, 1, 2), ids=lambda moves: " then ".join(move.__name__ for move in moves))
 @pytest.mark.parametrize("grows", [False, True], ids=["as it is", "and grown"])
 def test_a_moved_log_keeps_its_session_and_is_not_counted_twice(
     moves: list[Callable[[Path], Path]], grows: bool, logs: Path, database: Path

@@ -213,6 +213,7 @@ def copied(source: str, target: str) -> str:
     return target
 
 
+@pytest.mark.thorough
 def test_a_rebuild_by_workers_keeps_what_is_gone_and_reads_the_rest_anew(
     tmp_path: Path, alone: Callable[..., Path]
 ) -> None:

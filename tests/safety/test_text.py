@@ -216,7 +216,7 @@ def _typed(hostile: Asker) -> Iterator[list[str]]:
         yield from (["read", f"ax://session/{uid}"], ["read", f"ax://event/{uid}/5", "--mode", "minimal"])
 
 
-@pytest.mark.parametrize("columns", ["40", "160"])
+@pytest.mark.parametrize("columns", ["40", pytest.param("160", marks=pytest.mark.thorough)])
 def test_a_terminal_gets_nothing_to_obey_and_nothing_unseen(commands: Asker, columns: str) -> None:
     shown = 0
     for arguments in part([*_typed(commands)], columns == "40", 2):

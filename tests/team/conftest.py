@@ -30,7 +30,8 @@ _numbers = count()
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """A running server with a database `made`, which has the tables of a team."""
-    folder = Path(tempfile.mkdtemp(prefix="agtrace-pg-"))  # short, as the path of a socket has to be
+    root = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+    folder = Path(tempfile.mkdtemp(prefix="agtrace-pg-", dir=root))  # short, as the path of a socket has to be
     try:
         try:
             found = Server(folder, durable=False)

@@ -25,6 +25,7 @@ from psycopg.rows import dict_row
 from agtrace.problems import Problem
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import claude_log
+from tests.depth import part
 from tests.team.conftest import new_team
 from tests.team.teams import Team, index_of
 
@@ -284,14 +285,14 @@ def test_a_cursor_of_another_leads_nowhere(team: Team) -> None:
     assert WORD not in json.dumps(found) and "cobalt" not in json.dumps(found)
 
 
-@pytest.mark.parametrize(
-    "text",
-    (
-        "' OR 1=1 --", "'; DELETE FROM team.session; --", "%s", "%(x)s", "$1", "\\'; --",
-        "x' UNION SELECT title FROM session",
-        "{}", "[1]", "\\", "''", "%%", ":session", "?", "E'\\x00'", "heliotrope' IS NOT NULL OR '",
-    ),
+INJECTED = (
+    "' OR 1=1 --", "'; DELETE FROM team.session; --", "%s", "%(x)s", "$1", "\\'; --",
+    "x' UNION SELECT title FROM session", "{}", "[1]", "\\", "''", "%%", ":session", "?", "E'\\x00'",
+    "heliotrope' IS NOT NULL OR '",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", part(INJECTED, 0, 3))
 def test_sql_in_an_argument_is_text(team: Team, text: str) -> None:
     tools = ("list_sessions", "get_project_info", "count_events", "search_event_previews", "get_session_details")
     names = ("query", "project", "path", "tool", "session_id", "commit", "pr", "since")

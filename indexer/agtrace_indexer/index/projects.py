@@ -25,7 +25,7 @@ _ELSEWHERE = later(
     | .*[/\\]\.\.?(?:[/\\]|$)          # . and .., which no agent writes
     | /(?:System/+Volumes/+[^/]+/+)?    # where macOS keeps the folders of the root
       (?:net|network|hosts|afs|coda|cifs|smb|nfs|misc|ipfs|ipns  # the next one is a machine: looking there mounts it
-      |proc|dev|sys|run|\.\.\.|\.vol)(?:/|$)                     # from these others can be reached
+      |proc|dev(?!/+shm/)|sys|run|\.\.\.|\.vol)(?:/|$)                     # from these others can be reached
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
