@@ -165,10 +165,10 @@ def _secret_at(rule: Carrier, text: str, at: int, reach: int) -> Iterator[Span]:
     """Yield the position of a secret that matches here; what fills all that is looked at is followed to its end."""
     pattern = compiled(rule.pattern)
     found = pattern.match(text, at, at + reach)
-    if found is not None and found.end() == at + reach:
-        found = pattern.match(text, at) or found
-    if found is not None:
-        yield from secret_of(rule, found)
+    spans = list(secret_of(rule, found)) if found else []
+    if spans and found and found.end() == at + reach:
+        spans = list(secret_of(rule, pattern.match(text, at) or found))
+    yield from spans
 
 
 def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
