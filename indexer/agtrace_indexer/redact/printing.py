@@ -64,7 +64,11 @@ def _prints(parts: list[tuple[str, str]], number: int) -> bool:
     if not _is_printer(said):
         quoted = _QUOTED.findall(said) if _RUN.match(said) else []
         shows = _SHOWN.match(said) is not None
-        return any(prints_secret(one or two) for one, two in quoted if not shows or "$(" in two or "`" in two)
+        return any(
+            prints_secret(f"echo {two}" if shows else one or two)
+            for one, two in quoted
+            if not shows or "$(" in two or "`" in two
+        )
     while not _TO_A_FILE.search(parts[number][1]):
         number += 1
         if number == len(parts) or parts[number][0] != "|":
