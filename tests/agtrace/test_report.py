@@ -74,7 +74,7 @@ def test_the_sums_are_those_of_the_list_of_sessions(indexed: Path, provider: str
     assert figures["scored"] == sum(report["scores"])
 
 
-def test_sub_agents_are_rolled_up_into_the_session_that_started_them_and_warm_ups_are_none(indexed: Path) -> None:
+def test_sub_agents_are_rolled_up_into_the_session_that_started_them(indexed: Path) -> None:
     listed = agtrace_here("sessions", "--kind", "all", "--limit", "50", "--json").json()["data"]["sessions"]
     kinds = [item.get("kind", "main") for item in listed]
     report = reported()

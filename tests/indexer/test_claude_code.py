@@ -438,6 +438,8 @@ def ran(output: int, model: str | None = None, **more: Any) -> Record:
         (ran(66, input_tokens=6, cache_read_input_tokens=1800), [ran(57), ran(9, B)], {A: (3, 57), B: (3, 9)}, 1),
         (usage(57), [ran(9)], {A: (3, 57)}, 1),
         (usage(57), [ran(57, brand_new_tokens=3)], {A: (3, 57)}, 1),
+        (usage(57), [ran(57), ran(9, type="oracle_message")], {A: (6, 66)}, 1),
+        (usage(57), [ran(57), ran(9, type="advisor_message")], {A: (6, 66)}, 1),
     ],
 )
 def test_each_iteration_counts_for_its_own_model(

@@ -378,13 +378,17 @@ def test_where_only_events_tell_of_tool_runs_they_are_calls_and_results() -> Non
     ended = event("exec_command_end", call_id="e", exit_code=0, command=["ls"], cwd="/x", aggregated_output="a\n")
     asked = {"server": "hub", "tool": "find", "arguments": {"q": 1}}
     mcp = event("mcp_tool_call_end", call_id="m", invocation=asked, result={"Err": "gone"})
-    assert payloads(patch, ended, mcp) == [
+    item = {"type": "McpToolCall", "id": "f", "server": "hub", "tool": "find", "arguments": {"q": 1}, "status": "failed"}
+    failed = event("item_completed", item={**item, "error": {"message": "gone"}})
+    assert payloads(patch, ended, mcp, failed) == [
         ToolCall("p", "apply_patch", {"a": {}}),
         ToolResult("p", "no", Outcome.FAILED, OutcomeSource.STRUCTURE),
         ToolCall("e", "exec_command", {"command": ["ls"], "cwd": "/x"}),
         ToolResult("e", "a\n", Outcome.OK, OutcomeSource.STRUCTURE, 0),
         ToolCall("m", "hub__find", {"q": 1}),
         ToolResult("m", "gone", Outcome.FAILED, OutcomeSource.STRUCTURE),
+        ToolCall("f", "hub__find", {"q": 1}),
+        ToolResult("f", "gone", Outcome.FAILED, OutcomeSource.STRUCTURE),
     ]
 
 

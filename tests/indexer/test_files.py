@@ -430,6 +430,7 @@ def test_the_homes_of_the_agents_follow_their_variables(
     data = (own_home / ".local" / "share", own_home / "Library" / "Application Support")
     assert homes({}, own_home) == [
         own_home / ".claude" / "projects",
+        own_home / ".config" / "claude" / "projects",
         own_home / ".codex" / "sessions",
         own_home / ".codex" / "archived_sessions",
         own_home / ".gemini" / "tmp",
@@ -475,6 +476,7 @@ def test_applications_that_run_an_agent_give_it_a_home_of_its_own(own_home: Path
         home = own_home / place / cowork / ("agent" if number > 2 else "") / "local_1"
         write(home / ".claude" / "projects" / "-p" / "a.jsonl", claude(number))
         write(home / "audit.jsonl", claude(number, more=1))  # the same again
+    write(own_home / ".config/claude/projects/-p/a.jsonl", claude(8))
     write(own_home / xcode / "ClaudeAgentConfig" / "projects" / "-p" / "a.jsonl", claude(9))
     write(own_home / xcode / "codex" / "sessions" / ROLLOUT, codex())
     other = (
@@ -482,7 +484,7 @@ def test_applications_that_run_an_agent_give_it_a_home_of_its_own(own_home: Path
     )
     write(other, codex().replace(b"00005", b"00006"))
     subprocess.run([AGTRACE, "index"], check=True, capture_output=True)
-    assert sorted(row[3] for row in contents(database)["sessions"]) == [*(5 * ["claude_code"]), "codex", "codex"]
+    assert sorted(row[3] for row in contents(database)["sessions"]) == [*(6 * ["claude_code"]), "codex", "codex"]
 
 
 # --- runs ---

@@ -246,7 +246,7 @@ def test_a_line_that_says_nothing_leaves_an_idle_sub_agent_what_it_was(tmp_path:
     append(log, b"\n")
     assert index(database, []).files_opened == 1
     assert contents(database)["sessions"] == before["sessions"]
-    assert before["sessions"][0][5] == "warmup"
+    assert before["sessions"][0][5] == "subagent"
 
 
 STUB = PROMPT[: PROMPT.index(b"gulls")]

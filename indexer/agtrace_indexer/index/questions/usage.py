@@ -90,7 +90,13 @@ WHERE {condition} AND s.responses = 0 AND s.copied_responses = 0
 _NOT_UNDERSTOOD = """
 SELECT {key}, count(*) FROM session s WHERE {condition}
   AND (EXISTS (SELECT 1 FROM record_type t WHERE t.file_id = s.file_id AND t.status = 'unknown')
-    OR EXISTS (SELECT 1 FROM file f WHERE f.id = s.file_id AND f.unreadable_lines > 0)) GROUP BY 1
+    OR EXISTS (SELECT 1 FROM file f WHERE f.id = s.file_id AND f.unreadable_lines > 0)
+    OR (s.responses > 0 AND EXISTS (SELECT 1 FROM event e, event u WHERE e.session_id = s.id AND u.session_id = s.id
+      AND e.event_index = (SELECT max(m.event_index) FROM event m WHERE m.session_id = s.id AND m.type IN (1, 2, 3)
+        AND m.superseded_by IS NULL AND m.step_index IS NOT NULL)
+      AND u.event_index = (SELECT max(event_index) FROM token_usage WHERE session_id = s.id)
+      AND u.event_index < e.event_index AND u.step_index IS NOT NULL
+      AND (u.turn_index, u.step_index) != (e.turn_index, e.step_index)))) GROUP BY 1
 """
 
 _KINDS = len(TokenCounts._fields)
@@ -235,7 +241,8 @@ def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, i
 def not_understood(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """Return, by key, the number of sessions whose logs may tell of more usage than is known.
 
-    They have lines that can't be read, records of unknown kinds, or unknown fields in a usage object.
+    They have lines that can't be read, records of unknown kinds, unknown fields in a usage object, or no figures of
+    their last response, during which the agent was ended.
     """
     return pairs(connection, *_asked(_NOT_UNDERSTOOD, among))
 

@@ -67,6 +67,7 @@ CLAUDE_CODE = Agent(
         "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
     ),
     elsewhere=(
+        Home("", "", ".config/claude", ("projects",)),
         Home("", "", "Library/Developer/Xcode/CodingAssistant", ("*/projects",)),
         *(Home("", "", folder, _COWORK) for folder in (".config", "Library/Application Support", "AppData/Roaming")),
         Home("", "", "AppData/Local/Packages", tuple(f"Claude_*/LocalCache/Roaming/{logs}" for logs in _COWORK)),

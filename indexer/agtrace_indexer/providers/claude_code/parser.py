@@ -279,10 +279,10 @@ def note_session(record: Record, facts: SessionFacts) -> None:
 
 
 def note_work(said: Iterable[Said], state: LogState) -> None:
-    """Stop regarding a sub-agent's log as a warm-up once there is a user's text or a tool call."""
-    facts = state.sessions[""]
+    """Stop regarding a sub-agent's log as a warm-up once there is a user's text, a tool call or a token."""
+    facts, work = state.sessions[""], (User, ToolCall, TokenUsage)
     if facts.kind == "warmup" and any(
-        isinstance(draft, Draft) and not draft.thread and isinstance(draft.payload, (User, ToolCall)) for draft in said
+        isinstance(draft, Draft) and not draft.thread and isinstance(draft.payload, work) for draft in said
     ):
         facts.kind = "subagent"
 
@@ -692,6 +692,7 @@ _KNOWN = known(
     *("speed", "output_tokens_details.thinking_tokens"),
     *(f"server_tool_use.web_{what}_requests" for what in ("fetch", "search")),
 )
+_ITERATIONS = (None, "message", "compaction", "advisor_message", "fallback_message")
 _PRICED = {"inference_geo": ("global", "not_available", "us"), "service_tier": ("standard",)}
 """The values that cost nothing more, or have a price; others are noted as unknown."""
 
@@ -749,6 +750,9 @@ def _by_model(usage: Record, model: str | None, state: LogState) -> list[tuple[s
         return [(model, usage, "")]
     parts: dict[str | None, list[Record]] = {}
     for part in map(fields, items(usage.get("iterations"))):
+        kind = text(part.get("type"))
+        if kind not in _ITERATIONS or (kind == "advisor_message" and not part.get("model")):
+            state.unknown.append(f"usage/iterations.{identifier(kind)}")
         parts.setdefault(text(part.get("model")) or model, []).append(part)
     sums = {name: _sum(mine) for name, mine in parts.items()}
     beside, everything = _sum([usage]), _sum([*sums.values()])

@@ -945,7 +945,9 @@ def _end_reading(payload: Record) -> Reading:
 
 
 def _mcp_reading(payload: Record) -> Reading:
-    reading = mcp_result(payload.get("result"))
+    error = payload.get("error")
+    told = {"Err": fields(error).get("message") or error} if error else None
+    reading = mcp_result(payload.get("result") or told)
     return by_status(reading, payload.get("status"))._replace(duration_ms=duration(payload.get("duration")))
 
 
