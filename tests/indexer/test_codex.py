@@ -378,7 +378,14 @@ def test_where_only_events_tell_of_tool_runs_they_are_calls_and_results() -> Non
     ended = event("exec_command_end", call_id="e", exit_code=0, command=["ls"], cwd="/x", aggregated_output="a\n")
     asked = {"server": "hub", "tool": "find", "arguments": {"q": 1}}
     mcp = event("mcp_tool_call_end", call_id="m", invocation=asked, result={"Err": "gone"})
-    item = {"type": "McpToolCall", "id": "f", "server": "hub", "tool": "find", "arguments": {"q": 1}, "status": "failed"}
+    item = {
+        "type": "McpToolCall",
+        "id": "f",
+        "server": "hub",
+        "tool": "find",
+        "arguments": {"q": 1},
+        "status": "failed",
+    }
     failed = event("item_completed", item={**item, "error": {"message": "gone"}})
     assert payloads(patch, ended, mcp, failed) == [
         ToolCall("p", "apply_patch", {"a": {}}),
