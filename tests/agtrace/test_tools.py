@@ -58,11 +58,6 @@ def test_a_list_of_sessions_says_what_each_was_about(samples: Asker) -> None:
     assert all(len(item.get("snippet", "")) <= 200 and len(item["id"]) >= 8 for item in value["data"]["sessions"])
 
 
-def test_a_mere_start_that_used_tokens_is_a_sub_agent(samples: Asker) -> None:
-    children = samples.ask("get_session_details", session_id=WHEEL)["data"]["children"]
-    assert [child["id"][:8] for child in children] == ["agent-7e", "agent-c4"]
-
-
 @pytest.mark.parametrize(
     ("child", "parent"), [("agent-a3", SURGE), ("agent-c4", WHEEL), ("sidechai", "5be1c2d7"), (CODEX_CHILD, CODEX_LOCK)]
 )

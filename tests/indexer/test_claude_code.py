@@ -262,7 +262,7 @@ def test_in_a_subagent_the_parent_speaks() -> None:
 
 
 @pytest.mark.parametrize("apart", [True, False])
-@pytest.mark.parametrize("tag", ["ide_opened_file", "system_instruction"])
+@pytest.mark.parametrize("tag", ["ide_opened_file", "ide_selection", "system_instruction"])
 def test_an_envelope_before_a_prompt_leaves_the_prompt_human(apart: bool, tag: str) -> None:
     envelope, prompt = f"<{tag}>The user opened a.py</{tag}>", "Explain it"
     record = said(words(envelope), words(prompt)) if apart else said(f"{envelope}\n{prompt}")

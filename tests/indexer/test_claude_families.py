@@ -700,25 +700,6 @@ def test_a_summary_of_its_own_log_names_it(logs: Logs) -> None:
     assert logs.session()["title"] == "An engine is built"
 
 
-@pytest.mark.parametrize(
-    "envelope",
-    [
-        "<system-reminder>Be brief.</system-reminder>",
-        "<ide_opened_file>The user opened engine.py</ide_opened_file>",
-        "<ide_selection>line 3</ide_selection>",
-        "<local-command-caveat>Caveat: ...</local-command-caveat>",
-        "<local-command-stdout>ok</local-command-stdout>",
-        "<command-name>/clear</command-name>",
-    ],
-)
-def test_what_the_editor_and_the_harness_put_before_a_request_names_nothing(logs: Logs, envelope: str) -> None:
-    """Neither alone nor in the line of the request."""
-    beside = {"role": "user", "content": [{"type": "text", "text": envelope}, {"type": "text", "text": "Explain it"}]}
-    logs.write(f"{MAIN}.jsonl", [*chained(said("m-1", envelope)), line("user", "m-2", message=beside)])
-    assert (logs.session()["snippet"], logs.session()["turn_count"]) == ("Explain it", 1)
-    assert logs.texts()[:2] == [envelope, envelope]
-
-
 def test_a_queued_prompt_is_neither_dropped_nor_doubled(logs: Logs) -> None:
     """It was typed while a tool ran."""
     queued = {
