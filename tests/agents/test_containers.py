@@ -76,6 +76,7 @@ def test_a_database_that_was_closed_or_whose_agent_died_is_read_without_a_trace(
     assert (copied / "nest.db-wal").stat().st_size > 0
 
 
+@pytest.mark.thorough
 def test_a_session_goes_on_and_others_begin_as_if_all_had_been_read_at_once(nest: Nest) -> None:
     nest.rows("t-1")
     nest.feathers("t-5")
@@ -106,6 +107,7 @@ def test_a_row_that_changes_in_place_replaces_what_it_said_and_one_that_vanishes
     assert (found(nest, "afloat"), found(nest, "mended"), found(nest, "moon")) == (["t-1"], [], [])
 
 
+@pytest.mark.thorough
 def test_where_nothing_changed_nothing_is_read_and_elsewhere_only_the_sessions_that_did(nest: Nest) -> None:
     nest.rows("t-1", "t-2")
     nest.feathers("t-5")
@@ -118,6 +120,7 @@ def test_where_nothing_changed_nothing_is_read_and_elsewhere_only_the_sessions_t
     assert json.loads(again)["files_opened"] == 1
 
 
+@pytest.mark.thorough
 def test_a_session_that_its_agent_deleted_is_kept(nest: Nest) -> None:
     nest.rows("t-1", "t-2")
     nest.feathers("t-5")
@@ -161,6 +164,7 @@ def test_a_damaged_database_loses_nothing_that_was_read_and_is_read_again_when_i
     assert sorted(counts(nest)) == ["t-1", "t-2"]
 
 
+@pytest.mark.thorough
 def test_a_row_that_cannot_be_read_is_kept_and_counted_and_costs_no_other_one(nest: Nest) -> None:
     nest.rows("t-1")
     with closing(nest.database()) as connection:

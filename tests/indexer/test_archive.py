@@ -19,6 +19,7 @@ from agtrace_indexer.run import index
 
 from tests.conftest import copy_of_samples
 from tests.contents import contents
+from tests.depth import depth
 from tests.indexer.test_codex_families import T0, Rollout, rotated
 from tests.indexer.test_files import claude, session, sessions, write
 
@@ -147,7 +148,7 @@ def killed_at(step: int, run: Callable[[], object]) -> bool:
 
 
 def test_a_run_that_is_killed_at_any_step_loses_nothing_that_was_archived(tmp_path: Path) -> None:
-    for step in range(200):
+    for step in range(0, 200, depth(3, 1)):
         logs, database = tmp_path / str(step) / "logs", tmp_path / str(step) / "data" / "index.sqlite3"
         for number in range(1, 6):
             write(logs / f"{number}.jsonl", claude(number))
