@@ -176,6 +176,8 @@ def test_cached_input_is_part_of_the_input_that_goose_counts() -> None:
     told = {"input_tokens": 1000, "output_tokens": 5, "cache_read_tokens": 700, "cache_write_tokens": 200, "cost": 0.25}
     (usage,) = payloads({"$goose": "usage", "row": 1, "model": "m", **told})
     assert usage == TokenUsage(None, "m", 100, 200, None, 700, 5, None, cost_usd=0.25)
+    (usage,) = payloads({"$goose": "usage", "row": 1, "model": "m", **told, "total_tokens": 1012})
+    assert isinstance(usage, TokenUsage) and (usage.output_tokens, usage.reasoning_tokens) == (12, 7)
 
 
 def test_a_request_that_no_message_has_counts_as_well(tmp_path: Path, database: Path) -> None:
@@ -183,6 +185,16 @@ def test_a_request_that_no_message_has_counts_as_well(tmp_path: Path, database: 
     more = f"INSERT INTO usage_ledger ({columns}) VALUES ('{authored.MAIN}', 1, 900, 9, 1);"
     with closing(made(tmp_path, more=more)):
         index(database, [str(tmp_path / "sessions")])
+    assert tokens(database) == (7, 13_230 + 900, 266 + 9)
+
+
+def test_what_a_ledger_begins_with_counts_without_the_messages_before_it(tmp_path: Path, database: Path) -> None:
+    with closing(made(tmp_path, more="DELETE FROM usage_ledger;")) as connection:
+        for _ in range(2):
+            index(database, [str(tmp_path / "sessions")])
+            columns = "session_id, created_timestamp, input_tokens, output_tokens, cost_source"
+            row = f"'{authored.MAIN}', 1, {ALL[1] + 900}, {ALL[2] + 9}, 'carried_forward'"
+            connection.execute(f"INSERT OR IGNORE INTO usage_ledger (id, {columns}) VALUES (1, {row})")
     assert tokens(database) == (7, 13_230 + 900, 266 + 9)
 
 

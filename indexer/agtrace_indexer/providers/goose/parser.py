@@ -52,7 +52,8 @@ from agtrace_indexer.providers.provider import LogInside, Row
 
 # -- tokens ----------------------------------------------------------------------------------------
 # Token counts: each request once, whether a message, the ledger of requests or only the session's totals have them.
-# Input includes what was read from and written to the cache: Goose adds these up for all models.
+# Input includes what was read from and written to the cache: Goose adds these up for all models. What a request's total
+# has more than input and output are thoughts, as Gemini's API has them beside the output; of older sums nobody knows.
 
 TOTALS = "session-usage"
 """The key of the tokens of requests that are only in a session's totals."""
@@ -60,10 +61,11 @@ TOTALS = "session-usage"
 _NAMES = {
     "input_tokens": "inputTokens", "output_tokens": "outputTokens",
     "cache_read_tokens": "cacheReadInputTokens", "cache_write_tokens": "cacheWriteInputTokens",
+    "total_tokens": "totalTokens",
 }  # fmt: skip
 """The names of figures in the ledger, and in the metadata of a message."""
 
-_KNOWN = known(*_NAMES.values(), "totalTokens", "elapsedMs", "timeToFirstTokenMs")
+_KNOWN = known(*_NAMES.values(), "elapsedMs", "timeToFirstTokenMs")
 
 
 def usage_of(record: Record, named: str | None, at: int | None, step: str | None, state: LogState) -> Draft | None:
@@ -90,24 +92,27 @@ def ledger_usage(record: Record, state: LogState) -> list[Said]:
 
 def totals(record: Record, state: LogState) -> list[Said]:
     """Read the tokens of requests that are in a session's totals and nowhere else; none takes back those before."""
-    usage = _usage(record, None, state)
+    usage = _usage(record, None, state, sums=True)
     return [Retraction([TOTALS])] if usage is None else [Draft(usage, None, key=TOTALS)]
 
 
-def _usage(told: dict[str, Any], response: str | None, state: LogState) -> TokenUsage | None:
+def _usage(told: dict[str, Any], response: str | None, state: LogState, *, sums: bool = False) -> TokenUsage | None:
     """Return figures in our terms; None if there are none, or only zeros."""
     figures = {name: count(told.get(name)) for name in _NAMES}
     if not any(figures.values()):
         return None
     sent, read, written = figures["input_tokens"], figures["cache_read_tokens"], figures["cache_write_tokens"]
-    cost = told.get("cost")
+    cost, output = told.get("cost"), figures["output_tokens"]
+    more = max((figures["total_tokens"] or 0) - (sent or 0) - (output or 0), 0)
     return TokenUsage(
         response_id=response,
         model=text(told.get("model")) or state.sessions[""].model,
         input_tokens=None if sent is None else max(sent - (read or 0) - (written or 0), 0),
         cache_creation_5m_tokens=written,
         cache_read_tokens=read,
-        output_tokens=figures["output_tokens"],
+        output_tokens=output if sums or not more else (output or 0) + more,
+        reasoning_tokens=None if sums else more or None,
+        complete=not (sums and more),
         cost_usd=float(cost) if isinstance(cost, (int, float)) and 0 <= cost < 1e6 else None,
     )
 
@@ -302,7 +307,7 @@ def read_head(record: Record, state: LogState) -> list[Said]:
     """Read the first line of a file, with the tokens of the whole session, which its messages don't have."""
     note_session(record, state)
     state.skipped.append("session")
-    told = {name: record.get(f"accumulated_{name}", record.get(name)) for name in ("input_tokens", "output_tokens")}
+    told = {name: record.get(f"accumulated_{name}", record.get(name)) for name in _FIGURES}
     return [said for said in totals(told, state) if isinstance(said, Draft)]
 
 
@@ -329,7 +334,10 @@ _BEFORE = (
     "coalesce(sum(length(CAST({metadata_json} AS BLOB))), 0) FROM messages WHERE session_id = :session AND id <= :last"
 )
 _FIGURES = tuple(_NAMES)
-_LEDGER_FIGURES = ("created_timestamp", "model", *_FIGURES, "cost")
+_NONE = [0] * len(_FIGURES)
+_CARRIED = "carried_forward"
+"""The source of a row of the ledger with all that the session had spent before its first one, also by messages."""
+_LEDGER_FIGURES = ("created_timestamp", "model", *_FIGURES, "cost", "cost_source")
 _ABOUT = ("name", "description", "session_type", "working_dir", "parent_session_id", "model_config_json")
 _FACTS = (*_ABOUT, *(f"accumulated_{name}" for name in _FIGURES))
 
@@ -355,6 +363,8 @@ class _Place(Struct):
     facts: str = ""
     owed: list[list[Any]] = field(default_factory=list)
     """Input and output of messages whose row of the ledger is still to come."""
+    beside: list[int] = field(default_factory=list)
+    """What these messages have of each figure."""
     early: list[list[Any]] = field(default_factory=list)
     """Input and output of rows of the ledger whose message may still come."""
     rest: list[int] = field(default_factory=list)
@@ -441,7 +451,7 @@ def _odd_figures(path: str, columns: Columns, session: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for table, key in (("sessions", "id"), ("usage_ledger", "session_id")):
         odd = (name for name in columns.get(table, ()) if "token" in name and name.isidentifier())
-        if names := [name for name in odd if name.removeprefix("accumulated_") not in (*_FIGURES, "total_tokens")]:
+        if names := [name for name in odd if name.removeprefix("accumulated_") not in _FIGURES]:
             sums = ", ".join(f"sum({name})" for name in names)
             ((values,),) = ask(path, (f"SELECT {sums} FROM {table} WHERE {key} = ?", (session,)))
             found |= dict(zip(names, values, strict=True))
@@ -493,6 +503,11 @@ def _new_messages(messages: list[tuple[Any, ...]], ledger: _Ledger, place: _Plac
         place.ledger, figures = entry["row"], _of_entry(entry)
         if figures in place.owed:
             place.owed = _without(place.owed, figures)
+            place.beside = [of - one for of, one in zip(place.beside or _NONE, _figures(entry), strict=True)]
+        elif entry.pop("cost_source") == _CARRIED and place.beside:
+            rest = [max(one - of, 0) for one, of in zip(_figures(entry), place.beside, strict=True)]
+            place.owed, place.beside = [], []
+            yield _row(entry["row"], {"$goose": "usage", **entry, **dict(zip(_FIGURES, rest, strict=True))}, place)
         else:
             place.early = [*place.early, figures][-_PENDING:]
             yield _row(entry["row"], {"$goose": "usage", **entry}, place)
@@ -515,6 +530,8 @@ def _settle(figures: list[Any], made: Record, ledger: _Ledger, place: _Place) ->
         made["counted"] = True
     else:
         place.owed = [*place.owed, figures][-_PENDING:]
+        told = {name: made["metadata"]["usage"].get(other) for name, other in _NAMES.items()}
+        place.beside = [of + one for of, one in zip(place.beside or _NONE, _figures(told), strict=True)]
 
 
 def _without(pending: list[list[Any]], figures: list[Any]) -> list[list[Any]]:
@@ -529,12 +546,15 @@ def _totals(told: list[tuple[Any, ...]], sums: list[tuple[Any, ...]], place: _Pl
     counted = sums[0][1:] if sums and sums[0][0] else None
     if counted is None and place.owed:  # all is in the messages
         return
-    none = [0] * len(_FIGURES)
     totals = [count(about.get(f"accumulated_{name}")) or 0 for name in _FIGURES]
-    rest = [max(total - (count(known) or 0), 0) for total, known in zip(totals, counted or none, strict=True)]
-    if rest != (place.rest or none):
+    rest = [max(total - (count(known) or 0), 0) for total, known in zip(totals, counted or _NONE, strict=True)]
+    if rest != (place.rest or _NONE):
         place.rest = rest
         yield _row(0, {"$goose": "totals", **dict(zip(_FIGURES, rest, strict=True))}, place)
+
+
+def _figures(told: Record) -> list[int]:
+    return [count(told[name]) or 0 for name in _FIGURES]
 
 
 def _of_entry(entry: Record) -> list[Any]:
