@@ -180,22 +180,14 @@ def test_cached_input_is_part_of_the_input_that_goose_counts() -> None:
     assert isinstance(usage, TokenUsage) and (usage.output_tokens, usage.reasoning_tokens) == (12, 7)
 
 
-def test_a_request_that_no_message_has_counts_as_well(tmp_path: Path, database: Path) -> None:
-    columns = "session_id, created_timestamp, input_tokens, output_tokens, is_compaction"
-    more = f"INSERT INTO usage_ledger ({columns}) VALUES ('{authored.MAIN}', 1, 900, 9, 1);"
-    with closing(made(tmp_path, more=more)):
-        index(database, [str(tmp_path / "sessions")])
-    assert tokens(database) == (7, 13_230 + 900, 266 + 9)
-
-
-def test_what_a_ledger_begins_with_counts_without_the_messages_before_it(tmp_path: Path, database: Path) -> None:
+def test_requests_that_no_message_has_count_as_well(tmp_path: Path, database: Path) -> None:
+    columns = "session_id, created_timestamp, input_tokens, output_tokens, cost_source"
     with closing(made(tmp_path, more="DELETE FROM usage_ledger;")) as connection:
-        for _ in range(2):
-            index(database, [str(tmp_path / "sessions")])
-            columns = "session_id, created_timestamp, input_tokens, output_tokens, cost_source"
-            row = f"'{authored.MAIN}', 1, {ALL[1] + 900}, {ALL[2] + 9}, 'carried_forward'"
-            connection.execute(f"INSERT OR IGNORE INTO usage_ledger (id, {columns}) VALUES (1, {row})")
-    assert tokens(database) == (7, 13_230 + 900, 266 + 9)
+        index(database, [str(tmp_path / "sessions")])
+        for row in (f"{ALL[1] + 900}, {ALL[2] + 9}, 'carried_forward'", "70, 7, NULL"):
+            connection.execute(f"INSERT INTO usage_ledger ({columns}) VALUES ('{authored.MAIN}', 1, {row})")
+        index(database, [])
+    assert tokens(database) == (8, ALL[1] + 970, ALL[2] + 16)
 
 
 @pytest.mark.parametrize("table", ["sessions", "usage_ledger"])
@@ -309,16 +301,12 @@ def change(connection: sqlite3.Connection, way: str, number: int, serial: int) -
                 connection, 100 + 2 * serial + (role == "assistant"), authored.MAIN, role, "11:00:00", said, told
             )
     elif way == "compact":  # replace_conversation
-        select = (
-            "SELECT message_id, session_id, role, content_json, created_timestamp, timestamp, tokens, metadata_json"
-        )
-        kept = connection.execute(
-            f"{select} FROM messages WHERE session_id = ? ORDER BY id", (authored.MAIN,)
-        ).fetchall()
+        columns = "message_id, session_id, role, content_json, created_timestamp, timestamp, tokens, metadata_json"
+        select = f"SELECT {columns} FROM messages WHERE session_id = ? ORDER BY id"
+        kept = connection.execute(select, (authored.MAIN,)).fetchall()
         connection.execute("DELETE FROM messages WHERE session_id = ?", (authored.MAIN,))
-        columns = "(message_id, session_id, role, content_json, created_timestamp, timestamp, tokens, metadata_json)"
         for row in kept[-number:]:
-            connection.execute(f"INSERT INTO messages {columns} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            connection.execute(f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
     elif way == "cut":
         connection.execute(
             "DELETE FROM messages WHERE id IN (SELECT id FROM messages WHERE session_id = ? AND id > "
@@ -380,9 +368,6 @@ def test_a_session_that_was_copied_counts_once(tmp_path: Path, database: Path) -
         index(database, [str(tmp_path / "sessions")])
     copy = next(row for row in contents(database)["sessions"] if row[0] == "copy")
     assert (copy[16], copy[17], copy[33], copy[34]) == (1, 0, 1, 3), "turns and calls, and those that are copies"
-
-
-# --- the agent goes on writing ---
 
 
 # --- the same session twice, other places, other schemas ---
