@@ -6,12 +6,13 @@ blank between them.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 from agtrace_schema.patterns import later
+
+from agtrace_indexer.redact.scanner import compiled
 
 KIND = "printed-secret"
 PRINTED = f"[redacted: {KIND}]"
@@ -37,14 +38,14 @@ _FILTER = later(
 
 
 @cache
-def _printers() -> dict[str, re.Pattern[str]]:
+def _printers() -> dict[str, str]:
     """Return the patterns for the arguments of each program."""
     known: dict[str, list[str]] = defaultdict(list)
     for line in Path(__file__).with_name("printers.txt").read_text("utf-8").splitlines():
         programs, _, arguments = line.partition(" ")
         for program in programs.split("|"):
             known[program].append(arguments)
-    return {program: re.compile("|".join(patterns)) for program, patterns in known.items()}
+    return {program: "|".join(patterns) for program, patterns in known.items()}
 
 
 def prints_secret(command: str) -> bool:
@@ -82,8 +83,10 @@ def _is_printer(said: str) -> bool:
     """Whether a command is in the table; options before its arguments don't matter."""
     prefix = _PREFIX.match(said)
     program, _, arguments = said[prefix.end() if prefix else 0 :].partition(" ")
-    known = _printers().get(program)
-    while known is not None:
+    if program not in _printers():
+        return False
+    known = compiled(_printers()[program])
+    while True:
         if known.match(arguments):
             return True
         option = _OPTION.match(arguments)
@@ -93,4 +96,3 @@ def _is_printer(said: str) -> bool:
         if value is not None and known.match(arguments, value.end()):
             return True
         arguments = arguments[option.end() :]
-    return False
