@@ -98,7 +98,7 @@ def test_a_price_is_that_of_the_day_and_searches_in_the_web_have_one() -> None:
         assert [cost_of_a_million(model, context_class=period) for period in periods] == prices
     assert cost_of_a_million("gpt-5.6-terra", context_class=3) == 5  # a large request before the day
     assert cost_of_a_million("claude-opus-4-6", speed="us 50_searches sum") == 5 * 1.1 + 0.5
-    assert cost_of_a_million("gpt-5.5", speed="1_searches") is None
+    assert cost_of_a_million("gemini-2.5-pro", speed="1_searches") is None
 
 
 @pytest.mark.parametrize(("model", "speed"), [("claude-sonnet-4-6", "fast"), ("claude-opus-4-8", "ludicrous")])

@@ -408,13 +408,13 @@ def test_a_call_that_an_event_told_first_is_not_told_again_by_its_item() -> None
 
 
 def test_a_generated_picture_is_a_call_and_a_placeholder() -> None:
-    found = payloads(
-        item("image_generation_call", id="ig", status="completed", revised_prompt="a cat", result="AAAAAAAA")
-    )
-    assert found == [
+    state = LogState()
+    drawn = item("image_generation_call", id="ig", status="completed", revised_prompt="a cat", result="AAAAAAAA")
+    assert [draft.payload for draft in read(drawn, state=state)] == [
         ToolCall("ig", "image_generation", "a cat"),
         ToolResult("ig", "[image: image/png, 6 bytes]", Outcome.OK, OutcomeSource.STRUCTURE),
     ]
+    assert state.unknown == ["usage/image_generation"]
 
 
 def test_other_activity_of_an_agent_starts_none() -> None:
@@ -634,10 +634,12 @@ def test_a_fast_turn_is_fast_from_the_turn_after_the_setting_on() -> None:
         line("turn_context", service_tier="default"), tokens(used(60, 0, 6)),
         line("token_usage_record", response_id="r", usage=used(1, 0, 1), service_tier="priority"),
         line("token_usage_record", response_id="s", usage=used(1, 0, 1), service_tier="flex", model="o3"),
+        *(item("web_search_call", action={"type": kind, "query": "q"}) for kind in ("search", "open_page")),
+        tokens(used(70, 0, 7)),
     ]  # fmt: skip
     found = only(TokenUsage, payloads(*lines))
-    assert [each.speed for each in found] == [None, None, "fast", None, "fast", None, "fast", "flex"]
-    assert [each.model for each in found[-2:]] == [None, "o3"]
+    assert [each.speed for each in found] == [None, None, "fast", None, "fast", None, "fast", "flex", "flex 1_searches"]
+    assert [each.model for each in found[-3:-1]] == [None, "o3"]
 
 
 def test_tokens_carry_the_model_the_window_and_the_cache_writes() -> None:

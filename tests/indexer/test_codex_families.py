@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from agtrace_indexer.index.questions.usage import Among, not_understood
 from agtrace_indexer.run import index
 
 T0 = 1_780_000_000_000
@@ -643,6 +644,17 @@ def test_turns_that_were_rolled_back_are_gone_and_their_tokens_stay(
     assert sums(database, parent) == ((2, 2, 4, 347), NOTHING)
     kept = "SELECT e.superseded_by FROM event e JOIN name n ON n.id = e.name_id WHERE n.text = 'thread_rolled_back'"
     assert rows(database, kept) == [(None,)]
+
+
+def test_a_last_response_without_figures_makes_the_total_inexact(
+    parent: Rollout, tmp_path: Path, database: Path
+) -> None:
+    for lacking in ({}, {0: 1}):
+        parent.write()
+        index(database, [str(tmp_path)])
+        with closing(sqlite3.connect(database)) as connection:
+            assert not_understood(connection, Among("all")) == lacking
+        parent.item("function_call", name="exec_command", arguments="{}", call_id="k")
 
 
 def family(home: Path) -> list[Path]:

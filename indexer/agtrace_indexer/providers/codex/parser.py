@@ -158,7 +158,7 @@ def is_replayed(record: Record, state: LogState, at: int | None) -> tuple[bool, 
     if own is not None:
         facts.replays = facts.replays and own and head["seen"]
     if own:
-        for key in ("replay", "waiting"):
+        for key in ("replay", "waiting", "searches"):
             state.memory.pop(key, None)
         tools.close_step(state)
         state.memory["foreign"] = state.memory.get("step")

@@ -633,6 +633,8 @@ def _usage(
     written = used.get("cache_write_input_tokens")
     if fresh is not None:
         fresh = max(fresh - (cached or 0) - (written or 0), 0)
+    searches = state.memory.pop("searches", 0)
+    paid_for = [state.memory.get("speed"), f"{searches}_searches" if searches else None]
     usage = TokenUsage(
         response_id=None,
         model=text((record or {}).get("model")) or state.sessions[""].model,
@@ -643,7 +645,7 @@ def _usage(
         output_tokens=used.get("output_tokens"),
         reasoning_tokens=used.get("reasoning_output_tokens"),
         context_window=window or None,
-        speed=state.memory.get("speed"),
+        speed=" ".join(filter(None, paid_for)) or None,
     )
     close_step(state)
     return [Draft(usage, at, last_step(state))]
@@ -668,8 +670,12 @@ OPEN_CALLS = 256
 
 
 def draft_call(call_id: str | None, name: str, arguments: Json, state: LogState, at: int | None) -> list[Draft]:
-    """Return a call in the current step, and remember it for its result."""
+    """Return a call in the current step, and remember it for its result; note what is billed apart from tokens."""
     step = open_step(state)
+    if name == "web_search" and fields(arguments).get("type") in (None, "search"):  # not to open a page found
+        state.memory["searches"] = state.memory.get("searches", 0) + 1
+    elif name == "image_generation":
+        state.unknown.append("usage/image_generation")
     if call_id:
         remember(state.memory.setdefault("calls", {}), call_id, step, OPEN_CALLS)
         note_poll(call_id, name, arguments, state)
