@@ -690,14 +690,8 @@ def test_a_summary_names_the_session_that_holds_its_leaf(logs: Logs) -> None:
 
 def test_of_several_summaries_the_one_of_the_latest_line_names_the_session(logs: Logs) -> None:
     summaries = [{"type": "summary", "summary": f"Up to {leaf}", "leafUuid": leaf} for leaf in ("m-4", "m-1", "m-2")]
-    logs.write(f"{MAIN}.jsonl", [*TALK, *summaries])
+    logs.write(f"{MAIN}.jsonl", [{"type": "agent-name", "agentName": "builder"}, *TALK, *summaries])
     assert logs.session()["title"] == "Up to m-4"
-
-
-def test_a_summary_of_its_own_log_names_it(logs: Logs) -> None:
-    named = {"type": "summary", "summary": "An engine is built", "leafUuid": "m-4"}
-    logs.write(f"{MAIN}.jsonl", [{"type": "agent-name", "agentName": "builder"}, *TALK, named])
-    assert logs.session()["title"] == "An engine is built"
 
 
 def test_a_queued_prompt_is_neither_dropped_nor_doubled(logs: Logs) -> None:
