@@ -7,8 +7,10 @@ blank between them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from agtrace_schema.patterns import later
 
@@ -38,14 +40,14 @@ _FILTER = later(
 
 
 @cache
-def _printers() -> dict[str, str]:
+def _printers() -> Mapping[str, str]:
     """Return the patterns for the arguments of each program."""
     known: dict[str, list[str]] = defaultdict(list)
     for line in Path(__file__).with_name("printers.txt").read_text("utf-8").splitlines():
         programs, _, arguments = line.partition(" ")
         for program in programs.split("|"):
             known[program].append(arguments)
-    return {program: "|".join(patterns) for program, patterns in known.items()}
+    return MappingProxyType({program: "|".join(patterns) for program, patterns in known.items()})
 
 
 def prints_secret(command: str) -> bool:

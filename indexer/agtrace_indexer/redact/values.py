@@ -8,9 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache, lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 
 from agtrace_schema.patterns import later
 
@@ -101,9 +103,9 @@ _RARE = 7
 
 
 @cache
-def _follow() -> dict[str, str]:
+def _follow() -> Mapping[str, str]:
     """Return the usual letters after each letter."""
-    return {pair[0]: pair[2:] for pair in words("follow")}
+    return MappingProxyType({pair[0]: pair[2:] for pair in words("follow")})
 
 
 def _reads_like_words(letters: str) -> bool:
