@@ -151,6 +151,15 @@ def test_a_sub_agent_belongs_to_the_session_whose_folder_it_is_in(database: Path
     assert (sessions[MAIN][7], sessions[MAIN][16], sessions[MAIN][17]) == ("/home/mira/projects/lanternfish", 2, 5)
 
 
+def test_a_transcript_that_moved_into_a_folder_of_its_own_is_one_session(tmp_path: Path, database: Path) -> None:
+    folder = tmp_path / "agent-transcripts"
+    (folder / MAIN).mkdir(parents=True)
+    for log in (folder / f"{MAIN}.jsonl", folder / MAIN / f"{MAIN}.jsonl"):
+        log.write_bytes(next(ROOT.rglob(log.name)).read_bytes())
+    index(database, [str(tmp_path)])
+    assert [row[0] for row in contents(database)["sessions"]] == [MAIN]
+
+
 def test_times_results_and_tokens_are_unknown_in_answers_and_not_0(tmp_path: Path) -> None:
     index_here(ROOT)
     listed = {item["id"]: item for item in agtrace_here("sessions", "--json").json()["data"]["sessions"]}
