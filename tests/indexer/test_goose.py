@@ -380,11 +380,8 @@ def test_of_a_file_and_the_database_it_was_imported_into_the_database_is_read(tm
         shutil.copy(LINES, tmp_path / "sessions" / "by-another-name.jsonl")
         index(database, [str(tmp_path / "sessions")])
     statuses = {Path(row[0]).name: row[1] for row in contents(database)["files"]}
-    assert (statuses[lines.name], statuses["by-another-name.jsonl"], statuses[authored.MAIN]) == (
-        "duplicate",
-        "log",
-        "log",
-    )
+    names = lines.name, "by-another-name.jsonl", authored.MAIN
+    assert [statuses[name] for name in names] == ["duplicate", "log", "log"]
 
 
 def test_a_schema_with_fewer_columns_yields_what_it_has(tmp_path: Path, database: Path) -> None:
