@@ -72,12 +72,11 @@ def test_its_home_is_beside_that_of_gemini_cli(own_home: Path, database: Path) -
     roots = ANTIGRAVITY.home.roots({}, own_home)
     assert roots[0] == own_home / ".gemini" / "antigravity-cli" / "brain"
     index(database, [str(own_home / ".gemini")])
-    assert sorted(session[3] for session in contents(database)["sessions"]) == [
-        "antigravity",
-        "antigravity",
-        "gemini",
-        "gemini",
-    ]
+    found = contents(database)["sessions"]
+    assert sorted(session[3] for session in found) == ["antigravity", "antigravity", "gemini", "gemini"]
+    shutil.copytree(roots[0], own_home / ".gemini" / "antigravity-ide" / "brain")  # to go on in the editor
+    index(database, [str(own_home / ".gemini")])
+    assert sum(session[16] for session in contents(database)["sessions"]) == sum(session[16] for session in found)
 
 
 @pytest.mark.parametrize("first", ["transcript.jsonl", "transcript_full.jsonl", None])

@@ -32,7 +32,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import fields, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.logs.decoding import loads
-from agtrace_indexer.providers.notes import no_document, numbered, plain_text, skip, unknown
+from agtrace_indexer.providers.notes import identify, no_document, numbered, plain_text, skip, unknown
 
 # -- places ----------------------------------------------------------------------------------------
 # The working directory: only commands and sub-agents name it.
@@ -180,7 +180,16 @@ _TOLD = {"CHECKPOINT": "checkpoint", "ERROR_MESSAGE": "error_message"}
 
 
 def drafts(record: Record, state: LogState) -> list[Draft]:
-    """Return the events of the next line, a step; see `Parser.drafts`."""
+    """Return the events of the next line, a step; see `Parser.drafts`.
+
+    A conversation that was copied into another home, as from the editor's to `antigravity-ide`, repeats its steps.
+    """
+    said, told = _said(record, state), "/".join(str(record.get(name)) for name in ("step_index", "created_at", "type"))
+    identify(said, f"{state.sessions[''].id}/{told}" if state.sessions[""].id else None)
+    return said
+
+
+def _said(record: Record, state: LogState) -> list[Draft]:
     source, kind = text(record.get("source")), text(record.get("type")) or "untyped"
     if kind == "USER_INPUT":
         return _drafts(_input(record, source == "USER_EXPLICIT", state), record) or skip(kind, state)
