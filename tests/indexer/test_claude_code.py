@@ -408,11 +408,6 @@ def test_speed_and_cost_are_told_where_they_say_something(speed: Any, cost: Any,
     assert (counted.speed, counted.cost_usd) == known
 
 
-def test_a_cost_that_comes_with_a_later_line_is_taken() -> None:
-    counted = usages(answer(words("x"), usage=usage(5)), answer(words("y"), usage=usage(5), costUSD=0.5))
-    assert [payload.cost_usd for _, payload in counted] == [None, 0.5]
-
-
 def test_tokens_of_thinking_are_told_where_they_are_logged() -> None:
     ((_, counted),) = usages(answer(words("x"), usage={**usage(57), "output_tokens_details": {"thinking_tokens": 41}}))
     assert (counted.output_tokens, counted.reasoning_tokens) == (57, 41)

@@ -9,11 +9,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.index.questions.usage import Among, not_understood
 from agtrace_indexer.run import index
 
 from tests.contents import contents, texts
@@ -226,9 +228,9 @@ def test_long_and_short_lived_cache_writes_the_speed_and_the_size_of_a_request_a
 
 
 def test_a_cost_that_the_log_names_counts_once_a_response(logs: Logs) -> None:
-    """It stands on every line of the response."""
-    one = {"id": "msg_1", "requestId": "req_1", "costUSD": 0.125}
-    lines = chained(said("m-1", "go"), answer("m-2", "a", **one), answer("m-3", "b", **one), answer("m-4", "c"))
+    one = {"id": "msg_1", "requestId": "req_1"}
+    told = [answer(f"m-{number}", "a", **one, costUSD=cost) for number, cost in enumerate((0, 0.125, 0.125), start=2)]
+    lines = chained(said("m-1", "go"), *told, answer("m-5", "c"))
     logs.write(f"{MAIN}.jsonl", lines)
     assert [row["cost_usd"] for row in logs.usages()] == [0.125, None]
     assert logs.rows("SELECT cost_usd, responses FROM model_usage WHERE told") == [{"cost_usd": 0.125, "responses": 1}]
@@ -467,6 +469,11 @@ def test_a_compaction_breaks_no_session_and_its_summary_is_no_request(logs: Logs
     found = logs.session()
     assert (found["turn_count"], found["snippet"], found["output_tokens"]) == (2, "Build an engine", 51)
     assert {"What was said before: an engine.", "Polished."} <= set(logs.texts())
+    for own, lacking in ([], {0: 1}), (agent_lines("acompact-1", "Sum up"), {}):
+        logs.write(f"{MAIN}/subagents/agent-acompact-1.jsonl", own)
+        logs.session()
+        with closing(sqlite3.connect(logs.database)) as connection:
+            assert not_understood(connection, Among("all")) == lacking
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,9 @@ _NOT_UNDERSTOOD = """
 SELECT {key}, count(*) FROM session s WHERE {condition}
   AND (EXISTS (SELECT 1 FROM record_type t WHERE t.file_id = s.file_id AND t.status = 'unknown')
     OR EXISTS (SELECT 1 FROM file f WHERE f.id = s.file_id AND f.unreadable_lines > 0)
+    OR (s.thread = '' AND EXISTS (SELECT 1 FROM record_type WHERE file_id = s.file_id AND type = 'usage/compaction')
+      AND NOT EXISTS (SELECT 1 FROM record_type WHERE file_id = s.file_id AND type = 'cost-state')
+      AND NOT EXISTS (SELECT 1 FROM session c WHERE c.parent_session = s.id AND c.own_id LIKE 'agent-acompact%'))
     OR (s.responses > 0 AND EXISTS (SELECT 1 FROM event e, event u WHERE e.session_id = s.id AND u.session_id = s.id
       AND e.event_index = (SELECT max(m.event_index) FROM event m WHERE m.session_id = s.id AND m.type IN (1, 2, 3)
         AND m.superseded_by IS NULL AND m.step_index IS NOT NULL)
@@ -242,7 +245,7 @@ def not_understood(connection: sqlite3.Connection, among: Among) -> dict[int, in
     """Return, by key, the number of sessions whose logs may tell of more usage than is known.
 
     They have lines that can't be read, records of unknown kinds, unknown fields in a usage object, or no figures of
-    their last response, during which the agent was ended.
+    their last response, during which the agent was ended, or of a compaction.
     """
     return pairs(connection, *_asked(_NOT_UNDERSTOOD, among))
 

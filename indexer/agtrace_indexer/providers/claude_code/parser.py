@@ -562,6 +562,8 @@ def system(record: Record, state: LogState) -> list[Draft]:
     thread = place(record, state)
     note_window(record.get("compactMetadata"), state)
     subtype = text(record.get("subtype"))
+    if subtype == "compact_boundary":
+        state.skipped.append("usage/compaction")
     said = text(record.get("content"))
     if said is None:
         rest = {key: record[key] for key in record if key not in _ENVELOPE and record[key] not in (None, "", [])}
