@@ -455,7 +455,7 @@ def test_a_home_that_is_set_replaces_the_default_one_and_an_empty_list_is_no_hom
     assert homes({"CLAUDE_CONFIG_DIR": " , "}, home) == rest
     assert homes({"CLAUDE_CONFIG_DIR": "/a,/b c ,"}, home) == [Path("/a/projects"), Path("/b c/projects"), *rest]
     moved = homes({"CODEX_HOME": "/c", "GEMINI_CLI_HOME": "/g"}, home)
-    assert moved[1:4] == [Path("/c/sessions"), Path("/c/archived_sessions"), Path("/g/.gemini/tmp")]
+    assert moved[2:5] == [Path("/c/sessions"), Path("/c/archived_sessions"), Path("/g/.gemini/tmp")]
     variables = {"CURSOR_CONFIG_DIR": "/u", "KIRO_HOME": "/k", "GOOSE_PATH_ROOT": "/g", "XDG_DATA_HOME": "/x"}
     places = ("/u/projects", "/k/sessions", "/x/kiro-cli/data.sqlite3", "/x/amazon-q/data.sqlite3",
               "/g/data/sessions", "/x/goose/sessions")  # fmt: skip
