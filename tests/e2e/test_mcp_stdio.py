@@ -375,7 +375,7 @@ def test_a_cursor_outlives_the_server_that_made_it(
     tell_one(first)
     tell(second)
     ids = [item["id"] for page in pages for item in page["data"]["sessions"]]
-    assert len(ids) == len(set(ids)) == 18
+    assert len(ids) == len(set(ids)) == 19
 
 
 # -- settings ------------------------------------------------------------------------------------
