@@ -39,9 +39,10 @@ _PLACEHOLDER = later(r"[<$\[{*]|\.{3}|(?i:null|true|false)\Z")
 
 def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     """Yield the values of a Kubernetes secret in YAML or JSON, wherever in it the kind is."""
-    start = max(0, at - _MANIFEST, text.rfind("kind", 0, at) + 1, text.rfind("\n---", 0, at) + 1)
-    ends = (text.find(sign, at + len("kind: Secret")) for sign in ("\n---", "kind"))
-    end = min(at + _MANIFEST, *(place if place >= 0 else len(text) for place in ends))
+    first, last = max(0, at - _MANIFEST), min(at + _MANIFEST, len(text))
+    start = max(first, text.rfind("kind", first, at) + 1, text.rfind("\n---", first, at) + 1)
+    ends = (text.find(sign, at + len("kind: Secret"), last) for sign in ("\n---", "kind"))
+    end = min(place if place >= 0 else last for place in ends)
     for head in _DATA.finditer(text, start, end):
         for entry in _entries(text, head.end(), end):
             group = "block" if entry.groupdict().get("block") else "secret"
