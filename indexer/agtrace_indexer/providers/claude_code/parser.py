@@ -232,7 +232,9 @@ def place(record: Record, state: LogState) -> str:
 
 def _note_team(record: Record, state: LogState) -> None:
     """Note the member of a team whose log this is, if it says so or begins with another member's message."""
-    facts, (member, team) = state.sessions[""], (text(record.get(name)) for name in ("agentName", "teamName"))
+    if "asked" in state.memory and "agentName" not in record:
+        return
+    facts, member, team = state.sessions[""], text(record.get("agentName")), text(record.get("teamName"))
     told = "asked" not in state.memory and _FROM_TEAMMATE.fullmatch(
         joined_text(fields(record.get("message")).get("content")).strip()
     )
@@ -751,11 +753,14 @@ def _by_model(usage: Record, model: str | None, state: LogState) -> list[tuple[s
     if not usage.get("iterations"):
         return [(model, usage, "")]
     parts: dict[str | None, list[Record]] = {}
-    for part in map(fields, items(usage.get("iterations"))):
+    each = [fields(part) for part in items(usage.get("iterations"))]
+    for part in each:
         kind = text(part.get("type"))
         if kind not in _ITERATIONS or (kind == "advisor_message" and not part.get("model")):
             state.unknown.append(f"usage/iterations.{identifier(kind)}")
         parts.setdefault(text(part.get("model")) or model, []).append(part)
+    if len(each) == 1 and model in parts and all(each[0].get(name) == usage.get(name) for name in _WHOLE):
+        return [(model, usage, "")]
     sums = {name: _sum(mine) for name, mine in parts.items()}
     beside, everything = _sum([usage]), _sum([*sums.values()])
     same = model if model in sums else next((name for name, one in sums.items() if _is_within(beside, one)), None)
@@ -1018,9 +1023,12 @@ def line_above(said: Sequence[Said], record: Record, state: LogState) -> str | N
     passed: dict[str, str] = state.memory.setdefault("passed", {})
     parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
     above = passed.get(parent, parent) if parent else None
-    told = [one.payload for one in said if isinstance(one, Draft)]
-    silent = all(isinstance(one, Notification) or (isinstance(one, User) and one.kind not in REQUESTS) for one in told)
-    if uuid and above and silent:
+    told = (one.payload for one in said if isinstance(one, Draft))
+    if (
+        uuid
+        and above
+        and all(isinstance(one, Notification) or (isinstance(one, User) and one.kind not in REQUESTS) for one in told)
+    ):
         remember(passed, uuid, above, _PASSED_REMEMBERED)
     return above
 
