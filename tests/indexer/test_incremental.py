@@ -322,8 +322,9 @@ def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: P
 
 
 @pytest.mark.parametrize(("table", "column"), [("file", "state"), ("block_data", "text"), ("block_data", "payload")])
+@pytest.mark.parametrize("moved", [False, True])
 def test_a_log_that_grows_is_read_anew_if_what_the_index_has_of_it_is_damaged(
-    tmp_path: Path, database: Path, table: str, column: str
+    tmp_path: Path, database: Path, table: str, column: str, moved: bool
 ) -> None:
     """Nothing counts twice, and no other log waits for it."""
     log, fresh = tmp_path / "logs" / ENDS_LATER, tmp_path / "fresh" / "index.sqlite3"
@@ -335,7 +336,9 @@ def test_a_log_that_grows_is_read_anew_if_what_the_index_has_of_it_is_damaged(
         (data,) = connection.execute(f"SELECT {column} FROM {table} ORDER BY rowid DESC").fetchone()
         flipped = bytes([*data[:-1], data[-1] ^ 16])
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (flipped, data))
+    if moved:
+        log = log.rename(log.with_name(log.name.replace("T13", "T14")))
     log.write_bytes(b"".join(lines))
     index(database, [])
     index(fresh, [str(tmp_path / "logs")])
-    assert contents(database) == contents(fresh)
+    assert contents(database, gone=False) == contents(fresh, gone=False)

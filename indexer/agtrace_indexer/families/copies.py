@@ -100,11 +100,14 @@ WHERE original IS NOT copy_of
 
 # Of sessions within another one's log, or within a copy of that; the log of its own is read in their place.
 _LOGGED_TWICE = """
-SELECT p.id, (SELECT min(e.id) FROM event e WHERE e.session_id = a.id) AS first FROM session p
-JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.thread = ''
-WHERE p.thread != '' AND first AND (a.parent_id = p.parent_id OR EXISTS (
+FROM session p JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.thread = ''
+WHERE p.thread != '' AND EXISTS (SELECT 1 FROM event e WHERE e.session_id = a.id)
+  AND (a.parent_id = p.parent_id OR EXISTS (
     SELECT 1 FROM kin k JOIN session q ON q.id = k.other_id
     WHERE k.session_id = p.id AND q.own_id = a.own_id AND q.parent_id = a.parent_id))
+"""
+_REPETITIONS = f"""
+SELECT p.id, (SELECT min(e.id) FROM event e WHERE e.session_id = a.id) {_LOGGED_TWICE}
   AND (p.id IN (SELECT value FROM json_each(?1)) OR a.id IN (SELECT value FROM json_each(?1)))
 """
 
@@ -133,9 +136,10 @@ def find_kin(connection: sqlite3.Connection) -> set[int]:
     return {session for (session,) in connection.execute(_RELATED)}.union(*pairs)
 
 
-def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) -> set[int]:
+def attribute_copies(connection: sqlite3.Connection, sessions: Set[int]) -> set[int]:
     """Determine which events in the families of these sessions are copies, and renew the sums; return the families."""
     done: set[int] = set()
+    repeated = {id for (id,) in connection.execute(f"SELECT p.id {_LOGGED_TWICE}")} if sessions else set()
     for session in sorted(sessions):
         if session in done:
             continue
@@ -147,9 +151,8 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) ->
             copied += copies
         done.update({session}, *(log.sessions for log in logs.values()))
         if len(logs) > 1 or copied:
-            members = [member for log in _oldest_first(connection, list(logs.values())) for member in log.sessions]
-            repeated = dict(connection.execute(_LOGGED_TWICE, (as_json(members),)).fetchall())
-            order = [member for member in members if member not in repeated]
+            in_order = _oldest_first(connection, list(logs.values()))
+            order = [member for log in in_order for member in log.sessions if member not in repeated]
             changes = connection.execute(_CHANGED_COPIES, (as_json(order),)).fetchall()
             connection.executemany(_COPY, [(original, event) for original, event, _ in changes])
             for member in sorted({member for *_, member in changes}):
@@ -159,7 +162,7 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) ->
 
 def attribute_repetitions(connection: sqlite3.Connection, sessions: Set[int]) -> None:
     """Record that all of a session within another one's log is a copy if one of these has a log of its own."""
-    for session, original in connection.execute(_LOGGED_TWICE, (as_json(sessions),)).fetchall():
+    for session, original in connection.execute(_REPETITIONS, (as_json(sessions),)).fetchall():
         connection.execute("UPDATE event SET copy_of = ? WHERE session_id = ?", (original, session))
         _sum_up(connection, session)
         connection.execute("UPDATE session SET kind = 'warmup' WHERE id = ?", (session,))

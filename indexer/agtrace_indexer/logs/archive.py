@@ -142,9 +142,7 @@ class Archive:
         aside = self._place(f"{_UNTIL}{datetime.now(UTC).date() + _EARLIER}", path)
         _unlink(aside)
         try:
-            self._into_folder(
-                aside, lambda: os.link(place, aside, **_LINK)
-            )  # it keeps its own name until it is replaced
+            self._into_folder(aside, lambda: os.link(place, aside, **_LINK))  # its own name stays until it is replaced
         except OSError:
             os.replace(place, aside)
 

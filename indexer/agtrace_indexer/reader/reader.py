@@ -205,8 +205,12 @@ class Reader:
                 row, known = self._follow(found, row, moved, place), None
         if row is None or place is None or rebuild:
             self._read_new(found, row or known, file)
-        else:
+            return
+        try:
             self._continue(found, row, file, *place)
+        except Damaged:
+            self.store.forget_contents(row.id)
+            self._read_new(found, None, file)
 
     def _moved_here(
         self, found: Found, file: CountedFile, archived: FindArchived

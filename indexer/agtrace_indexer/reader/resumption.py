@@ -19,6 +19,7 @@ from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.providers.registry import AGENTS, format_of, parser_of, writer_at
 from agtrace_indexer.reader.log import Log, digest
 from agtrace_indexer.reader.recognition import said_by
+from agtrace_indexer.texts.blocks import Damaged
 
 Place: TypeAlias = tuple[Content, bytes]
 """The content to continue with, and the bytes before it."""
@@ -30,7 +31,10 @@ def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFi
     For a file that only grew, the last bytes that were read are compared. For one that was replaced, moved, or
     touched without growing, the checksum of everything that was read is compared.
     """
-    stored = store.state(known.id)
+    try:
+        stored = store.state(known.id)
+    except Damaged:
+        return None
     if stored is None:
         return None
     if file.pieces is not None:
