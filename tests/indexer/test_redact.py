@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.searchable_text import call_text, clean_json, stored, unmasked
 from agtrace_indexer.redact import redact, redact_json, suspicious
+from agtrace_indexer.redact import secrets as found_in
 from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.engine import secret_of
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.printing import PRINTED, prints_secret
 from agtrace_indexer.redact.rules import Form, forms
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
-from agtrace_indexer.redact.values import is_example
+from agtrace_indexer.redact.values import Tier, is_example
 from agtrace_indexer.run import index
 from agtrace_schema.events import ToolCall
 from hypothesis import given, settings
@@ -44,14 +45,12 @@ DENSEST = "><cookie=>"  # in so many places a rule may begin that only windows k
 # --- tokens that are known by their forms
 
 FORMS = forms()
-EXAMPLES = depth(2, 20)
-"""Tokens that are made for each form, the simplest first."""
 
 
 @cache
 def _made(pattern: str) -> tuple[str, ...]:
-    """Tokens of a form, always the same ones."""
-    return tokens_of(pattern, EXAMPLES)
+    """Tokens of a form, always the same ones, the simplest first."""
+    return tokens_of(pattern, depth(2, 20))
 
 
 def _tokens() -> list[tuple[Form, str]]:
@@ -125,6 +124,16 @@ def test_every_carrier_says_its_kind_and_which_part_is_the_secret() -> None:
     for carrier in ALL:
         assert re.fullmatch(r"[a-z0-9-]{1,40}", carrier.kind)
         assert re.compile(carrier.pattern).groupindex.keys() <= {"secret", "name", "sign", "quote"}
+
+
+def test_each_secret_says_how_sure_it_is_and_only_what_is_sure_enough_is_masked() -> None:
+    found = found_in({"a": f"{TOKEN}\nDB_PASSWORD=correcthorse\nsecret: mossyhorse", "password": "grey heron"})
+    told = [(text[span.start : span.end], span.kind, span.tier) for text, span in found]
+    assert told == [
+        (TOKEN, "github-token", Tier.DEFINITE), ("correcthorse", "password", Tier.LIKELY),
+        ("mossyhorse", "secret", Tier.POSSIBLE), ("grey heron", "password", Tier.LIKELY),
+    ]  # fmt: skip
+    assert redact("secret: mossyhorse") == "secret: mossyhorse"
 
 
 # --- what names say
@@ -462,49 +471,35 @@ def test_a_private_key_goes_as_one_block_even_when_it_was_cut_off() -> None:
 # --- JSON ---
 
 
-PASSWORD_KEYS = ["password", "DB_PASSWORD", "passwd"]
-SECRET_KEYS = ["secret", "api_key", "apiKey", "x-api-key", "access_token", "authToken", "client_secret", "private_key"]
-SECRET_KEYS += ["Authorization"]
+PASSWORDS = ["password", "DB_PASSWORD", "passwd"]
+SECRETS = ["secret", "api_key", "apiKey", "x-api-key", "access_token", "authToken", "client_secret", "private_key"]
+SECRETS += ["Authorization"]
 
 
 @pytest.mark.parametrize(
-    ("key", "kind"), [*((key, "password") for key in PASSWORD_KEYS), *((key, "secret") for key in SECRET_KEYS)]
-)
-def test_a_text_under_a_secrets_name_is_masked_whole_and_says_what_the_name_says(key: str, kind: str) -> None:
-    assert redact_json({"a": [{key: "grey heron"}]}) == {"a": [{key: f"[redacted: {kind}]"}]}
-
-
-def test_a_text_under_the_name_of_what_may_be_a_key_is_masked_where_it_looks_like_chance() -> None:
-    assert redact_json({"storage_sig": "Qz7mKx91LpRt5Wn8Vb2s"}) == {"storage_sig": "[redacted: key]"}
-    assert redact_json({"storage_sig": "grey heron"}) == {"storage_sig": "grey heron"}
-
-
-def test_a_value_that_another_field_names_is_masked() -> None:
-    assert redact_json({"name": "DB_PASSWORD", "value": "grey heron"}) == {
-        "name": "DB_PASSWORD",
-        "value": "[redacted: password]",
-    }
-    assert redact_json({"name": "colour", "value": "grey heron"}) == {"name": "colour", "value": "grey heron"}
+    ("value", "kind"),
+    [
+        *(({"a": [{key: "grey heron"}]}, "password") for key in PASSWORDS),
+        *(({"a": [{key: "grey heron"}]}, "secret") for key in SECRETS),
+        ({"name": "DB_PASSWORD", "value": "grey heron"}, "password"), ({"a_sig": "Qz7mKx91LpRt5Wn8Vb2s"}, "key"),
+        ({"GITHUB_TOKEN": "abcdefgh"}, "secret"), ([{TOKEN: [TOKEN, 1, None]}], "github-token"),
+    ],
+)  # fmt: skip
+def test_a_text_under_a_secrets_name_is_masked_whole_and_says_what_the_name_says(value: Any, kind: str) -> None:
+    masked = re.sub(f"grey heron|Qz7mKx91LpRt5Wn8Vb2s|abcdefgh|{TOKEN}", f"[redacted: {kind}]", json.dumps(value))
+    assert redact_json(value) == json.loads(masked)
 
 
 @pytest.mark.parametrize(
-    "value", ["", "${VAR}", "<password>", "***", "true", "null", "42", 42, None, False, "[redacted: x]"]
-)
-def test_a_placeholder_under_a_secrets_name_stays(value: Any) -> None:
-    assert redact_json({"password": value}) == {"password": value}
-
-
-def test_names_that_only_mention_tokens_are_no_secrets() -> None:
-    counts: Any = {"max_tokens": "4096 or more", "token_count": "12345678", "tokens": ["one", "two"], "token": "if"}
-    assert redact_json(counts) == counts
-    assert redact_json({"GITHUB_TOKEN": "abcdefgh"}) == {"GITHUB_TOKEN": "[redacted: secret]"}
-
-
-def test_keys_and_leaves_are_redacted_at_every_depth() -> None:
-    secret = "ghp_" + "a1" * 18
-    assert redact_json([{secret: [secret, 1, None]}]) == [
-        {"[redacted: github-token]": ["[redacted: github-token]", 1, None]}
-    ]
+    "value",
+    [
+        *({"password": value} for value in ["", "${VAR}", "<password>", "***", "true", "null", "42", 42, None, False]),
+        {"password": "[redacted: x]"}, {"name": "colour", "value": "grey heron"}, {"storage_sig": "grey heron"},
+        {"max_tokens": "4096 or more", "token_count": "12345678", "tokens": ["one", "two"], "token": "if"},
+    ],
+)  # fmt: skip
+def test_a_placeholder_under_a_secrets_name_stays_and_what_only_mentions_tokens(value: Any) -> None:
+    assert redact_json(value) == value
 
 
 # --- laws ---
@@ -545,12 +540,8 @@ def test_a_masked_json_value_stays_as_it_is(value: Any) -> None:
 
 
 CHANGES: list[Callable[[str], str]] = [
-    str,
-    json.dumps,
-    str.upper,
-    lambda text: text.replace(" ", "  "),
-    lambda text: text.replace("=", ": "),
-]
+    str, json.dumps, str.upper, lambda text: text.replace(" ", "  "), lambda text: text.replace("=", ": "),
+]  # fmt: skip
 
 
 def _texts() -> list[str]:
@@ -562,7 +553,8 @@ def _texts() -> list[str]:
 def _found_by_rule(rule: Carrier, starts: Iterable[int], text: str) -> Iterator[str]:
     """What a rule finds where it begins, without a first look."""
     matches = (_compiled(rule.pattern).match(text, start) for start in starts)
-    return (text[start:end] for found in matches if found for start, end, _ in secret_of(rule, found))
+    spans = (span for found in matches if found for span in secret_of(rule, found) if span.tier > Tier.POSSIBLE)
+    return (text[span.start : span.end] for span in spans)
 
 
 def _begins(carrier: Carrier, text: str) -> Iterator[int]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agtrace_schema.events import Json
 
     from agtrace_indexer.redact.engine import Redactor
+    from agtrace_indexer.redact.values import Span
 
 OWN_FILE = "redaction.json"
 """The name of the user's file."""
@@ -118,6 +119,16 @@ def _own_digest() -> str:
 def redact(text: str) -> str:
     """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays unchanged."""
     return _redactor().redact(text)
+
+
+def secrets(value: Json) -> list[tuple[str, Span]]:
+    """Return what is found in the keys and leaves of a JSON value: the text, and where in it.
+
+    `redact_json` masks what is likely or definite; what is only possible stays.
+    """
+    from agtrace_indexer.redact import fields
+
+    return fields.secrets(_redactor(), value)
 
 
 def looked_at(texts: Iterable[str]) -> AbstractContextManager[None]:

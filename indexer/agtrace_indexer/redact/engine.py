@@ -25,7 +25,7 @@ from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, first_looks, forms, kinds, own_look
 from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled
-from agtrace_indexer.redact.values import is_example, is_login, sort
+from agtrace_indexer.redact.values import Sort, Span, Tier, is_example, is_login, sort
 
 BASE64 = "base64-secret"
 """The kind in the mask of a run of base64, whatever was found in it."""
@@ -41,7 +41,6 @@ _OPEN, _REPEATS = later(r"[*+]|\{[0-9]+,\}"), later(r"\{(?:[0-9]*,)?([0-9]+)")
 _PATIENCE = 1.0
 """Seconds that a user's pattern may take for one text; a text that takes longer is masked whole."""
 
-Span: TypeAlias = tuple[int, int, str]  # start and end of a secret, and its kind
 Finder: TypeAlias = Callable[[str, int, Looking], Iterator[Span]]
 """Looks closely at a text from a position in it."""
 
@@ -180,8 +179,14 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
     behind = found.string[end : end + 1]
     if is_example(text + behind) or (rule.login and not is_login(text)):
         return
-    if not rule.least or sort(text + (behind if behind in "([{" else ""), literal=behind not in "([{") >= rule.least:
-        yield start, disguises.end_of(found.string, start, end), rule.kind
+    tier = Tier.LIKELY if rule.least or rule.login else Tier.DEFINITE
+    if rule.least:
+        found_sort = sort(text + (behind if behind in "([{" else ""), literal=behind not in "([{")
+        if found_sort < rule.least:
+            tier = Tier.POSSIBLE
+        if found_sort < Sort.WORD:
+            return
+    yield Span(start, disguises.end_of(found.string, start, end), rule.kind, tier)
 
 
 def _places(text: str, hits: Iterable[tuple[_Closer, int]]) -> list[tuple[int, Finder]]:
@@ -226,6 +231,10 @@ class Redactor:
         """Whether a rule may apply to a text, or to any part of it: first looks don't depend on their surroundings."""
         return self._found(text) is not None or bool(self._scanner and self._scanner.hits(_readable(text)))
 
+    def secrets(self, text: str) -> list[Span]:
+        """Return all that a rule finds in a text, in order, and also what is only possible."""
+        return list(_merged(self._spans(_readable(text), self._found(text), _MOST_LAYERS)))
+
     def redact(self, text: str) -> str:
         """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays unchanged."""
         for _ in range(_MOST_PASSES):  # a mask may expose the start of another secret
@@ -233,7 +242,7 @@ class Redactor:
             if found is None and self._scanner is None:
                 break
             readable = _readable(text)
-            spans = list(self._spans(readable, found, _MOST_LAYERS))
+            spans = [span for span in self._spans(readable, found, _MOST_LAYERS) if span.tier > Tier.POSSIBLE]
             if not spans:
                 break
             text = _masked(text, spans)
@@ -259,7 +268,7 @@ class Redactor:
     def _spans(self, text: str, found: _Found | None, layers: int) -> Iterator[Span]:
         """Yield everything to be masked, in the text as it is and as it is meant to be read."""
         for span in self._built_in(text, found, layers) if found else ():
-            if not self.allows(text[span[0] : span[1]]):
+            if not self.allows(text[span.start : span.end]):
                 yield span
         for _, look in self._scanner.hits(text) if self._scanner else ():
             yield from self._by_own(self._mine[look], text)
@@ -272,7 +281,8 @@ class Redactor:
             if start < covered.get(grammar.find if find is grammar.find_foreign else find, 0):  # within a value
                 continue
             for span in find(text, start, lookings[find]):
-                covered[find] = max(covered.get(find, 0), span[1])
+                if span.tier > Tier.POSSIBLE:
+                    covered[find] = max(covered.get(find, 0), span.end)
                 yield span
         if layers and found.disguised:
             yield from self._as_meant(text, found.disguised, layers - 1)
@@ -285,26 +295,28 @@ class Redactor:
         found = self._rules.found(view.text) if view.text != text else None
         if found is None:
             return
-        for start, end, kind in self._built_in(view.text, found._replace(disguised=()), layers):
-            yield (*view.origin(start, end), kind)
+        for start, end, kind, tier in self._built_in(view.text, found._replace(disguised=()), layers):
+            yield Span(*view.origin(start, end), kind, tier)
 
     def _in_base64(self, text: str, layers: int) -> Iterator[Span]:
         """Yield runs of base64 that contain a secret."""
         for start, end in disguises.runs(text):
             run = text[start:end]
             if len(run) > disguises.MOST or any(self._holds(said, layers) for said in disguises.meanings(run)):
-                yield start, end, BASE64
+                yield Span(start, end, BASE64)
 
     def _holds(self, text: str, layers: int) -> bool:
-        return any(True for _ in self._spans(text, self._rules.found(text), layers))
+        return any(span.tier > Tier.POSSIBLE for span in self._spans(text, self._rules.found(text), layers))
 
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
         """Yield the findings of a user's rule, in bounded time."""
         try:
             for found in _timed(form.pattern).finditer(text, timeout=_PATIENCE):
-                yield from (span for span in secret_of(form.rule, found) if not self.allows(text[span[0] : span[1]]))
+                yield from (
+                    span for span in secret_of(form.rule, found) if not self.allows(text[span.start : span.end])
+                )
         except TimeoutError:
-            yield 0, len(text), form.kind
+            yield Span(0, len(text), form.kind)
 
 
 @cache
@@ -337,24 +349,27 @@ def _readable(text: str) -> str:
 def _masked(text: str, spans: Iterable[Span]) -> str:
     """Return the text with a mask for each secret, or for several overlapping ones: the first rule names it."""
     parts, end = [], 0
-    for first, last, name in _merged(spans):
+    for first, last, name, _ in _merged(spans):
         parts += [text[end:first], f"[redacted: {name}]"]
         end = last
     return "".join([*parts, text[end:]])
 
 
 def _merged(spans: Iterable[Span]) -> Iterator[Span]:
-    """Yield overlapping spans as one, with the kind that has precedence."""
+    """Yield overlapping spans as one, with the surest tier and, of that tier, the kind that has precedence.
+
+    What is only possible is dropped where it overlaps anything surer.
+    """
     order = kinds()
-    start = end = 0
-    name = ""
-    for first, last, kind in sorted(spans):
-        if first < end:
-            end = max(end, last)
-            name = min(name, kind, key=lambda each: order.get(each, len(order)))
+    one: Span | None = None
+    for span in sorted(spans):
+        if one is None or span.start >= one.end:
+            if one is not None:
+                yield one
+            one = span
             continue
-        if end:
-            yield start, end, name
-        start, end, name = first, last, kind
-    if end:
-        yield start, end, name
+        best = min(one, span, key=lambda each: (-each.tier, order.get(each.kind, len(order))))
+        possible = min(one.tier, span.tier) is Tier.POSSIBLE < best.tier
+        one = best if possible else Span(one.start, max(one.end, span.end), best.kind, best.tier)
+    if one is not None:
+        yield one

@@ -9,7 +9,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
-from agtrace_indexer.redact.values import Tier, is_secret
+from agtrace_indexer.redact.values import Context, Span, tier_of
 
 _MANIFEST_LOOK = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
 _PAIR_LOOK = Look(
@@ -37,7 +37,7 @@ _PAIR = later(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,
 _PLACEHOLDER = later(r"[<$\[{*]|\.{3}|(?i:null|true|false)\Z")
 
 
-def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+def in_manifest(text: str, at: int) -> Iterator[Span]:
     """Yield the values of a Kubernetes secret in YAML or JSON, wherever in it the kind is."""
     first, last = max(0, at - _MANIFEST), min(at + _MANIFEST, len(text))
     start = max(first, text.rfind("kind", first, at) + 1, text.rfind("\n---", first, at) + 1)
@@ -47,7 +47,7 @@ def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         for entry in _entries(text, head.end(), end):
             group = "block" if entry.groupdict().get("block") else "secret"
             if entry[group] and not _PLACEHOLDER.match(entry[group]):
-                yield *entry.span(group), "kubernetes-secret"
+                yield Span(*entry.span(group), "kubernetes-secret")
 
 
 def _entries(text: str, at: int, end: int) -> Iterator[re.Match[str]]:
@@ -67,11 +67,11 @@ _LONGEST_KEY = 10_000
 _BACKWARDS = later(r"[\s>|+→\"'\\]*+[A-Za-z0-9+/=]{1,100}+(?:[\s>|+→\"'\\]++[A-Za-z0-9+/=]{32,100}+)*+")
 
 
-def before_key_end(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+def before_key_end(text: str, at: int) -> Iterator[Span]:
     """Yield the lines of a private key before its end, of which the beginning may be cut off."""
     found = _BACKWARDS.match(text[max(0, at - _LONGEST_KEY) : at][::-1])
     if found is not None and found.end() > _SHORTEST_KEY:
-        yield at - len(found[0].rstrip()), at - len(found[0]) + len(found[0].lstrip()), "private-key"
+        yield Span(at - len(found[0].rstrip()), at - len(found[0]) + len(found[0].lstrip()), "private-key")
 
 
 _SHORTEST_KEY = 32
@@ -93,7 +93,7 @@ _NAMINGS = tuple(
 """Patterns for the name of a pair's value, which precedes it in the same object."""
 
 
-def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+def in_pair(text: str, at: int) -> Iterator[Span]:
     """Yield the value of `{"name": "DB_PASSWORD", "value": "..."}`, or of `"db_password": {"value": "..."}`."""
     found = _PAIRED.match(text, at)
     if found is None:
@@ -103,8 +103,9 @@ def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         return
     level = _level(text, max(0, at - 400), at)
     kind = "bare" if found["bare"] else "quoted"
-    if level and is_secret(level, found[kind], Tier.LITERAL if kind == "quoted" else Tier.SETTING):
-        yield *found.span(kind), level.name.lower()
+    context = Context.LITERAL if kind == "quoted" else Context.SETTING
+    if level and (tier := tier_of(level, found[kind], context)):
+        yield Span(*found.span(kind), level.name.lower(), tier)
 
 
 def _level(text: str, start: int, end: int) -> Strength:

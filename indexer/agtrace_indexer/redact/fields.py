@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 from agtrace_schema.events import Json
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.engine import Redactor
 from agtrace_indexer.redact.names import LONGEST, Strength, strength, words
-from agtrace_indexer.redact.values import Sort, Tier, is_login, is_secret, sort
+from agtrace_indexer.redact.values import Context, Sort, Span, Tier, is_login, sort, tier_of
 
 _FORMS: dict[str, Callable[[str], object]] = {
     "auth": is_login,
@@ -37,6 +38,14 @@ def _bare(key: str) -> str:
     return _SEPARATORS.sub("", key.lower())
 
 
+class _Treatment(NamedTuple):
+    """What is done with the texts of a JSON value, each time returning the text that is to stand there."""
+
+    text: Callable[[str], str]
+    named: Callable[[str, Span], str]
+    """With a text that is a secret as a whole because of its name."""
+
+
 def redact_json(redactor: Redactor, value: Json) -> Json:
     """Mask the secrets in the keys and leaves of a JSON value, and whole texts under the name of a secret.
 
@@ -49,8 +58,30 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
     texts: list[str] = []
     if not _gather(value, texts) and not redactor.suspicious("\n".join(texts)):
         return value
+
+    def named(text: str, span: Span) -> str:
+        surely = span.tier > Tier.POSSIBLE and not redactor.allows(text)
+        return f"[redacted: {span.kind}]" if surely else redactor.redact(text)
+
     with redactor.looked_at(texts):
-        return _redacted(redactor, value)
+        return _treated(_Treatment(redactor.redact, named), value)
+
+
+def secrets(redactor: Redactor, value: Json) -> list[tuple[str, Span]]:
+    """Return all that is found in the keys and leaves, with the text of each, and also what is only possible."""
+    found: list[tuple[str, Span]] = []
+
+    def within(text: str) -> str:
+        found.extend((text, span) for span in redactor.secrets(text))
+        return text
+
+    def named(text: str, span: Span) -> str:
+        if not redactor.allows(text):
+            found.append((text, span))
+        return text if span.tier > Tier.POSSIBLE else within(text)
+
+    _treated(_Treatment(within, named), value)
+    return found
 
 
 def _gather(value: Json, texts: list[str]) -> bool:
@@ -68,17 +99,17 @@ def _gather(value: Json, texts: list[str]) -> bool:
     return named
 
 
-def _redacted(redactor: Redactor, value: Json) -> Json:
-    """Mask every key and leaf, one by one."""
+def _treated(treatment: _Treatment, value: Json) -> Json:
+    """Treat every key and leaf, one by one."""
     if isinstance(value, str):
-        return redactor.redact(value)
+        return treatment.text(value)
     if isinstance(value, list):
-        return [_redacted(redactor, item) for item in value]
+        return [_treated(treatment, item) for item in value]
     if not isinstance(value, dict):
         return value
     named = _named_value(value)
     return {
-        redactor.redact(key): _field(redactor, named or key if key.lower() in _NAMED else key, item)
+        treatment.text(key): _field(treatment, named or key if key.lower() in _NAMED else key, item)
         for key, item in value.items()
     }
 
@@ -91,32 +122,37 @@ def _named_value(value: dict[str, Json]) -> str | None:
     return None
 
 
-def _field(redactor: Redactor, key: str, value: Json) -> Json:
-    """Mask a text because of its key's name, unless it is a placeholder or a reference."""
+def _field(treatment: _Treatment, key: str, value: Json) -> Json:
+    """Treat a text because of its key's name, unless it is a placeholder or a reference."""
     level = strength(key)
     if (not level and _bare(key) not in _FORMS) or value is None or isinstance(value, bool):
-        return _redacted(redactor, value)
+        return _treated(treatment, value)
     if level is Strength.PASSWORD and isinstance(value, list):
-        return [_field(redactor, key, item) for item in value]
+        return [_field(treatment, key, item) for item in value]
     if isinstance(value, dict):
         return {
-            redactor.redact(inner): _field(redactor, key if inner.lower() in _NAMED else inner, item)
+            treatment.text(inner): _field(treatment, key if inner.lower() in _NAMED else inner, item)
             for inner, item in value.items()
         }
     if not isinstance(value, (str, int)):
-        return _redacted(redactor, value)
+        return _treated(treatment, value)
     text = str(value)
-    if _is_secret(level, key, text) and not redactor.allows(text):
-        return f"[redacted: {level.name.lower() if level else 'secret'}]"
-    return redactor.redact(value) if isinstance(value, str) else value
+    tier = _tier(level, key, text)
+    if tier is None:
+        return treatment.text(value) if isinstance(value, str) else value
+    span = Span(0, len(text), level.name.lower() if level else "secret", tier)
+    treated = treatment.named(text, span)
+    return value if treated == text else treated
 
 
-def _is_secret(level: Strength, key: str, text: str) -> bool:
-    """Whether a whole text under a name is a secret: since its end is known, it may contain blanks."""
+def _tier(level: Strength, key: str, text: str) -> Tier | None:
+    """Return how surely a whole text under a name is a secret: since its end is known, it may contain blanks."""
     if not level:
-        return bool(_FORMS[_bare(key)](text))
-    if text.replace(".", "", 1).isdecimal():
-        return level is Strength.PASSWORD and len(text) >= _SHORTEST_NUMBER
-    if level is not Strength.KEY and " " in text.strip():
-        return sort(text[:500]) >= Sort.PLAIN and words("vocabulary").isdisjoint(text.lower().split())
-    return is_secret(level, text, Tier.TIGHT if key.isupper() else Tier.LITERAL, literal=True)
+        secret = bool(_FORMS[_bare(key)](text))
+    elif text.replace(".", "", 1).isdecimal():
+        secret = level is Strength.PASSWORD and len(text) >= _SHORTEST_NUMBER
+    elif level is not Strength.KEY and " " in text.strip():
+        secret = sort(text[:500]) >= Sort.PLAIN and words("vocabulary").isdisjoint(text.lower().split())
+    else:
+        return tier_of(level, text, Context.TIGHT if key.isupper() else Context.LITERAL, literal=True)
+    return Tier.LIKELY if secret else None

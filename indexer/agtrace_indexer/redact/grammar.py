@@ -18,7 +18,7 @@ from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength, words
 from agtrace_indexer.redact.scanner import Look, Looking, compiled
 from agtrace_indexer.redact.tables_in_text import in_table
-from agtrace_indexer.redact.values import Sort, Tier, is_secret, sort
+from agtrace_indexer.redact.values import Context, Sort, Span, Tier, sort, tier_of
 
 _WORDS = "(?:passw(?:or)?d|pass(?:phrase|code|wort)|pwd|secret|token|cred(?:entials?|s)|[A-Za-z0-9_. -]key)"
 """The words that name most secrets; `names` decides what a name is worth."""
@@ -183,7 +183,7 @@ class _Join(Struct, frozen=True):
     begins: str
     """The signs it may begin with, after blanks; empty: anything, after a blank."""
     pattern: str
-    tier: Tier = Tier.TOLD
+    context: Context = Context.TOLD
     written: str = ""
     """How the name must be written: as a command's `option`, a `setter`, `shouted` as an environment's variable, or as
     something that is no `word` of prose."""
@@ -195,19 +195,19 @@ _JOINS = (
         rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}(?:[ \t]|\\\r?\n){{0,40}}{_EMPHASIS}"
         rf"{_CALLED}(?:"
         rf"{_QUOTED}|(?=[^\s\"'`\\])(?P<bare>{_BARE}{{0,500}}+)(?P<longer>{_LONGER})?)",
-        Tier.SETTING,
+        Context.SETTING,
     ),
     _Join(  # NAME: value on the next line
         ":=",
         rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|"
         rf"[(>|][+-]?[ \t]{{1,40}})(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)"
         r"(?:(?=</[A-Za-z])|(?![^\s\"'`\\,])(?<![:,])(?![ \t]+[-+*/=.(|&?<>]))",
-        Tier.SETTING,
+        Context.SETTING,
     ),
     _Join(  # NAME = "value" -> "value"
-        ":=", rf"[ \t]{{0,40}}[=:][ \t]{{0,4}}\"[^\"\n]{{0,500}}\"[ \t]{{1,4}}->[ \t]{{1,4}}{_QUOTED}", Tier.LITERAL
+        ":=", rf"[ \t]{{0,40}}[=:][ \t]{{0,4}}\"[^\"\n]{{0,500}}\"[ \t]{{1,4}}->[ \t]{{1,4}}{_QUOTED}", Context.LITERAL
     ),
-    _Join("(", rf"\([ \t]{{0,4}}[b]?{_QUOTED}", Tier.TOLD, "setter"),  # .apiKey("value")
+    _Join("(", rf"\([ \t]{{0,4}}[b]?{_QUOTED}", Context.TOLD, "setter"),  # .apiKey("value")
     _Join(  # setProperty(NAME, "value"), get(NAME).type("value")
         ":,).;{s\\\"'",
         r":?(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|"
@@ -217,20 +217,20 @@ _JOINS = (
         "",
         r"(?:[^<>\n]{0,120}>|</[A-Za-z:]{1,30}>\s{0,40}<[A-Za-z:]{1,30}>)\s{0,40}(?:<[A-Za-z:]{1,30}>\s{0,40})?"
         r"(?:<!\[CDATA\[(?P<quoted>[^\n]{4,500}?)(?=\]\]>)|(?P<bare>[^<\s]{4,500})(?=\s{0,40}</))",
-        Tier.SETTING,
+        Context.SETTING,
     ),
     _Join(  # --NAME value
         "",
         rf"(?P<sign>[ \t]{{1,4}}|=)(?:pass:)?(?P<quote>{_QUOTE})?"
         r"(?P<bare>(?(quote)(?:(?!(?P=quote))[^\n]){3,500}|[^\s\"'`\\|;&<>()\[\]{}]{4,}))",
-        Tier.TIGHT,
+        Context.TIGHT,
         "option",
     ),
-    _Join("", rf"[ \t]{{1,40}}{_QUOTED}", Tier.LITERAL, "shouted"),  # define NAME "value"
+    _Join("", rf"[ \t]{{1,40}}{_QUOTED}", Context.LITERAL, "shouted"),  # define NAME "value"
     _Join(
         "",
         rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))",
-        Tier.TOLD,
+        Context.TOLD,
         "shouted",
     ),
     _Join(  # the NAME for the old server is value
@@ -248,7 +248,7 @@ _JOINS = (
         r"[ \t][^\n:]{0,80}:[ \t]{0,3}(?:(?:\r?\n|\\n)[ \t>]{0,8}){1,3}(?P<bare>[A-Za-z0-9]{16,64})(?=\s|\\|[\"']|\Z)",
     ),
     _Join(  # ["NAME"]=> string(16) "value"
-        "=", rf"=>(?:\s|\\n){{0,8}}string\([0-9]{{1,4}}\)[ ]{_QUOTED}", Tier.LITERAL
+        "=", rf"=>(?:\s|\\n){{0,8}}string\([0-9]{{1,4}}\)[ ]{_QUOTED}", Context.LITERAL
     ),
     _Join(  # NAME │ value │
         "│┃║|", r"[ \t]{0,60}[│┃║|][ \t]{0,60}(?P<bare>[^\s│┃║|\"'`]{8,200})(?=[ \t]*[│┃║|])"
@@ -256,7 +256,7 @@ _JOINS = (
     _Join(  # NAME value
         "",
         rf"(?:[ \t]{{1,60}}|\\{{1,7}}t)(?:[0-9][ ])?{_EMPHASIS}(?:{_QUOTE}|\()?(?P<bare>[^\s\"'`\\,;()<>|]{{8,200}})",
-        Tier.TOLD,
+        Context.TOLD,
         "no word",
     ),
     _Join(  # NAME: user / value
@@ -277,7 +277,7 @@ _NO_SETTER = later(
 )
 
 
-def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple[int, int, str]]:
+def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME) -> Iterator[Span]:
     """Yield the position of the value of a name that has a word beginning here, and its kind according to the name."""
     name = pattern.match(text, at)
     if name is None:
@@ -292,17 +292,19 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
         if not _fits(join, whole):
             continue
         found = compiled(join.pattern).match(text, end, end + looking.reach)
-        where = found and _secret(
-            level, join, found, whole, text[max(0, first - len(before) - _LONGEST_BEFORE) : first]
-        )
-        if where:
-            yield where[0], _whole(text, *where), level.name.lower()
+        if found is None:
+            continue
+        said_before = text[max(0, first - len(before) - _LONGEST_BEFORE) : first]
+        start, stop, tier = _secret(level, join, found, whole, said_before)
+        if tier:
+            yield Span(start, _whole(text, start, stop), level.name.lower(), tier)
+        if tier is Tier.LIKELY:
             break
     if _CELL_ENDS.match(text, end):
         yield from in_table(text, first, looking.tables)
 
 
-def find_foreign(text: str, at: int, looking: Looking) -> Iterator[tuple[int, int, str]]:
+def find_foreign(text: str, at: int, looking: Looking) -> Iterator[Span]:
     """Do the same for names in other languages, which may contain blanks."""
     return find(text, at, looking, _FOREIGN_NAME)
 
@@ -376,36 +378,36 @@ def _is_token(text: str) -> bool:
 _CSS = later(r"--[a-z]")
 
 
-def _secret(level: Strength, join: _Join, found: re.Match[str], name: str, before: str) -> tuple[int, int] | None:
-    """Return the position of a value if it is a secret, given its name and the text before that."""
+def _secret(level: Strength, join: _Join, found: re.Match[str], name: str, before: str) -> tuple[int, int, Tier | None]:
+    """Return the position of a value and whether it is a secret, given its name and the text before that."""
     groups = found.groupdict()
     quoted = groups.get("quoted") is not None
     start, end = found.span("quoted" if quoted else "bare")
     sign = (groups.get("sign") or "").strip()
     if sign.startswith((":", "：")) and (name == "PASS" or _CSS.match(name)):  # the result of a test, a variable of CSS
-        return None
+        return start, end, None
     said = found.string[start:end]
     prose = groups.get("quote") == "`" and (" " in said or said.isalpha()) and sort(said) < Sort.PHRASE
     if prose or (groups.get("quote") == "`" and _STATEMENT.search(said)):  # code, or code in prose
-        return None
-    tier = join.tier
+        return start, end, None
+    context = join.context
     if join.written == "no word" and name.lower() in words("prose") and not _is_token(said):
-        return None
-    if quoted and (tier is Tier.SETTING or (sign == "," and name.isupper() and "_" in name)):
-        tier = Tier.LITERAL
+        return start, end, None
+    if quoted and (context is Context.SETTING or (sign == "," and name.isupper() and "_" in name)):
+        context = Context.LITERAL
     elif "longer" in groups:
         ended = groups["longer"] is not None or _ENDED.match(found.string, end)
         tight = name.isupper() and (
             (found[0][:1] == "=" and found[0][1:2] not in " \t") or ("_" in name and sign in "=:" and ended)
         )
-        tier = Tier.TIGHT if tight else tier
+        context = Context.TIGHT if tight else context
         whole = said + (groups["longer"] or "")
         close = found[0][:1] == "=" and found[0][1:2] not in " \t"
         alone = len(whole) > len(said) and (
             not _OF_CODE.intersection(_LINE_BEGINS.split(before)[-1]) or _CONNECTION.search(before)
         )
-        if alone and is_secret(level, whole, tier, literal=tight and close):
-            return start, found.end("longer")
+        if alone and tier_of(level, whole, context, literal=tight and close) is Tier.LIKELY:
+            return start, found.end("longer"), Tier.LIKELY
     behind = "" if quoted or _ENDED.match(found.string, end) else found.string[end : end + 1]
     literal = quoted or groups.get("quote") is not None
-    return (start, end) if is_secret(level, said + (behind if behind in "([{" else ""), tier, literal=literal) else None
+    return start, end, tier_of(level, said + (behind if behind in "([{" else ""), context, literal=literal)

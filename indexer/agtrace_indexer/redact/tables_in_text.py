@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agtrace_indexer.redact.names import Strength, strength, words
 from agtrace_indexer.redact.scanner import Look
-from agtrace_indexer.redact.values import Tier, is_secret
+from agtrace_indexer.redact.values import Context, Span, tier_of
 
 _MOST_ROWS = 200
 _LONGEST_ROW = 2000
@@ -53,7 +53,7 @@ def _cells(text: str, start: int, end: int, sign: str) -> list[Cell]:
     return found
 
 
-def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int]) -> Iterator[tuple[int, int, str]]:
+def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int]) -> Iterator[Span]:
     """Yield the secrets of a table, given a position in its header row or in a row of a name and a value.
 
     `tables` are those that were gone through, by their form, and where they end: a row of one of them that could be a
@@ -71,7 +71,7 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
         for cell in header
     ]
     if sign in "|\t" and len(header) == 2 and strengths[0] and not strengths[1]:
-        yield from _secret(strengths[0], header[1], text)
+        yield from _secret(strengths[0], header[1])
     if (
         sign == "|"
         and len(header) > 2
@@ -79,7 +79,7 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
         and not any(strengths[1:])
         and _VARIABLE.fullmatch(header[0].text)
     ):
-        yield from _secret(strengths[0], header[1], text)
+        yield from _secret(strengths[0], header[1])
     if len(header) < 2 or not any(strengths) or (sign in ",;" and not _HEADER.fullmatch(text, start, end)):
         return
     if sign == "\t" and len(header) == 2 and header[0].text.isdecimal():  # a numbered line of a file
@@ -101,7 +101,7 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
         if row is None:
             break
         for column, cell in zip(named, row, strict=True):
-            yield from _secret(strengths[column], cell, text)
+            yield from _secret(strengths[column], cell)
     tables[form] = start
 
 
@@ -129,9 +129,9 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _secret(level: Strength, cell: Cell, text: str) -> Iterator[tuple[int, int, str]]:
-    if level and " " not in cell.text and is_secret(level, cell.text, Tier.SETTING, literal=True):
-        yield cell.start, cell.start + len(cell.text), level.name.lower()
+def _secret(level: Strength, cell: Cell) -> Iterator[Span]:
+    if level and " " not in cell.text and (tier := tier_of(level, cell.text, Context.SETTING, literal=True)):
+        yield Span(cell.start, cell.start + len(cell.text), level.name.lower(), tier)
 
 
 _INSERT = later(r"(?i:insert\s+into)\s+[^\s(]{1,200}\s*\((?P<columns>[^()]{1,1000})\)\s*(?i:values)\s*")
@@ -141,7 +141,7 @@ _VALUE = later(
 )
 
 
-def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+def in_insert(text: str, at: int) -> Iterator[Span]:
     """Yield the secrets of `INSERT INTO users (name, password) VALUES (...), (...)`."""
     found = _INSERT.match(text, at)
     if found is None:
@@ -153,7 +153,7 @@ def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         for level, value in zip(levels, values, strict=False):
             kind = value.lastgroup or "bare"
             if kind != "bare":
-                yield from _secret(level, Cell(value[kind], value.start(kind)), text)
+                yield from _secret(level, Cell(value[kind], value.start(kind)))
         end = row.end()
 
 

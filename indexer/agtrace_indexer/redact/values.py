@@ -13,6 +13,7 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 
 from agtrace_schema.patterns import later
 
@@ -229,6 +230,27 @@ def is_login(text: str) -> bool:
 
 
 class Tier(IntEnum):
+    """How sure it is that something is a secret."""
+
+    POSSIBLE = 1
+    """Not masked: the carrier or the value says too little."""
+    LIKELY = 2
+    """The name of a secret, an assignment, and a value that is nothing else."""
+    DEFINITE = 3
+    """A form of its own, such as a prefix with a length and an alphabet."""
+
+
+class Span(NamedTuple):
+    """A stretch of a text that is a secret."""
+
+    start: int
+    end: int
+    kind: str
+    """The word in its mask."""
+    tier: Tier = Tier.LIKELY
+
+
+class Context(IntEnum):
     """How surely a carrier says that what it carries is the value of its name."""
 
     TOLD = 0
@@ -246,18 +268,21 @@ _LEAST = {
     Strength.SECRET: (Sort.CHOSEN, Sort.CHOSEN, Sort.WORD, Sort.PHRASE),
     Strength.KEY: (Sort.RANDOM, Sort.RANDOM, Sort.RANDOM, Sort.RANDOM),
 }
-"""The least sort that is masked, by the strength of the name and the tier of the carrier."""
+"""The least sort that is masked, by the strength of the name and the context."""
 _LONG_LETTERS = 12
 """Letters in a row that no single word has: people join words to a password."""
 _SHORTEST = {Strength.PASSWORD: (8, 5, 4, 4), Strength.SECRET: (8, 8, 6, 8), Strength.KEY: (24, 16, 16, 16)}
 
 
-def is_secret(level: Strength, text: str, tier: Tier, *, literal: bool | None = None) -> bool:
-    """Whether a value is a secret, judging by the strength of its name, by its carrier and by itself."""
+def tier_of(level: Strength, text: str, context: Context, *, literal: bool | None = None) -> Tier | None:
+    """Return how surely a value is a secret, judging by the strength of its name, by its context and by itself."""
     text = text.rstrip("\"'`\\,; \t\r\n")
-    if len(text) < _SHORTEST[level][tier] or is_example(text):
-        return False
-    quoted = tier is Tier.LITERAL if literal is None else literal
+    if len(text) < _SHORTEST[level][context] or is_example(text):
+        return None
+    quoted = context is Context.LITERAL if literal is None else literal
     joined = len(text) >= _LONG_LETTERS and text.isalpha() and text.islower()
-    chosen = joined and level is Strength.PASSWORD and tier is Tier.SETTING
-    return sort(text[:500], literal=quoted) >= (Sort.WORD if chosen else _LEAST[level][tier])
+    chosen = joined and level is Strength.PASSWORD and context is Context.SETTING
+    found = sort(text[:500], literal=quoted)
+    if found >= (Sort.WORD if chosen else _LEAST[level][context]):
+        return Tier.LIKELY
+    return Tier.POSSIBLE if found >= Sort.WORD else None
