@@ -31,44 +31,58 @@ _MODULES: dict[str, Callable[[], Any]] = {
 }
 """Load a module of commands, by its name."""
 
-_COMMANDS = {
-    "index": ("Index the agents' logs; only what changed is read.", "index.index"),
-    "search": ("Find past sessions by words, or events that contain a text.", "sessions.search"),
-    "sessions": ("List sessions, newest first.", "sessions.sessions"),
-    "projects": ("List projects, with their sessions and cost.", "sessions.projects"),
-    "watch": ("Show what running sessions do, as they go.", "watch.watch"),
-    "statusline": ("Print a line for Claude Code's status line.", "shell.statusline"),
-    "count": ("Count calls or tokens by tool, file, model, day ...", "sessions.count"),
-    "cost": ("Show what was spent by day, project, model ...", "report.cost"),
-    "show": ("Read a session as a conversation, or one event.", "show.show"),
-    "why": ("Show which session wrote a line of a file.", "report.why"),
-    "resume": ("Print or run what continues a session.", "export.resume"),
-    "open": ("Read and search sessions in the browser.", "watch.open_"),
-    "export": ("Export a conversation, without secrets.", "export.export"),
-    "read": ("Print what a reference (ax://...) points to.", "show.read"),
-    "analyze": ("Show what went wrong in a session.", "show.analyze"),
-    "report": ("Report the health of many sessions.", "report.report"),
-    "lessons": ("Show what keeps failing, and what worked.", "report.lessons"),
-    "compare": ("Compare two sessions.", "show.compare"),
-    "reasoning": ("Show only the thinking of a session.", "show.reasoning"),
-    "mcp": ("Serve the index to an agent (stdio, or HTTP).", "mcp.mcp"),
-    "prune": ("Serve read, bash and grep that answer a question.", "prune.prune"),
-    "pruner": ("Serve the built-in pruner over HTTP.", "prune.pruner"),
-    "run": ("Run an agent with a server that prunes.", "prune.run"),
-    "health": ("Show the status of index and configuration.", "doctor.health"),
-    "config": ("Show the settings, check a configuration file.", "config.config"),
-    "metrics": ("Show what servers were asked, how fast and how large the answers were.", "doctor.metrics"),
-    "doctor": ("Show what was found and what is wrong.", "doctor.doctor"),
-    "roots": ("List what is kept fresh, or remove some.", "index.roots"),
-    "service": ("Keep the index fresh in the background.", "setup.service"),
-    "push": ("Send the sessions that you share to a team.", "team.push"),
-    "team": ("Share sessions with a team, and look after it.", "team.team"),
-    "forget": ("Remove sessions from the index for good.", "forget.forget"),
-    "setup": ("Add the MCP server to an agent or editor.", "setup.setup"),
-    "completion": ("Print the script for completion in a shell.", "shell.completion"),
-    "help": ("Show how a command is used.", "shell.help_of"),
+_GROUPS = {
+    "Find and read": {
+        "search": ("Find past sessions by words, or events that contain a text.", "sessions.search"),
+        "sessions": ("List sessions, newest first.", "sessions.sessions"),
+        "projects": ("List projects, with their sessions and cost.", "sessions.projects"),
+        "show": ("Read a session as a conversation, or one event.", "show.show"),
+        "why": ("Show which session wrote a line of a file.", "report.why"),
+        "open": ("Read and search sessions in the browser.", "watch.open_"),
+        "watch": ("Show what running sessions do, as they go.", "watch.watch"),
+        "resume": ("Print or run what continues a session.", "export.resume"),
+        "export": ("Export a conversation, without secrets.", "export.export"),
+        "read": ("Print what a reference (ax://...) points to.", "show.read"),
+        "reasoning": ("Show only the thinking of a session.", "show.reasoning"),
+    },
+    "Figures and health": {
+        "cost": ("Show what was spent by day, project, model ...", "report.cost"),
+        "count": ("Count calls or tokens by tool, file, model, day ...", "sessions.count"),
+        "report": ("Report the health of many sessions.", "report.report"),
+        "lessons": ("Show what keeps failing, and what worked.", "report.lessons"),
+        "analyze": ("Show what went wrong in a session.", "show.analyze"),
+        "compare": ("Compare two sessions.", "show.compare"),
+    },
+    "Set up and look after": {
+        "index": ("Index the agents' logs; only what changed is read.", "index.index"),
+        "setup": ("Add the MCP server to an agent or editor.", "setup.setup"),
+        "service": ("Keep the index fresh in the background.", "setup.service"),
+        "statusline": ("Print a line for Claude Code's status line.", "shell.statusline"),
+        "doctor": ("Show what was found and what is wrong.", "doctor.doctor"),
+        "health": ("Show the status of index and configuration.", "doctor.health"),
+        "config": ("Show the settings, check a configuration file.", "config.config"),
+        "roots": ("List what is kept fresh, or remove some.", "index.roots"),
+        "forget": ("Remove sessions from the index for good.", "forget.forget"),
+        "metrics": ("Show what servers were asked, and how they answered.", "doctor.metrics"),
+        "completion": ("Print the script for completion in a shell.", "shell.completion"),
+        "help": ("Show how a command is used.", "shell.help_of"),
+    },
+    "Serve agents": {
+        "mcp": ("Serve the index to an agent (stdio, or HTTP).", "mcp.mcp"),
+    },
+    "Give agents less to read": {
+        "run": ("Run an agent with a server that prunes.", "prune.run"),
+        "prune": ("Serve read, bash and grep that answer a question.", "prune.prune"),
+        "pruner": ("Serve the built-in pruner over HTTP.", "prune.pruner"),
+    },
+    "Share with a team": {
+        "team": ("Share sessions with a team, and look after it.", "team.team"),
+        "push": ("Send the sessions that you share to a team.", "team.push"),
+    },
 }
-"""Each command's line in `agtrace --help`, and where it is; in the order in which a user comes to need them."""
+"""The groups of `agtrace --help`: each command's line there, and where it is."""
+
+_COMMANDS = {name: command for group in _GROUPS.values() for name, command in group.items()}
 
 
 _MEANT = {
@@ -117,8 +131,9 @@ class _Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, says) for name, (says, _) in _COMMANDS.items()])
+        for title, group in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, says) for name, (says, _) in group.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -91,7 +91,7 @@ def test_an_event_is_shown_whole_however_long_it_is(indexed: Path) -> None:
 def test_every_command_and_setting_is_in_the_help() -> None:
     said = agtrace("--help")
     assert said.code == 0
-    commands = re.findall(r"^  (\w+)  ", said.out.partition("Commands:")[2], re.M)
+    commands = re.findall(r"^  (\w+)  ", said.out.partition("Find and read:")[2], re.M)
     assert {"index", "sessions", "show", "search", "analyze", "mcp", "doctor", "setup"} <= set(commands)
     for command in commands:
         shown = run(command, "-h")
