@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import click
 import yaml
@@ -172,7 +172,7 @@ Every answer is one JSON object, an `McpResponse` (`wire.py`): {_fields(wire.Mcp
 as are parts that don't apply; `summary` has at most 100 characters. An error is an `McpError`:
 {_fields(wire.McpError)}; its codes are {", ".join(f"`{code}`" for code in get_args(answers.ErrorCode))}.
 
-A field without a type is a text, a number, or true or false. What it means stands beside it in `agtrace_schema`.
+What a field is and means stands beside it in `agtrace_schema`.
 
 {_answer_models()}
 
@@ -217,22 +217,9 @@ def _models(module: ModuleType) -> Iterator[str]:
     source = inspect.getsource(module)
     for name, base in re.findall(r"^class (\w+)\((Model|SessionHead)\b", source, re.MULTILINE):
         model = getattr(module, name)
-        kinds = get_type_hints(model)
-        fields = ", ".join(f"`{field}{_type_of(kinds[field])}`" for field in model.__annotations__)
+        fields = ", ".join(f"`{field}`" for field in model.__annotations__)
         more = "" if base == "Model" else f" Beside the fields of {base}:"
         yield f"**{name}**: {_first_line(model)}{more} {fields}\n"
-
-
-def _type_of(annotation: Any) -> str:
-    """Return the type of a field, with a colon; nothing for a text, a number, or true and false."""
-    name = _type_name(annotation)
-    return "" if name in ("str", "int", "float", "bool") else f": {name}"
-
-
-def _type_name(annotation: Any) -> str:
-    plain = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    short = re.sub(r"agtrace_schema\.\w+\.|typing\.| \| None", "", plain)
-    return re.sub(r"(Optional\[)?Literal\[([^]]+)\]+", lambda values: values[2].replace(", ", "|"), short)
 
 
 _TABLE = re.compile(r"((?:^--[^\n]*\n)*)CREATE (VIRTUAL )?TABLE (\w+)", re.MULTILINE)
