@@ -20,7 +20,7 @@ from agtrace_indexer.redact import secrets as found_in
 from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.engine import secret_of
 from agtrace_indexer.redact.names import Strength, strength
-from agtrace_indexer.redact.printing import PRINTED, prints_secret
+from agtrace_indexer.redact.printing import PRINTED, Prints, mask_output, prints
 from agtrace_indexer.redact.rules import Form, forms
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 from agtrace_indexer.redact.values import Tier, is_example
@@ -263,8 +263,13 @@ def test_a_command_that_prints_a_secret_is_known_unless_it_goes_elsewhere(tmp_pa
         "T=$(pass show a/b);pass show a/b | docker login --password-stdin;kubectl get secrets;gh auth status"
         ";op item list;pass show a/b > file;git commit -m 'pass show a/b';terraform output;pass to/from it"
     )
-    assert [one for one in printing.split(";") if not prints_secret(one)] == []
-    assert [one for one in silent.split(";") if prints_secret(one)] == []
+    assert [one for one in printing.split(";") if prints(one) is not Prints.ONLY_A_SECRET] == []
+    assert [one for one in silent.split(";") if prints(one)] == []
+    mixed = prints("cd a && pass show b/c; make test")
+    assert mixed is Prints.ALSO_A_SECRET
+    for text in ("Error: b is not in the password store.", "gpg: decryption failed: No secret key\n"):
+        assert mask_output(text, Prints.ONLY_A_SECRET, failed=False) == text
+    assert mask_output("Kx9!fooBar77\n3 passed", mixed, failed=False) == f"{PRINTED}\n3 passed"
     log = claude_log(tmp_path / "home", "aaaaaaaa-0000-4000-8000-000000000001").prompt("show it")
     log.call("Bash", {"command": "pass show work/db"}, "correct horse battery").call("Bash", {"command": "ls"}, "a.txt")
     found = index(tmp_path / "index.sqlite3", [str(tmp_path / "home")], otherwise=[])

@@ -143,8 +143,8 @@ class LogState(Struct):
     """Types of the current record that the provider doesn't know. Emptied by the caller after every record."""
     skipped: list[str] = field(default_factory=list)
     """Types of the current record that are left out on purpose. Emptied by the caller after every record."""
-    printing: list[str] = field(default_factory=list)
-    """The last calls whose results print a secret."""
+    printing: dict[str, int] = field(default_factory=dict)
+    """The last calls that print a secret -> `redact.printing.Prints`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values."""

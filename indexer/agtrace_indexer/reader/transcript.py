@@ -39,7 +39,7 @@ from agtrace_indexer.logs.lines import BROKEN, HEAD_OF_LONG_LINE, LONGEST_LINE, 
 from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.reader.log import Log
 from agtrace_indexer.redact import looked_at
-from agtrace_indexer.redact.printing import PRINTED, prints_secret
+from agtrace_indexer.redact.printing import Prints, mask_output, prints
 
 _UNREADABLE_SHOWN = 64 * 1024
 _LONGEST_TYPE = 200
@@ -182,10 +182,13 @@ class Transcript:
         payload, printing = draft.payload, self.log.state.printing
         if isinstance(payload, ToolCall) and payload.call_id:
             command = shell_command(payload.name, payload.arguments, TOOLS)
-            if command and prints_secret(command.text):
-                printing[:] = [*printing[1 - _MOST_PRINTING :], payload.call_id]
-        elif isinstance(payload, ToolResult) and payload.call_id in printing and payload.text:
-            payload.text = PRINTED
+            if command and (said := prints(command.text)):
+                printing[payload.call_id] = said
+                for earliest in list(printing)[:-_MOST_PRINTING]:
+                    del printing[earliest]
+        elif isinstance(payload, ToolResult) and payload.call_id in printing:
+            said = Prints(printing[payload.call_id])
+            payload.text = mask_output(payload.text, said, failed=payload.outcome is Outcome.FAILED)
         return unmasked(payload)
 
     def settle(self) -> None:

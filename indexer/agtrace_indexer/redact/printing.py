@@ -1,27 +1,44 @@
-"""Commands that print a secret, such as `pass show`: their output is masked as a whole.
+"""Commands that print a secret, such as `pass show`: what they print is masked.
 
 They are data, in `printers.txt`: a line has the names of programs and a pattern for their arguments, with one
-blank between them.
+blank between them. A pattern with the group `name` looks anywhere in the arguments for the name of a secret.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
 from agtrace_schema.patterns import later
 
+from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import compiled
+from agtrace_indexer.redact.values import Sort, sort
 
 KIND = "printed-secret"
 PRINTED = f"[redacted: {KIND}]"
 """The mask of an output."""
+
+
+class Prints(IntEnum):
+    """What a command prints."""
+
+    NO_SECRET = 0
+    ALSO_A_SECRET = 1
+    ONLY_A_SECRET = 2
+
+
 _LONGEST = 4000
 """The most characters of a command that are looked at."""
 _NAME = later(r"[\w-]+")
+_EVERYDAY = ("awk", "cat", "cut", "docker", "echo", "git", "grep", "head", "jq", "node", "npm", "printf", "python",
+             "python3", "rg", "sed", "tail")  # fmt: skip
+_HINT = later(r"(?i)pass|secret|token|key|pwd|cred|shadow|netrc|_rsa|id_ed|kube|auth|urandom|header|\.my\.cnf|docker/c")
+"""What stands in a command of an everyday program if it prints a secret."""
 _BLANKS = later(r"(?:[ \t]|\\\r?\n)+")
 _TOKEN = later(r"'[^']*'?|\"(?:[^\"\\]|\\.)*\"?|\$\(|&&|\|\||[;|\n()`]|[^'\"$;|\n()`&]+|.")
 _OPERATORS = frozenset(("$(", "&&", "||", ";", "|", "\n", "(", ")", "`"))
@@ -37,47 +54,69 @@ _FILTER = later(
     r"|node|ruby|perl|xxd|od|strings|column)\b"
 )
 """What prints what is piped into it."""
+_SILENT = later(
+    r"[ {}]*(?:(?:cd|pushd|export|set|unset|source|\.|mkdir|true|:|sleep|test|\[{1,2}|read|umask|rm|mv|cp|chmod|touch"
+    r"|eval|if|for|while|fi|done|wait|echo|printf)(?![^ ])[^$]*"
+    r"|(?:[A-Za-z_]\w*=(?:[^ '\"]|'[^']*'|\"[^\"]*\")*[ ]*)*)\Z"
+)
+"""What prints nothing, or nothing of use, by itself."""
+_FAILED = later(
+    r"(?i)[^\n]*(?<![a-z])(?:errors?|fatal|fail(?:ed|ure)|no|not|cannot|can't|denied|unauthorized|forbidden|invalid|usage"
+    r"|missing|unknown|expired|must|unable)(?![a-z])"
+)
+"""The first line of a message that says why a secret wasn't printed."""
+_MESSAGE = 10
+"""The most lines of such a message, each of which has blanks."""
 
 
 @cache
-def _printers() -> Mapping[str, str]:
+def _printers() -> Mapping[str, tuple[str, ...]]:
     """Return the patterns for the arguments of each program."""
     known: dict[str, list[str]] = defaultdict(list)
     for line in Path(__file__).with_name("printers.txt").read_text("utf-8").splitlines():
         programs, _, arguments = line.partition(" ")
         for program in programs.split("|"):
             known[program].append(arguments)
-    return MappingProxyType({program: "|".join(patterns) for program, patterns in known.items()})
+    return MappingProxyType({program: tuple(patterns) for program, patterns in known.items()})
 
 
-def prints_secret(command: str) -> bool:
-    """Whether a command prints a secret: what does so isn't kept in a variable, nor goes to a file or a program."""
-    if _printers().keys().isdisjoint(_NAME.findall(command[:_LONGEST])):
-        return False
-    parts: list[tuple[str, str]] = [("", "")]  # (the operator before it, a command)
+def prints(command: str) -> Prints:
+    """Return what a command prints: no secret that is kept in a variable, or goes to a file or to a program."""
+    programs = _printers().keys() & set(_NAME.findall(command[:_LONGEST]))
+    if not programs or (programs.issubset(_EVERYDAY) and not _HINT.search(command)):
+        return Prints.NO_SECRET
+    pipelines: list[tuple[str, list[str]]] = [("", [""])]  # (the operator before it, its commands)
     for token in _TOKEN.findall(_BLANKS.sub(" ", command[:_LONGEST])):
-        parts.append((token, "")) if token in _OPERATORS else parts.append((parts[-1][0], parts.pop()[1] + token))
-    return any(_prints(parts, number) for number in range(len(parts)))
+        if token == "|":
+            pipelines[-1][1].append("")
+        elif token in _OPERATORS:
+            pipelines.append((token, [""]))
+        else:
+            pipelines[-1][1][-1] += token
+    found = others = False
+    before = ""
+    for operator, commands in pipelines:
+        inner = operator in ("$(", "`")
+        if (not inner or _SHOWN.match(before)) and _prints_secret(commands):
+            found = True
+        else:
+            others |= not inner and not _SILENT.match(commands[-1]) and not _TO_A_FILE.search(commands[-1])
+        before = commands[-1]
+    return Prints(found and 2 - others)
 
 
-def _prints(parts: list[tuple[str, str]], number: int) -> bool:
-    operator, said = parts[number]
-    if operator in ("$(", "`") and not _SHOWN.match(parts[number - 1][1]):
-        return False
-    if not _is_printer(said):
-        quoted = _QUOTED.findall(said) if _RUN.match(said) else []
-        shows = _SHOWN.match(said) is not None
-        return any(
-            prints_secret(f"echo {two}" if shows else one or two)
-            for one, two in quoted
-            if not shows or "$(" in two or "`" in two
-        )
-    while not _TO_A_FILE.search(parts[number][1]):
-        number += 1
-        if number == len(parts) or parts[number][0] != "|":
+def _prints_secret(commands: list[str]) -> bool:
+    """Whether a pipeline prints a secret that one of its commands does, and the following ones let pass."""
+    for place, said in enumerate(commands):
+        behind = commands[place + 1 :]
+        if any(map(_TO_A_FILE.search, commands[place:])) or not all(map(_FILTER.match, behind)):
+            continue
+        if _is_printer(" |".join((said, *behind))):
             return True
-        if not _FILTER.match(parts[number][1]):
-            return False
+        shows = _SHOWN.match(said) is not None
+        for one, two in _QUOTED.findall(said) if _RUN.match(said) else ():
+            if (not shows or "$(" in two or "`" in two) and prints(f"echo {two}" if shows else one or two):
+                return True
     return False
 
 
@@ -85,16 +124,36 @@ def _is_printer(said: str) -> bool:
     """Whether a command is in the table; options before its arguments don't matter."""
     prefix = _PREFIX.match(said)
     program, _, arguments = said[prefix.end() if prefix else 0 :].partition(" ")
-    if program not in _printers():
-        return False
-    known = compiled(_printers()[program])
-    while True:
-        if known.match(arguments):
+    for pattern in map(compiled, _printers().get(program, ())):
+        if "name" in pattern.groupindex:
+            found = any(strength(each["name"]) >= Strength.SECRET for each in pattern.finditer(arguments))
+        else:
+            found = any(pattern.match(arguments, start) for start in _starts(arguments))
+        if found:
             return True
-        option = _OPTION.match(arguments)
-        if option is None:
-            return False
-        value = _VALUE.match(arguments, option.end())
-        if value is not None and known.match(arguments, value.end()):
-            return True
-        arguments = arguments[option.end() :]
+    return False
+
+
+def _starts(arguments: str) -> Iterator[int]:
+    """Yield where arguments may begin, behind options and their values."""
+    start = 0
+    yield start
+    while option := _OPTION.match(arguments, start):
+        start = option.end()
+        yield start
+        if value := _VALUE.match(arguments, start):
+            yield value.end()
+
+
+def mask_output(text: str, printing: Prints, *, failed: bool) -> str:
+    """Return what a printing command printed, masked as a whole, or line by line if it isn't only a secret."""
+    lines = text.split("\n")
+    message = len(lines) <= _MESSAGE and _FAILED.match(text) and all(" " in each or not each.strip() for each in lines)
+    if message or failed or printing is Prints.ALSO_A_SECRET:
+        return "\n".join(PRINTED if _is_value(line.strip()) else line for line in lines)
+    return PRINTED if text.strip() else text
+
+
+def _is_value(line: str) -> bool:
+    """Whether a line is nothing but a secret."""
+    return bool(line) and " " not in line and sort(line[:500]) >= Sort.CHOSEN
