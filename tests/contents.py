@@ -27,7 +27,7 @@ SELECT s.uid, e.event_index, e.type, e.ts, e.turn_index, e.step_index, n.text, e
   e.length, r.event_index, e.identity, e.duration_ms, e.own, g.text, e.copy_of IS NULL, o.event_index, owner.path
 FROM event e JOIN session s ON s.id = e.session_id LEFT JOIN name n ON n.id = e.name_id
 LEFT JOIN name g ON g.id = e.program_id
-LEFT JOIN event r ON r.id = e.superseded_by LEFT JOIN event o ON o.id = e.copy_of
+LEFT JOIN event r ON r.id = abs(e.superseded_by) LEFT JOIN event o ON o.id = e.copy_of
 LEFT JOIN session os ON os.id = o.session_id LEFT JOIN file owner ON owner.id = os.file_id
 WHERE {where} ORDER BY s.uid, e.event_index
 """

@@ -277,6 +277,8 @@ def _print_match(match: dict[str, Any], words: Sequence[str], about: _Sessions, 
     place.append(f"  {when(match.get('timestamp'))}  {kind}", style="not bold dim")
     if preview.get("tool") or preview.get("kind"):
         place.append(f"  {plain(preview.get('tool') or preview['kind'])}", style="not bold cyan")
+    if match.get("rolled_back"):
+        place.append("  rolled back", style="not bold yellow")
     if match.get("outcome"):
         place.append(f"  {match['outcome']}", style=f"not bold {STYLES.get(match['outcome'], '')}")
     if not deep:

@@ -298,6 +298,15 @@ def beginnings(connection: sqlite3.Connection, session: Session, indexes: Iterab
     return {event.event_index: excerpt(event.text, (), most) for event in found}
 
 
+_NAMELESS = {
+    EventType.USER: "human",
+    EventType.MESSAGE: "message",
+    EventType.REASONING: "thought",
+    EventType.TOOL_CALL: "tool",
+    EventType.TOOL_RESULT: "tool",
+}
+
+
 def said(
     connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str] = (), most: int = TEXT
 ) -> tuple[str, str]:
@@ -305,17 +314,11 @@ def said(
 
     The part has at most so many characters. An output follows its call.
     """
-    match event.type:
-        case EventType.USER:
-            return one_line(event.row.name or "human", LABEL), excerpt(event.text, words, most)
-        case EventType.MESSAGE:
-            return "message", excerpt(event.text, words, most)
-        case EventType.REASONING:
-            return "thought", excerpt(event.text, words, most)
-        case EventType.TOOL_CALL | EventType.TOOL_RESULT:
-            return one_line(event.row.name or "tool", LABEL), _execution(connection, provider, event, words, most)
-        case _:
-            return one_line(event.row.name or "notification", LABEL), excerpt(event.text, words, most)
+    is_execution = event.type in (EventType.TOOL_CALL, EventType.TOOL_RESULT)
+    who = event.row.name if event.type not in (EventType.MESSAGE, EventType.REASONING) else None
+    text = _execution(connection, provider, event, words, most) if is_execution else excerpt(event.text, words, most)
+    mark = " (rolled back)" if event.row.rolled_back else ""
+    return one_line(who or _NAMELESS.get(event.type, "notification"), LABEL) + mark, text
 
 
 def _execution(

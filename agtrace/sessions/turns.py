@@ -251,10 +251,16 @@ def check_turn(connection: sqlite3.Connection, session: Session, turn_index: int
         return
     last = turns.last(connection, session.id)
     last = -1 if last is None else last
-    trouble = f"out of bounds: the session has {session.turn_count + session.copied_turns} turns (max: {last})"
+    dropped = turns.rolled_back(connection, session.id, turn_index)
+    if dropped:
+        trouble = f"was rolled back; its events can be opened, {dropped[0]} to {dropped[-1]}"
+    elif turn_index > last:
+        trouble = f"out of bounds: the session has {session.turn_count + session.copied_turns} turns (max: {last})"
+    else:
+        trouble = "was retracted: nothing of it is left in the session"
     raise InvalidRange(
-        f"Turn {turn_index} {trouble if turn_index > last else 'was retracted: nothing of it is left in the session'}",
-        "Leave out turn_index to see every turn.",
+        f"Turn {turn_index} {trouble}",
+        f"Open event {dropped[0]}." if dropped else "Leave out turn_index to see every turn.",
         requested_turn=turn_index,
         max_turn=last,
     )

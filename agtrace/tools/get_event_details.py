@@ -75,6 +75,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
         lambda *position: context.cursors.make(TOOL.name, query, position),
     )
     outcome = f", {event.outcome}" if event.outcome else ""
+    outcome += ", rolled back" if event.row.rolled_back else ""
     name = f" {named(event.row.name, LABEL)}" if event.row.name else ""
     what = f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}"
     return Reply(

@@ -542,6 +542,8 @@ class EventPreview(Model):
     outcome: Outcome | None = None
     copied: bool | None = None
     """True if an older session has the same event and counts it."""
+    rolled_back: bool | None = None
+    """True if the session later went back to before this event, so that it is no part of its course."""
     error: str | None = None
     """For a call that failed: the line of its output that tells of the failure."""
     result: str | None = None
@@ -735,6 +737,8 @@ class EventDetails(Model):
     next_event: int | None = None
     superseded: bool | None = None
     """True if the log later replaced or retracted this event."""
+    rolled_back: bool | None = None
+    """True if the session later went back to before this event."""
     copy_of: EventPlace | None = None
     """The event of an older session that this one repeats; it is counted there."""
     started_session: str | None = None

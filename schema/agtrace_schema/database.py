@@ -143,7 +143,8 @@ CREATE TABLE session (
   copied_tokens INTEGER NOT NULL DEFAULT 0,
   -- pending: what has to be done about its family: 1 if the session grew, 2 if it or its id is new, or a relative
   -- vanished.
-  -- compared_to: the events from this index on haven't been compared with other sessions yet.
+  -- compared_to: the events from this index on haven't been compared with other sessions yet; below 0 if another
+  -- session has all of this one and is read in its place: -1 of a main session, -2 of a fork, -3 of a sub-agent.
   pending INTEGER NOT NULL DEFAULT 2,
   compared_to INTEGER NOT NULL DEFAULT 0
 );
@@ -205,7 +206,7 @@ CREATE TABLE event (
   line INTEGER NOT NULL,         -- origin in the file: line (1, 2 ...), byte offset, length in bytes
   offset INTEGER NOT NULL,
   length INTEGER NOT NULL,
-  superseded_by INTEGER,         -- id of the event that replaced or retracted this one
+  superseded_by INTEGER,         -- id of the event that replaced or retracted this one; below 0 if it was rolled back
   -- Identifies it across logs (agtrace_indexer.events.identity): above 0 among all of them, below 0 only between a
   -- log and the one that it claims to replay; null if nothing identifies it.
   identity INTEGER,

@@ -78,7 +78,7 @@ class Writing:
                     "session_id": id,
                     "name_id": names.get(row["name_id"]),
                     "program_id": names.get(row["program_id"]),
-                    "superseded_by": None if row["superseded_by"] is None else ids.get(row["superseded_by"], 0),
+                    "superseded_by": _by(row["superseded_by"], ids),
                     "copy_of": None if row["copy_of"] is None else originals.get(row["event_index"], 0),
                 }
                 for row in rows.events
@@ -130,3 +130,8 @@ class Writing:
         found = self._team.execute(sql, list(stored.values())).fetchone()
         assert found is not None
         return int(found[0])
+
+
+def _by(local: int | None, ids: Mapping[int, int]) -> int | None:
+    """Return the server's id of the event that superseded one: below 0 if that was rolled back."""
+    return None if local is None else ids.get(local, 0) if local > 0 else -ids.get(-local, 0)

@@ -225,7 +225,7 @@ def test_what_an_expression_finds_is_what_a_scan_finds(connection: sqlite3.Conne
     said = {(uid, number): text for uid, number, text, _ in texts(connection)}
     rows = connection.execute(
         "SELECT e.ts, e.id, s.uid, e.event_index FROM event e JOIN session s ON s.id = e.session_id "
-        "WHERE e.superseded_by IS NULL ORDER BY e.ts DESC, e.id DESC"
+        "WHERE (e.superseded_by IS NULL OR e.superseded_by < 0) ORDER BY e.ts DESC, e.id DESC"
     ).fetchall()
     stored = [(Place(ts, event), said[uid, number]) for ts, event, uid, number in rows]
     patterns = [written_from(chance.choice(stored)[1], chance) for _ in range(depths.depth(10, 25))]

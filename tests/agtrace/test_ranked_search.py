@@ -43,7 +43,7 @@ def holding(asker: Asker, word: str) -> set[tuple[Any, ...]]:
         query(
             asker,
             "SELECT s.uid, e.event_index FROM ranked JOIN event e ON e.id = ranked.rowid JOIN session s "
-            "ON s.id = e.session_id WHERE ranked MATCH ? AND e.superseded_by IS NULL AND e.copy_of IS NULL",
+            "ON s.id = e.session_id WHERE ranked MATCH ? AND coalesce(e.superseded_by, -1) < 0 AND e.copy_of IS NULL",
             word,
         )
     )

@@ -116,7 +116,7 @@ def stored(indexed: Path) -> list[Stored]:
         rows = connection.execute(
             "SELECT f.path, e.line, e.ts, e.id, s.uid, e.event_index "
             "FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id "
-            "WHERE e.superseded_by IS NULL ORDER BY e.ts DESC, e.id DESC"
+            "WHERE (e.superseded_by IS NULL OR e.superseded_by < 0) ORDER BY e.ts DESC, e.id DESC"
         ).fetchall()
     return [Stored(*place, ascii_folded(said[uid, number])) for *place, uid, number in rows]
 

@@ -109,7 +109,7 @@ def events(connection: sqlite3.Connection) -> list[Event]:
         touched.setdefault((session, index), set()).add(path)
     rows = connection.execute(
         "SELECT s.uid, s.provider, e.*, n.text AS name FROM event e JOIN session s ON s.id = e.session_id "
-        "LEFT JOIN name n ON n.id = e.name_id WHERE e.superseded_by IS NULL ORDER BY e.ts DESC, e.id DESC"
+        "LEFT JOIN name n ON n.id = e.name_id WHERE coalesce(e.superseded_by, -1) < 0 ORDER BY e.ts DESC, e.id DESC"
     ).fetchall()
     found = []
     for row in rows:

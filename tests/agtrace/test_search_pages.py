@@ -59,7 +59,7 @@ def scan(asker: Asker) -> list[Row]:
         for uid, index, ts, row, kind, name, outcome, *more in connection.execute(
             "SELECT s.uid, e.event_index, e.ts, e.id, e.type, n.text, e.outcome, s.provider, p.hash FROM event e "
             "JOIN session s ON s.id = e.session_id LEFT JOIN name n ON n.id = e.name_id "
-            "LEFT JOIN project p ON p.id = s.project_id WHERE e.superseded_by IS NULL"
+            "LEFT JOIN project p ON p.id = s.project_id WHERE (e.superseded_by IS NULL OR e.superseded_by < 0)"
         )
     }
     found = [

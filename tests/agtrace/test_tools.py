@@ -222,24 +222,23 @@ def test_an_event_comes_whole_with_its_origin_and_links(samples: Asker) -> None:
     assert call["payload"]["arguments"]["command"]
 
 
-def test_superseded_events_can_be_opened_and_are_marked_but_not_found(samples: Asker) -> None:
+def test_what_was_rolled_back_is_found_and_marked_and_what_was_replaced_is_only_marked(samples: Asker) -> None:
+    search = {"order": "newest", "session_id": REWOUND}
     listed = {
-        match["event_index"]
-        for match in samples.items(
-            "search_event_previews", "matches", order="newest", query="", session_id=REWOUND, limit=50
-        )
+        match["event_index"]: match.get("rolled_back", False)
+        for match in samples.items("search_event_previews", "matches", query="", limit=50, **search)
     }
-    marked = set()
-    for index in range(max(listed) + 1):
-        event = samples.ask("get_event_details", session_id=REWOUND, event_index=index)["data"]
-        if event.get("superseded"):
-            marked.add(index)
-    assert marked and not marked & listed
-    assert marked | listed == set(range(max(listed) + 1))
-    taken_back = [event for event in at_line(samples, REWOUND, 9) if event["event_type"] == "User"]
-    text = taken_back[0]["payload"]["text"]
-    assert taken_back[0]["superseded"] is True
-    assert samples.items("search_event_previews", "matches", order="newest", query=text, session_id=REWOUND) == []
+    opened = [
+        samples.ask("get_event_details", session_id=REWOUND, event_index=index)["data"]
+        for index in range(max(listed) + 1)
+    ]
+    back = {event["event_index"] for event in opened if event.get("rolled_back")}
+    assert back and back == {index for index, marked in listed.items() if marked}
+    assert {event["event_index"] for event in opened if not event.get("superseded")} == listed.keys() - back
+    (request,) = (event for event in at_line(samples, REWOUND, 9) if event["event_type"] == "User")
+    text = request["payload"]["text"]
+    (found,) = samples.items("search_event_previews", "matches", query=text, **search)
+    assert found["rolled_back"] is True and "turn_index" not in found
 
 
 def test_a_short_id_stays_good_when_a_second_log_of_that_id_comes(tmp_path: Path) -> None:

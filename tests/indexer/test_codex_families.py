@@ -7,6 +7,7 @@ all stamped with the instant of the fork.
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -597,6 +598,16 @@ def test_turns_that_a_further_rollout_reverts_are_gone(parent: Rollout, tmp_path
     requests = "SELECT r.text FROM turn t JOIN request r ON r.event_index = t.request_event ORDER BY t.turn_index"
     assert rows(database, requests) == [("one",), ("four",)]
     assert rows(database, "SELECT turn_count, total_tokens FROM session") == [(2, 440)]
+
+
+def test_a_copy_of_a_rollout_under_another_name_counts_once(parent: Rollout, tmp_path: Path, database: Path) -> None:
+    path = parent.write()
+    shutil.copy(path, path.with_name("rollout-backup.jsonl"))
+    for turns in (2, 3):
+        index(database, [str(tmp_path)])
+        counted = "SELECT own_id, turn_count, total_tokens FROM session WHERE kind != 'warmup'"
+        assert rows(database, counted) == [(parent.id, turns, turns * 110)]
+        parent.turn("three", 100).write()
 
 
 def test_a_rollout_that_was_migrated_in_place_is_the_same_session(

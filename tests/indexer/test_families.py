@@ -114,25 +114,6 @@ def test_parents_never_form_a_circle(tmp_path: Path, database: Path) -> None:
             walker = parents[walker]
 
 
-def test_a_parent_that_is_read_later_still_finds_its_children(tmp_path: Path, database: Path) -> None:
-    """Nested agents belong to the agent that started them, not to the root."""
-    root = claude_log(tmp_path, ONE)
-    folder = root.path.with_suffix("") / "subagents"
-    outer, inner = ClaudeLog(folder / "agent-0e7.jsonl", ONE), ClaudeLog(folder / "agent-111.jsonl", ONE)
-    inner.write("user", "the inner task", isSidechain=True, agentId="111")
-    index(database, [str(tmp_path / "projects")])
-    assert rows(database, "SELECT parent_session FROM session") == [(None,)]
-    outer.write("user", "the outer task", isSidechain=True, agentId="0e7").call("Agent", {"prompt": "x"}, None)
-    done = {"type": "tool_result", "tool_use_id": f"toolu_{ONE[:8]}_1", "content": "done"}
-    outer.write("user", [done], isSidechain=True, agentId="0e7", toolUseResult={"agentId": "111"})
-    root.prompt("go").call("Agent", {"prompt": "y"}, None)
-    done = {"type": "tool_result", "tool_use_id": f"toolu_{ONE[:8]}_1", "content": "done"}
-    root.write("user", [done], toolUseResult={"agentId": "0e7"})
-    index(database, [str(tmp_path / "projects")])
-    family = "SELECT s.uid, p.uid, s.started_by FROM session s JOIN session p ON p.id = s.parent_session ORDER BY 1"
-    assert rows(database, family) == [("agent-0e7", ONE, 1), ("agent-111", "agent-0e7", 1)]
-
-
 # -- the law -------------------------------------------------------------------------------------
 
 

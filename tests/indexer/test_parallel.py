@@ -123,7 +123,7 @@ def said(database: Path) -> dict[str, Any]:
         connection.execute("CREATE VIRTUAL TABLE temp.ranked_word USING fts5vocab(main, ranked, row)")
         words = connection.execute("SELECT term, doc FROM ranked_word WHERE doc > 0 ORDER BY term").fetchall()
         for table, column, other in ((table, *to) for table, ids in REFERENCES.items() for to in ids.items()):
-            orphans = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM {other})"
+            orphans = f"SELECT count(*) FROM {table} WHERE abs({column}) NOT IN (SELECT id FROM {other})"
             assert connection.execute(orphans).fetchone() == (0,), (table, column)
     return {**contents(database), "blocks": blocks, "projects": projects, "ranked": ranked, "words": words}
 

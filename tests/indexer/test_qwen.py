@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,11 @@ def test_a_sub_agents_log_names_its_parent_and_its_task_and_its_tokens_count_in_
         "which greens",
     )
     assert agent[19:22] == (None, None, None)
+
+
+def test_a_sub_agents_tokens_count_in_its_own_log_if_no_telemetry_has_them(database: Path, tmp_path: Path) -> None:
+    index(database, [str(shutil.copytree(SAMPLES / "qwen", tmp_path / "qwen", ignore=shutil.ignore_patterns("chats")))])
+    assert [session[19:22] for session in contents(database)["sessions"]] == [(1500, 45, 1545)]
 
 
 def test_a_sub_agents_log_is_told_by_its_lines_if_its_name_is_lost() -> None:

@@ -24,7 +24,7 @@ from agtrace_schema.events import (
 )
 from msgspec import Struct, field
 
-from agtrace_indexer.events.drafts import Draft, Settlement
+from agtrace_indexer.events.drafts import Draft, Retraction, Settlement
 from agtrace_indexer.events.file_paths import touched
 from agtrace_indexer.events.first_programs import first_program
 from agtrace_indexer.events.own_calls import is_own
@@ -89,6 +89,8 @@ class Supersession(NamedTuple):
     event_index: int
     by: int
     """The event_index of the later one."""
+    rolled_back: bool = False
+    """Whether somebody went back to before it."""
 
 
 class Thread(Struct):
@@ -218,12 +220,13 @@ class Thread(Struct):
             del keys[next(iter(keys))]
         return None if before is None else Supersession(before, by)
 
-    def retract(self, keys: list[str]) -> list[Supersession]:
-        """Forget these keys; return the events that had them as superseded by the newest event."""
+    def retract(self, retraction: Retraction) -> list[Supersession]:
+        """Forget its keys; return the events that had them as superseded by the newest event."""
+        keys, by = retraction.keys, self.next_index - 1
         gone = {self.requests.pop(key) for key in keys if key in self.requests}
         self.turns = [turn for turn in self.turns if turn not in gone]
         held = (self.keys.pop(key, None) for key in keys)
-        return [Supersession(index, self.next_index - 1) for index in held if index is not None]
+        return [Supersession(index, by, retraction.rolled_back) for index in held if index is not None]
 
     def _call_of(self, key: str | None, call_id: str | None) -> list[Any] | None:
         """Return the call that a result answers, even if it was answered before."""

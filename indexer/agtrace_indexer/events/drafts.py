@@ -65,13 +65,18 @@ class Retraction(NamedTuple):
 
     keys: list[str]
     thread: str = ""
+    rolled_back: bool = False
+    """Whether somebody went back to before them, as with `Rollback`."""
 
 
 class Rollback(NamedTuple):
-    """The log drops its last turns. Their events are superseded; the tokens they used were spent and count."""
+    """Somebody went back to before the last turns: these are no longer the session's course, but can be found.
+
+    The tokens they used were spent and count.
+    """
 
     turns: int | None
-    """None: it drops everything, even what belongs to no turn, and begins again."""
+    """None: the log drops everything, even what belongs to no turn, and begins again: all that is superseded."""
     thread: str = ""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from itertools import combinations
 from typing import NamedTuple
 
@@ -54,7 +54,7 @@ WHERE e.identity IN (SELECT identity FROM event WHERE identity > 0 GROUP BY iden
 
 _COMPARED = """
 UPDATE session SET compared_to = (SELECT coalesce(max(event_index) + 1, 0) FROM event WHERE session_id = session.id)
-WHERE pending
+WHERE pending AND compared_to >= 0
 """
 
 _RELATED = """
@@ -98,17 +98,44 @@ SELECT original, id, session_id FROM (
 WHERE original IS NOT copy_of
 """
 
-# Of sessions within another one's log, or within a copy of that; the log of its own is read in their place.
-_LOGGED_TWICE = """
+_IS_WITHIN = f"""
+EXISTS (SELECT 1 FROM event WHERE session_id = {{0}}.id AND identity IS NOT NULL AND type != {_USAGE}) AND NOT EXISTS (
+  SELECT identity FROM event WHERE session_id = {{0}}.id AND identity IS NOT NULL
+  EXCEPT SELECT identity FROM event WHERE session_id = {{1}}.id)
+"""
+
+# Sessions that another log has as well, with the session that is read in their place: sub-agents within the log of
+# their parent, or a copy of that, that have a log of their own, and sessions of which a log with the same id has all.
+_LOGGED_TWICE = f"""
+SELECT p.id, a.id
 FROM session p JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.thread = ''
 WHERE p.thread != '' AND EXISTS (SELECT 1 FROM event e WHERE e.session_id = a.id)
   AND (a.parent_id = p.parent_id OR EXISTS (
     SELECT 1 FROM kin k JOIN session q ON q.id = k.other_id
     WHERE k.session_id = p.id AND q.own_id = a.own_id AND q.parent_id = a.parent_id))
+UNION ALL
+SELECT p.id, a.id FROM session p JOIN kin k ON k.session_id = p.id JOIN session a ON a.id = k.other_id
+WHERE p.thread LIKE 'sidechain-%' AND a.thread = '' AND a.kind = 'subagent' AND {_IS_WITHIN.format("p", "a")}
+UNION ALL
+SELECT p.id, a.id FROM session p JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.id != p.id
+JOIN file f ON f.id = p.file_id JOIN file g ON g.id = a.file_id
+WHERE p.thread = '' AND a.thread = '' AND {_IS_WITHIN.format("p", "a")}
+  AND ((g.gone, g.path) < (f.gone, f.path) OR NOT ({_IS_WITHIN.format("a", "p")}))
 """
-_REPETITIONS = f"""
-SELECT p.id, (SELECT min(e.id) FROM event e WHERE e.session_id = a.id) {_LOGGED_TWICE}
-  AND (p.id IN (SELECT value FROM json_each(?1)) OR a.id IN (SELECT value FROM json_each(?1)))
+
+_ORIGINALS = """
+SELECT identity, min(id) FROM event WHERE session_id = ?1 AND identity IS NOT NULL GROUP BY identity
+UNION ALL SELECT 0, min(id) FROM event WHERE session_id = ?1
+"""
+"""The events of a session by their identities; the first one of all stands for those that have none."""
+
+_HIDE = """
+UPDATE session SET kind = 'warmup', compared_to = CASE kind WHEN 'main' THEN -1 WHEN 'fork' THEN -2 ELSE -3 END
+WHERE id = ? AND kind != 'warmup'
+"""
+_SHOW = """
+UPDATE session SET kind = CASE compared_to WHEN -1 THEN 'main' WHEN -2 THEN 'fork' ELSE 'subagent' END, compared_to = 0
+WHERE id = ?
 """
 
 _COPY = "UPDATE event SET copy_of = ? WHERE id = ?"
@@ -136,10 +163,29 @@ def find_kin(connection: sqlite3.Connection) -> set[int]:
     return {session for (session,) in connection.execute(_RELATED)}.union(*pairs)
 
 
-def attribute_copies(connection: sqlite3.Connection, sessions: Set[int]) -> set[int]:
-    """Determine which events in the families of these sessions are copies, and renew the sums; return the families."""
+def logged_twice(connection: sqlite3.Connection) -> dict[int, int]:
+    """Return the sessions that are read in the log of another session, with that one."""
+    pairs = connection.execute(_LOGGED_TWICE).fetchall()
+    repeated = {session for session, _ in pairs}
+    return {session: other for session, other in pairs if other not in repeated}
+
+
+def show_again(connection: sqlite3.Connection, repeated: Set[int]) -> set[int]:
+    """Restore the sessions that were read in the log of another one, but no longer are; return them."""
+    hidden = {session for (session,) in connection.execute("SELECT id FROM session WHERE compared_to < 0")}
+    for session in hidden - repeated:
+        connection.execute("UPDATE event SET copy_of = NULL WHERE session_id = ?", (session,))
+        connection.execute(_SHOW, (session,))
+        _sum_up(connection, session)
+    return hidden - repeated
+
+
+def attribute_copies(connection: sqlite3.Connection, sessions: Set[int], repeated: Set[int]) -> set[int]:
+    """Determine which events in the families of these sessions are copies, and renew the sums; return the families.
+
+    The `repeated` sessions own none.
+    """
     done: set[int] = set()
-    repeated = {id for (id,) in connection.execute(f"SELECT p.id {_LOGGED_TWICE}")} if sessions else set()
     for session in sorted(sessions):
         if session in done:
             continue
@@ -160,12 +206,17 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Set[int]) -> set[
     return done
 
 
-def attribute_repetitions(connection: sqlite3.Connection, sessions: Set[int]) -> None:
-    """Record that all of a session within another one's log is a copy if one of these has a log of its own."""
-    for session, original in connection.execute(_REPETITIONS, (as_json(sessions),)).fetchall():
-        connection.execute("UPDATE event SET copy_of = ? WHERE session_id = ?", (original, session))
+def attribute_repetitions(connection: sqlite3.Connection, repeated: Mapping[int, int], concerned: Set[int]) -> None:
+    """Record that all of a session is a copy of the one that is read in its place, if one of these is concerned."""
+    for session, other in repeated.items():
+        if concerned.isdisjoint((session, other)):
+            continue
+        originals = dict(connection.execute(_ORIGINALS, (other,)).fetchall())
+        events = connection.execute("SELECT coalesce(identity, 0), id FROM event WHERE session_id = ?", (session,))
+        copies = [(originals.get(identity, originals[0]), event) for identity, event in events.fetchall()]
+        connection.executemany(_COPY, copies)
         _sum_up(connection, session)
-        connection.execute("UPDATE session SET kind = 'warmup' WHERE id = ?", (session,))
+        connection.execute(_HIDE, (session,))
 
 
 def _sum_up(connection: sqlite3.Connection, session: int) -> None:
@@ -211,7 +262,7 @@ _MISSES = 3
 _REPLAY = """
 SELECT s.replayed_to, s.clustered_to, p.id FROM session s
 LEFT JOIN session p ON p.id = s.parent_session AND p.provider = s.provider
-WHERE s.id = ? AND s.provider IN (SELECT value FROM json_each(?))
+WHERE s.id = ? AND s.provider IN (SELECT value FROM json_each(?)) AND s.kind != 'warmup'
   AND (s.replayed_to > 0 OR s.clustered_to IS NOT NULL OR s.copied_events > 0)
 """
 
@@ -270,3 +321,30 @@ def _originals(connection: sqlite3.Connection, session: int, parent: int, replay
         elif not replayed_to and (missed := missed + 1) >= _MISSES:
             break
     return found
+
+
+# -- reports ---------------------------------------------------------------------------------------
+# Sub-agents whose figures are also in the log of the session that they belong to, as Qwen Code's are in its telemetry,
+# where responses have ids: there they count.
+
+_REPORTING = json.dumps(sorted(agent.name for agent in AGENTS.values() if agent.reports_agents))
+
+_REPORTED = f"""
+WITH RECURSIVE above (id) AS (
+  SELECT parent_session FROM session WHERE id = :id
+  UNION SELECT s.parent_session FROM above a JOIN session s ON s.id = a.id)
+SELECT e.id, (SELECT min(o.id) FROM above a JOIN token_usage u ON u.session_id = a.id AND u.response_id IS NOT NULL
+              JOIN event o USING (session_id, event_index)) AS original
+FROM session s JOIN event e ON e.session_id = s.id
+WHERE s.id = :id AND s.kind = 'subagent' AND s.provider IN (SELECT value FROM json_each(:reporting))
+  AND e.type = {_USAGE} AND e.copy_of IS NOT original
+"""
+
+
+def attribute_reports(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
+    """Determine whether the figures of these sessions count in the log of a session above them."""
+    for session in sorted(sessions):
+        changes = connection.execute(_REPORTED, {"id": session, "reporting": _REPORTING}).fetchall()
+        if changes:
+            connection.executemany(_COPY, [(original, event) for event, original in changes])
+            _sum_up(connection, session)

@@ -16,7 +16,15 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.events.identity import LINE_SPAN
-from agtrace_indexer.families.copies import attribute_copies, attribute_repetitions, attribute_replays, find_kin
+from agtrace_indexer.families.copies import (
+    attribute_copies,
+    attribute_repetitions,
+    attribute_replays,
+    attribute_reports,
+    find_kin,
+    logged_twice,
+    show_again,
+)
 from agtrace_indexer.index.questions.queries import as_json
 from agtrace_indexer.providers.registry import AGENTS
 
@@ -32,14 +40,14 @@ FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s
 JOIN event e ON e.session_id = a.session_id AND e.event_index = a.event_index
 WHERE (a.agent_id = :own_id OR (a.agent_id = :parent_id AND :parent_id LIKE 'team-%')) AND s.id != :id
   AND s.provider = :provider AND e.superseded_by IS NULL
-ORDER BY NOT {_IN_ITS_FOLDER}, e.copy_of IS NOT NULL, s.file_id != :file,
+ORDER BY s.kind = 'warmup', NOT {_IN_ITS_FOLDER}, e.copy_of IS NOT NULL, s.file_id != :file,
   s.own_id IS NOT :parent_id AND s.parent_id IS NOT :parent_id, f.path, s.thread, a.event_index LIMIT 1
 """
 
 _NAMED_PARENT = f"""
 SELECT s.id, NULL FROM session s JOIN file f ON f.id = s.file_id
 WHERE s.own_id = :parent_id AND s.id != :id AND s.provider = :provider
-ORDER BY NOT {_IN_ITS_FOLDER}, s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path,
+ORDER BY s.kind = 'warmup', NOT {_IN_ITS_FOLDER}, s.file_id != :file, s.started_at IS NULL, s.started_at, f.path,
   s.thread LIMIT 1
 """
 
@@ -161,14 +169,19 @@ def join_families(connection: sqlite3.Connection) -> Set[int] | None:
     if not pending:
         return frozenset()
     changed = set(pending)
-    related = attribute_copies(connection, find_kin(connection))
-    attribute_repetitions(connection, related | changed)
+    uncertain = find_kin(connection)
+    repeated = logged_twice(connection)
+    uncertain |= show_again(connection, repeated.keys())
+    related = attribute_copies(connection, uncertain, repeated.keys())
+    concerned = related | changed
+    attribute_repetitions(connection, repeated, concerned)
     to_link = related.union(*(_all(connection, _NEAR, {"id": session}) for session in pending))
     to_link |= {session for session, origin in connection.execute(_CONTINUING) if origin in changed}
     _link(connection, to_link)
     attribute_replays(connection, to_link)
+    attribute_reports(connection, to_link)
     only_grown = all(change == 1 for change in pending.values())
-    _name(connection, related | changed if only_grown else None)
+    _name(connection, concerned if only_grown else None)
     connection.execute("UPDATE session SET pending = 0 WHERE pending")
     return changed if only_grown else None
 

@@ -35,6 +35,11 @@ _INSERT_USAGE = """
 INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+_SUPERSEDE = """
+UPDATE event SET superseded_by = ?3 * (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), copy_of = NULL
+WHERE session_id = ?1 AND superseded_by IS NULL
+"""
+
 
 class SessionBuffer(Struct):
     """The gathered rows of one session, and how they are written."""
@@ -67,8 +72,8 @@ class SessionBuffer(Struct):
     """Calls whose results stand before them: (result, call, turn, step, tool)."""
     endings: list[tuple[int, Ending]] = field(default_factory=list)
     """(next event_index of the session when the log reported it, how executions ended)."""
-    dropped: list[tuple[int | None, int]] = field(default_factory=list)
-    """(turn, or None for what is in no turn; event_index of the event that dropped it)."""
+    dropped: list[tuple[int | None, int, bool]] = field(default_factory=list)
+    """(turn, or None for what is in no turn; event_index of the event that dropped it; whether it was rolled back)."""
     first_turn_touched: int | None = None
 
     def touch(self, turn: int | None) -> None:
@@ -183,9 +188,8 @@ class SessionBuffer(Struct):
         write("INSERT OR IGNORE INTO clue VALUES (?, ?, ?, ?)", self.clues)
         write("INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)", self.agents)
         write(
-            "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
-            "copy_of = NULL WHERE session_id = ?1 AND event_index = ?3 AND superseded_by IS NULL",
-            [(self.session_id, s.by, s.event_index) for s in self.superseded],
+            f"{_SUPERSEDE} AND event_index = ?4",
+            [(self.session_id, s.by, -1 if s.rolled_back else 1, s.event_index) for s in self.superseded],
         )
         if self.landmarks:
             self._write_landmarks()
@@ -244,12 +248,10 @@ class SessionBuffer(Struct):
                 self._note_change(event_index)
 
     def _drop_turns(self) -> None:
-        for turn, by in self.dropped:
+        for turn, by, rolled_back in self.dropped:
             self.connection.execute(
-                "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
-                "copy_of = NULL WHERE session_id = ?1 AND turn_index IS ?3 AND type != ?4 AND event_index <= ?2 "
-                "AND superseded_by IS NULL",
-                (self.session_id, by, turn, TYPE_CODE[EventType.TOKEN_USAGE]),
+                f"{_SUPERSEDE} AND turn_index IS ?4 AND type != ?5 AND event_index <= ?2",
+                (self.session_id, by, -1 if rolled_back else 1, turn, TYPE_CODE[EventType.TOKEN_USAGE]),
             )
             self.touch(turn)
             changes_from(self.connection, self.session_id, 0)

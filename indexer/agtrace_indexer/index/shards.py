@@ -103,7 +103,7 @@ def _value(table: str, column: str, behind: dict[str, int]) -> str:
         there = f"SELECT s.{SHARED[other]} FROM {_ATTACHED}.{other} s WHERE s.id = t.{column}"
         return f"(SELECT m.id FROM main.{other} m WHERE m.{SHARED[other]} = ({there}))"
     if other is not None:
-        return f"t.{column} + {behind[other]}"
+        return f"t.{column} + CASE WHEN t.{column} < 0 THEN -{behind[other]} ELSE {behind[other]} END"
     if (table, column) == ("session", "uid"):  # unique until twins get their suffixes
         known = "EXISTS (SELECT 1 FROM main.session m WHERE m.uid = t.uid)"
         return (

@@ -84,7 +84,8 @@ class Store:
 
     def rejoin(self, file_id: int) -> None:
         """Have the sessions of a log that came back compared with all others again."""
-        self.connection.execute("UPDATE session SET pending = 2, compared_to = 0 WHERE file_id = ?", (file_id,))
+        again = "UPDATE session SET pending = 2, compared_to = min(compared_to, 0) WHERE file_id = ?"
+        self.connection.execute(again, (file_id,))
 
     def archive_generation(self, file_id: int, path: str, first: int = 1) -> int:
         """Keep the sessions of a log that was replaced by another one, under a path with a number, and return that."""
@@ -113,8 +114,8 @@ class Store:
         """Delete everything read from a file, so that it can be read again into the same row."""
         self._leave_family(file_id)
         self.connection.execute(
-            "UPDATE session SET compared_to = 0 WHERE id IN (SELECT k.other_id FROM kin k JOIN session s "
-            "ON s.id = k.session_id WHERE s.file_id = ?)",
+            "UPDATE session SET compared_to = min(compared_to, 0) WHERE id IN (SELECT k.other_id FROM kin k "
+            "JOIN session s ON s.id = k.session_id WHERE s.file_id = ?)",
             (file_id,),
         )  # two sessions that each shared events with these may share some with each other
         sessions = [row[0] for row in self.connection.execute("SELECT id FROM session WHERE file_id = ?", (file_id,))]

@@ -11,7 +11,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said
-from agtrace_indexer.events.json_values import compact_json, digest, fields, listed
+from agtrace_indexer.events.json_values import compact_json, digest, fields, image_placeholder, listed, text
 from agtrace_indexer.events.strings import identifier, masked
 
 Known: TypeAlias = dict[str, Any]
@@ -25,12 +25,51 @@ def remember(table: dict[str, Any], key: str, value: Any, limit: int) -> None:
         del table[next(iter(table))]
 
 
+_BASE64 = later(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{256,}={0,2}")
+_BASE64_MARKS = ('"base64"', '"data":"', '"blob"')
+
+
 def readable_json(value: Any) -> str:
-    """Write a JSON value compactly, whatever it is: one that is nested too deeply can't be shown."""
+    """Write a JSON value compactly, whatever it is, with base64 data replaced by its size.
+
+    One that is nested too deeply can't be shown.
+    """
     try:
-        return compact_json(value)
+        written = compact_json(value)
     except RecursionError:
         return "[nested too deeply to be shown]"
+    if len(written) > 256 and any(mark in written for mark in _BASE64_MARKS):
+        return _BASE64.sub(lambda data: f"[base64: {len(data.group()) * 3 // 4} bytes]", written)
+    return written
+
+
+def block_type(block: Any) -> str:
+    """Read the type of a block of a message or a result; a plain string counts as text."""
+    if isinstance(block, str):
+        return "text"
+    return text(fields(block).get("type")) or "untyped"
+
+
+def block_text(block: Any) -> str:
+    """Read a block as text: its text, a placeholder for an image or document, JSON for anything else."""
+    if isinstance(block, str):
+        return block
+    if not isinstance(block, dict):
+        return readable_json(block)
+    written = block.get("text")
+    if isinstance(written, str) and block.get("type") == "text":
+        return written
+    source = fields(block.get("source")) or block  # MCP images have no source
+    if block.get("type") == "image" or isinstance(source.get("data"), str):
+        return image_placeholder(source.get("media_type") or source.get("mimeType"), source.get("data"))
+    return readable_json(block)
+
+
+def joined_text(content: Any) -> str:
+    """Read the content of a message or a result as one text, with a line break between blocks."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(map(block_text, listed(content)))
 
 
 def plain_text(value: Any) -> str:
@@ -184,11 +223,13 @@ def replace_message(message: str, parts: Parts, state: LogState) -> list[Change]
     return said
 
 
-def forget_messages(messages: Iterable[str], state: LogState, keeping: str = "") -> list[Change]:
+def forget_messages(
+    messages: Iterable[str], state: LogState, keeping: str = "", *, rolled_back: bool = False
+) -> list[Change]:
     """Take back what messages said, given what they are called in states, except for the part `keeping`."""
     live, kept = live_parts(state), part_known_as(keeping)
     gone = [f"{known}/{name}" for known in messages for name in live.pop(known, {}) if name != kept]
-    return [Retraction(gone)] if gone else []
+    return [Retraction(gone, rolled_back=rolled_back)] if gone else []
 
 
 def known(*paths: str) -> Known:

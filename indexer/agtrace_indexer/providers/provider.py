@@ -335,6 +335,8 @@ class Agent(Struct, frozen=True):
     """The number of records by which its logs are recognised: more than one if others may write such a record, too."""
     logs_results: bool = True
     """Whether its logs have the results of tools; if not, how a call ended is unknown."""
+    reports_agents: bool = False
+    """Whether a session's log may have the figures of its sub-agents, too, with ids of the responses."""
     replays_items: bool = False
     """Whether identities are meaningful only between a log and the one that it claims to replay, because they aren't
     ids of lines."""

@@ -18,7 +18,7 @@ from agtrace_indexer.providers.pi import OH_MY_PI, OPENCLAW, PI
 from agtrace_indexer.providers.qwen import QWEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from agtrace_schema.events import Provider
@@ -87,11 +87,8 @@ def named(text: str) -> Provider | None:
     None if no agent has that name.
     """
     asked = _bare(text)
-    return next((name for name, agent in AGENTS.items() if asked and asked in _names(agent)), None)
-
-
-def _names(agent: Agent) -> Iterator[str]:
-    return map(_bare, (agent.name, agent.title, agent.command))
+    names = {name: map(_bare, (agent.name, agent.title, agent.command)) for name, agent in AGENTS.items()}
+    return next((name for name, ways in names.items() if asked and asked in ways), None)
 
 
 def _bare(name: str) -> str:

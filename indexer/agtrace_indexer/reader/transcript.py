@@ -263,7 +263,7 @@ class Transcript:
 
     def _store(self, said: list[_Stored | Retraction | Rollback | Settlement], record: _Record) -> None:
         retracted: list[tuple[str, Supersession]] = []
-        dropped: list[tuple[str, int | None]] = []
+        dropped: list[tuple[str, int | None, bool]] = []
         for one in said:
             if isinstance(one, _Stored):
                 if not self._is_counted(one):
@@ -275,7 +275,7 @@ class Transcript:
                 continue
             thread, rows = self._open(one.thread)
             if isinstance(one, Retraction):
-                retracted += ((one.thread, superseded) for superseded in thread.retract(one.keys))
+                retracted += ((one.thread, superseded) for superseded in thread.retract(one))
             elif isinstance(one, Settlement):
                 ending = thread.settle(one)
                 marks = following.of_ending(*one[:2], _printed(said), thread.attempts)
@@ -286,13 +286,14 @@ class Transcript:
                 if marks is not None:
                     rows.landmarks[marks.event_index] = marks.landmarks
             else:
-                dropped += ((one.thread, turn) for turn in thread.roll_back(one.turns))
+                rolled_back = one.turns is not None
+                dropped += ((one.thread, turn, rolled_back) for turn in thread.roll_back(one.turns))
         for name, superseded in retracted:
             thread, rows = self._open(name)
             rows.superseded.append(superseded._replace(by=thread.next_index - 1))
-        for name, turn in dropped:
+        for name, turn, rolled_back in dropped:
             thread, rows = self._open(name)
-            rows.dropped.append((turn, thread.next_index - 1))
+            rows.dropped.append((turn, thread.next_index - 1, rolled_back))
 
     def _place(self, said: _Stored, line: Line) -> None:
         draft, text, rest, number = said

@@ -10,7 +10,7 @@ from agtrace_indexer.reader.plan import KNOWN_AGENTS
 
 _AGAIN = "rereading"
 
-READING_VERSION = 29
+READING_VERSION = 30
 
 
 def refuse_newer_reading(reading: str | None) -> None:

@@ -113,6 +113,8 @@ class Event(NamedTuple):
     """The length of its line in bytes."""
     superseded: bool
     """Whether another event replaced it, or the log retracted it."""
+    rolled_back: bool
+    """Whether it is superseded because somebody went back to before it."""
     copy_of: int | None
     """The row id of the event that it repeats, or 0 if that one isn't indexed; None if it is not a copy."""
 
@@ -151,7 +153,7 @@ def _event(session_row: int, event_index: int, type: int, ts: int, *columns: Any
     unanswered = Outcome.UNKNOWN if kind is EventType.TOOL_CALL else None
     ended = unanswered if outcome is None else OUTCOME_CODES[outcome]
     place = session_row, event_index, kind, ts, turn_index, step_index, name, ended
-    return Event._make((*place, *others, superseded_by is not None, copy_of))
+    return Event._make((*place, *others, superseded_by is not None, (superseded_by or 0) < 0, copy_of))
 
 
 def _placed(turn_index: int | None, opens: int, copied: int | None, *columns: Any) -> Placed:
@@ -201,7 +203,7 @@ def last_of_type(connection: sqlite3.Connection, session_row: int, type: EventTy
     """Return the last event of a type in a session, up to an event."""
     sql = (
         "SELECT event_index FROM event WHERE session_id = ? AND event_index <= ? AND type = ? "
-        "ORDER BY event_index DESC LIMIT 1"
+        "AND superseded_by IS NULL ORDER BY event_index DESC LIMIT 1"
     )
     found: int | None = value(connection, sql, (session_row, last_event, TYPE_CODE[type]))
     return found

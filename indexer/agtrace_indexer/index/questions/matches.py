@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.filters import EventFilters, all_of, of_blocks, of_events
-from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, is_team, rows, value
+from agtrace_indexer.index.questions.queries import FOUND, GIVEN, as_json, first, is_team, rows, value
 from agtrace_indexer.texts.blocks import BlockText
 
 _BLOCK = "SELECT b.id, b.session_id, b.first_index, b.event_count, b.t0, b.t1 FROM block b"
@@ -28,12 +28,11 @@ ORDER BY {{order}}
 
 _NEWEST_FIRST, _OLDEST_FIRST = "b.t1 DESC, b.id DESC", "b.t0, b.id"
 
-_EVENTS = """
+_EVENTS = f"""
 SELECT e.event_index, e.id, e.session_id, e.ts
 FROM event e
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last
-  AND e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by > :snapshot)
-  AND e.ts BETWEEN :since AND :until {conditions}
+  AND {FOUND} AND e.ts BETWEEN :since AND :until {{conditions}}
 """
 
 

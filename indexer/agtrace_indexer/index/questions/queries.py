@@ -26,8 +26,11 @@ FILES = "(SELECT value FROM json_each(:files))"
 COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
 """The events that count in their session: neither replaced nor copied from an older one."""
 
-LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
+LIVE = "(e.superseded_by IS NULL OR abs(e.superseded_by) > :newest)"
 """The events that none had replaced at the moment of a snapshot, whose newest event has the row id :newest."""
+
+FOUND = "e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by < 0 OR e.superseded_by > :snapshot)"
+"""The events that a search finds, as in a snapshot: also those that were rolled back."""
 
 OWN_THEN = f"e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE}"
 """The events that counted in their session at the moment of a snapshot."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agtrace_indexer.index import ranking
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
-from agtrace_indexer.index.questions.queries import as_json, is_team, rows, value
+from agtrace_indexer.index.questions.queries import FOUND, as_json, is_team, rows, value
 from agtrace_indexer.index.team_words import tsquery
 
 _MOST_ALONE = 5_000
@@ -31,8 +31,7 @@ _ASKING = f"""e.type IN {_WRITTEN} AND EXISTS (
 """Requests and texts that only led to calls of agtrace: they repeat the query."""
 
 _PLACE = f"e.id, e.session_id, e.event_index, e.ts, CASE WHEN e.type IN {_WRITTEN} THEN 1 ELSE 0 END"
-_CONDITIONS = f"""e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by > :snapshot) AND e.copy_of IS NULL
-  AND NOT ({_ASKING}) {{conditions}}"""
+_CONDITIONS = f"{FOUND} AND e.copy_of IS NULL AND NOT ({_ASKING}) {{conditions}}"
 
 # The ranking index is the outer loop: FTS5 yields its rows in their order, until there are enough.
 _BEST = f"""

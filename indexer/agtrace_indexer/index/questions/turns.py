@@ -178,6 +178,12 @@ def exists(connection: sqlite3.Connection, session_row: int, turn_index: int | N
     return value(connection, sql, (session_row, turn_index)) is not None
 
 
+def rolled_back(connection: sqlite3.Connection, session_row: int, turn_index: int) -> list[int]:
+    """Return the events of a turn that was rolled back, in order; none for any other."""
+    sql = "SELECT event_index FROM event WHERE session_id = ? AND turn_index = ? AND superseded_by < 0 ORDER BY 1"
+    return values(connection, sql, (session_row, turn_index))
+
+
 def last(connection: sqlite3.Connection, session_row: int) -> int | None:
     """Return the last turn of a session."""
     found: int | None = value(connection, "SELECT max(turn_index) FROM turn WHERE session_id = ?", (session_row,))

@@ -37,13 +37,9 @@ from agtrace_indexer.providers.beside import object_beside, runs_agtrace, settin
 from agtrace_indexer.providers.claude_code import AGENT_TOOLS, CLAUDE_CODE
 from agtrace_indexer.providers.claude_code.tools import (
     bare_result,
-    block_text,
-    block_type,
     deeds,
     is_notice,
-    joined_text,
     link,
-    readable_json,
     settlements,
     spilled_output,
     team_member,
@@ -51,12 +47,17 @@ from agtrace_indexer.providers.claude_code.tools import (
     tool_result,
 )
 from agtrace_indexer.providers.notes import (
+    block_text,
+    block_type,
     check_usage,
+    dollars,
     element_before,
+    joined_text,
     known,
     left_behind,
     note_requests,
     numbered,
+    readable_json,
     remember,
     skip,
     unknown,
@@ -556,7 +557,7 @@ account and the machine, as are files with their content."""
 
 def unknown_line(record: Record, state: LogState, kind: str, thread: str = "") -> list[Draft]:
     """Keep a line of an unknown type, or whose content isn't where its type should have it."""
-    return [Draft(unknown(kind, record, state, readable_json), milliseconds(record.get("timestamp")), None, thread)]
+    return [Draft(unknown(kind, record, state), milliseconds(record.get("timestamp")), None, thread)]
 
 
 def system(record: Record, state: LogState) -> list[Draft]:
@@ -683,7 +684,6 @@ def _side_line(record: Record, state: LogState, kind: str, said: str) -> list[Dr
 SYNTHETIC: Final = "<synthetic>"
 """The model of assistant lines that Claude Code wrote itself, without asking a model."""
 
-_MOST_DOLLARS = 1_000_000
 _RESPONSES_REMEMBERED = 32
 _OUTPUT, _COMPLETE, _COST = 4, 6, 7
 """Places in what is noted of a response: its figures, its searches in the web, whether they are complete, its cost."""
@@ -717,11 +717,12 @@ def token_usage(record: Record, message: Record, state: LogState) -> Iterator[To
     response, place = _response_id(record, message, state.memory), "us" if usage.get("inference_geo") == "us" else None
     searches = count(fields(usage.get("server_tool_use")).get("web_search_requests")) or 0
     reasoning = count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
+    begun = message.get("stop_reason") is None and bool(record.get("version"))  # it may only have what was known then
     for name, part, of in _by_model(usage, model, state):
         figures = _figures(part)
         fresh, written_5m, written_1h, read, output = figures
-        complete = output is not None and any(figures[:_OUTPUT]) and not _is_placeholder(record, message)
-        cost, own = (None, 0) if of else (_cost(record.get("costUSD")), searches)
+        complete = output is not None and any(figures[:_OUTPUT]) and not begun
+        cost, own = (None, 0) if of else (dollars(record.get("costUSD")), searches)
         told = response and response + of
         if told is not None and not _is_news(told, name, [*figures, own, complete, cost], state.memory):
             continue
@@ -810,12 +811,6 @@ def _cache_written(whole: int | None, detail: Any) -> tuple[int | None, int | No
     return (whole - (long or 0) if whole and whole >= (long or 0) else short), long
 
 
-def _cost(value: Any) -> float | None:
-    """Read the cost that Claude Code itself calculated (until 1.0.x); no response is free, so zero is unknown."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value < _MOST_DOLLARS else None
-
-
 def _response_id(record: Record, message: Record, memory: dict[str, Any]) -> str | None:
     """Return the identity of a response; a line without the request's id is of the request that another one names."""
     response, request = identifier(message.get("id")), identifier(record.get("requestId"))
@@ -827,11 +822,6 @@ def _response_id(record: Record, message: Record, memory: dict[str, Any]) -> str
         known = f"{response}/{request}" if request else response
         remember(named, response, known, _RESPONSES_REMEMBERED)
     return known
-
-
-def _is_placeholder(record: dict[str, Any], message: dict[str, Any]) -> bool:
-    """Whether the line may only have what was known when the response began."""
-    return message.get("stop_reason") is None and text(record.get("version")) is not None
 
 
 def _is_news(response: str, model: str | None, noted: list[Any], memory: dict[str, Any]) -> bool:
@@ -955,7 +945,7 @@ def _said(block: Any, state: LogState) -> Payload:
     if kind == "fallback":
         models = [text(fields(block.get(end)).get("model")) or "?" for end in ("from", "to")]
         return Notification("fallback", " -> ".join(models))
-    return unknown(f"assistant.{kind}", block, state, readable_json)
+    return unknown(f"assistant.{kind}", block, state)
 
 
 def user_line(record: Record, state: LogState) -> Sequence[Said]:
@@ -994,7 +984,7 @@ def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list
         elif kind in ("text", "image", "document"):
             spoken.append(block)
         else:
-            payloads.append(unknown(f"user.{kind}", block, state, readable_json))
+            payloads.append(unknown(f"user.{kind}", block, state))
     return payloads, spoken
 
 
@@ -1033,19 +1023,14 @@ def line_above(said: Sequence[Said], record: Record, state: LogState) -> str | N
     return above
 
 
-def goes_back(said: Sequence[Said], record: Record, above: str | None, state: LogState) -> Record | None:
-    """Return the place that a line goes on from, if it may drop what followed it: a request's, or the last leaf.
-
-    A request without a line above it, which only begins a log, goes back to before the first one.
-    """
+def goes_back(said: Sequence[Said], record: Record, above: str | None) -> Record | None:
+    """Return the place that a line goes on from, if it may drop what followed it: a request's, or the last leaf."""
     if record.get("type") == "last-prompt" and (leaf := identifier(record.get("leafUuid"))):
         return {"parentUuid": leaf, "uuid": leaf}
     users = (one.payload for one in said if isinstance(one, Draft) and isinstance(one.payload, User))
     if record.get("type") != "user" or not any(user.kind in REQUESTS for user in users):
         return None
-    version, facts = _VERSION.match(text(record.get("version")) or ""), state.sessions[""]
-    begins = record.get("parentUuid", "") is None and record.get("sessionId") == facts.id and facts.kind == "main"
-    return record if above or (begins and version and int(version[1]) > 1) else None
+    return record if above else None
 
 
 def rewound(place: Record, above: str | None, time: int | None, state: LogState) -> list[Said]:
@@ -1142,7 +1127,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     if is_inline(record, state):
         return said
     above = line_above(said, record, state)
-    place = goes_back(said, record, above, state)
+    place = goes_back(said, record, above)
     dropped = rewound(place, above, milliseconds(record.get("timestamp")), state) if place else []
     note_requests(said, record, state, above)
     return [*dropped, *said]

@@ -475,7 +475,8 @@ def rewind(message_id: str, state: LogState) -> list[Change]:
     """Drop a message and all after it, or all messages if it is unknown (README.md)."""
     id, ids = known_as(message_id), list(live_parts(state))
     dropped = ids[ids.index(id) :] if id in ids else ids
-    return [*forget_messages(dropped, state, FIGURES), Draft(Notification("rewind", message_id), None)]
+    gone = forget_messages(dropped, state, FIGURES, rolled_back=True)
+    return [*gone, Draft(Notification("rewind", message_id), None)]
 
 
 # -- parser ----------------------------------------------------------------------------------------

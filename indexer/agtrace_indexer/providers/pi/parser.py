@@ -34,7 +34,6 @@ from agtrace_indexer.events.json_values import (
     compact_json,
     count,
     fields,
-    image_placeholder,
     items,
     listed,
     milliseconds,
@@ -47,10 +46,13 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.foreign_database import as_bytes, ask, columns_of, tables_of
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.notes import (
+    block_text,
+    block_type,
     check_usage,
     dollars,
     empty_state,
     identify,
+    joined_text,
     known,
     no_document,
     numbered,
@@ -60,38 +62,6 @@ from agtrace_indexer.providers.notes import (
     unknown,
 )
 from agtrace_indexer.providers.provider import LogInside, Row
-
-# -- content ---------------------------------------------------------------------------------------
-# The text of the blocks of a message or a result: images are replaced by their size.
-
-
-def block_type(block: Any) -> str:
-    """Read a block's type; a plain string counts as text."""
-    if isinstance(block, str):
-        return "text"
-    return text(fields(block).get("type")) or "untyped"
-
-
-def block_text(block: Any) -> str:
-    """Read a block as text: its text, a placeholder for an image, JSON for anything else."""
-    if isinstance(block, str):
-        return block
-    if not isinstance(block, dict):
-        return readable_json(block)
-    written = block.get("text")
-    if isinstance(written, str) and block.get("type") == "text":
-        return written
-    if block.get("type") == "image":
-        return image_placeholder(block.get("mimeType"), block.get("data"))
-    return readable_json(block)
-
-
-def joined_text(content: Any) -> str:
-    """Read a content as one text, with a line break between blocks."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(map(block_text, listed(content)))
-
 
 # -- sessions --------------------------------------------------------------------------------------
 # The session: what its first line says about it, and the entries that another log has as well.

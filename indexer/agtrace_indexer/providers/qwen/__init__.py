@@ -56,6 +56,7 @@ QWEN = Agent(
         compactions=(Sign("system/chat_compression"),),
     ),
     phase=phase,
+    reports_agents=True,
     command="qwen",
     resumes=("--resume",),
 )

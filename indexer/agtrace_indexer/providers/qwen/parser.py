@@ -174,10 +174,7 @@ def _by_its_beginning(said: str, kind: UserKind) -> UserKind:
 
 
 def response(record: Record, state: LogState) -> list[Said]:
-    """Read a response, or in a sub-agent's log a part of one, with its tokens if no telemetry has them.
-
-    The calls of a sub-agent are in the telemetry of the session that started it: in its own log they would count twice.
-    """
+    """Read a response, or in a sub-agent's log a part of one, with its tokens if no telemetry before it has them."""
     facts, model = state.sessions[""], text(record.get("model"))
     facts.model = model or facts.model
     state.memory["window"] = count(record.get("contextWindowSize")) or state.memory.get("window")
@@ -185,8 +182,8 @@ def response(record: Record, state: LogState) -> list[Said]:
     payloads: list[Payload] = [payload for part in parts for payload in _said(part)]
     step, begins = _step(record, state)
     metadata = record.get("usageMetadata")
-    told = "telemetry" in state.memory or facts.kind == "subagent"
-    if not told and (begins or isinstance(metadata, dict)):
+    begins = begins and facts.kind != "subagent"  # only one line of its response has the figures
+    if "telemetry" not in state.memory and (begins or isinstance(metadata, dict)):
         payloads.append(usage_of_response(fields(metadata), model, state))
     return _drafts(payloads, record, step)
 
