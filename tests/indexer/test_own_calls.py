@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.events.own_calls import is_own
+from agtrace_indexer.events import commands
 from agtrace_indexer.parallel import pool
 from agtrace_indexer.providers.registry import TOOLS as KNOWN
 from agtrace_indexer.run import index
@@ -18,6 +18,11 @@ from agtrace_schema.events import Json, ToolCall
 
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
+
+
+def is_own(call: ToolCall) -> bool:
+    return commands.is_own(call, commands.shell_command(call.name, call.arguments, KNOWN), KNOWN)
+
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 SEARCH = "mcp__agtrace__search_event_previews"
@@ -50,7 +55,7 @@ def marks(database: Path) -> list[bool | None]:
     ],
 )
 def test_a_tool_of_agtrace_is_known_by_every_name_that_an_agent_gives_it(name: str) -> None:
-    assert is_own(ToolCall("c", name, {}), KNOWN)
+    assert is_own(ToolCall("c", name, {}))
 
 
 def test_every_tool_of_the_server_is_known() -> None:
@@ -59,7 +64,7 @@ def test_every_tool_of_the_server_is_known() -> None:
 
 @pytest.mark.parametrize("name", ["mcp__github__list_sessions", "mcp__agtrace__make_coffee", "Read", "", "agtrace"])
 def test_other_tools_are_not_agtrace(name: str) -> None:
-    assert not is_own(ToolCall("c", name, {"command": "agtrace search tide"}), KNOWN)
+    assert not is_own(ToolCall("c", name, {"command": "agtrace search tide"}))
 
 
 ASKS: list[Json] = [
@@ -97,15 +102,15 @@ OTHERS: list[Json] = [
 
 @pytest.mark.parametrize("command", ASKS, ids=str)
 def test_a_command_that_begins_with_agtrace_asks_it(command: Json) -> None:
-    assert is_own(ToolCall("c", "Bash", {"command": command}), KNOWN)
-    assert is_own(ToolCall("c", "exec_command", {"cmd": command}), KNOWN)
-    assert is_own(ToolCall("c", "shell", command), KNOWN)
+    assert is_own(ToolCall("c", "Bash", {"command": command}))
+    assert is_own(ToolCall("c", "exec_command", {"cmd": command}))
+    assert is_own(ToolCall("c", "shell", command))
 
 
 @pytest.mark.parametrize("command", OTHERS, ids=str)
 def test_a_command_that_only_names_agtrace_does_not_ask_it(command: Json) -> None:
-    assert not is_own(ToolCall("c", "Bash", {"command": command}), KNOWN)
-    assert not is_own(ToolCall("c", "local_shell", command), KNOWN)
+    assert not is_own(ToolCall("c", "Bash", {"command": command}))
+    assert not is_own(ToolCall("c", "local_shell", command))
 
 
 def test_calls_and_results_are_marked_also_where_the_result_comes_with_a_later_run(

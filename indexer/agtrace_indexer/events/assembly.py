@@ -24,10 +24,9 @@ from agtrace_schema.events import (
 )
 from msgspec import Struct, field
 
+from agtrace_indexer.events.commands import is_own
 from agtrace_indexer.events.drafts import Draft, Retraction, Settlement
 from agtrace_indexer.events.file_paths import touched
-from agtrace_indexer.events.first_programs import first_program
-from agtrace_indexer.events.own_calls import is_own
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.lines import Line
 
@@ -139,8 +138,8 @@ class Thread(Struct):
                 event = self._answer(draft, payload, line, tools)
             case ToolCall():
                 event = self._event(draft, line, payload.name)
-                event.own = is_own(payload, tools)
-                event.program = first_program(payload, tools)
+                event.own = is_own(payload, draft.command, tools)
+                event.program = None if draft.command is None else draft.command.first_program
                 event.files = touched(payload, tools)
                 self._note_call(payload, event, tools, revised=draft.key is not None)
             case TokenUsage():

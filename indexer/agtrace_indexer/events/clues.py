@@ -15,11 +15,10 @@ from agtrace_schema.events import ToolCall
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
-from agtrace_indexer.events.commands import shell_command
+from agtrace_indexer.events.commands import Command
 from agtrace_indexer.events.remotes import repository_at
-from agtrace_indexer.events.shell import Part, parts
+from agtrace_indexer.events.shell import Part
 from agtrace_indexer.events.strings import masked
-from agtrace_indexer.events.tools import Tools
 
 REMOTE = "remote"
 """The address of the repository in the working directory, which the log itself records."""
@@ -84,18 +83,19 @@ def linked(addresses: Iterable[str | None]) -> list[Clue]:
     return [Clue(SHOWN, repository) for repository in sorted(filter(None, found))]
 
 
-def of_call(call: ToolCall, arguments: Any, folder: str | None, tools: Tools, remembered: Remembered) -> None:
+def of_call(
+    call: ToolCall, command: Command | None, arguments: Any, folder: str | None, remembered: Remembered
+) -> None:
     """Remember a call whose output will tell of the repository; `folder` is the working directory of its session.
 
     Whoever left that directory with `cd` is elsewhere until a command names it again: some agents keep the shell.
     """
-    command = shell_command(call.name, arguments, tools)
     if command is None or folder is None:
         return
     if _MOVING.search(command.text):
         for target in _GOES.findall(command.text):
             remembered["away"] = not _same(target.strip("\"'"), folder)
-    if call.call_id and not remembered.get("away") and tells(command.text) and _is_here(arguments, folder):
+    if call.call_id and not remembered.get("away") and _tells(command) and _is_here(arguments, folder):
         remembered["calls"] = [*remembered.get("calls", ()), call.call_id][-_REMEMBERED:]
 
 
@@ -127,11 +127,10 @@ def _folders(path: str) -> Iterator[str]:
         path = path[: max(path.rfind("/"), path.rfind("\\"), 0)]
 
 
-def tells(command: str) -> bool:
+def _tells(command: Command) -> bool:
     """Whether the output of a command tells of the repository in the working directory."""
-    if "git" not in command and "gh " not in command and "glab " not in command:
-        return False
-    return any(_is_telling(part) for part in parts(command))
+    meant = "git" in command.text or "gh " in command.text or "glab " in command.text
+    return meant and any(map(_is_telling, command.parts))
 
 
 def clues_in(output: str) -> Iterator[Clue]:

@@ -1,15 +1,21 @@
-"""The command that a call has a shell run, as one text."""
+"""The command that a call has a shell run, and what it is: its first program, a call to agtrace itself."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
+from functools import lru_cache
+from itertools import product
 
 import orjson
-from agtrace_schema.events import Json
+from agtrace_schema.events import Json, ToolCall
+from agtrace_schema.own_tools import TOOLS
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
+from agtrace_indexer.events.shell import LONGEST_COMMAND, Part, parts, programs
+from agtrace_indexer.events.strings import masked
 from agtrace_indexer.events.tools import Tools
 
 SCRIPTING = "exec"
@@ -18,6 +24,26 @@ SCRIPTING = "exec"
 _CALLED = later(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
 _LONGEST_SCRIPT = 100_000
 
+_NAME = later(r"[\w.+@~-]{1,60}|\[{1,2}")
+"""What can be the name of a program. Other texts in its place may be a piece of a secret, cut out of what tells it."""
+
+_ON_THE_WAY = frozenset({"cd", "pushd", "set-location"})
+"""Programs that only choose where the others run."""
+
+_WORD = r"""(?:"[^"\n]*+"|'[^'\n]*+'|[^\s"';&|]++)"""
+
+_ASKS_AGTRACE = later(
+    rf"""
+    \s*+
+    (?:cd\s++{_WORD}[^\S\n]*+(?:&&|;|\n)\s*+)*+     # where it runs
+    (?:(?:command|exec|time|env)\s++|[A-Za-z_]\w*+={_WORD}?+\s++)*+
+    (?:(?:uvx|pipx\s++run|uv\s++run|uv\s++tool\s++run)\s++(?:--(?:from|with|spec)[\s=]++{_WORD}\s++|-\S++\s++)*+)?+
+    (?:\S*?python[\d.]*+(?:\.exe)?\s++-m\s++)?+
+    (?:[^\s"';&|]*[/\\])?agtrace(?:\.exe|@\S++)?(?=\s|$)
+    """,
+    re.VERBOSE,
+)
+
 
 class Command(Struct, frozen=True):
     """What a shell is to run."""
@@ -25,6 +51,32 @@ class Command(Struct, frozen=True):
     text: str
     in_script: bool = False
     """Whether a script runs it (Codex's code mode): how it ended is known only if the script prints it."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its programs, parsed once."""
+        return parts(self.text)
+
+    @property
+    def asks_agtrace(self) -> bool:
+        """Whether it runs agtrace."""
+        return "agtrace" in self.text and _ASKS_AGTRACE.match(self.text) is not None
+
+    @property
+    def first_program(self) -> str | None:
+        """The first program that it runs, in lower case, by which calls are counted; None if it has no such name.
+
+        What only prepares another program doesn't count: `cd`, a program whose output is a word of the other one, and
+        PowerShell's `$name = value`.
+        """
+        name = ""
+        for part in programs(self.text[:LONGEST_COMMAND]):
+            name = name or part.program
+            prepares = part.substituted or part.program in _ON_THE_WAY or part.program.startswith("$")
+            if part.program and not prepares:
+                name = part.program
+                break
+        return masked(name) if _NAME.fullmatch(name) else None
 
 
 def shell_command(tool: str, arguments: Json, tools: Tools) -> Command | None:
@@ -62,3 +114,16 @@ def _of_script(script: str) -> Command | None:
         except orjson.JSONDecodeError:
             return None
     return Command("\n".join(commands), in_script=True) if commands else None
+
+
+def is_own(call: ToolCall, command: Command | None, tools: Tools) -> bool:
+    """Whether a call goes to agtrace itself, by the tool's name or its command: search leaves it and its result out,
+    or it would find itself.
+    """
+    return call.name in _own_tools(tools.servers) or (command is not None and command.asks_agtrace)
+
+
+@lru_cache(maxsize=8)
+def _own_tools(servers: tuple[str, ...]) -> frozenset[str]:
+    """Return every spelling of our tools' names in logs."""
+    return frozenset(map("".join, product(servers, TOOLS)))

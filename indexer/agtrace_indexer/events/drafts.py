@@ -15,6 +15,7 @@ from agtrace_schema.landmarks import Landmark
 from msgspec import Struct, field
 
 from agtrace_indexer.events.clues import Clue
+from agtrace_indexer.events.commands import Command
 from agtrace_indexer.events.json_values import by_name
 from agtrace_indexer.events.strings import masked
 
@@ -54,6 +55,8 @@ class Draft(Struct):
     """What the log itself says was done here: of a result, by its call."""
     clues: tuple[Clue, ...] = ()
     """What the log itself says about the repository."""
+    command: Command | None = None
+    """Of a call: what a shell is to run, found when its text is read."""
     within: str | None = None
     """Of a call: the call of the script that made it. Its result says what it left, not that of the script."""
     files: dict[str, str] | None = None

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.patterns import later
-from msgspec import Struct
 
 from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.shell import Part, parts
@@ -85,8 +84,7 @@ def _attempts(command: str) -> tuple[Attempt, ...]:
     found = parts(plain, _LONGEST)
     told = ((number, _told(part)) for number, part in enumerate(found))
     meant = dict(islice(((number, one) for number, one in told if one is not None), _MOST))
-    shell = _Shell("pipefail" in plain, _LEFT_BEHIND.search(plain) is not None)
-    return tuple(Attempt(*told, _place(number, found, meant, shell)) for number, told in meant.items())
+    return tuple(Attempt(*told, _place(number, found, meant, plain)) for number, told in meant.items())
 
 
 _remembered = lru_cache(maxsize=2_048)(_attempts)
@@ -126,24 +124,16 @@ def _first_line(message: re.Match[str]) -> str:
     return _QUOTING.sub("", line)
 
 
-class _Shell(Struct, frozen=True):
-    """How the shell makes the exit code of a command from those of its parts."""
-
-    pipefail: bool
-    """Whether a pipe fails where any of its parts does."""
-    left_behind: bool
-    """Whether the command ends with `&`: the shell doesn't wait for it."""
-
-
-def _place(number: int, found: Sequence[Part], meant: Collection[int], shell: _Shell) -> Place:
+def _place(number: int, found: Sequence[Part], meant: Collection[int], command: str) -> Place:
     part = found[number]
     last = max((other for other in meant if other < number), default=None)
     after = [other for other in found[number + 1 :] if not other.substituted]
     before = [other for other in found[:number] if not other.substituted]
     piped = bool(after) and after[0].after in ("|", "|&")
-    leads = all(other.after in ("&&", "|", "|&") for other in after) and not (part.substituted or shell.left_behind)
+    left_behind = _LEFT_BEHIND.search(command) is not None  # the shell doesn't wait for it
+    leads = all(other.after in ("&&", "|", "|&") for other in after) and not (part.substituted or left_behind)
     chain = _chain(part, before)
-    succeeds = leads and chain is not None and (not piped or shell.pipefail)
+    succeeds = leads and chain is not None and (not piped or "pipefail" in command)
     certain = chain is not None and all(map(_is_harmless, chain))
     alone = all(_is_harmless(other) or other.after in ("|", "|&") for other in after)
     return Place(

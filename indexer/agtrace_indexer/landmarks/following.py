@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import Json, Outcome, ToolCall, ToolResult
 from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 
-from agtrace_indexer.events.commands import shell_command
+from agtrace_indexer.events.commands import Command
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.landmarks import verdicts
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
@@ -37,7 +37,9 @@ class Marks(NamedTuple):
     """Whether another check failed according to what it printed, though a pipe hides its end."""
 
 
-def of_call(call: ToolCall, arguments: Json, event_index: int, tools: Tools, remembered: Remembered) -> Marks | None:
+def of_call(
+    call: ToolCall, command: Command | None, arguments: Json, event_index: int, tools: Tools, remembered: Remembered
+) -> Marks | None:
     """Remember what a call may leave, by its arguments without secrets; a question is one from the start."""
     if call.call_id is None:
         return None
@@ -45,9 +47,8 @@ def of_call(call: ToolCall, arguments: Json, event_index: int, tools: Tools, rem
         question = asked(arguments)
         _remember(remembered, call.call_id, [event_index, question.name])
         return Marks(event_index, [question])
-    command = shell_command(call.name, arguments, tools)
     found = attempts(command.text) if command else []
-    if command and (found or verdicts.hides_check(command.text)):
+    if command and (found or verdicts.hides_check(command)):
         _remember(remembered, call.call_id, [event_index, stored(found), command.in_script, ""])
     return None
 

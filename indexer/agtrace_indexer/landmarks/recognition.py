@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from agtrace_schema.events import Outcome
 from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
@@ -11,7 +12,6 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.landmarks import forges, git, verdicts
 from agtrace_indexer.landmarks.attempts import Attempt
-from agtrace_indexer.landmarks.several import RUNS, Said, said_of_each
 
 _EXIT_CODES = later(r"\bexit_code\\?\"?: ?(-?\d{1,9})\b")
 _PUBLISHED = later(
@@ -23,8 +23,20 @@ _PUBLISHED = later(
     re.MULTILINE,
 )
 
+_RUNS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
 _LONGEST = 200
 _FIRST, _LAST = 20_000, 80_000
+
+
+class _Said(NamedTuple):
+    """What an output says of one attempt because of the others."""
+
+    output: str
+    """What may speak of it: the line with its counts if every test run of the command printed one, else everything."""
+    succeeded: bool = False
+    """Whether something ran that only runs if this succeeded."""
+    began: bool = True
+    """False if what had to succeed before it failed."""
 
 
 def landmarks(attempts: Sequence[Attempt], output: str, outcome: Outcome, *, in_script: bool = False) -> list[Landmark]:
@@ -42,8 +54,8 @@ def landmarks(attempts: Sequence[Attempt], output: str, outcome: Outcome, *, in_
     committing = [attempt for attempt in attempts if attempt.kind is LandmarkKind.COMMIT]
     found = [*_commits(committing, output, well)] if committing else []
     pushing = next((attempt for attempt in attempts if attempt.kind is LandmarkKind.PUSH), None)
-    for attempt, said in zip(attempts, said_of_each(attempts, output, well=well), strict=True):
-        if attempt.kind in RUNS:
+    for attempt, said in zip(attempts, _said_of_each(attempts, output, well=well), strict=True):
+        if attempt.kind in _RUNS:
             found += _run(attempt, output, said, well)
         elif attempt is pushing:
             found += [*git.pushes(output), *git.tags(output)]
@@ -75,7 +87,7 @@ def _publication(attempt: Attempt, output: str, *, surely: bool) -> Iterator[Lan
         yield Landmark(LandmarkKind.RELEASE, named, attempt.name, Verdict.CREATED)
 
 
-def _run(attempt: Attempt, output: str, said: Said, well: bool | None) -> Iterator[Landmark]:
+def _run(attempt: Attempt, output: str, said: _Said, well: bool | None) -> Iterator[Landmark]:
     """Yield a test run or a build, unless it may not have run at all."""
     place = attempt.place
     ran = place.runs or (well is True and place.runs_if_well)
@@ -86,7 +98,7 @@ def _run(attempt: Attempt, output: str, said: Said, well: bool | None) -> Iterat
         yield Landmark(attempt.kind, attempt.name, counts, verdict, evidence)
 
 
-def _verdict(attempt: Attempt, output: str, said: Said, well: bool | None, *, ran: bool) -> tuple[Verdict, Evidence]:
+def _verdict(attempt: Attempt, output: str, said: _Said, well: bool | None, *, ran: bool) -> tuple[Verdict, Evidence]:
     """Return how a test run or a build ended, and what tells; if the output doesn't, its exit code isn't known."""
     place = attempt.place
     if well and place.succeeds:
@@ -110,6 +122,30 @@ def _shown_code(before: str | None, output: str) -> int | None:
     """Return the exit code that stands in the output behind a text."""
     found = None if before is None else re.search(rf"^{re.escape(before)}(\d{{1,3}})\b", output, re.MULTILINE)
     return int(found[1]) if found else None
+
+
+def _said_of_each(attempts: Sequence[Attempt], output: str, *, well: bool | None) -> list[_Said]:
+    """Return what an output says of each attempt of a command; `well`: whether the command succeeded, if known."""
+    said = [_Said(output) for _ in attempts]
+    tests = [number for number, attempt in enumerate(attempts) if attempt.kind is LandmarkKind.TEST_RUN]
+    lines = verdicts.summaries(output) if len(tests) > 1 else []
+    if len(lines) == len(tests):
+        for number, line in zip(tests, lines, strict=True):
+            said[number] = _Said(line)
+    for number in range(len(attempts) - 1, 0, -1):
+        one, other = attempts[number - 1 : number + 1]
+        if not (other.place.behind and one.kind in _RUNS and other.kind in _RUNS) or (well and one.place.succeeds):
+            continue
+        if one.kind is other.kind:
+            ran_alone = number in tests and 0 < len(lines) <= tests.index(number)
+        else:
+            if said[number].succeeded or verdicts.speaks(other.kind, output, besides=one.kind):
+                said[number - 1] = said[number - 1]._replace(succeeded=True)
+                continue
+            ran_alone = True
+        if ran_alone and verdicts.failed(one.kind, output, of_anything=False):
+            said[number] = said[number]._replace(began=False)
+    return said
 
 
 def _of_script(output: str, outcome: Outcome) -> Outcome:

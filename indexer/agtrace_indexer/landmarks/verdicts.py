@@ -8,7 +8,7 @@ from itertools import pairwise
 from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.events.shell import parts
+from agtrace_indexer.events.commands import Command
 
 
 def _line(*beginnings: str) -> re.Pattern[str]:
@@ -208,13 +208,13 @@ def is_silent(name: str | None) -> bool:
     return name in _SILENT
 
 
-def hides_check(command: str) -> bool:
+def hides_check(command: Command) -> bool:
     """Whether a command that is neither a test nor a build runs a check whose exit code a filter behind it hides."""
-    if "|" not in command or not _CHECK.search(command) or not _FILTERED.search(command.rstrip()):
+    if "|" not in command.text or not _CHECK.search(command.text) or not _FILTERED.search(command.text.rstrip()):
         return False
     return any(
         behind.after in ("|", "|&") and part.program not in _SHOWING and any(map(_CHECK.search, part.words[:_NAMING]))
-        for part, behind in pairwise(parts(command))
+        for part, behind in pairwise(command.parts)
     )
 
 

@@ -180,9 +180,9 @@ class Transcript:
         if not isinstance(draft, Draft):
             return ""
         payload, printing = draft.payload, self.log.state.printing
-        if isinstance(payload, ToolCall) and payload.call_id:
-            command = shell_command(payload.name, payload.arguments, TOOLS)
-            if command and (said := prints(command.text)):
+        if isinstance(payload, ToolCall):
+            command = draft.command = shell_command(payload.name, payload.arguments, TOOLS)
+            if command and payload.call_id and (said := prints(command.text)):
                 printing[payload.call_id] = said
                 for earliest in list(printing)[:-_MOST_PRINTING]:
                     del printing[earliest]
@@ -328,7 +328,10 @@ class Transcript:
         """The landmarks that an event tells of, or completes."""
         payload = draft.payload
         if isinstance(payload, ToolCall):
-            return following.of_call(payload, (rest or {}).get("arguments"), event.event_index, TOOLS, thread.attempts)
+            given = (rest or {}).get("arguments")
+            if given is not payload.arguments:  # without secrets
+                draft.command = shell_command(payload.name, given, TOOLS)
+            return following.of_call(payload, draft.command, given, event.event_index, TOOLS, thread.attempts)
         told = list(map(_masked, draft.landmarks)) if draft.landmarks else []
         if isinstance(payload, ToolResult):
             if not (told or thread.attempts):
@@ -346,7 +349,7 @@ class Transcript:
         payload, told = draft.payload, list(draft.clues)
         facts = self.log.state.sessions[draft.thread]
         if isinstance(payload, ToolCall):
-            clues.of_call(payload, (rest or {}).get("arguments"), facts.cwd, TOOLS, thread.clues)
+            clues.of_call(payload, draft.command, (rest or {}).get("arguments"), facts.cwd, thread.clues)
         elif isinstance(payload, ToolResult):
             if thread.clues:
                 told += clues.of_result(payload.call_id, text, thread.clues)
