@@ -77,8 +77,9 @@ def attempts(command: str) -> tuple[Attempt, ...]:
 
 
 def _attempts(command: str) -> tuple[Attempt, ...]:
-    if not _is_meant(command):
-        return ()
+    words = frozenset(_WORD.findall(command))
+    if not (git.is_meant(words) or forges.is_meant(words) or programs.is_meant(words, command)):
+        return ()  # most set out to do nothing of the kind, and aren't taken apart
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
     found = parts(plain, _LONGEST)
@@ -88,12 +89,6 @@ def _attempts(command: str) -> tuple[Attempt, ...]:
 
 
 _remembered = lru_cache(maxsize=2_048)(_attempts)
-
-
-def _is_meant(command: str) -> bool:
-    """Whether a command may set out to do anything of the kind: most don't, and aren't taken apart."""
-    words = frozenset(_WORD.findall(command))
-    return git.is_meant(words) or forges.is_meant(words) or programs.is_meant(words, command)
 
 
 def stored(found: Sequence[Attempt]) -> list[list[Any]]:
