@@ -70,13 +70,13 @@ class InvalidParameter(Problem):
 class UnknownArgument(InvalidParameter):
     """A tool has no argument of this name. Says which of its own is meant: by its name elsewhere, or one like it."""
 
-    def __init__(self, field: str, known: Sequence[str], elsewhere: Mapping[str, Sequence[str]]) -> None:
-        """`elsewhere` has names that arguments have elsewhere, in lower case, and for each their names here."""
+    def __init__(self, field: str, known: Sequence[str], elsewhere: Mapping[str, str]) -> None:
+        """`elsewhere` has for names of arguments what they are called elsewhere, in lower case."""
         import difflib  # only if needed
 
         from agtrace.text.lines import repeated
 
-        meant = [name for name in elsewhere.get(field.lower(), ()) if name in known]
+        meant = [name for name in known if field.lower() in elsewhere.get(name, "").split()]
         nearest = (meant or difflib.get_close_matches(field, known, 1))[:1]
         asks = f"; did you mean {nearest[0]}? This" if nearest else "; this"
         message = f"unknown argument {repeated(field, 60)!r}{asks} tool takes {', '.join(known)}"

@@ -13,10 +13,12 @@ from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
 import orjson
+from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.run import index, refresh
 
 from agtrace.index.reader import Index
-from agtrace.search.scan import EventFilters, search, snapshot_of
+from agtrace.search.matching import Contains, Deadline
+from agtrace.search.scan import Question, snapshot_of
 from benchmarks.ground import Ground, files_of
 from benchmarks.table import number, percentile, ratio, table
 
@@ -139,7 +141,8 @@ def _append_and_find(kept: Index, log: Path, count: int) -> float:
 def _search(connection: sqlite3.Connection, text: str) -> int:
     connection.execute("BEGIN")
     try:
-        return len(search(connection, text, EventFilters(), 10, snapshot=snapshot_of(connection)).hits)
+        asked = Question(connection, Contains(text), EventFilters(), snapshot_of(connection))
+        return len(asked.page(10, None, Deadline()).hits)
     finally:
         connection.rollback()
 

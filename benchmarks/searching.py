@@ -12,10 +12,12 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+from agtrace_indexer.index.questions.filters import EventFilters
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.search.scan import EventFilters, Hits, Place, search, snapshot_of
+from agtrace.search.matching import Contains, Deadline
+from agtrace.search.scan import Hits, Place, Question, snapshot_of
 from agtrace.sessions.projects import resolved
 from agtrace.sessions.query import find_session
 from agtrace.times import moment
@@ -145,7 +147,8 @@ def _search(connection: sqlite3.Connection, query: Query, behind: Place | None =
     connection.execute("BEGIN")
     try:
         snapshot = snapshot_of(connection)
-        return search(connection, query.text, _filters(connection, query), LIMIT, snapshot=snapshot, behind=behind)
+        asked = Question(connection, Contains(query.text), _filters(connection, query), snapshot)
+        return asked.page(LIMIT, behind, Deadline())
     finally:
         connection.rollback()
 

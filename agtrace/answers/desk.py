@@ -35,7 +35,7 @@ from agtrace.settings.model import Settings
 from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.next_call import taking_along
-from agtrace.tools import tools_for
+from agtrace.tools import ANSWERED
 from agtrace.tools.arguments import Arguments, parse
 from agtrace.tools.tool import Context, LastAnalysis, Tool
 
@@ -92,7 +92,7 @@ class Answers:
         self._observers: tuple[Observer, ...] = (*([] if recorder is None else [recorder]), *observers)
         self._settings, self._now, self._refresh_seconds = settings, now, refresh_seconds
         self._log = log or log_to_stderr
-        self.tools = tools_for(settings)
+        self.tools = ANSWERED
         self._index = index_of(settings)
         self._metrics, self._started = Metrics(OversizedAlert(now)), now()
         self._key: bytes | None = None

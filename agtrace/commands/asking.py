@@ -124,26 +124,24 @@ def _known_project(given: str) -> str:
     return given
 
 
-def listed(
-    tool: str, wanted: dict[str, Any], keys: Iterable[str], *, everything: bool, one_page: bool = False
-) -> Answer:
+def listed(tool: str, wanted: dict[str, Any], key: str, *, everything: bool, one_page: bool = False) -> Answer:
     """Return a list as one answer: as many items as `limit` says, or all, however many pages of the tool that takes.
 
-    `keys` are the lists of which an answer has one; `one_page`, for JSON, is the answer as the tool gives it.
+    `key` is that of the list; `one_page`, for JSON, is the answer as the tool gives it.
     """
     if one_page:
         return ask(tool, wanted)
     most, limit = usable().max_page_size, wanted.get("limit")
     left = sys.maxsize if everything else limit or 0
     answer = ask(tool, wanted | {"limit": min(left, most) or None})
-    key = next((key for key in keys if key in answer.value["data"]), None)
-    if key is None:
-        return answer
-    found = list(answer.value["data"][key])
+    data, found = answer.value["data"], list(answer.value["data"][key])
+    about = {one.get("session_id"): one for one in data.get("sessions", ())}
     while len(found) < left and (cursor := answer.value.get("pagination", {}).get("next_cursor")):
         answer = ask(tool, wanted | {"limit": min(left - len(found), most), "cursor": cursor})
         found += answer.value["data"].get(key, [])
-    return replace(answer, value={**answer.value, "data": {**answer.value["data"], key: found}})
+        about = {one.get("session_id"): one for one in answer.value["data"].get("sessions", ())} | about
+    more = {"sessions": [*about.values()]} if "sessions" in data else {}
+    return replace(answer, value={**answer.value, "data": {**data, **more, key: found}})
 
 
 def described(ids: Iterable[str]) -> dict[str, Described]:

@@ -42,7 +42,7 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     --project takes elsewhere.
     """
     check_whole(everything, as_json=as_json)
-    answer = listed("get_project_info", filters, ("projects",), everything=everything, one_page=as_json)
+    answer = listed("get_project_info", filters, "projects", everything=everything, one_page=as_json)
     if as_json:
         print_json(answer.value)
     else:
@@ -110,7 +110,7 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
     """
     check_fields(filters["fields"], as_json=as_json)
     check_whole(everything, as_json=as_json)
-    answer = listed("list_sessions", filters, ("sessions",), everything=everything, one_page=as_json)
+    answer = listed("list_sessions", filters, "sessions", everything=everything, one_page=as_json)
     if as_json:
         print_json(answer.value)
     else:
@@ -155,8 +155,8 @@ def search(
     filters["group_by"] = "session" if by_session else None
     check_whole(everything, as_json=as_json)
     wanted = {"query": query, **filters}
-    answer = listed("search_event_previews", wanted, ("matches", "sessions"), everything=everything, one_page=as_json)
-    by_words = "best" in answer.value.get("data", {})
+    answer = listed("search_event_previews", wanted, "matches", everything=everything, one_page=as_json)
+    by_words = "sessions" in answer.value["data"]
     looked_for = query.split() if by_words else [] if filters["regex"] else [query]
     texts = [text for text in looked_for if text]
     if as_json:
@@ -173,13 +173,11 @@ def search(
 
 def _has_found(data: dict[str, Any], query: str) -> bool:
     """Whether an answer has anything of a query: sessions with words that only begin like its words don't count."""
-    nowhere = data.get("best", {}).get("nowhere", [])
     from agtrace_indexer.texts.ranked_words import query_words  # not needed by --help
 
-    return bool(_sessions_in(data)) and (not nowhere or len(nowhere) < len(query_words(query)))
+    nowhere = data.get("nowhere", [])
+    return bool(data["matches"]) and (not nowhere or len(nowhere) < len(query_words(query)))
 
 
 def _sessions_in(data: dict[str, Any]) -> list[str]:
-    best = data.get("best", {})
-    several = [*data.get("matches", []), *data.get("sessions", []), *best.get("sessions", [])]
-    return [*(each["session_id"] for each in several), *(other[0] for other in best.get("others", []))]
+    return [*(match["session_id"] for match in data["matches"]), *(other[0] for other in data.get("others", ()))]

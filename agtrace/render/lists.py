@@ -31,6 +31,7 @@ from agtrace.render.terminal import (
     summary,
     when,
 )
+from agtrace.sessions.said import line_of
 from agtrace.text.next_call import NextCall, command
 from agtrace.text.numbers import counted, dollars, duration, least, short, spent
 
@@ -142,16 +143,17 @@ def matches(
     data = answer["data"]
     OUT.print(Text(plain(_summary(answer)), style="bold"))
     about = _Sessions(described, whole_ids)
-    if best := data.get("best"):
-        _print_best(best, words, about)
+    if "sessions" in data:
+        _print_best(data, words, about)
         offer(next_calls)
+        footer(answer, has_all=True)
         return
-    _print_matches(data.get("matches", []), words, about)
-    for session in data.get("sessions", []):
-        found = f"{session['matches']} match{'es' * (session['matches'] != 1)}"
-        line(about.line(session["session_id"], session.get("title") or session.get("snippet"), found))
-        _print_match(session["match"], words, about, deep=2)
-    if not data.get("matches") and not data.get("sessions") and not offer(next_calls):
+    _print_matches([match for match in data["matches"] if "hits" not in match], words, about)
+    for match in (match for match in data["matches"] if "hits" in match):
+        found = f"{match['hits']} match{'es' * (match['hits'] != 1)}"
+        line(about.line(match["session_id"], match["title"], found))
+        _print_match(match, words, about, deep=2)
+    if not data["matches"] and not offer(next_calls):
         nothing("Try a shorter piece of the text, exactly as it is in the log, or fewer filters.")
     footer(answer, has_all=True)
 
@@ -197,7 +199,7 @@ def _summary(answer: dict[str, Any]) -> str:
     """Return the summary; a number of matches that depends on how many are shown says nothing, and is left out."""
     if not _AT_LEAST.match(str(answer["summary"])):
         return str(answer["summary"])
-    shown = len(answer["data"].get("matches") or answer["data"].get("sessions") or ())
+    shown = len(answer["data"]["matches"])
     said = _AT_LEAST.sub(lambda found: counted(shown, found[1].removesuffix("s")), str(answer["summary"]))
     return f"First {said}; there are more"
 
@@ -214,8 +216,9 @@ def _print_best(best: dict[str, Any], words: Sequence[str], about: _Sessions) ->
             OUT.print(before.append(plain(command), style="not bold"))
     for session in best["sessions"]:
         line(about.line(session["session_id"], session["title"]))
-        _print_events([*session["hits"], *_course(session)], words, deep=2)
-    for session_id, _, title in best["others"]:
+        hits = (line_of(match) for match in best["matches"] if match["session_id"] == session["session_id"])
+        _print_events([*hits, *_course(session)], words, deep=2)
+    for session_id, _, title in best.get("others", ()):
         line(about.line(session_id, title, style="dim"))
 
 

@@ -16,21 +16,23 @@ from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.index.questions.sessions import Session, people_of
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.answers import BestMatches, BestSession, EventPreview, SessionMatches, Worked
+from agtrace_schema.answers import EventPreview, FoundSession, SearchResult, Worked
 from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.model import dump
 from agtrace_schema.patterns import later
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.search.matching import Deadline, Matcher
 from agtrace.search.ranking import Ranked
-from agtrace.search.scan import Hit, SessionHits
-from agtrace.sessions.events import aftermath, preview
+from agtrace.search.scan import Hits, SessionHits
+from agtrace.sessions.events import aftermath, name_of, preview
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import last_event_of, short_id
-from agtrace.sessions.said import TEXT, Line, human_words, last_message, open_call, opened, said
+from agtrace.sessions.said import TEXT, Line, execution, human_words, last_message, open_call, opened, said
 from agtrace.sessions.turns import telling_argument
-from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
+from agtrace.text.lines import LABEL, one_line
 from agtrace.times import iso
 
 _RIVAL = 0.7
@@ -42,17 +44,18 @@ _HITS = {1: (4,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
 _ALIKE = 0.6
 """A hit with this share of its words in one that is shown already only says it again."""
 
-_ANSWERS = (490, 350, 260)
+_ANSWERS = (490, 300, 210)
 """Characters of the messages among the hits of the best session: often the next sentence is what was asked for."""
-
-_MESSAGE = "message"
 
 _OF_BEST = 260
 """Characters of other hits of the best session."""
 
-_OTHERS = 4
+_OTHERS = 3
 _OTHER = 0.4
 """Further sessions, those with at least this share of the best score, get a line."""
+
+_NAMED = 70
+"""Characters of the titles of sessions with hits."""
 
 _DOUBTED = 2
 """The most sessions shown if words of the query are found nowhere and the rest is weak."""
@@ -66,8 +69,8 @@ _WEAK = 0.25
 _WORD = later(r"[^\W\d_]{4,}")
 """The words by which texts are compared: without numbers, and without those that all texts have."""
 
-_LANDMARKS, _LAST, _SHORT = 6, 320, 160
-"""The most landmarks, and the characters of the last message: of a session that is hardly what was wanted, fewer."""
+_LAST, _SHORT = 320, 160
+"""The characters of the last message: of a session that is hardly what was wanted, fewer."""
 
 _ABOVE = "(the hit above)"
 """Stands for the text of a last message that is among the hits."""
@@ -95,69 +98,115 @@ _ILL_ENDED, _FAILURES = 20, 2
 # -- the best sessions ------------------------------------------------------------------------
 
 
-def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> BestMatches:
-    """Show the best of these sessions with their hits, and name a few more: at most so many in all.
+class _Shown(Struct, frozen=True):
+    """One of the best sessions, with its matches."""
+
+    row: Session
+    about: FoundSession
+    matches: Sequence[tuple[RankedEvent, EventPreview]]
+
+    @property
+    def known(self) -> set[int]:
+        """The indexes of its events that are shown as matches."""
+        return {match.event_index for _, match in self.matches}
+
+
+class Best(Struct, frozen=True):
+    """What a ranked search found, in the order in which it is listed."""
+
+    matches: list[EventPreview]
+    """Of the best sessions, those with the whole query first."""
+    rest: list[RankedEvent]
+    """All other events, the best first."""
+    around: dict[str, Any]
+    """What the first page says beside its matches: the other fields of `SearchResult`."""
+    first: int
+    """How many of all of these are on the first page."""
+    opened: Session
+    """The best session."""
+
+
+def best_matches(connection: sqlite3.Connection, ranked: Ranked, query: str) -> Best:
+    """Show the best of these sessions with their hits, and name a few more.
 
     If words of the query are found nowhere and the rest is weak, the answer is short: it is hardly what was wanted.
     """
     found = ranked.sessions
     doubted = bool(ranked.nowhere) and not ranked.sure
-    most = min(most, _DOUBTED) if doubted else most
-    best = [one for one in found if one.score >= _RIVAL * found[0].score][: min(max(_HITS), most)]
-    others = [one for one in found[len(best) : min(len(best) + _OTHERS, most)] if one.score >= _OTHER * found[0].score]
+    most = _DOUBTED if doubted else max(_HITS)
+    best = [one for one in found if one.score >= _RIVAL * found[0].score][:most]
+    others = [one for one in found[len(best) : most + _OTHERS] if one.score >= _OTHER * found[0].score]
+    others = others[: 0 if doubted else _OTHERS]
     names = labels(connection)
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
-    users = people_of(connection, [one.session_row for one in best])
     shown = [
-        replace(
-            _session(connection, rows[one.session_row], names, one.hits, ranked.words, hits, best=one is best[0]),
-            user=users.get(one.session_row),
+        _Shown(
+            rows[one.session_row],
+            about(connection, rows[one.session_row], names),
+            _matches(connection, rows[one.session_row], ranked, query, one.hits, hits, best=one is best[0]),
         )
         for one, hits in zip(best, (1,) * len(best) if doubted else _HITS[len(best)], strict=True)
     ]
-    completed = _with_ending if doubted else _with_course
-    shown[0] = completed(connection, rows[best[0].session_row], shown[0])
-    return BestMatches(
-        worked=_worked(connection, [(rows[one.session_row], told) for one, told in zip(best, shown, strict=True)]),
-        sessions=shown,
+    told = SearchResult(
+        worked=_worked(connection, shown),
         nowhere=list(ranked.nowhere) or None,
         lacking=list(ranked.lacking) or None,
-        others=[_line(connection, rows[one.session_row]) for one in others],
+        matches=[],
+        sessions=[_with_course(connection, shown[0], doubted=doubted), *(one.about for one in shown[1:])],
+        others=[_line(connection, rows[one.session_row]) for one in others] or None,
     )
+    listed = sorted((pair for one in shown for pair in one.matches), key=lambda pair: pair[0].id not in ranked.literal)
+    ids = {event.id for event, _ in listed}
+    rest = [event for event in ranked.events if event.id not in ids]
+    literal = sum(event.id in ranked.literal for event in rest) if ranked.is_part else 0
+    return Best([match for _, match in listed], rest, dump(told), len(listed) + literal, shown[0].row)
 
 
-def _session(
-    connection: sqlite3.Connection,
-    row: Session,
-    names: Mapping[int, str],
-    hits: Sequence[RankedEvent],
-    words: Sequence[str],
-    most: int,
-    *,
-    best: bool,
-) -> BestSession:
-    return BestSession(
+def about(connection: sqlite3.Connection, row: Session, names: Mapping[int, str]) -> FoundSession:
+    """Return what tells a session from others."""
+    return FoundSession(
         session_id=short_id(connection, row.uid),
+        user=people_of(connection, [row.id]).get(row.id),
         provider=row.provider,
         project=names.get(row.project_id or 0),
-        date=_day(row),
-        title=_title(row),
-        hits=_shown(connection, row.provider, hits, words, most, best=best),
+        title=_title(row, _NAMED),
     )
 
 
-def _worked(connection: sqlite3.Connection, found: Sequence[tuple[Session, BestSession]]) -> Worked | None:
-    for row, shown in found[:_FIXED]:
-        for event_index, _, _ in shown.hits[:_FIXED]:
-            event = opened(connection, row.id, event_index)
-            told = aftermath(connection, row, event) if event.outcome is Outcome.FAILED else None
+def further_matches(
+    connection: sqlite3.Connection, ranked: Ranked, query: str, found: Sequence[RankedEvent]
+) -> tuple[list[EventPreview], list[FoundSession]]:
+    """Return matches beyond those of the best sessions, and their sessions."""
+    rows = {row.id: row for row in sessions.in_rows(connection, dict.fromkeys(event.session for event in found))}
+    names = labels(connection)
+    matches = [
+        _match(
+            connection,
+            rows[one.session],
+            opened(connection, one.session, one.event_index),
+            ranked,
+            query if one.id in ranked.literal else "",
+            TEXT,
+        )
+        for one in found
+    ]
+    return matches, [about(connection, row, names) for row in rows.values()]
+
+
+def _worked(connection: sqlite3.Connection, found: Sequence[_Shown]) -> Worked | None:
+    for one in found[:_FIXED]:
+        for _, match in one.matches[:_FIXED]:
+            event = opened(connection, one.row.id, match.event_index)
+            told = aftermath(connection, one.row, event) if event.outcome is Outcome.FAILED else None
             if told is not None:
                 return Worked(
-                    session_id=shown.session_id,
-                    failed=event_index,
+                    session_id=one.about.session_id,
+                    failed=match.event_index,
                     succeeded=told.succeeded,
-                    text=_did(connection, row.id, told.succeeded),
-                    command=None if told.command is None else (told.command, _did(connection, row.id, told.command)),
+                    text=_did(connection, one.row.id, told.succeeded),
+                    command=None
+                    if told.command is None
+                    else (told.command, _did(connection, one.row.id, told.command)),
                     changes=told.changes,
                 )
     return None
@@ -176,20 +225,22 @@ def _day(row: Session) -> str | None:
     return time and time[:10]
 
 
-def _title(row: Session) -> str:
-    return one_line(row.title or row.snippet or "(no request)", 2 * LABEL)
+def _title(row: Session, most: int = 2 * LABEL) -> str:
+    return one_line(row.title or row.snippet or "(no request)", most)
 
 
-def _shown(
+def _matches(
     connection: sqlite3.Connection,
-    provider: str,
+    session: Session,
+    ranked: Ranked,
+    query: str,
     hits: Sequence[RankedEvent],
-    words: Sequence[str],
     most: int,
     *,
     best: bool,
-) -> list[tuple[int, str, str]]:
-    shown: list[tuple[int, str, str]] = []
+) -> list[tuple[RankedEvent, EventPreview]]:
+    """Return the best hits of a session, each text once, a call and its result as one."""
+    shown: list[tuple[RankedEvent, EventPreview]] = []
     seen: set[int] = set()
     told: list[frozenset[str]] = []
     for hit in hits:
@@ -197,46 +248,78 @@ def _shown(
             break
         event = opened(connection, hit.session, hit.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
-        answers = sum(kind == _MESSAGE for _, kind, _ in shown)
+        answers = sum(match.event_type == EventType.MESSAGE for _, match in shown)
         room = _ANSWERS[min(answers, len(_ANSWERS) - 1)] if event.type == EventType.MESSAGE else _OF_BEST
-        who, text = said(connection, provider, event, words, room if best else TEXT)
+        match = _match(
+            connection, session, event, ranked, query if hit.id in ranked.literal else "", room if best else TEXT
+        )
+        text = _text(match)
         content = frozenset(_WORD.findall(text.lower()) or [text])
         if not text or pair & seen or any(len(content & other) >= _ALIKE * len(content) for other in told):
             continue
         seen |= pair
         told.append(content)
-        shown.append((event.event_index, who, text))
+        shown.append((hit, match))
         if len(shown) == most:
             break
     return shown
 
 
+def _match(
+    connection: sqlite3.Connection, session: Session, event: StoredEvent, ranked: Ranked, literal: str, most: int
+) -> EventPreview:
+    """Return an event as a match, with at most so many characters of its text, where most words of the query are.
+
+    If the event contains the whole query, given as `literal`, that is shown.
+    """
+    match = EventPreview(
+        session_id=short_id(connection, session.uid),
+        event_index=event.event_index,
+        timestamp=iso(event.row.ts),
+        event_type=event.type,
+        outcome=None if event.outcome is Outcome.OK else event.outcome,
+        preview={},
+    )
+    if event.type not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
+        who, text = said(connection, session.provider, event, ranked.words, most)
+        named = {} if event.type in (EventType.MESSAGE, EventType.REASONING) else {"kind": who}
+        match = replace(match, preview=named | {"text": text})
+    else:
+        asked, failed, output = execution(connection, session.provider, event, ranked.words, most)
+        shown = {"tool": name_of(event) or "tool"} | ({"arguments": asked} if asked else {})
+        if event.type == EventType.TOOL_RESULT:
+            match = replace(match, preview=shown | {"preview": output or ""})
+        else:
+            match = replace(match, preview=shown, error=output if failed else None, result=None if failed else output)
+    return match if _shows(match, literal) else preview(connection, session, event, literal.strip())
+
+
+def _text(match: EventPreview) -> str:
+    return " ".join(str(part) for part in (*match.preview.values(), match.error, match.result) if part)
+
+
+def _shows(match: EventPreview, literal: str) -> bool:
+    return " ".join(literal.lower().split()) in _text(match).lower()
+
+
 # -- what came of the best one ----------------------------------------------------------------
 
 
-def _with_ending(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
-    return replace(shown, last_message=_last(connection, row, last_event_of(connection, row), shown, _SHORT))
-
-
-def _with_course(connection: sqlite3.Connection, row: Session, shown: BestSession) -> BestSession:
-    last_event, known = last_event_of(connection, row), {hit[0] for hit in shown.hits}
-    last, left_open = _last(connection, row, last_event, shown, _LAST), open_call(connection, row, last_event)
-    landmarks = telling_landmarks(connection, row.id, last_event, brief=True)
-    course = _course(connection, row, shown.hits[0][0], last_event, {*known, last[0] if last else -1})
+def _with_course(connection: sqlite3.Connection, shown: _Shown, *, doubted: bool) -> FoundSession:
+    row, hit, last_event = shown.row, shown.matches[0][1].event_index, last_event_of(connection, shown.row)
+    last = last_message(connection, row, last_event, _SHORT if doubted else _LAST)
+    last = last if last is None or last[0] not in shown.known else (last[0], _ABOVE)
+    if doubted:
+        return replace(shown.about, last_message=last)
+    landmarks = telling_landmarks(connection, row.id, last_event, near=hit)
+    course = _course(connection, row, hit, last_event, {*shown.known, last[0] if last else -1})
     told: dict[str, Any] = {
-        "landmarks": landmarks.items[-_LANDMARKS:] or None,
+        "landmarks": landmarks.items or None,
         "course": course or None,
         "last_message": last,
-        "open_call": left_open,
+        "open_call": open_call(connection, row, last_event),
     }
-    return replace(shown, **told)
-
-
-def _last(
-    connection: sqlite3.Connection, row: Session, last_event: int, shown: BestSession, most: int
-) -> tuple[int, str] | None:
-    last = last_message(connection, row, last_event, most)
-    return last if last is None or last[0] not in {hit[0] for hit in shown.hits} else (last[0], _ABOVE)
+    return replace(shown.about, **told)
 
 
 def _course(
@@ -323,62 +406,31 @@ def _last_turn(connection: sqlite3.Connection, row: Session, last_event: int) ->
 
 
 def previews(
-    connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher, deadline: Deadline
+    connection: sqlite3.Connection, found: Hits | SessionHits, matcher: Matcher, deadline: Deadline
 ) -> list[EventPreview]:
-    """Return previews of hits, centred on the match, each with its project. Raises `SearchTimeout`."""
-    names = labels(connection)
-    return [
-        replace(shown, project=names.get(session.project_id or 0))
-        for session, shown in _previews(connection, hits, matcher, deadline)
-    ]
+    """Return previews of hits, centred on the match, each with its project; of sessions, with what they are.
 
-
-def _previews(
-    connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher, deadline: Deadline
-) -> Iterator[tuple[Session, EventPreview]]:
-    found = [events.one(connection, hit.session_row, hit.event_index) for hit in hits]
+    Raises `SearchTimeout`.
+    """
+    names, hits = labels(connection), found.hits
+    events_found = [events.one(connection, hit.session_row, hit.event_index) for hit in hits]
     rows = {session.id: session for session in sessions.in_rows(connection, {hit.session_row for hit in hits})}
-    for event in with_texts(connection, found):
+    shown = []
+    for event in with_texts(connection, events_found):
         session = rows[event.row.session_row]
-        yield session, preview(connection, session, event, matcher.matched(event.text, deadline))
-
-
-def session_matches(
-    connection: sqlite3.Connection, found: SessionHits, matcher: Matcher, deadline: Deadline
-) -> list[SessionMatches]:
-    """Return the sessions of a page, each with one of its hits. Raises `SearchTimeout`."""
-    rows = {session.id: session for session in sessions.in_rows(connection, (hit.session_row for hit in found.hits))}
-    names, users = labels(connection), people_of(connection, [*rows])
-    shown = (preview for _, preview in _previews(connection, found.hits, matcher, deadline))
+        hit = preview(connection, session, event, matcher.matched(event.text, deadline))
+        shown.append(replace(hit, project=names.get(session.project_id or 0)))
+    if not isinstance(found, SessionHits):
+        return shown
+    users = people_of(connection, [*rows])
     return [
-        _session_match(
-            rows[hit.session_row],
-            names,
-            users,
-            preview,
-            matches=found.counts[hit.session_row],
+        replace(
+            match,
+            user=users.get(hit.session_row),
+            provider=rows[hit.session_row].provider,
+            title=_title(rows[hit.session_row]),
+            start_time=iso(rows[hit.session_row].started_at),
+            hits=found.counts[hit.session_row],
         )
-        for hit, preview in zip(found.hits, shown, strict=True)
+        for hit, match in zip(hits, shown, strict=True)
     ]
-
-
-def _session_match(
-    session: Session,
-    names: Mapping[int, str],
-    users: Mapping[int, str],
-    preview: EventPreview,
-    *,
-    matches: int,
-) -> SessionMatches:
-    title, snippet = session.title, session.snippet
-    return SessionMatches(
-        session_id=preview.session_id,
-        user=users.get(session.id),
-        provider=session.provider,
-        title=title and one_line(title, 2 * LABEL),
-        snippet=None if title else snippet and one_line(snippet, USER_MESSAGE // 2),
-        project=names.get(session.project_id or 0),
-        start_time=iso(session.started_at),
-        matches=matches,
-        match=preview,
-    )

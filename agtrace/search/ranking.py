@@ -5,7 +5,7 @@ How sure that is, is another question: what the best event and those near it hol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -42,11 +42,13 @@ _OF_SAID = 2
 _MOST_EVENTS = 500
 """The best events, of which the sessions are taken."""
 
+_ALL_EVENTS = 1 << 40
+
 _NEAR = 12
 """The events before and after the best one in which words of the query count as well."""
 
-_PHRASE, _FEW = 3, 8
-"""A query of so many words is meant as a text if at most so many events contain it."""
+_FEW, _MANY = 8, 50
+"""A query is meant as a text if at most so many events contain it; more if it has parts of words."""
 
 SURE, PARTLY, FAINT = 0.6, 0.45, 0.25
 """At least this share of a query must be found for an answer, or for a part of one; less than the last is nothing."""
@@ -89,6 +91,12 @@ class Ranked(Struct, frozen=True):
     """The words that no event contains."""
     lacking: Sequence[str] = ()
     """If it isn't sure: the words that the best session lacks, though others have them."""
+    events: Sequence[RankedEvent] = ()
+    """All that hold a word of the query, the best first."""
+    literal: Set[int] = frozenset()
+    """The ids of those that contain the query as a text, if it is rare."""
+    is_part: bool = False
+    """Whether the query has words that no event has whole, so that it is meant as a text."""
 
     @property
     def sure(self) -> bool:
@@ -96,13 +104,15 @@ class Ranked(Struct, frozen=True):
         return self.share >= SURE
 
 
-def ranked(question: Question, query: str, deadline: Deadline) -> Ranked:
+def ranked(question: Question, query: str, deadline: Deadline, seen: int = 0) -> Ranked:
     """Return the sessions that the words of a query are about. Raises `SearchTimeout`.
 
-    Words of a secret aren't named: on their own, they might not be recognized as one.
+    `seen` is the number of events that were shown on earlier pages. Words of a secret aren't named: on their own, they
+    might not be recognized as one.
     """
     size, texts = ranking.size(question.connection), query_words(query)
-    return _Search(question, query, texts, size, deadline).ranked() if size and texts else Ranked([])
+    most = _MOST_EVENTS if seen < _MOST_EVENTS // 2 else _ALL_EVENTS
+    return _Search(question, query, texts, size, deadline, most).ranked() if size and texts else Ranked([])
 
 
 class _Named(NamedTuple):
@@ -118,12 +128,16 @@ class _Search(Struct, frozen=True):
     size: int
     """How many events are ranked."""
     deadline: Deadline
+    most: int
+    """The most events to rank."""
 
     def ranked(self) -> Ranked:
         named = self._named()
         words = self._words(named)
-        whole = self._containing()
-        found = self._sessions([word for word in words if word.events], named, whole)
+        is_part = any(word.beginning or not word.events for word in words)
+        whole = self._containing(_MANY if is_part else _FEW)
+        events = self._events([word for word in words if word.events], whole)
+        found = _sessions(events[:_MOST_EVENTS], named)
         share, missing = self._held(words, found[0], named) if found else (0.0, words)
         if found and found[0].hits[0].id in whole:
             share, missing = 1.0, []
@@ -134,7 +148,7 @@ class _Search(Struct, frozen=True):
             return Ranked([], nowhere=nowhere)
         held = [word.text for word in sorted(words, key=attrgetter("events")) if word.events]
         lacking = [] if share >= SURE else [word.text for word in missing if self._is_lacking(word, found[0])]
-        return Ranked(found, held, share, nowhere, lacking)
+        return Ranked(found, held, share, nowhere, lacking, events, whole.keys(), is_part)
 
     def _named(self) -> _Named:
         """Return the sessions of the projects and agents that the query names, and the words of these names."""
@@ -174,21 +188,19 @@ class _Search(Struct, frozen=True):
                 return replace(word, events=events)
         return Word(text)
 
-    def _containing(self) -> dict[int, RankedEvent]:
-        """Return the events, by id, that contain a query of several words as a text, if they are few.
+    def _containing(self, most: int) -> dict[int, RankedEvent]:
+        """Return the events, by id, that contain the query as a text, if they are no more than `most`.
 
         The ranking index lacks the middle of long outputs.
         """
-        if len(self.texts) < _PHRASE:
-            return {}
         asked = replace(self.question, matcher=Contains(self.query.strip()))
-        hits = asked.page(_FEW, None, self.deadline)
+        hits = asked.page(most, None, self.deadline)
         ids = [] if hits.more else [hit.event_id for hit in hits.hits]
         found = ranking.among(asked.connection, ids, asked.filters, asked.snapshot) if ids else ()
         return {event.id: event for event in found}
 
-    def _sessions(self, words: Sequence[Word], named: _Named, whole: Mapping[int, RankedEvent]) -> list[RankedSession]:
-        """Return the sessions of the best events, the best first; of equals, the newest.
+    def _events(self, words: Sequence[Word], whole: Mapping[int, RankedEvent]) -> list[RankedEvent]:
+        """Return the best events, the best first; of equals, the newest.
 
         An event with the whole query counts more than all others.
         """
@@ -196,23 +208,12 @@ class _Search(Struct, frozen=True):
         found: dict[int, RankedEvent] = {}
         if words:
             with interrupted(asked.connection, self.deadline):
-                best = ranking.best(asked.connection, words, self.size, asked.filters, asked.snapshot, _MOST_EVENTS)
+                best = ranking.best(asked.connection, words, self.size, asked.filters, asked.snapshot, self.most)
                 found = {event.id: event for event in best}
         top = max((event.score for event in found.values()), default=1.0)
         for id, event in whole.items():
             found[id] = replace(event, score=2 * top + (found[id].score if id in found else 0))
-        hits: dict[int, list[RankedEvent]] = {}
-        for event in sorted(found.values(), key=attrgetter("score", "ts"), reverse=True):
-            hits.setdefault(event.session, []).append(event)
-        ranked = (
-            RankedSession(
-                row,
-                events[0].score * (_OF_NAMED if row in named.sessions else 1),
-                sorted(events, key=lambda event: event.score * (_OF_SAID if event.said else 1), reverse=True),
-            )
-            for row, events in hits.items()
-        )
-        return sorted(ranked, key=lambda one: (one.score, one.hits[0].ts), reverse=True)
+        return sorted(found.values(), key=attrgetter("score", "ts"), reverse=True)
 
     def _held(self, words: Sequence[Word], best: RankedSession, named: _Named) -> tuple[float, list[Word]]:
         """Return how much of the query the best hit and what is near it hold, by weight, and which words they lack."""
@@ -241,6 +242,22 @@ class _Search(Struct, frozen=True):
     def _is_nowhere(self, asked: Question, word: Word) -> bool:
         """Whether no event that passes the filters contains a word: the ranking index lacks the middle of outputs."""
         return not replace(asked, matcher=Contains(word.text)).page(1, None, self.deadline).hits
+
+
+def _sessions(events: Sequence[RankedEvent], named: _Named) -> list[RankedSession]:
+    """Return the sessions of the best events, the best first; of equals, the newest."""
+    hits: dict[int, list[RankedEvent]] = {}
+    for event in events:
+        hits.setdefault(event.session, []).append(event)
+    ranked = (
+        RankedSession(
+            row,
+            of_session[0].score * (_OF_NAMED if row in named.sessions else 1),
+            sorted(of_session, key=lambda event: event.score * (_OF_SAID if event.said else 1), reverse=True),
+        )
+        for row, of_session in hits.items()
+    )
+    return sorted(ranked, key=lambda one: (one.score, one.hits[0].ts), reverse=True)
 
 
 def _stands_in(name: Sequence[str], texts: Sequence[str]) -> bool:

@@ -25,9 +25,7 @@ from agtrace_indexer.texts.candidates import Places
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agtrace.search.matching import Contains, Deadline, Matcher
-
-__all__ = ["EventFilters", "Hit", "Hits", "Order", "Place", "Question", "SessionHits", "search", "snapshot_of"]
+from agtrace.search.matching import Deadline, Matcher
 
 _END_OF_TIME = 1 << 62
 
@@ -378,26 +376,6 @@ class Question(Struct, frozen=True):
                 deadline.check()
                 kept.add(scan.hits(block))
         return True
-
-
-def search(
-    connection: sqlite3.Connection,
-    query: str | Matcher,
-    filters: EventFilters,
-    limit: int,
-    *,
-    snapshot: int,
-    order: Order = Order.NEWEST,
-    behind: Place | None = None,
-    deadline: Deadline | None = None,
-) -> Hits:
-    """Find the first `limit` events of the snapshot that match the query, after a place.
-
-    A string is searched for literally; an empty one finds every event that passes the filters. Call it inside one
-    read transaction. Raises `SearchTimeout` when the deadline passes.
-    """
-    matcher = Contains(query) if isinstance(query, str) else query
-    return Question(connection, matcher, filters, snapshot, order).page(limit, behind, deadline or Deadline())
 
 
 @contextmanager

@@ -134,10 +134,11 @@ class Desk:
     def listed(self) -> types.ListToolsResult:
         """The tools, described for the settings that are in force."""
         from agtrace.settings.limits import limits_for
+        from agtrace.tools import TOOLS
 
         settings = self._live.current.settings
         if self._listed.version != settings.version:
-            tools = [_described(tool, limits_for(settings, tool.name)) for tool in self.answers.tools.values()]
+            tools = [_described(tool, limits_for(settings, tool.name)) for tool in TOOLS.values()]
             self._listed = _Listed(settings.version, types.ListToolsResult(tools=tools))
         return self._listed.tools
 

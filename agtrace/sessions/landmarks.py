@@ -141,12 +141,12 @@ def _title(tool: str, arguments: Json) -> str | None:
 
 
 def telling_landmarks(
-    connection: sqlite3.Connection, session_row: int, last_event: int, *, brief: bool = False
+    connection: sqlite3.Connection, session_row: int, last_event: int, *, near: int | None = None
 ) -> Telling:
     """Return what an overview shows of a session's landmarks: the last ones of those that tell how it went.
 
     Of test runs and builds that is the last one, and the last one that failed. Compactions come without their figures.
-    If it is to be brief, compactions and builds that passed are left out.
+    Near an event, the nearest ones are shown, without compactions and builds that passed.
     """
     then = events.snapshot(connection, session_row, last_event)
     found = landmarks.landmarks_then(connection, session_row, then, behind=None, most=_ALL)
@@ -154,7 +154,10 @@ def telling_landmarks(
     last = {one.kind: one for one in checks}, {one.kind: one for one in checks if one.verdict is Verdict.FAILED}
     ending = {id(one) for some in last for one in some.values()}
     shown = [one for one in found if one.kind in _TELLING or id(one) in ending]
-    shown = [one for one in shown if not brief or (one.kind, one.verdict) not in _OF_COURSE]
+    if near is not None:
+        shown = [one for one in shown if (one.kind, one.verdict) not in _OF_COURSE]
+        shown = sorted(shown, key=lambda one: abs(one.event_index - near))[:_SHOWN]
+        shown.sort(key=lambda one: one.event_index)
     items = _with_outputs(connection, session_row, list(map(landmark_item, shown[-_SHOWN:])))
     return Telling(items, len(found))
 

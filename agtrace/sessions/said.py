@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -321,22 +321,49 @@ def said(
     return one_line(who or _NAMELESS.get(event.type, "notification"), LABEL) + mark, text
 
 
-def _execution(
+class Execution(NamedTuple):
+    """A call with its output, at the length of a line."""
+
+    asked: str
+    failed: bool
+    output: str | None
+    """None if the log has none."""
+
+
+def execution(
     connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str], most: int
-) -> str:
-    """A call, an arrow, and its output: where it has the words, or else the error, or else its beginning."""
+) -> Execution:
+    """Return a call and its output, given either: where it has the words, or else the error, or else its beginning."""
     most = min(most, _EXECUTION) if most <= LONGEST else most
     other = None if event.row.link is None else opened(connection, event.row.session_row, event.row.link)
     call, result = (event, other) if event.type == EventType.TOOL_CALL else (other, event)
     asked = "" if call is None else excerpt(call.text.partition("\n")[2], words, most * 3 // 7 if result else most)
     if result is None:
-        return asked
-    failed = "failed: " if result.outcome == Outcome.FAILED else ""
-    output = _output(provider, result)
+        return Execution(asked, failed=False, output=None)
+    failed, output = result.outcome == Outcome.FAILED, _output(provider, result)
     if failed:
         error = from_telling_line(output)
         output = error if _holds(error, words) or not _holds(output, words) else output
-    return f"{asked} -> {failed}{excerpt(output, words, most - len(asked))}"
+    return Execution(asked, failed, excerpt(output, words, most - len(asked)))
+
+
+def _execution(
+    connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str], most: int
+) -> str:
+    asked, failed, output = execution(connection, provider, event, words, most)
+    return asked if output is None else f"{asked} -> {'failed: ' if failed else ''}{output}"
+
+
+def line_of(match: Mapping[str, Any]) -> tuple[int, str, str]:
+    """Return a dumped match as [event_index, who, text], a call and its result as one."""
+    preview = dict(match["preview"])
+    who = preview.pop("tool", None) or preview.pop("kind", None) or str(match["event_type"]).lower()
+    failed = "failed: " if match.get("outcome") == Outcome.FAILED else ""
+    output = match.get("error") or match.get("result") or preview.get("preview")
+    said = preview.get("arguments", preview.get("text", ""))
+    if isinstance(said, dict):
+        said = " ".join(f"{name}: {value}" for name, value in said.items())
+    return match["event_index"], who, f"{said} -> {failed}{output}" if output else str(said)
 
 
 def _output(provider: str, result: StoredEvent) -> str:

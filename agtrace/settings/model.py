@@ -44,7 +44,7 @@ LARGEST_PAGE = 200
 USUAL_TOKENS = 4_000
 """The token budget at which each tool has the budget that it was designed with."""
 
-RESTART = ("data_dir", "team", "index", "user", "search_events", "http")
+RESTART = ("data_dir", "team", "index", "user", "http")
 """The keys and groups that a running server can't change."""
 
 SECRET = ("team", "index", "http.token")
@@ -179,8 +179,6 @@ class Values(Group, frozen=True):
     prices: Place | None = None
     """A price table in JSON that overrides the built-in one, in a file relative to that file; if it can't be used, the
     server says so on stderr and continues without it."""
-    search_events: bool = False
-    """Whether the deprecated tool search_events is offered."""
     limits: ValueLimits = ValueLimits()
     tools: Mapping[ToolName, ToolSettings] = {}
     """How the answers of a tool are kept small, by the name of the tool."""

@@ -40,7 +40,7 @@ def _clean(value: Any) -> Any:
     return value
 
 
-IDENTIFYING = frozenset({"id", "session_id"})
+IDENTIFYING = frozenset({"id", "session_id", "event_index"})
 """Fields that stay in every answer and in every item of a list."""
 
 IDENTIFYING_WITHIN = frozenset(

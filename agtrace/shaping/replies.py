@@ -44,6 +44,8 @@ class Pages(Struct, frozen=True):
     """Whether there are items beyond those at hand."""
     first: bool
     """Whether this is the first page."""
+    order: str | None = None
+    """What it is sorted by, where that can be asked for."""
     total: int | None = None
     total_exact: bool = True
     essential: Callable[[int], dict[str, Any]] | None = None

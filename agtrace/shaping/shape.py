@@ -222,15 +222,15 @@ class _Envelope(Struct):
     def _page(self, pages: Pages, count: int, data: Any = None) -> dict[str, Any]:
         """Return the envelope of a page that ends after `count` items; `data` is another form of them."""
         more = pages.more or count < pages.size
-        pagination = None
-        if more or not pages.first:
-            pagination = Pagination(
-                total_in_page=count,
-                total_count=pages.total,
-                total_exact=None if pages.total is None else pages.total_exact,
-                next_cursor=pages.cursor(count) if more and count else None,
-                has_more=more,
-            )
+        counted = pages.total is not None and (more or not pages.first)
+        pagination = Pagination(
+            order=pages.order,
+            total_in_page=count,
+            total_count=pages.total if counted else None,
+            total_exact=pages.total_exact if counted else None,
+            next_cursor=pages.cursor(count) if more and count else None,
+            has_more=more,
+        )
         if data is None and count not in self.built:
             self.built[count] = self._chosen(pages.build(count))
         pruning = pages.pruning(count) if pages.pruning else None

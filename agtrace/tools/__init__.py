@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from agtrace.settings.model import Settings
 from agtrace.tools.tool import Tool
 
 
@@ -44,11 +43,7 @@ _MODULES: dict[str, Callable[[], Any]] = {
 }
 
 TOOLS = Tools(_MODULES)
-"""Every tool that needs no setting, by name, from overview to detail."""
+"""Every tool that is listed, by name, from overview to detail."""
 
-_WITH_SEARCH_EVENTS = Tools({**_MODULES, "search_events": lambda: import_module("agtrace.tools.search_events")})
-
-
-def tools_for(settings: Settings) -> Tools:
-    """Return the tools that these settings offer, by name."""
-    return _WITH_SEARCH_EVENTS if settings.search_events else TOOLS
+ANSWERED = Tools({**_MODULES, "search_events": lambda: import_module("agtrace.tools.search_events")})
+"""Every tool that is answered: also a deprecated one, which isn't worth the bytes of a list."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from agtrace.text.lines import SUMMARY
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, SessionId
-from agtrace.tools.tool import Context, Tool, kilobytes, opens_event, overview_kilobytes
+from agtrace.tools.tool import Context, Tool, opens_event
 
 _BYTES = 5_120
 _AROUND = 900
@@ -53,7 +52,7 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
         summary=_summary(found, insights, left_out),
         data=_worst(replace(found, insights=insights, done=done)),
         budget=limits().size(_BYTES),
-        hint=_hint(context, session, found.session_id, insights, left_out),
+        hint=_hint(session, found.session_id, insights, left_out),
         reference=f"ax://analysis/{found.session_id}",
         untrusted=True,
         counts=counts if found.score is None else {"score": found.score, **counts},
@@ -94,25 +93,22 @@ def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, i
     return next(places, None)
 
 
-def opens_evidence(connection: sqlite3.Connection, place: tuple[str, int]) -> NextCall:
+def opens_evidence(place: tuple[str, int]) -> NextCall:
     """Return the call that opens a piece of evidence."""
-    session_id, event = place
-    row = find_session(connection, session_id).id
-    return opens_event(connection, row, session_id, event, "opens the first piece of evidence")
+    return opens_event(*place, "opens the first piece of evidence")
 
 
-def _hint(context: Context, session: Session, session_id: str, insights: list[Insight], left_out: int) -> NextCall:
+def _hint(session: Session, session_id: str, insights: list[Insight], left_out: int) -> NextCall:
     place = first_evidence(session_id, insights)
     if place is not None:
-        return opens_evidence(context.connection, place)
+        return opens_evidence(place)
     if left_out:
         again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
-        return again.saying("shows every finding", kilobytes(0, limits().size(_BYTES)))
+        return again.saying("shows every finding")
     if session.failed_calls:
         failed = call("search_event_previews", query="", session_id=session_id, failed=True, order="newest")
-        return failed.saying("lists the calls that failed", kilobytes(0, limits().size(_BYTES)))
-    size = overview_kilobytes(session.turn_count + session.copied_turns)
-    return call("get_session_details", session_id=session_id).saying("shows its turns", size)
+        return failed.saying("lists the calls that failed")
+    return call("get_session_details", session_id=session_id).saying("shows its turns")
 
 
 def _worst(found: Analysis) -> dict[str, Any]:

@@ -283,7 +283,7 @@ def _refusal(tool: type[Arguments], errors: list[ErrorDetails]) -> InvalidParame
     field, context, schema = str(first["loc"][0]), first.get("ctx", {}), _properties(tool)
     match first["type"]:
         case "extra_forbidden":
-            return UnknownArgument(field, list(schema), _MEANT)
+            return UnknownArgument(field, list(schema), _ELSEWHERE)
         case "missing":
             return InvalidParameter(field, f"{field} is missing", list(schema))
         case "literal_error" | "enum":
@@ -293,50 +293,31 @@ def _refusal(tool: type[Arguments], errors: list[ErrorDetails]) -> InvalidParame
     return InvalidParameter(field, message, bounds, context.get("ge", context.get("le")))
 
 
-_MEANT: dict[str, tuple[str, ...]] = {
-    "access_type": ("access",),
-    "after": ("since",),
-    "agent": ("provider",),
-    "before": ("until",),
-    "by": ("group_by",),
-    "context": ("around",),
-    "count": ("limit",),
-    "detail": ("detail_level",),
-    "event": ("event_index",),
-    "event_id": ("event_index",),
-    "event_type": ("kind",),
-    "cwd": ("project",),
-    "file": ("path",),
-    "file_path": ("path",),
-    "folder": ("project",),
-    "from": ("since",),
-    "id": ("session_id", "ref"),
-    "index": ("event_index", "turn_index"),
-    "level": ("detail_level",),
-    "max_results": ("limit",),
-    "mode": ("detail_level",),
-    "order_by": ("sort", "order"),
-    "order": ("sort",),
-    "outcome": ("failed", "has_failures"),
-    "pattern": ("query",),
-    "project_hash": ("project",),
-    "project_name": ("project",),
-    "repo": ("project",),
-    "repository": ("project",),
-    "query_text": ("query",),
-    "role": ("kind",),
-    "search": ("query",),
-    "session": ("session_id", "id1"),
-    "sort": ("order",),
-    "sort_by": ("sort", "order"),
-    "text": ("query",),
-    "to": ("until",),
-    "tool_name": ("tool",),
-    "turn": ("turn_index",),
-    "type": ("kind",),
-    "uri": ("ref",),
+_ELSEWHERE = {
+    "access": "access_type",
+    "since": "after from",
+    "provider": "agent",
+    "until": "before to",
+    "group_by": "by",
+    "around": "context",
+    "limit": "count max_results",
+    "detail_level": "detail level mode",
+    "event_index": "event event_id index",
+    "kind": "event_type role type",
+    "project": "cwd folder project_hash project_name repo repository",
+    "path": "file file_path",
+    "session_id": "id session",
+    "ref": "id uri",
+    "turn_index": "index turn",
+    "sort": "order_by order sort_by",
+    "order": "order_by sort sort_by",
+    "failed": "outcome",
+    "has_failures": "outcome",
+    "query": "pattern query_text search text",
+    "id1": "session",
+    "tool": "tool_name",
 }
-"""Names that arguments have elsewhere -> their names here; the first one that the tool has is meant."""
+"""Names of arguments here -> what they are called elsewhere."""
 
 _JSON_TYPES = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
 

@@ -34,7 +34,7 @@ from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, NO_TOOL, SUMMARY, USER_MESSAGE, named, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import AnotherId, Arguments, SessionId
-from agtrace.tools.tool import Context, Tool, opens_event, overview_kilobytes
+from agtrace.tools.tool import Context, Tool, opens_event
 
 _QUOTE = 80
 _MODELS = 3
@@ -250,7 +250,7 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
         summary=_summary(compared, differences),
         data=data,
         budget=budget,
-        hint=_hint(connection, compared, after=more),
+        hint=_hint(compared, after=more),
         untrusted=True,
         counts={
             f"{what}_{number}": getattr(session, what) or 0
@@ -287,17 +287,16 @@ def _summary(compared: Compared, differences: list[str]) -> str:
     return said
 
 
-def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> NextCall:
+def _hint(compared: Compared, *, after: str) -> NextCall:
     """Return the call that opens the first failure of the session with more; without any, the turns of the second."""
     sides = ((side.facts.failures, side) for side in (compared.two, compared.one))
     _, worst = max(sides, key=lambda found: (found[0].failed, len(found[0].examples)))
     if worst.facts.failures.examples:
         example = worst.facts.failures.examples[0]
         opens = f"opens the first unsuccessful call of {1 if worst is compared.one else 2}"
-        return opens_event(connection, worst.row.id, worst.shown_id, example.event_index, opens, after)
-    size = overview_kilobytes(compared.two.row.turn_count + compared.two.row.copied_turns)
+        return opens_event(worst.shown_id, example.event_index, opens, after)
     opening = call("get_session_details", session_id=compared.two.shown_id)
-    return opening.saying("shows the turns of 2", size, after=after)
+    return opening.saying("shows the turns of 2", after=after)
 
 
 def _differences(one: Side, two: Side) -> Iterator[str]:

@@ -18,7 +18,7 @@ from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, AnyProject, Arguments, Limit, Text, Until, arguments_of
-from agtrace.tools.tool import Context, Tool, kilobytes, unless_behind
+from agtrace.tools.tool import Context, Tool, unless_behind
 
 _OF_CALLS = frozenset({"tool", "program", "file"})
 """The groups that only calls belong to."""
@@ -30,10 +30,6 @@ _SHARED = {"provider", "project", "since", "until"}
 """The filters that lists and searches have as well."""
 
 _LONGEST_PATH = 200
-
-
-def _size() -> str:
-    return kilobytes(0, limits().usual)
 
 
 class CountEvents(Arguments):
@@ -107,16 +103,16 @@ def _opening(wanted: CountEvents, group: str) -> NextCall | None:
     given: dict[str, Any] = arguments_of(wanted, _SHARED)
     match wanted.group_by:
         case "session":
-            return call("get_session_details", session_id=group).saying("opens the first session", _size())
+            return call("get_session_details", session_id=group).saying("opens the first session")
         case "agent" | "day":
             only = {"provider": group} if wanted.group_by == "agent" else {"since": group, "until": group}
             sort = {"calls": "tool_calls", "failed": "failed_calls", "tokens": "total_tokens"}[wanted.measure]
-            return call("list_sessions", **{**given, **only}, sort=sort).saying("lists its sessions", _size())
+            return call("list_sessions", **{**given, **only}, sort=sort).saying("lists its sessions")
         case "tool" | "program" | "file":
             failed = True if wanted.measure == "failed" else wanted.failed
             calls = {"session_id": wanted.session_id, "failed": failed, "kind": "call", "order": "newest"}
             searched = call("search_event_previews", **_search_of(wanted.group_by, group), **given, **calls)
-            return searched.saying("lists its calls, the newest first", _size())
+            return searched.saying("lists its calls, the newest first")
         case _:
             return None
 
@@ -126,7 +122,7 @@ def _widening(wanted: CountEvents) -> NextCall | None:
     if arguments_of(wanted).keys() <= {"group_by", "measure", "limit"}:
         return None
     measure = None if wanted.measure == "calls" else wanted.measure
-    return call(TOOL.name, group_by=wanted.group_by, measure=measure).saying("counts without filters", _size())
+    return call(TOOL.name, group_by=wanted.group_by, measure=measure).saying("counts without filters")
 
 
 def _search_of(by: GroupBy, group: str) -> dict[str, str]:

@@ -24,12 +24,10 @@ from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import LARGEST, SessionId
 from agtrace.tools.long_text import LongText, TextArguments, asked_part, budget_of, check_asked, part_asked
-from agtrace.tools.tool import Context, Tool, kilobytes, opens_event, opens_turn, overview_kilobytes, query_of
+from agtrace.tools.tool import Context, Tool, opens_event, opens_turn, query_of
 
 _AROUND = 6
 """Events before and after one that a hint offers."""
-
-_OF_LINES = kilobytes(0, 4_000)
 
 
 class GetEventDetails(TextArguments):
@@ -107,10 +105,10 @@ def _around(context: Context, wanted: GetEventDetails, session: Session, event: 
 
 
 def _after_event(connection: sqlite3.Connection, session: Session, shown_id: str, event: Mapping[str, Any]) -> NextCall:
-    """Return the next call, with its size, for an event as get_event_details describes it."""
+    """Return the next call for an event as get_event_details describes it."""
 
     def opens(event_index: int, what: str) -> NextCall:
-        return opens_event(connection, session.id, shown_id, event_index, f"opens {what}")
+        return opens_event(shown_id, event_index, f"opens {what}")
 
     later, result = event.get("later"), event.get("result_event")
     if later:
@@ -127,16 +125,16 @@ def _after_event(connection: sqlite3.Connection, session: Session, shown_id: str
     if turn is not None:
         opened = call("get_event_details", session_id=shown_id, event_index=event["event_index"], around=_AROUND)
         what = "was tried after it" if event.get("outcome") == "failed" else "happened around it"
-        return opened.saying(f"shows what {what}", _OF_LINES)
+        return opened.saying(f"shows what {what}")
     opened = call("get_session_details", session_id=shown_id)
-    return opened.saying("shows its session", overview_kilobytes(session.turn_count))
+    return opened.saying("shows its session")
 
 
 def _after_lines(connection: sqlite3.Connection, session: Session, shown_id: str, event: StoredEvent) -> NextCall:
     """Return the next call after the events around one: its whole turn, or else the event itself."""
     turn = event.row.turn_index
     if turn is None or not turns.exists(connection, session.id, turn):
-        return opens_event(connection, session.id, shown_id, event.event_index, "opens it")
+        return opens_event(shown_id, event.event_index, "opens it")
     return opens_turn(connection, session.id, shown_id, turn, "shows the whole turn")
 
 

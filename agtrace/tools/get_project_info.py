@@ -12,7 +12,7 @@ from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
-from agtrace.tools.tool import Context, Tool, query_of, sessions_kilobytes, unless_behind
+from agtrace.tools.tool import Context, Tool, query_of, unless_behind
 
 
 class GetProjectInfo(Arguments):
@@ -34,8 +34,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     )
     hint: Hint = "Run `agtrace doctor` to see which logs were found."
     if items:
-        size = sessions_kilobytes(items[0].session_count)
-        hint = call("list_sessions", project=items[0].name).saying("lists a project's sessions", size)
+        hint = call("list_sessions", project=items[0].name).saying("lists a project's sessions")
     return Reply(
         summary=unless_behind(f"Found {counted(total, 'project')}", total, context.freshness),
         data=Pages(

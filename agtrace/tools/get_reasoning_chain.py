@@ -26,7 +26,7 @@ from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.times import iso
 from agtrace.tools.arguments import DEFAULT_LIMIT, AnotherId, Arguments, Cursor, Limit, TurnIndex
-from agtrace.tools.tool import Context, Tool, kilobytes, opens_event, query_of
+from agtrace.tools.tool import Context, Tool, opens_event, query_of, up_to
 
 TEXT = 1_000
 """The most characters of a thought that the chain shows."""
@@ -197,9 +197,9 @@ def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | No
     cut = max(shown, key=lambda thought: thought.chars or 0, default=None)
     if cut is None:
         opening = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn_index)
-        return opening.saying("shows what was done", kilobytes(0, 30_720))
+        return opening.saying("shows what was done", up_to(30_720))
     what = f"a thought of {cut.chars:,} characters" if cut.chars else "a thought with its links"
-    return opens_event(connection, session.id, shown_id, cut.event_index, f"opens {what}")
+    return opens_event(shown_id, cut.event_index, f"opens {what}")
 
 
 TOOL = Tool(

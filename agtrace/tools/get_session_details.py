@@ -43,7 +43,7 @@ from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, Cursor, Fields, FocusQuestion, SessionId, TurnIndex
 from agtrace.tools.long_text import QUESTION, LongText, check_question, lines_asked
-from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, opens_event, opens_turn, query_of
+from agtrace.tools.tool import Context, Tool, opens_event, opens_turn, query_of
 
 NAME = "get_session_details"
 
@@ -155,14 +155,13 @@ class View(Struct, frozen=True):
 
     def event_hint(self, event_index: int, what: str) -> NextCall:
         """Return the call that opens an event."""
-        return opens_event(self.context.connection, self.session.id, self.shown_id, event_index, f"opens {what}")
+        return opens_event(self.shown_id, event_index, f"opens {what}")
 
     def lines_hint(self, event_index: int, first: int, last: int) -> NextCall:
         """Return the call that opens lines of an event that a question is not about."""
         lines = {"event_index": event_index, "start_line": first, "end_line": last}
-        size = event_kilobytes(self.context.connection, self.session.id, event_index)
         opened = call("get_event_details", session_id=self.shown_id, **lines)
-        return opened.saying("opens lines left out of it", size, after="; likewise any others.")
+        return opened.saying("opens lines left out of it", after="; likewise any others.")
 
     def onward_hint(self, turn_index: int | None) -> NextCall:
         """Return the call to make after a turn without failures: the next turn, or else the thinking."""
@@ -170,13 +169,13 @@ class View(Struct, frozen=True):
         if following is not None:
             return self.hint("turns", following, "shows the next turn")
         opening = call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index)
-        return opening.saying("shows why it was done", kilobytes(0, limits().usual))
+        return opening.saying("shows why it was done")
 
     def failing_turn_hint(self, listed: list[TurnOverview]) -> NextCall:
         """Return the diagnosis of a session with many failures; else the first turn with a failure, or the first."""
         if self.session.failed_calls >= _MANY_FAILURES and not self.position and self.wanted.turn_index is None:
             opening = call("analyze_session", session_id=self.shown_id, include_loops=True)
-            return opening.saying("shows what went wrong and where", kilobytes(0, 5_120))
+            return opening.saying("shows what went wrong and where")
         with_failures = turns.failing_turns(self.context.connection, self.session, self.last_event)
         of_all = with_failures.turns[0] if with_failures else None
         first = next((item.turn_index for item in listed if item.failed_tools), of_all)
@@ -471,9 +470,8 @@ def _answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str
     longer = next((name for name, section in found.items() if section.total > _most_items(name)), None)
     if longer is not None:
         total = found[longer].total
-        least, most = min(_SMALLEST_ITEM * total, limits().usual - 1_500), min(1_000 + 700 * total, limits().usual)
         rest = call(NAME, session_id=view.shown_id, sections=[longer])
-        return facts, rest.saying(f"lists all {total} {longer}", kilobytes(least, most))
+        return facts, rest.saying(f"lists all {total} {longer}")
     return facts, _item_hint(view, [item for section in found.values() for item in section.items])
 
 
@@ -513,7 +511,7 @@ def _item_hint(view: View, items: Sequence[Model]) -> NextCall:
         if isinstance(item, LandmarkItem):
             return view.event_hint(item.event_index, f"this {item.kind.replace('_', ' ')}")
         if isinstance(item, ChildItem):
-            return call(NAME, session_id=item.id).saying("shows the first child's turns", kilobytes(0, limits().usual))
+            return call(NAME, session_id=item.id).saying("shows the first child's turns")
     return view.failing_turn_hint([item for item in items if isinstance(item, TurnOverview)])
 
 

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from agtrace.problems import UnknownProject
 from agtrace.sessions import listing
 from agtrace.sessions.projects import folder_names, remote_of, resolved
-from agtrace.sessions.query import find_session
 from agtrace.sessions.usage import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.settings.limits import limits
 from agtrace.shaping.projection import projection
@@ -46,9 +45,7 @@ from agtrace.tools.tool import (
     Tool,
     moment_of,
     opens_event,
-    overview_kilobytes,
     query_of,
-    sessions_kilobytes,
     unless_behind,
 )
 
@@ -128,10 +125,11 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
             cursor=cursor,
             more=page.more,
             first=behind is None,
+            order=wanted.sort or "newest",
             total=page.total,
         ),
         budget=limits().list_bytes(wanted.limit),
-        hint=_opening(context, page.items[0]) if page.items else _widening(context, wanted, filters, snapshot.session),
+        hint=_opening(page.items[0]) if page.items else _widening(context, wanted, snapshot.session),
         untrusted=bool(page.items),
         counts={"total_sessions": page.total, "sessions_with_failures": page.failures},
         only=kept and (lambda data: {"sessions": [kept(one) | _always(one, named) for one in data["sessions"]]}),
@@ -188,16 +186,15 @@ def _measured(sort: Sort | None, total: float | None, *, at_least: bool) -> str:
     )
 
 
-def _opening(context: Context, item: SessionItem) -> NextCall:
+def _opening(item: SessionItem) -> NextCall:
     if item.landmarks:
-        session, made = find_session(context.connection, item.id), item.landmarks[0]
+        made = item.landmarks[0]
         says = _SHOWS.get(made.kind, f"shows this {made.kind.replace('_', ' ')}")
-        return opens_event(context.connection, session.id, item.id, made.event_index, says)
-    size = overview_kilobytes(item.turn_count + (item.copied_turns or 0))
-    return call("get_session_details", session_id=item.id).saying("shows a session's turns", size)
+        return opens_event(item.id, made.event_index, says)
+    return call("get_session_details", session_id=item.id).saying("shows a session's turns")
 
 
-def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> Hint:
+def _widening(context: Context, wanted: ListSessions, snapshot: int) -> Hint:
     """Return what to call when nothing was found: the same call without a filter that hides sessions, if one does."""
     given: dict[str, Any] = arguments_of(wanted, _FILTERS)
     if wanted.query and wanted.project is None:
@@ -213,10 +210,10 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
         if left and len(without.written) + sum(len(str(one)) for one in more) <= _LONGEST_CALL:
             others = f"shows {counted(left, 'session')} that {{}} hides"
-            return (without.saying(others, sessions_kilobytes(left), names=(name,), after=after), *more)
+            return (without.saying(others, names=(name,), after=after), *more)
     total = sessions.count(context.connection, SessionFilters(kind="top"), newest=snapshot).sessions
     if given and total:
-        shows = call(TOOL.name).saying(f"shows all {total} without filters", sessions_kilobytes(total), after=after)
+        shows = call(TOOL.name).saying(f"shows all {total} without filters", after=after)
         return (shows, *more)
     if is_team(context.connection):
         return "Nobody has pushed a session yet that you may see."
@@ -231,7 +228,7 @@ def _of_project(context: Context, name: str, snapshot: int) -> NextCall | None:
         return None
     total = sessions.count(context.connection, SessionFilters(projects=found, kind="top"), newest=snapshot).sessions
     listed = call(TOOL.name, project=name)
-    return listed.saying(f"lists the {counted(total, 'session')} of the project", sessions_kilobytes(total))
+    return listed.saying(f"lists the {counted(total, 'session')} of the project")
 
 
 TOOL = Tool(

@@ -26,7 +26,7 @@ from agtrace.text.failing_lines import Failing
 from agtrace.text.focus import Focused
 from agtrace.text.next_call import Hint, NextCall
 from agtrace.tools.arguments import LARGEST, Arguments, Cursor, FocusQuestion
-from agtrace.tools.tool import EVENT_AROUND, kilobytes
+from agtrace.tools.tool import up_to
 
 _BEFORE, _BEHIND = 5, 30  # lines around the first failing one
 _MOST_AROUND = 4_000  # bytes that an answer takes in addition to a digest
@@ -145,7 +145,7 @@ def check_range(asked: TextArguments, total: int, call: Callable[..., NextCall])
         nearest = call(start_line=near, end_line=max(min(end, total), near), mode=asked.mode)
         raise InvalidRange(
             f"lines {start} to {end}: no such range; this text has {total:,} lines, counted from 1",
-            nearest.saying("is the nearest range", kilobytes(0, budget_of(asked))),
+            nearest.saying("is the nearest range"),
             total_lines=total,
         )
     return start, end
@@ -187,18 +187,18 @@ def _digest_hint(
     if made.omitted_failures and larger:
         more = given.call(start_line=asked.start_line, end_line=asked.end_line, mode=larger)
         says = f"shows more of the {failures.count:,} failing lines"
-        return more.saying(says, kilobytes(0, of_mode(larger).budget))
+        return more.saying(says, up_to(of_mode(larger).budget))
     if made.omitted_failures:
         rest = given.call(start_line=failures.first, end_line=failures.last)
         says = f"has all {failures.count:,} failing lines, verbatim in chunks"
-        return rest.saying(says, kilobytes(0, limits().usual))
+        return rest.saying(says)
     after = f"; mode={larger!r} shows more." if larger else "."
     if failures.count:
         around = _around(given, failures.explained, shown[1])
-        return around.saying("shows the first failure verbatim", kilobytes(0, limits().usual), after=after)
+        return around.saying("shows the first failure verbatim", after=after)
     first, last = made.omitted or shown
     left = given.call(start_line=first, end_line=last)
-    return left.saying("has what is left out, verbatim in chunks", kilobytes(0, limits().usual), after=after)
+    return left.saying("has what is left out, verbatim in chunks", after=after)
 
 
 def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], Hint]:
@@ -212,11 +212,10 @@ def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str,
     told, all_of_them = failures.told(most_bytes)
     if all_of_them:
         first = failures.explained
-        size = escaped_size("\n".join(lines[max(first - _BEFORE, 1) - 1 : first + _BEHIND]))
         around = _around(given, first, len(lines))
-        shows = around.saying("shows the first failure", kilobytes(0, min(size + 2_048, limits().usual)))
+        shows = around.saying("shows the first failure")
         return {"failures": told}, shows
-    size_of_all = kilobytes(0, of_mode("standard").budget)
+    size_of_all = up_to(of_mode("standard").budget)
     return {"failures": told}, given.call(mode="standard").saying("shows the other failing lines", size_of_all)
 
 
@@ -319,7 +318,7 @@ def lines_asked(
         told = {"reason": "focus", "shown": found.kept_lines, "total": found.total_lines}
         told |= {"omitted_failures": lost} if failing.failures.count else {}
         told |= {"paths": cut[:_PATHS]} if cut else {}
-        hint = _failures_hint(given, failing.failures) if lost else _gap_hint(given, taken.lines, found, start)
+        hint = _failures_hint(given, failing.failures) if lost else _gap_hint(given, found, start)
         return Made(found.text, told, hint, applied(found.kept_lines, found.total_lines))
 
     total = len(taken.lines)
@@ -375,14 +374,13 @@ class _Failing(NamedTuple):
 
 def _failures_hint(given: LongText, failures: Failures) -> NextCall:
     more = given.call(start_line=failures.first, end_line=failures.last, mode="standard")
-    size = kilobytes(0, of_mode("standard").budget)
+    size = up_to(of_mode("standard").budget)
     return more.saying(f"shows more of the {failures.count:,} failing lines", size)
 
 
-def _gap_hint(given: LongText, lines: list[str], found: Focused, start: int) -> NextCall:
+def _gap_hint(given: LongText, found: Focused, start: int) -> NextCall:
     """Return the call that opens the first lines left out."""
     first, last = gaps(found, start)[0]
-    size = EVENT_AROUND + sum(escaped_size(line) + 2 for line in lines[first - start : last - start + 1])
     opened = given.call(start_line=first, end_line=last)
     says = "opens the first lines left out, verbatim"
-    return opened.saying(says, kilobytes(0, min(size, limits().usual)), after="; likewise any others.")
+    return opened.saying(says, after="; likewise any others.")

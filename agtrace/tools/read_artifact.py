@@ -41,11 +41,8 @@ from agtrace.tools.long_text import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    kilobytes,
     opens_event,
-    overview_kilobytes,
     query_of,
-    sessions_kilobytes,
 )
 
 _EXAMINED_AT_ONCE = 500_000
@@ -119,7 +116,7 @@ def _event(opening: _Opening) -> Reply:
     says = "shows its call or result and its place in the log"
     given = opening.text(
         events.reference(connection, session, event.event_index),
-        opens_event(connection, session.id, opening.shown_id, event.event_index, says),
+        opens_event(opening.shown_id, event.event_index, says),
         transcript.body(connection, event),
         output=event.type == "ToolResult",
     )
@@ -131,9 +128,7 @@ def _session(opening: _Opening) -> Reply:
     """Answer with the text of a session as at level full; events logged after the first chunk are not in it."""
     connection, session, wanted = opening.context.connection, opening.session, opening.wanted
     shown_id = opening.shown_id
-    opened = call("get_session_details", session_id=shown_id).saying(
-        "shows its turns", overview_kilobytes(session.turn_count)
-    )
+    opened = call("get_session_details", session_id=shown_id).saying("shows its turns")
     given = opening.text(f"ax://session/{shown_id}", opened)
     what = f"The text of session {shown_id}"
     unfocused = None
@@ -187,11 +182,9 @@ def _analysis(opening: _Opening) -> Reply:
     context, session = opening.context, opening.session
     found = context.analysis(session)
     place = first_evidence(found.session_id, found.insights)
-    hint = call("get_session_details", session_id=found.session_id).saying(
-        "shows its turns", overview_kilobytes(session.turn_count)
-    )
+    hint = call("get_session_details", session_id=found.session_id).saying("shows its turns")
     if place is not None:
-        hint = opens_evidence(context.connection, place)
+        hint = opens_evidence(place)
     given = opening.text(f"ax://analysis/{found.session_id}", hint, _json(dump(found)))
     return opening.reply(f"Analysis of session {found.session_id}: {counted(len(found.insights), 'finding')}", given)
 
@@ -208,10 +201,10 @@ def _report(opening: _Opening) -> Reply:
     asked = Asked(selection, context.now, context.prices, most_events=_EXAMINED_AT_ONCE)
     found = printed(report(context.connection, asked))
     worst = next((session.session_id for session in found.sessions), None)
-    hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(found.figures.sessions))
+    hint = call("list_sessions").saying("shows the newest sessions")
     if worst is not None:
         wrong = "shows what went wrong in the worst"
-        hint = call("analyze_session", session_id=worst).saying(wrong, kilobytes(0, 5_120))
+        hint = call("analyze_session", session_id=worst).saying(wrong)
     given = opening.text("ax://report" + (f"/{since}" if since else ""), hint, markdown(found))
     return opening.reply(f"Health of {counted(found.figures.sessions, 'session')}", given)
 
@@ -227,9 +220,9 @@ def _lessons(opening: _Opening) -> Reply:
         context.connection, selection, now=context.now, prices=context.prices, most_events=_EXAMINED_AT_ONCE
     )
     found = printed(learned)
-    hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(found.sessions))
+    hint = call("list_sessions").saying("shows the newest sessions")
     if found.lessons:
-        hint = call(TOOL.name, ref=found.lessons[0].failed).saying("opens the first failure", kilobytes(0, 2_048))
+        hint = call(TOOL.name, ref=found.lessons[0].failed).saying("opens the first failure")
     ref = "ax://lessons" + (f"/{project}" if project else "") + (f"?since={since}" if since else "")
     given = opening.text(ref, hint, text(found))
     return opening.reply(f"{counted(len(found.lessons), 'lesson')} from {found.selection}", given)
@@ -243,10 +236,10 @@ def _why(opening: _Opening) -> Reply:
     path = Path(file) if Path(file).exists() else Path("/", file)
     found = printed(why(context.connection, path, lines, named_only=True))
     known = [part.session for part in found.lines or ()] + [each.session for each in found.sessions or ()]
-    hint: Hint = call(TOOL.name, ref="ax://health").saying("shows whether the index is complete", kilobytes(0, 2_048))
+    hint: Hint = call(TOOL.name, ref="ax://health").saying("shows whether the index is complete")
     newest = next(filter(None, known), None)
     if newest is not None and newest.event is not None:
-        hint = call(TOOL.name, ref=newest.event).saying("opens the call", kilobytes(0, 2_048))
+        hint = call(TOOL.name, ref=newest.event).saying("opens the call")
     place = "" if lines is None else f":{lines[0]}" + (f"-{lines[1]}" if lines[1] > lines[0] else "")
     given = opening.text(f"ax://why/{file}{place}", hint, text(found))
     sessions = len({session.id for session in known if session is not None})
@@ -256,7 +249,7 @@ def _why(opening: _Opening) -> Reply:
 def _metrics(opening: _Opening) -> Reply:
     context, since = opening.context, opening.reference.since
     found = context.metrics(context.moment("since", since))
-    hint = call(TOOL.name, ref="ax://health").saying("shows the status of index and server", kilobytes(0, 2_048))
+    hint = call(TOOL.name, ref="ax://health").saying("shows the status of index and server")
     given = opening.text("ax://metrics" + (f"/{since}" if since else ""), hint, _json(dump(found)))
     asked, errors = counted(found.total.requests, "request"), counted(found.total.errors, "error")
     return opening.reply(f"Metrics: {asked}, {errors}", given)
@@ -265,7 +258,7 @@ def _metrics(opening: _Opening) -> Reply:
 def _health(opening: _Opening) -> Reply:
     health = opening.context.health()
     total = health.index.sessions
-    hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(total))
+    hint = call("list_sessions").saying("shows the newest sessions")
     given = opening.text("ax://health", hint, _json(dump(health)))
     parts = {"index": health.index.problem, "configuration": health.configuration.problem}
     troubled = " and ".join(name for name, problem in parts.items() if problem)

@@ -9,22 +9,23 @@ from typing import Annotated, Any, Literal
 from agtrace_indexer.index.questions import events, sessions, turns
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.sessions import SessionFilters
-from agtrace_schema.answers import BestSession, SearchResult
+from agtrace_schema.answers import EventPreview, SearchResult
 from agtrace_schema.events import EventType
-from agtrace_schema.model import dump, dump_all
+from agtrace_schema.model import dump_all
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import EventKind
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agtrace.problems import InvalidParameter, Problem
-from agtrace.search.answers import best_matches, previews, session_matches
+from agtrace.search.answers import Best, best_matches, further_matches, previews
 from agtrace.search.matching import Contains, Deadline, Matches
 from agtrace.search.ranking import PARTLY, Ranked, ranked
 from agtrace.search.scan import Hit, Hits, Order, Place, Question, SessionHits, snapshot_of
 from agtrace.sessions.query import find_session, short_id
 from agtrace.sessions.usage import snapshot_now
 from agtrace.settings.limits import limits
+from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import SUMMARY, cut, repeated
 from agtrace.text.next_call import Hint, NextCall, call
@@ -34,6 +35,7 @@ from agtrace.tools.arguments import (
     Agent,
     Arguments,
     Cursor,
+    Fields,
     Limit,
     ProjectName,
     Time,
@@ -43,7 +45,6 @@ from agtrace.tools.arguments import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    kilobytes,
     moment_of,
     opens_event,
     opens_turn,
@@ -67,11 +68,11 @@ class SearchEventPreviews(Arguments):
     regex: Annotated[bool, Meta(description="query is a regular expression; ^ and $ match per line.")] = False
     order: Annotated[
         Literal["best", "newest", "oldest"] | None,
-        Meta(description="best (default): sessions ranked by the words of query; else: events containing it."),
+        Meta(description="best (default): ranked by the words of query; else: every event containing it."),
     ] = None
-    group_by: Annotated[
-        Literal["session"] | None, Meta(description="Each session once, with its number of matches.")
-    ] = None
+    group_by: Annotated[Literal["session"] | None, Meta(description="Each session once, with its number of hits.")] = (
+        None
+    )
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
     session_id: _Name = None
@@ -84,11 +85,12 @@ class SearchEventPreviews(Arguments):
     failed: Annotated[bool | None, Meta(description="true: only failed tool executions.")] = None
     since: Time = None
     until: Until = None
+    fields: Fields = None
 
     @property
     def ranks(self) -> bool:
-        """Whether to rank sessions; a page that follows another one continues a list of events."""
-        listed = self.order in ("newest", "oldest") or self.regex or self.group_by or self.cursor
+        """Whether to rank sessions; a cursor may continue a list of events nevertheless."""
+        listed = self.order in ("newest", "oldest") or self.regex or self.group_by
         return not listed and bool(self.query.strip())
 
 
@@ -116,14 +118,6 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
     return Question(context.connection, matcher, filters, snapshot, order)
 
 
-def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
-    """Return the arguments that identify a query, with the full id of the session."""
-    given = query_of(wanted)
-    if wanted.session_id is not None:
-        given["session_id"] = find_session(context.connection, wanted.session_id).uid
-    return given
-
-
 def sessions_searched(context: Context, wanted: SearchEventPreviews) -> int:
     """Return the number of sessions that were searched: that nothing was found means more if it is known where."""
     period = context.period(wanted.since, wanted.until)
@@ -142,9 +136,6 @@ _FILTERS = ("session_id", "project", "provider", "path", "tool", "event_type", "
 _LONGEST_CALL = 300
 """The most characters of a call in a hint."""
 
-_PREVIEW_BYTES, _AROUND = 600, 300
-"""The approximate size of a match in an answer, and of the rest of one."""
-
 _PART_OF_ID = later(r"(?:agent-)?[0-9a-f][0-9a-f-]{7,}", re.IGNORECASE)
 
 
@@ -156,7 +147,7 @@ def opening(context: Context, wanted: SearchEventPreviews, hits: Sequence[Hit]) 
     session_id = short_id(connection, sessions.id_of(connection, first.session_row))
     newest = wanted.order != "oldest" and wanted.cursor is None
     says = "opens the newest match" if newest else "opens the first of these"
-    return opens_event(connection, first.session_row, session_id, first.event_index, says)
+    return opens_event(session_id, first.event_index, says)
 
 
 def session_named(context: Context, query: str) -> NextCall | None:
@@ -169,7 +160,7 @@ def session_named(context: Context, query: str) -> NextCall | None:
     except Problem:
         return None
     opens = call("get_session_details", session_id=short_id(context.connection, session.uid))
-    return opens.saying("opens the session with this id", kilobytes(0, limits().usual))
+    return opens.saying("opens the session with this id")
 
 
 def _without_filters(wanted: SearchEventPreviews, asked: Question, deadline: Deadline) -> NextCall | None:
@@ -183,55 +174,42 @@ def _without_filters(wanted: SearchEventPreviews, asked: Question, deadline: Dea
     if not found.hits or len(other.written) > _LONGEST_CALL:
         return None
     number = f"{'' if found.complete else 'at least '}{found.found}"
-    size = kilobytes(0, _AROUND + _PREVIEW_BYTES * len(found.hits))
-    return other.saying(f"finds {number}, without {{}}", size, names=given)
+    return other.saying(f"finds {number}, without {{}}", names=given)
 
 
 _CUT = "..."
 _FEW_STEPS = 10
-_OPENED_LAST = {"thought": 1, "human": 2, "task": 2}
+_ASKED = frozenset({"human", "task"})
 """What is opened only if no other event is better: the rest of a request seldom answers what is asked."""
 
 
-def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked) -> Reply:
-    """Answer with the best of these sessions, saying how well they hold the query."""
-    found, best = best_matches(context.connection, ranked, wanted.limit), ranked.sessions[0]
-    summary = f"{'' if wanted.ranks else 'not found literally; '}{_how(ranked)} for {repeated(wanted.query, 40)!r}"
-    if ranked.nowhere:
-        among = f" in {counted(sessions_searched(context, wanted), 'session')}" if not ranked.sure else ""
-        summary = cut(f"{summary}; nowhere{among}: {', '.join(ranked.nowhere)}", SUMMARY)
-    elif ranked.lacking:
-        summary = cut(f"{summary}; not in the best session: {', '.join(ranked.lacking)}", SUMMARY)
-    data: dict[str, Any] = {} if wanted.ranks else {"sessions" if wanted.group_by else "matches": []}
-    return Reply(
-        summary=summary[0].upper() + summary[1:],
-        data=data | {"best": dump(found)},
-        budget=limits().list_bytes(wanted.limit),
-        hint=session_named(context, wanted.query) or _opening(context, best.session_row, found.sessions[0]),
-        untrusted=True,
-    )
-
-
 def _how(ranked: Ranked) -> str:
+    if ranked.is_part and ranked.literal:
+        return f"found in {counted(len(ranked.literal), 'event')}, then best matches by words"
     if ranked.sure:
         return "partial matches by words" if ranked.nowhere else "best matches by words"
     weak = ranked.nowhere or ranked.share < PARTLY
     return "only weak matches by words" if weak else "only partial matches by words"
 
 
-def _opening(context: Context, session_row: int, shown: BestSession) -> NextCall:
+def _opening(context: Context, best: Best) -> NextCall:
     """Return the call that opens the best of the events that aren't shown whole, rather an answer than what was asked.
 
     If all are, it shows what was done in the turn of the best one, if that is short.
     """
-    parts = [hit for hit in shown.hits if _CUT in hit[2]]
-    turn = events.one(context.connection, session_row, shown.hits[0][0]).turn_index
-    found = turns.several(context.connection, session_row, [turn]) if turn is not None and not parts else []
+    row, shown_id = best.opened.id, best.matches[0].session_id
+    shown = [match for match in best.matches if match.session_id == shown_id]
+    parts = [match for match in shown if _CUT in str((match.preview, match.result, match.error))]
+    turn = events.one(context.connection, row, shown[0].event_index).turn_index
+    found = turns.several(context.connection, row, [turn]) if turn is not None and not parts else []
     if turn is not None and found and found[0].step_count <= _FEW_STEPS:
-        says = "shows what was done in its turn"
-        return opens_turn(context.connection, session_row, shown.session_id, turn, says)
-    event_index = min(parts or shown.hits, key=lambda hit: _OPENED_LAST.get(hit[1], 0))[0]
-    return opens_event(context.connection, session_row, shown.session_id, event_index, "opens the best event")
+        return opens_turn(context.connection, row, shown_id, turn, "shows what was done in its turn")
+    opened = min(parts or shown, key=_opened_last).event_index
+    return opens_event(shown_id, opened, "opens the best event")
+
+
+def _opened_last(match: EventPreview) -> int:
+    return 2 if match.preview.get("kind") in _ASKED else int(match.event_type == EventType.REASONING)
 
 
 class _Walk(Struct, frozen=True):
@@ -242,38 +220,87 @@ class _Walk(Struct, frozen=True):
     behind: Place | None
     seen: int
     """The number of items on the previous pages."""
-    cursor: Callable[[Hit, int], str]
-    """Return the cursor that continues after a hit, given the number of items up to it."""
+    cursor: Callable[[Hit | None, int], str]
+    """Return the cursor that continues after a hit, or in a ranked list, given the number of items up to it."""
+    ranks: bool
+    """Whether this is a page of a ranked list."""
 
 
 def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
-    """Answer with the best sessions, or with the events that match a query, one by one or grouped by session.
+    """Answer with the events of the best sessions, or with those that contain the query, one by one or by session.
 
-    If the best sessions hold only some of the words, events that contain the query as a text come before them. If no
-    event contains it, they are the answer whatever the order.
+    If the best sessions hold only some of the words, events that contain the query as a text are listed instead.
     """
-    walk = _walk(context, wanted)
-    best = ranked(walk.question, wanted.query, walk.deadline) if wanted.ranks else Ranked([])
-    if best.sure:
-        return ranked_reply(context, wanted, best)
+    only = projection(wanted.fields, EventPreview) if wanted.fields else None
+    reply = _reply(context, wanted, _walk(context, wanted))
+    return reply if only is None else replace(reply, only=lambda data: {"matches": [*map(only, data["matches"])]})
+
+
+def _reply(context: Context, wanted: SearchEventPreviews, walk: _Walk) -> Reply:
+    best = ranked(walk.question, wanted.query, walk.deadline, walk.seen) if walk.ranks else Ranked([])
+    if best.sure or (best.sessions and walk.seen):
+        return _ranked_page(context, wanted, walk, best)
     found: Hits | SessionHits
     if wanted.group_by is None:
         found = walk.question.page(wanted.limit, walk.behind, walk.deadline)
     else:
         found = walk.question.sessions(wanted.limit, walk.behind, walk.seen, walk.deadline)
+    if best.sessions and not found.hits:
+        return _ranked_page(context, wanted, walk, best)
     if found.hits or walk.behind is not None:
         return _listed(context, wanted, walk, found, opening(context, wanted, found.hits))
-    if not wanted.ranks and not wanted.regex:
-        best = ranked(walk.question, wanted.query, walk.deadline)
-    if best.sessions:
-        return ranked_reply(context, wanted, best)
+    hint = session_named(context, wanted.query) or _without_filters(wanted, walk.question, walk.deadline)
+    return _listed(context, wanted, walk, found, hint or _otherwise(wanted), best.nowhere)
+
+
+def _otherwise(wanted: SearchEventPreviews) -> NextCall:
+    """Return what else to try if nothing was found."""
+    by_words = call(TOOL.name, **arguments_of(wanted, {"query", *_FILTERS}))
     shorter = "; or try a shorter piece of the text."
-    hint = (
-        session_named(context, wanted.query)
-        or _without_filters(wanted, walk.question, walk.deadline)
-        or call("list_sessions").saying("lists the sessions", kilobytes(0, limits().usual), after=shorter)
+    if wanted.ranks or wanted.regex or not wanted.query.strip() or len(by_words.written) > _LONGEST_CALL:
+        return call("list_sessions").saying("lists the sessions", after=shorter)
+    return by_words.saying("finds sessions by its words", after=shorter)
+
+
+def _ranked_page(context: Context, wanted: SearchEventPreviews, walk: _Walk, ranked: Ranked) -> Reply:
+    """Answer with the matches of the best sessions, saying how well they hold the query, or with those after them."""
+    best, seen = best_matches(context.connection, ranked, wanted.query), walk.seen
+    size, is_usual = len(best.matches), not seen and wanted.limit <= limits().page_size
+    end = seen + (min(best.first, wanted.limit) if is_usual else wanted.limit)
+    after = best.rest[max(seen - size, 0) : max(end - size, 0)]
+    further, sessions = further_matches(context.connection, ranked, wanted.query, after)
+    matches = dump_all([*best.matches[seen:end], *further])
+    around = {} if seen else best.around
+    known = {one["session_id"]: one for one in (*dump_all(sessions), *around.get("sessions", ()))}
+
+    def build(count: int) -> dict[str, Any]:
+        shown = dict.fromkeys(match["session_id"] for match in matches[:count])
+        return {**around, "matches": matches[:count], "sessions": [known[one] for one in shown]}
+
+    return Reply(
+        summary=_of_ranked(context, wanted, ranked),
+        data=Pages(
+            size=len(matches),
+            build=build,
+            cursor=lambda count: walk.cursor(None, seen + count),
+            more=end < size + len(best.rest),
+            first=not seen,
+            order="best",
+        ),
+        budget=limits().list_bytes(wanted.limit),
+        hint=session_named(context, wanted.query) or _opening(context, best),
+        untrusted=True,
     )
-    return _listed(context, wanted, walk, found, hint, best.nowhere)
+
+
+def _of_ranked(context: Context, wanted: SearchEventPreviews, ranked: Ranked) -> str:
+    summary = f"{_how(ranked)} for {repeated(wanted.query, 40)!r}"
+    if ranked.nowhere:
+        among = f" in {counted(sessions_searched(context, wanted), 'session')}" if not ranked.sure else ""
+        summary = cut(f"{summary}; nowhere{among}: {', '.join(ranked.nowhere)}", SUMMARY)
+    elif ranked.lacking:
+        summary = cut(f"{summary}; not in the best session: {', '.join(ranked.lacking)}", SUMMARY)
+    return summary[0].upper() + summary[1:]
 
 
 def _listed(
@@ -285,43 +312,42 @@ def _listed(
     nowhere: Sequence[str] = (),
 ) -> Reply:
     """Answer with a page of events, or of sessions with their number of events."""
-    if isinstance(found, SessionHits):
-        items = dump_all(session_matches(context.connection, found, walk.question.matcher, walk.deadline))
-        key, total = "sessions", found.found
-    else:
-        items = dump_all(previews(context.connection, found.hits, walk.question.matcher, walk.deadline))
-        key, total = "matches", walk.seen + found.found
+    matches = dump_all(previews(context.connection, found, walk.question.matcher, walk.deadline))
+    total = found.found if isinstance(found, SessionHits) else walk.seen + found.found
     return Reply(
         summary=_summary(context, wanted, total, found.complete, nowhere),
         data=Pages(
-            size=len(items),
-            build=lambda count: {key: items[:count]},
+            size=len(matches),
+            build=lambda count: {"matches": matches[:count]},
             cursor=lambda count: walk.cursor(found.hits[count - 1], walk.seen + count),
             more=found.more,
             first=walk.behind is None,
+            order=walk.question.order,
             total=total,
             total_exact=found.complete,
         ),
         budget=limits().list_bytes(wanted.limit),
         hint=hint,
-        untrusted=bool(items),
+        untrusted=bool(matches),
         counts={"total_count": total},
     )
 
 
 def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
     """Return the requested page. Raises `Problem` for an invalid cursor or argument."""
-    query, behind, seen = identity(context, wanted), None, 0
+    query, behind, seen, ranks = query_of(wanted), None, 0, wanted.ranks
+    if wanted.session_id is not None:  # a cursor goes on for whatever prefix of the id
+        query["session_id"] = find_session(context.connection, wanted.session_id).uid
     snapshot, moment = snapshot_of(context.connection), moment_of(context, wanted.since, wanted.until)
     if wanted.cursor is not None:
-        ts, event, snapshot, seen, moment = context.cursors.read(TOOL.name, query, wanted.cursor)
-        behind = Place(ts, event)
+        snapshot, seen, moment, *place = context.cursors.read(TOOL.name, query, wanted.cursor)
+        behind, ranks = Place(*place) if place else None, not place
     asked = question(replace(context, now=moment / 1000) if moment else context, wanted, snapshot)
 
-    def cursor(hit: Hit, count: int) -> str:
-        return context.cursors.make(TOOL.name, query, (*hit.place, snapshot, count, moment))
+    def cursor(hit: Hit | None, count: int) -> str:
+        return context.cursors.make(TOOL.name, query, (snapshot, count, moment, *(hit.place if hit else ())))
 
-    return _Walk(asked, Deadline(context.search_seconds), behind, seen, cursor)
+    return _Walk(asked, Deadline(context.search_seconds), behind, seen, cursor, ranks)
 
 
 def _summary(context: Context, wanted: SearchEventPreviews, total: int, exact: bool, nowhere: Sequence[str]) -> str:

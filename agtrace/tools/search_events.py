@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from agtrace_schema.answers import SearchResult
+from agtrace_schema.events import EventType
 from msgspec import Meta
 from msgspec.structs import replace
 
-from agtrace.shaping.replies import Reply
+from agtrace.sessions.events import canonical_text, text_key
+from agtrace.sessions.query import find_event, find_session
+from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, call
 from agtrace.tools import search_event_previews
-from agtrace.tools.arguments import Arguments, Cursor, Limit
+from agtrace.tools.arguments import Agent, Arguments, Cursor, Limit, arguments_of
 from agtrace.tools.search_event_previews import SearchEventPreviews
 from agtrace.tools.tool import Context, Tool
 
 _QUOTED = 200
+_OWN = frozenset({"pattern", "limit", "include_full_payload"})
 
 
 class SearchEvents(Arguments):
@@ -24,24 +28,34 @@ class SearchEvents(Arguments):
     pattern: Annotated[str, Meta(max_length=2000)]
     limit: Limit = 10
     cursor: Cursor = None
-    include_full_payload: Annotated[bool, Meta(description="Ignored.")] = False
+    provider: Agent | None = None
+    event_type: EventType | None = None
+    session_id: Annotated[str, Meta(max_length=200)] | None = None
+    include_full_payload: bool = False
 
 
 def answer(context: Context, wanted: SearchEvents) -> Reply:
     """Answer as search_event_previews does, with the call that replaces this one as the hint."""
-    found = search_event_previews.answer(
-        context, SearchEventPreviews(query=wanted.pattern, order="newest", limit=wanted.limit, cursor=wanted.cursor)
-    )
-    return replace(found, hint=_hint(wanted))
+    given = {name: value for name, value in arguments_of(wanted).items() if name not in _OWN}
+    asked = SearchEventPreviews(query=wanted.pattern, order="newest", limit=wanted.limit, **given)
+    other: Hint = f"{search_event_previews.TOOL.name} replaces search_events; get_event_details opens a match."
+    if len(wanted.pattern) <= _QUOTED:
+        other = call(search_event_previews.TOOL.name, **arguments_of(replace(asked, cursor=None)))
+        other = other.saying("replaces search_events", after="; get_event_details opens a match.")
+    found = replace(search_event_previews.answer(context, asked), hint=other)
+    if not wanted.include_full_payload or not isinstance(found.data, Pages):
+        return found
+    build = found.data.build
+
+    def whole(count: int) -> dict[str, Any]:
+        return {"matches": [one | {"payload": _payload(context, one)} for one in build(count)["matches"]]}
+
+    return replace(found, data=replace(found.data, build=whole))
 
 
-def _hint(wanted: SearchEvents) -> Hint:
-    says, after = "replaces search_events", "; get_event_details opens a match."
-    if len(wanted.pattern) > _QUOTED:
-        return f"search_event_previews(query=..., order='newest', limit={wanted.limit}) {says}{after}"
-    return call("search_event_previews", query=wanted.pattern, order="newest", limit=wanted.limit).saying(
-        says, after=after
-    )
+def _payload(context: Context, match: dict[str, Any]) -> dict[str, Any]:
+    event = find_event(context.connection, find_session(context.connection, match["session_id"]), match["event_index"])
+    return {text_key(event): canonical_text(event)}
 
 
 TOOL = Tool(

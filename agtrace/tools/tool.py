@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.index.opening import state_of
-from agtrace_indexer.index.questions import events, turns
+from agtrace_indexer.index.questions import turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.model import Model
@@ -20,7 +20,6 @@ from agtrace.index.freshness import Freshness
 from agtrace.problems import UnknownProject
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import resolved
-from agtrace.settings.limits import limits
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
@@ -108,54 +107,25 @@ def query_of(wanted: Arguments) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name != "context_focus_question"}
 
 
-def kilobytes(least: int, most: int) -> str:
-    """Return the size of an answer for a hint, such as `(2-10 KB)`, from its least and most bytes."""
-    low, high = least // 1024, -(-most // 1024)
-    if low == 0:
-        return f"(up to {high} KB)"
-    return f"({low} KB)" if low == high else f"({low}-{high} KB)"
+def up_to(most: int) -> str:
+    """Return the size of an answer for a hint, where it can be large."""
+    return f"(up to {-(-most // 1024)} KB)"
 
 
-def sessions_kilobytes(total: int) -> str:
-    """Return the size of the first page of a list of this many sessions."""
-    shown = min(total, limits().page_size)
-    return kilobytes(300 + 200 * shown, min(700 + 1_600 * shown, limits().usual))
-
-
-def overview_kilobytes(turns: int) -> str:
-    """Return the size of the first page of level summary for this many turns."""
-    return kilobytes(min(800 + 150 * turns, 8 * 1024), min(4_000 + 900 * turns, limits().usual))
-
-
-def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index: int, level: str) -> str:
-    """Return the size of the first page of get_session_details for one turn at level turns or steps."""
-    (turn,) = turns.several(connection, session_row, [turn_index])
-    if level == "turns":
-        return kilobytes(min(300 + 110 * turn.step_count, 28_000), min(4_000 + 900 * turn.step_count, 30_720))
-    count = turn.last_event - turn.first_event + 1
-    return kilobytes(min(300 + 60 * count, 28_000), min(4_000 + 1_000 * count, 32_000))
-
-
-def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:
-    """Return the size of the answer of get_event_details for an event, bounded by the length of its line."""
-    event = events.at(connection, session_row, event_index)
-    return kilobytes(0, min(EVENT_AROUND + (event.length if event else 0), limits().usual))
-
-
-def opens_event(
-    connection: sqlite3.Connection, session_row: int, shown_id: str, event_index: int, says: str, after: str = "."
-) -> NextCall:
-    """Return the call of get_event_details for an event, with its size."""
-    opened = call("get_event_details", session_id=shown_id, event_index=event_index)
-    return opened.saying(says, event_kilobytes(connection, session_row, event_index), after=after)
+def opens_event(shown_id: str, event_index: int, says: str, after: str = ".") -> NextCall:
+    """Return the call of get_event_details for an event."""
+    return call("get_event_details", session_id=shown_id, event_index=event_index).saying(says, after=after)
 
 
 def opens_turn(
     connection: sqlite3.Connection, session_row: int, shown_id: str, turn: int, says: str, level: str = "turns"
 ) -> NextCall:
-    """Return the call of get_session_details for a turn at a level, with its size."""
+    """Return the call of get_session_details for a turn at level turns or steps, with the size of its first page."""
     opened = call("get_session_details", session_id=shown_id, detail_level=level, turn_index=turn)
-    return opened.saying(says, turn_kilobytes(connection, session_row, turn, level))
+    (found,) = turns.several(connection, session_row, [turn])
+    if level == "turns":
+        return opened.saying(says, up_to(min(4_000 + 900 * found.step_count, 30_720)))
+    return opened.saying(says, up_to(min(4_000 + 1_000 * (found.last_event - found.first_event + 1), 32_000)))
 
 
 def moment_of(context: Context, since: str | None, until: str | None) -> int:

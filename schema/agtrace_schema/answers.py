@@ -525,11 +525,20 @@ class SessionSections(SessionHead):
 
 
 class EventPreview(Model):
-    """One hit of a search."""
+    """One hit of a search; with `group_by`, the newest of its session (with order oldest, the oldest)."""
 
     session_id: str
+    user: str | None = None
+    """Who pushed it; this and the next fields stand there only with `group_by`."""
+    provider: Provider | None = None
+    title: str | None = None
+    """Of the session, or the beginning of its first request."""
+    start_time: str | None = None
+    """Of the session."""
+    hits: int | None = None
+    """All hits in this session."""
     project: str | None = None
-    """The name of its project; absent where the session stands above it."""
+    """The name of its project; absent where `sessions` has it."""
     event_index: int
     timestamp: str | None = None
     event_type: EventType
@@ -550,29 +559,12 @@ class EventPreview(Model):
     """For any other call: its output, of a long one the first and the last line."""
     preview: dict[str, Any]
     """The preview, by event type: the text around the match."""
+    payload: dict[str, Any] | None = None
+    """All of it, by the deprecated search_events with `include_full_payload`."""
 
 
-class SessionMatches(Model):
-    """A session with search hits."""
-
-    session_id: str
-    user: str | None = None
-    """Who pushed it; only in a team's index."""
-    provider: Provider
-    title: str | None = None
-    snippet: str | None = None
-    """The beginning of the first request, if there is no title."""
-    project: str | None = None
-    """The name of its project, which `project` filters by."""
-    start_time: str | None = None
-    matches: int
-    """The hits in this session."""
-    match: EventPreview
-    """The newest hit; with order oldest, the oldest."""
-
-
-class BestSession(Model):
-    """A session that the words of a query are about."""
+class FoundSession(Model):
+    """A session that the words of a query are about, and what came of the best one."""
 
     session_id: str
     user: str | None = None
@@ -580,13 +572,9 @@ class BestSession(Model):
     provider: Provider
     project: str | None = None
     """The name of its project, which `project` filters by."""
-    date: str | None = None
     title: str
-    hits: list[tuple[int, str, str]]
-    """[event_index, who, text] of its best events: human, task, message, thought, or the name of a tool; a call and its
-    result are one hit."""
     landmarks: list[LandmarkItem] | None = None
-    """Of the best session, the last commits, pull requests and so on, as an overview has them."""
+    """Of the best session: the commits, pull requests and so on that are nearest to its best hit."""
     course: list[tuple[int, str, str]] | None = None
     """Of the best session: [event_index, who, beginning] of what the human asked, and of the last answer to it, in the
     turn of the best hit and the next ones, and of the last request; what is shown otherwise is left out."""
@@ -612,27 +600,22 @@ class Worked(Model):
     """The last calls in between that wrote files."""
 
 
-class BestMatches(Model):
-    """The best sessions by the words of a query, the best first, and the next ones."""
+class SearchResult(Model):
+    """Payload of search_event_previews."""
 
     worked: Worked | None = None
-    """If a failure is among the best hits and was overcome."""
+    """With order best: if a failure is among the best hits and was overcome."""
     nowhere: list[str] | None = None
     """The words of the query that no event holds."""
     lacking: list[str] | None = None
     """Of weak matches: further words of the query that stand nowhere in the best session."""
-    sessions: list[BestSession]
-    others: list[tuple[str, str, str]]
-    """[session_id, date, title]."""
-
-
-class SearchResult(Model):
-    """Payload of search_event_previews: `best` with order best, else `matches`, or `sessions` if grouped."""
-
-    matches: list[EventPreview] | None = None
-    sessions: list[SessionMatches] | None = None
-    best: BestMatches | None = None
-    """By the words of the query; also if it was not found as a text."""
+    matches: list[EventPreview]
+    """In the order that `pagination` names. On the first page with order best, those of the best sessions, one session
+    after the other; events that contain a rare query as a text come first."""
+    sessions: list[FoundSession] | None = None
+    """With order best: the sessions of these matches."""
+    others: list[tuple[str, str, str]] | None = None
+    """[session_id, date, title] of the next ones, whose matches are on the next pages."""
 
 
 # -- count_events ----------------------------------------------------------------------------------
@@ -778,10 +761,13 @@ class Artifact(Model):
 
 
 class Pagination(Model):
-    """The page of a list; absent if everything fits on the first page."""
+    """The page of a list."""
 
+    order: str | None = None
+    """What the list is sorted by, where that can be asked for."""
     total_in_page: int
     total_count: int | None = None
+    """Absent if everything is on this page, or if counting would mean reading everything."""
     total_exact: bool | None = None
     next_cursor: str | None = None
     has_more: bool

@@ -22,10 +22,11 @@ from agtrace_indexer.run import index
 from agtrace_schema.wire import McpError, McpResponse, output_schema
 
 from agtrace.answers.desk import Answers
+from agtrace.sessions.said import line_of
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.settings.model import Settings
 from agtrace.shaping.shape import Answer
-from agtrace.tools import tools_for
+from agtrace.tools import ANSWERED
 from tests.conftest import LOGS, SAMPLES
 
 PORTABLE = 10_240
@@ -37,13 +38,10 @@ YEAR = 366 * 24 * HOUR
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-ALL_TOOLS = tools_for(Settings(data_dir=Path(), search_events=True))
-
-
 @cache
 def schema_of(tool: str) -> jsonschema.Draft202012Validator:
     """Return what checks the answers of a tool."""
-    return jsonschema.Draft202012Validator(output_schema(ALL_TOOLS[tool].payloads))
+    return jsonschema.Draft202012Validator(output_schema(ANSWERED[tool].payloads))
 
 
 def read(tool: str, text: str) -> McpResponse[Any] | McpError:
@@ -52,8 +50,18 @@ def read(tool: str, text: str) -> McpResponse[Any] | McpError:
     if not value["success"]:
         return McpError.model_validate_json(text, strict=True)
     shrunk = value.get("truncation", {}).get("reason") == "bytes"
-    data = dict[str, Any] if shrunk else Union[ALL_TOOLS[tool].payloads]  # noqa: UP007
+    data = dict[str, Any] if shrunk else Union[ANSWERED[tool].payloads]  # noqa: UP007
     return McpResponse[data].model_validate_json(text, strict=True)  # type: ignore[valid-type]
+
+
+def best_in(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what a ranked search found, each session with its hits as [event_index, who, text]."""
+    data = value["data"]
+    sessions = [
+        one | {"hits": [[*line_of(match)] for match in data["matches"] if match["session_id"] == one["session_id"]]}
+        for one in data.get("sessions", ())
+    ]
+    return data | {"others": data.get("others", []), "sessions": sessions}
 
 
 class Asker:

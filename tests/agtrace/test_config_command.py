@@ -351,7 +351,7 @@ USABLE: list[dict[str, Any]] = [
     {"http": {"token": TOKEN, "hosts": ["a.example"], "origins": []}},
     {"telemetry": {"enabled": False, "keep_days": 366, "arguments": True}},
     {"ab": {"mode": "split", "share": 0}},
-    {"data_dir": "~/data", "prices": None, "search_events": True},
+    {"data_dir": "~/data", "prices": None},
     {"http": {"hosts": ["a.example:80", "[::1]:8080"], "origins": ["https://a.example", "app://x"]}},
 ]
 UNUSABLE: list[dict[str, Any]] = [

@@ -55,7 +55,7 @@ def test_every_answer_keeps_the_contract(answers: Answered, asker: Asker) -> Non
         answered += not given.is_error
         if not given.is_error and name in ("list_sessions", "search_event_previews", "get_session_details"):
             _next_page(asker, name, arguments, given.value)
-    assert answered > 8
+    assert answered > 7
 
 
 def test_every_answer_is_a_response_or_an_error_of_the_wire(answers: Answered, world: World) -> None:
@@ -115,4 +115,4 @@ def test_every_hint_can_be_followed(answers: Answered, asker: Asker, world: Worl
         if not given.is_error and hint.partition("(")[0] in TOOLS and hint not in followed:
             followed.add(hint)
             asker.run(hint)
-    assert len(followed) > (0 if world.name == "empty" else 6)
+    assert len(followed) >= (0 if world.name == "empty" else 7)

@@ -28,7 +28,7 @@ LISTS: list[tuple[str, str, dict[str, Any]]] = [
     ("search_event_previews", "matches", {"query": "mend", "limit": 2, "order": "newest"}),
     ("search_event_previews", "matches", {"query": "t[aeiou]de", "limit": 7, "regex": True}),
     ("search_event_previews", "matches", {"order": "newest", "query": "", "limit": 9, "failed": True}),
-    ("search_event_previews", "sessions", {"query": "tide", "limit": 2, "group_by": "session"}),
+    ("search_event_previews", "matches", {"query": "tide", "limit": 2, "group_by": "session"}),
     ("get_session_details", "turns", {"session_id": SESSION, "max_bytes": 2_048}),
     ("get_session_details", "turns", {"session_id": SESSION, "detail_level": "turns", "max_bytes": 2_500}),
     ("get_session_details", "turns", {"session_id": SESSION, "detail_level": "steps", "max_bytes": 3_000}),

@@ -18,14 +18,16 @@ import anyio
 import pytest
 import regex
 from agtrace_indexer.index import word_index
+from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.texts.blocks import BlockText, OpenBlock, pack
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from msgspec.structs import replace
 
 from agtrace.problems import InvalidParameter, SearchTimeout
 from agtrace.search import scan
 from agtrace.search.matching import Contains, Deadline, Matches, fold, required_literal
-from agtrace.search.scan import EventFilters, Place, snapshot_of
+from agtrace.search.scan import Place, Question, snapshot_of
 from tests import depth as depths
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace_here, index_here
@@ -238,9 +240,8 @@ def test_what_an_expression_finds_is_what_a_scan_finds(connection: sqlite3.Conne
 def all_pages(connection: sqlite3.Connection, pattern: str, limit: int) -> list[Place]:
     behind, found = None, []
     while True:
-        page = scan.search(
-            connection, Matches(pattern), EventFilters(), limit, snapshot=snapshot_of(connection), behind=behind
-        )
+        question = Question(connection, Matches(pattern), EventFilters(), snapshot_of(connection))
+        page = question.page(limit, behind, Deadline())
         found += [hit.place for hit in page.hits]
         if not page.more:
             return found
@@ -333,12 +334,12 @@ def test_searches_at_once_have_their_whole_time_each() -> None:
 def test_a_search_without_time_is_stopped_and_the_connection_goes_on(
     make: type[Contains] | type[Matches], query: str, connection: sqlite3.Connection
 ) -> None:
-    snapshot = snapshot_of(connection)
+    asked = Question(connection, make(query), EventFilters(), snapshot_of(connection))
     with pytest.raises(SearchTimeout):
-        scan.search(connection, make(query), EventFilters(), 10, snapshot=snapshot, deadline=Deadline(-1.0))
+        asked.page(10, None, Deadline(-1.0))
     counted = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
     assert connection.execute(counted).fetchone()[0] == 100_000, "nobody looks at the clock any more"
-    assert scan.search(connection, "tide", EventFilters(), 10, snapshot=snapshot).hits
+    assert replace(asked, matcher=Contains("tide")).page(10, None, Deadline()).hits
 
 
 def test_a_query_that_sqlite_is_busy_with_is_stopped_as_well(
@@ -346,7 +347,7 @@ def test_a_query_that_sqlite_is_busy_with_is_stopped_as_well(
 ) -> None:
     monkeypatch.setattr(scan, "_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 50)
     nowhere = EventFilters(tool="no such tool")  # no block is opened: only SQLite looks at the clock
-    snapshot = snapshot_of(connection)
+    asked = Question(connection, Contains("tide"), nowhere, snapshot_of(connection))
     with pytest.raises(SearchTimeout):
-        scan.search(connection, "tide", nowhere, 10, snapshot=snapshot, deadline=Deadline(-1.0))
-    assert scan.search(connection, "tide", nowhere, 10, snapshot=snapshot).hits == []
+        asked.page(10, None, Deadline(-1.0))
+    assert asked.page(10, None, Deadline()).hits == []

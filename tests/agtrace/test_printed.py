@@ -36,14 +36,14 @@ def answer_of(*arguments: str) -> Any:
 
 
 def test_a_search_by_session_has_a_line_for_each_and_its_newest_match_below(indexed: Path) -> None:
-    data = answer_of("search", "surge", "--by-session")["data"]["sessions"]
+    data = answer_of("search", "surge", "--by-session")["data"]["matches"]
     lines = agtrace_here("search", "surge", "--by-session").out.splitlines()
     assert len(data) == 3
     for session in data:
         heading = next(n for n, line in enumerate(lines) if line.startswith(f"{session['session_id']}  "))
-        assert "  claude  " in lines[heading] and f"  {session['matches']} matches  " in lines[heading]
-        assert (session.get("title") or session["snippet"])[:40] in lines[heading]
-        place = f"  {session['session_id']}:{session['match']['event_index']}  "
+        assert "  claude  " in lines[heading] and f"  {session['hits']} matches  " in lines[heading]
+        assert session["title"][:40] in lines[heading]
+        place = f"  {session['session_id']}:{session['event_index']}  "
         assert lines[heading + 1].startswith(place)
 
 

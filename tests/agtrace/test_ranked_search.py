@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.agtrace.asking import Asker, claude_log, query
+from tests.agtrace.asking import Asker, best_in, claude_log, query
 from tests.conftest import SAMPLES
 from tests.depth import part
 
@@ -33,7 +33,7 @@ FILTERS: dict[str, dict[str, Any]] = {
 
 def ranked(asker: Asker, text: str, **filters: Any) -> list[dict[str, Any]]:
     """The sessions that a search shows with their best events."""
-    found: list[dict[str, Any]] = asker.ask("search_event_previews", query=text, **filters)["data"]["best"]["sessions"]
+    found: list[dict[str, Any]] = best_in(asker.ask("search_event_previews", query=text, **filters))["sessions"]
     return found
 
 
@@ -56,7 +56,7 @@ def test_every_event_that_is_shown_passes_the_filters(samples: Asker, name: str)
     passing = {(match["session_id"], match["event_index"]) for match in everything}
     for text in QUERIES:
         value = samples.ask("search_event_previews", query=text, **filters)
-        for session in value["data"].get("best", {"sessions": []})["sessions"]:
+        for session in best_in(value)["sessions"]:
             shown = {(session["session_id"], event_index) for event_index, _, _ in session["hits"]}
             assert shown and shown <= passing
 
@@ -87,7 +87,8 @@ def test_a_ranking_that_grew_with_every_append_is_that_of_a_fresh_index(tmp_path
     for word in ("locked", "tests", "lanternfish"):
         assert holding(fresh, word) and holding(grown, word) == holding(fresh, word)
     for text in QUERIES:
-        assert grown.ask("search_event_previews", query=text) == fresh.ask("search_event_previews", query=text)
+        one, other = (asker.ask("search_event_previews", query=text)["data"] for asker in (grown, fresh))
+        assert one == other
 
 
 def test_an_event_is_ranked_as_soon_as_it_is_written(tmp_path: Path) -> None:
@@ -132,6 +133,30 @@ def test_of_the_best_session_a_few_hits_are_shown(tmp_path: Path) -> None:
     assert len(session["hits"]) == 4
 
 
+def test_the_pages_of_a_ranked_search_are_all_events_with_a_word_each_once(samples: Asker) -> None:
+    every = {place for word in ("surge", "warning") for place in holding(samples, word)}
+    for limit in (10, 50):
+        pages = [*samples.pages("search_event_previews", query="surge warning", limit=limit)]
+        found = [(match["session_id"], match["event_index"]) for page in pages for match in page["data"]["matches"]]
+        assert len(found) == len(set(found)) >= 0.9 * len(every) > limit
+        assert {page["pagination"]["order"] for page in pages} == {"best"}
+
+
+def test_a_part_of_a_word_is_found_literally_before_what_has_its_words(samples: Asker) -> None:
+    listed = samples.items("search_event_previews", "matches", query="atabase is lock", order="newest")
+    value = samples.ask("search_event_previews", query="atabase is lock")
+    assert value["summary"].startswith(f"Found in {len(listed)} events, then best matches by words")
+    first = [(match["session_id"], match["event_index"]) for match in value["data"]["matches"]]
+    assert {*first[: len(listed)]} == {(match["session_id"], match["event_index"]) for match in listed}
+
+
+def test_of_matches_grouped_or_not_only_the_fields_asked_for_are_sent(samples: Asker) -> None:
+    for asked in ({"group_by": "session"}, {}):
+        value = samples.ask("search_event_previews", query="database is locked", fields="hits,timestamp", **asked)
+        kept = {"session_id", "event_index", "timestamp"} | ({"hits"} if asked else set())
+        assert value["data"].keys() == {"matches"} and all(one.keys() == kept for one in value["data"]["matches"])
+
+
 def test_a_ranking_index_that_is_missing_is_made_again(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", ONE).prompt("Where does the pelican nest?")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
@@ -157,7 +182,7 @@ def test_a_session_of_the_project_that_is_named_comes_before_others_that_say_the
 
 def test_words_that_stand_nowhere_are_named_and_the_answer_is_short(samples: Asker) -> None:
     value = samples.ask("search_event_previews", query="terraform database locked")
-    assert value["data"]["best"]["nowhere"] == ["terraform"] and len(value["data"]["best"]["sessions"]) <= 2
+    assert best_in(value)["nowhere"] == ["terraform"] and len(best_in(value)["sessions"]) <= 2
     assert value["summary"].startswith("Only weak matches by words")
     assert re.search(r"nowhere in \d+ sessions: terraform", value["summary"])
 
@@ -175,8 +200,8 @@ def test_failures_of_the_model_s_api_are_ranked(tmp_path: Path) -> None:
     claude_log(tmp_path / "logs", TWO).prompt("Mend the charts.").say("Mended.")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     value = asker.ask("search_event_previews", query="cormorant quota exceeded yesterday", kind="error")
-    assert ONE.startswith(value["data"]["best"]["sessions"][0]["session_id"])
-    assert "cormorant" in value["data"]["best"]["sessions"][0]["hits"][0][2]
+    assert ONE.startswith(best_in(value)["sessions"][0]["session_id"])
+    assert "cormorant" in best_in(value)["sessions"][0]["hits"][0][2]
 
 
 def test_a_query_of_which_a_single_word_is_spelled_differently_is_answered(tmp_path: Path) -> None:
@@ -187,7 +212,7 @@ def test_a_query_of_which_a_single_word_is_spelled_differently_is_answered(tmp_p
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     value = asker.ask("search_event_previews", query="kolor palette pelican charts")
     assert value["summary"].startswith("Partial matches by words") and value["summary"].endswith("; nowhere: kolor")
-    assert ONE.startswith(value["data"]["best"]["sessions"][0]["session_id"])
+    assert ONE.startswith(best_in(value)["sessions"][0]["session_id"])
     for fewer in ("kolor palette charts", "kolor gradient pelican charts"):
         assert asker.ask("search_event_previews", query=fewer)["summary"].startswith("Only weak matches")
 
@@ -208,7 +233,7 @@ def test_words_are_found_as_they_are_spelled_on_the_other_side_of_the_atlantic(
         "search_event_previews", query=f"mend the {asked} of charts"
     )
     assert value["summary"].startswith("Best matches by words") and "nowhere" not in value["summary"]
-    assert ONE.startswith(value["data"]["best"]["sessions"][0]["session_id"])
+    assert ONE.startswith(best_in(value)["sessions"][0]["session_id"])
 
 
 def test_a_word_in_the_middle_of_a_long_output_is_not_said_to_stand_nowhere(tmp_path: Path) -> None:
@@ -217,7 +242,7 @@ def test_a_word_in_the_middle_of_a_long_output_is_not_said_to_stand_nowhere(tmp_
     for _ in range(30):
         log.say("Something else.")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
-    best = asker.ask("search_event_previews", query="cormorant cat birds gull albatross zebra")["data"]["best"]
+    best = best_in(asker.ask("search_event_previews", query="cormorant cat birds gull albatross zebra"))
     assert best["nowhere"] == ["zebra"]
 
 
@@ -231,10 +256,10 @@ def test_weak_matches_say_which_words_the_best_session_lacks(tmp_path: Path) -> 
             log.say(f"Something else, number {number}.")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     query = "zebras harbour kelp lantern cormorant albatross crimson painted"
-    best = asker.ask("search_event_previews", query=query)["data"]["best"]
+    best = best_in(asker.ask("search_event_previews", query=query))
     assert best["sessions"][0]["title"].startswith("Count the zebras")
     assert best["lacking"] == ["cormorant", "crimson", "painted"]
-    assert "lacking" not in asker.ask("search_event_previews", query="zebras harbour kelp")["data"]["best"]
+    assert "lacking" not in best_in(asker.ask("search_event_previews", query="zebras harbour kelp"))
 
 
 def test_a_search_for_an_error_begins_with_what_worked_after_it(tmp_path: Path) -> None:
@@ -245,7 +270,7 @@ def test_a_search_for_an_error_begins_with_what_worked_after_it(tmp_path: Path) 
     log.call("Bash", {"command": "npm install harbour"}, "added 1 package")
     log.call("Bash", {"command": "npm run sass"}, "compiled")
     asker = Asker(tmp_path, tmp_path / "home")
-    best = asker.ask("search_event_previews", query="Cannot find stylesheet harbour")["data"]["best"]
+    best = best_in(asker.ask("search_event_previews", query="Cannot find stylesheet harbour"))
     assert next(iter(best)) == "worked"
     assert (best["worked"]["text"], len(best["worked"]["changes"])) == ("npm run sass", 1)
     assert best["worked"]["command"][1] == "npm install harbour"
@@ -260,7 +285,7 @@ def test_the_session_that_has_the_query_as_a_text_comes_first_even_in_the_middle
     log = claude_log(tmp_path / "logs", other).prompt("Why did the script of the harbour fail?")
     log.say("The harbour's script failed as a code was wrong.").say("A script for the harbour, which failed.")
     asker = Asker(tmp_path / "data", tmp_path / "logs")
-    first, *_ = asker.ask("search_event_previews", query="harbour script failed")["data"]["best"]["sessions"]
+    first, *_ = best_in(asker.ask("search_event_previews", query="harbour script failed"))["sessions"]
     assert first["session_id"] == one
     assert "harbour script failed (code 2)" in first["hits"][0][2]
 

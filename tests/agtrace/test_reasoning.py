@@ -178,7 +178,7 @@ def test_signatures_without_a_text_are_counted_and_said_to_be_the_reason(log: Cl
     value = asker.ask(NAME, session_id=ONE)
     assert value["summary"] == "Session aaaaaaaa: no readable reasoning: 2 thoughts, logged as signatures only"
     assert value["data"] == {"session_id": "aaaaaaaa", "total": 0, "hidden": 2, "chain": []}
-    assert "pagination" not in value and asker.run(value["hint"])["success"]
+    assert not value["pagination"]["has_more"] and asker.run(value["hint"])["success"]
 
 
 def test_encrypted_reasoning_of_codex_is_counted_and_said_to_be_the_reason(samples: Asker) -> None:

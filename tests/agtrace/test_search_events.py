@@ -1,4 +1,4 @@
-"""search_events, the deprecated search: off unless requested, and it leads to its replacement."""
+"""search_events, the deprecated search: it isn't listed, and leads to its replacement."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from agtrace.answers.desk import Answers
-from agtrace.answers.log import silent
-from agtrace.problems import SettingError
-from agtrace.settings import load
-from agtrace.tools import TOOLS, tools_for
-from tests.agtrace.asking import Asker, call_in, check, claude_log
+from agtrace.tools import TOOLS
+from tests.agtrace.asking import Asker, call_in, claude_log
 
 
 @pytest.fixture
@@ -26,37 +21,26 @@ def asker(tmp_path: Path) -> Asker:
 
 
 def old(asker: Asker, **arguments: Any) -> dict[str, Any]:
-    answers = Answers(replace(asker.settings, search_events=True), log=silent)
-    given = answers.ask("search_events", arguments)
-    check(given, 20_480 if arguments.get("limit", 10) > 10 else 10_240)
-    return given.value
+    return asker.ask("search_events", **arguments)
 
 
-def test_it_is_offered_only_where_the_user_says_so(asker: Asker) -> None:
+def test_it_is_answered_though_it_is_not_listed(asker: Asker) -> None:
     assert "search_events" not in TOOLS
-    assert tools_for(asker.settings) == TOOLS
-    for value, offered in (("1", True), ("0", False), ("", False)):
-        settings = load({"AGTRACE_DATA_DIR": "data", "AGTRACE_SEARCH_EVENTS": value})
-        assert ("search_events" in tools_for(settings)) == offered
-    with pytest.raises(SettingError, match="AGTRACE_SEARCH_EVENTS"):
-        load({"AGTRACE_DATA_DIR": "data", "AGTRACE_SEARCH_EVENTS": "maybe"})
+    (found,) = old(asker, pattern="second", event_type="User", include_full_payload=True)["data"]["matches"]
+    assert found["payload"] == {"text": "The second 'tide' of the week"}
+    assert old(asker, pattern="second", event_type="Message")["data"]["matches"] == []
 
 
 def test_it_finds_what_the_new_search_finds_and_its_hint_is_the_new_call(asker: Asker) -> None:
-    for full in (False, True):
-        answer = old(asker, pattern="'tide'", limit=2, include_full_payload=full)
-        name, arguments = call_in(answer["hint"])
-        assert (name, arguments) == ("search_event_previews", {"order": "newest", "query": "'tide'", "limit": 2})
-        assert "get_event_details" in answer["hint"]
-        assert answer["data"] == asker.ask(name, **arguments)["data"]
+    answer = old(asker, pattern="'tide'", limit=2)
+    name, arguments = call_in(answer["hint"])
+    assert (name, arguments) == ("search_event_previews", {"order": "newest", "query": "'tide'", "limit": 2})
+    assert "get_event_details" in answer["hint"]
+    assert answer["data"] == asker.ask(name, **arguments)["data"]
 
 
-def test_its_cursor_goes_on_here_and_there(asker: Asker) -> None:
-    cursor = old(asker, pattern="tide", limit=2)["pagination"]["next_cursor"]
-    here = old(asker, pattern="tide", limit=2, cursor=cursor)["data"]["matches"]
-    there = asker.ask("search_event_previews", order="newest", query="tide", limit=2, cursor=cursor)["data"]["matches"]
-    assert here == there
-    assert len(here) == 1
+def test_its_cursor_goes_on(asker: Asker) -> None:
+    assert len(asker.items("search_events", "matches", pattern="tide", limit=2)) == 3
 
 
 def test_a_pattern_too_long_for_a_hint_is_not_quoted_in_it(asker: Asker) -> None:

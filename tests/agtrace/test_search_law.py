@@ -19,9 +19,11 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from agtrace_indexer.index import word_index
 from agtrace_indexer.index.opening import open_read_only
+from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.run import index
 
-from agtrace.search.scan import EventFilters, Place, search, snapshot_of
+from agtrace.search.matching import Contains, Deadline
+from agtrace.search.scan import Place, Question, snapshot_of
 from tests import depth
 from tests.conftest import REAL_LOGS, SAMPLES, copy_index
 from tests.contents import texts
@@ -151,7 +153,7 @@ def all_pages(connection: sqlite3.Connection, query: str, filters: EventFilters,
     """Every hit, page by page."""
     snapshot, behind, found = snapshot_of(connection), None, []
     while True:
-        page = search(connection, query, filters, limit, snapshot=snapshot, behind=behind)
+        page = Question(connection, Contains(query), filters, snapshot).page(limit, behind, Deadline())
         found += [hit.place for hit in page.hits]
         assert page.found >= len(page.hits)
         if not page.more:

@@ -32,7 +32,7 @@ def section(asker: Asker, uid: str, name: str, **arguments: Any) -> list[dict[st
     pages = list(asker.pages("get_session_details", session_id=uid, sections=name, **arguments))
     assert all(page["data"].keys() == {"session_id", name} for page in pages)
     items = [item for page in pages for item in page["data"][name]]
-    assert all(page["pagination"]["total_count"] == len(items) for page in pages if "pagination" in page)
+    assert all(page["pagination"]["total_count"] == len(items) for page in pages if "total_count" in page["pagination"])
     return items
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agtrace.sessions.said import TEXT
-from tests.agtrace.asking import Asker, claude_log
+from tests.agtrace.asking import Asker, best_in, claude_log
 from tests.indexer.test_codex_families import T0, Rollout
 
 ONE = "c0000000-0000-4000-8000-000000000001"
@@ -62,7 +62,7 @@ def test_calls_stand_with_what_they_gave_and_refusals_with_the_human_s_words(ask
 
 
 def test_the_best_session_comes_with_what_it_did_and_came_to(asker: Asker) -> None:
-    (best,) = asker.ask("search_event_previews", query="tide table northern harbour")["data"]["best"]["sessions"]
+    (best,) = best_in(asker.ask("search_event_previews", query="tide table northern harbour"))["sessions"]
     assert "commit" in [row[1] for row in best["landmarks"]] and best["last_message"][1] == "The gauge is installed."
     assert [line[1:] for line in best["course"]][-2:] == [
         ["human", "Install the gauge."], ["human", "refused: command: npm install gauge -> use pnpm"],
@@ -76,7 +76,7 @@ def test_the_best_session_says_how_it_went_on_and_what_was_asked_last(tmp_path: 
         log.prompt(request)
         log.say(f"Done with this: {len(request)}.")
     answer = asker_of(tmp_path).ask("search_event_previews", query="ebb matcher tidal ignore")
-    (best,) = answer["data"]["best"]["sessions"]
+    (best,) = best_in(answer)["sessions"]
     said = [text for _, who, text in best["course"] if who == "human"]
     assert (said[0], said[-1]) == ("Revert it, we built that.", "Do 0.54.") and len(best["course"]) <= 6
 
@@ -88,7 +88,7 @@ def test_a_log_that_ends_on_a_call_says_so(tmp_path: Path) -> None:
     log.call("Bash", {"command": "git commit -m lights"}, None)
     asker = asker_of(tmp_path)
     overview = asker.ask("get_session_details", session_id=ONE)["data"]
-    (best,) = asker.ask("search_event_previews", query="harbour lights")["data"]["best"]["sessions"]
+    (best,) = best_in(asker.ask("search_event_previews", query="harbour lights"))["sessions"]
     ended = ["Bash", "command: git commit -m lights -> (the log ends here, without a result)"]
     assert overview["open_call"][1:] == best["open_call"][1:] == ended
     log.say("It is committed.")
@@ -136,7 +136,7 @@ def test_the_last_part_of_a_field_s_name_gives_what_the_whole_name_gives(asker: 
 
 
 def best_of(folder: Path, query: str) -> dict[str, Any]:
-    (best, *_) = asker_of(folder).ask("search_event_previews", query=query)["data"]["best"]["sessions"]
+    (best, *_) = best_in(asker_of(folder).ask("search_event_previews", query=query))["sessions"]
     found: dict[str, Any] = best
     return found
 
@@ -187,7 +187,7 @@ def test_an_agent_that_is_named_comes_first(tmp_path: Path) -> None:
     Rollout(tmp_path / "codex", T0).turn("Show the orders, please.", 10).write()
     asker = Asker(tmp_path / "data", tmp_path / "logs", tmp_path / "codex")
     for query, provider in (("orders first line", "claude_code"), ("codex orders", "codex")):
-        best = asker.ask("search_event_previews", query=query)["data"]["best"]["sessions"]
+        best = best_in(asker.ask("search_event_previews", query=query))["sessions"]
         assert best[0]["provider"] == provider
 
 

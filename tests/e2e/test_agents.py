@@ -17,8 +17,7 @@ import pytest
 
 from agtrace.answers.clients import most_bytes
 from agtrace.serving.server import INSTRUCTIONS
-from agtrace.settings import load
-from agtrace.tools import tools_for
+from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
 from agtrace.upkeep import agents
 from tests.agtrace.asking import claude_log
@@ -219,7 +218,7 @@ def test_the_model_knows_every_tool_with_its_parameters(
 ) -> None:
     """In 8,192 bytes of names, descriptions and input schemas, as the agent passes them on."""
     offered = {tool.name.removeprefix("mcp__agtrace__").removeprefix("mcp_agtrace_"): tool for tool in driven.offered}
-    tools = tools_for(load())
+    tools = TOOLS
     assert offered.keys() == tools.keys() == {call.tool for call in CALLS}
     for name, tool in tools.items():
         assert offered[name].description == tool.description

@@ -392,9 +392,9 @@ def test_what_can_not_change_in_a_process_stays_and_is_listed(home: Path, tmp_pa
     with running(way, home, file, AGTRACE_DATA_DIR="") as server:
         assert server.page() == 10
         http = {"hosts": ["tidepool.example"], "token": TOKEN}
-        server.set(data_dir=str(tmp_path / "other"), http=http, search_events=True, default_page_size=11)
+        server.set(data_dir=str(tmp_path / "other"), http=http, default_page_size=11)
         assert server.page() == 11 and len(tools(server)) == 10
-        staying = ["data_dir", "search_events", "http.token", "http.hosts"]
+        staying = ["data_dir", "http.token", "http.hosts"]
         assert server.configuration["needs_restart"] == staying
         changes = {one["key"]: one for one in server.events("config.changed")}
         assert [key for key, one in changes.items() if one.get("needs_restart")] == staying

@@ -22,6 +22,7 @@ from agtrace_indexer.index.catalog import NotRebuilt, old_files
 from agtrace_indexer.index.lock import Busy, write_lock
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import open_read_only
+from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.tombstones import FORGOTTEN, add, digest_of
 from agtrace_indexer.rebuild import Rebuilt, damage_in, rebuild
 from agtrace_indexer.run import index
@@ -33,7 +34,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.index.trouble import explained
-from agtrace.search.scan import EventFilters, search, snapshot_of
+from agtrace.search.matching import Contains, Deadline
+from agtrace.search.scan import Hit, Question, snapshot_of
 from agtrace.settings.model import Settings
 from tests import corpus
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
@@ -183,13 +185,14 @@ def many_blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "index.sqlite3"
 
 
+def _hits(connection: sqlite3.Connection, query: str) -> list[Hit]:
+    asked = Question(connection, Contains(query), EventFilters(), snapshot_of(connection))
+    return asked.page(50, None, Deadline()).hits
+
+
 def found(database: Path) -> dict[str, list[int]]:
     with closing(open_read_only(database)) as connection:
-        snapshot = snapshot_of(connection)
-        return {
-            query: [hit.event_id for hit in search(connection, query, EventFilters(), 50, snapshot=snapshot).hits]
-            for query in QUERIES
-        }
+        return {query: [hit.event_id for hit in _hits(connection, query)] for query in QUERIES}
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,8 @@ def rank(value: dict[str, Any], right: tuple[str, ...]) -> int:
 def found(value: dict[str, Any]) -> Iterator[str]:
     """Yield the ids of the sessions in an answer, the first one first; matches by words don't count as literal ones."""
     data = value["data"]
-    if "sessions" in data or "matches" in data:
-        yield from dict.fromkeys(item["session_id"] for item in data.get("sessions", data.get("matches")))
-        return
-    best = data["best"]
-    yield from (session["session_id"] for session in best["sessions"])
-    yield from (other[0] for other in best["others"])
+    yield from dict.fromkeys(item["session_id"] for item in data["matches"])
+    yield from (other[0] for other in data.get("others", ()))
 
 
 def confident(asker: Asker, query: str) -> bool:

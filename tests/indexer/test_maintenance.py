@@ -12,10 +12,12 @@ import pytest
 from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.run import index
 
-from agtrace.search.scan import EventFilters, search, snapshot_of
+from agtrace.search.matching import Contains, Deadline
+from agtrace.search.scan import Hit, Question, snapshot_of
 from tests.contents import contents
 from tests.corpus import make
 
@@ -46,16 +48,15 @@ def reading(database: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+def _hits(connection: sqlite3.Connection, query: str) -> list[Hit]:
+    asked = Question(connection, Contains(query), EventFilters(), snapshot_of(connection))
+    return asked.page(50, None, Deadline()).hits
+
+
 def found(database: Path) -> dict[str, list[tuple[int, int]]]:
     """The newest hits of some queries."""
     with reading(database) as connection:
-        snapshot = snapshot_of(connection)
-        return {
-            query: [
-                (hit.ts, hit.event_id) for hit in search(connection, query, EventFilters(), 50, snapshot=snapshot).hits
-            ]
-            for query in QUERIES
-        }
+        return {query: [(hit.ts, hit.event_id) for hit in _hits(connection, query)] for query in QUERIES}
 
 
 def asked(database: Path, sql: str) -> int:

@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from agtrace.answers.desk import Answers
 from agtrace.serving.prompts import PROMPTS, prompt_text
 from agtrace.settings.model import Settings
@@ -69,7 +67,7 @@ class Witness:
     def __init__(self, settings: Settings, planted: Sequence[Planted], every: int = 1) -> None:
         self._logged: list[str] = []
         self._answers = Answers(
-            replace(settings, search_events=True),
+            settings,
             log=lambda record: self._logged.append(json.dumps(record)),
         )
         self._planted, self._every = planted, every

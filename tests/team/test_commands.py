@@ -138,10 +138,10 @@ def test_answers_of_a_team_name_the_person(team: Team, home: Path) -> None:
     assert "Nobody has pushed a session yet" in _as(team, "ann", "--index", "team", "sessions", "--json").out
     _as(team, "ann", "team", "share", "tidepool")
     _as(team, "ann", "push")
-    best = _as(team, "ann", "--index", "team", "search", "tide table", "--json").json()["data"]["best"]
+    best = _as(team, "ann", "--index", "team", "search", "tide table", "--json").json()["data"]
     assert best["sessions"][0]["user"] == "Ann Lee"
     newest = _as(team, "ann", "--index", "team", "search", "tide", "--by-session", "--json").json()["data"]
-    assert newest["sessions"][0]["user"] == "Ann Lee"
+    assert newest["matches"][0]["user"] == "Ann Lee"
     assert "Ann Lee" in _as(team, "ann", "--index", "team", "search", "tide table").out
     shown = _as(team, "ann", "--index", "team", "show", SESSION)
     assert "Ann Lee" in shown.out

@@ -88,7 +88,7 @@ class Both:
         for _ in range(2):
             one, two = self.own.ask(tool, own).value, self.team.ask("ann", tool, other)
             assert succeeds in (None, one["success"]), one
-            if "best" in {*one.get("data", ()), *two.get("data", ())}:  # each ranks in its own way
+            if tool == "search_event_previews" and "best" in str(one) + str(two):  # each ranks in its own way
                 assert one["success"] and two["success"]
                 assert _clear(one) <= {*_ranked(two)[:3]} and _clear(two) <= {*_ranked(one)[:3]}, (tool, arguments)
                 return
@@ -239,12 +239,12 @@ def _uncounted(answer: dict[str, Any]) -> dict[str, Any]:
 
 def _clear(answer: dict[str, Any]) -> set[str]:
     """The session of a ranked answer that is sure of one; else none."""
-    sessions = answer["data"].get("best", {}).get("sessions", ())
+    sessions = answer["data"].get("sessions", ())
     sure = answer["summary"].startswith("Best matches") and len(sessions) == 1
     return {sessions[0]["session_id"]} if sure else set()
 
 
 def _ranked(answer: dict[str, Any]) -> list[str]:
     """The sessions of a ranked answer, the best first."""
-    best = answer["data"].get("best", {"sessions": (), "others": ()})
-    return [*(one["session_id"] for one in best["sessions"]), *(one[0] for one in best["others"])]
+    data = answer["data"]
+    return [*(one["session_id"] for one in data.get("sessions", ())), *(one[0] for one in data.get("others", ()))]

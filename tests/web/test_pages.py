@@ -15,7 +15,7 @@ import pytest
 
 from agtrace.answers.desk import Answers
 from agtrace.settings.model import Settings
-from tests.agtrace.asking import claude_log
+from tests.agtrace.asking import best_in, claude_log
 from tests.agtrace.live_logs import Claude
 from tests.agtrace.test_show import ONE, SECRET, TWO, refused, with_sub_agent
 from tests.web.opening import AGTRACE, Site, opened, until
@@ -218,7 +218,7 @@ def test_without_dollars_no_page_has_any(site: Site) -> None:
 
 @pytest.mark.parametrize("query", ["database is locked", "flaky tide test", "wheel missing package", "WAL"])
 def test_the_best_hits_are_those_of_the_command_each_quoted_and_linked(site: Site, query: str) -> None:
-    best = told(site, "search_event_previews", query=query, limit=20)["data"]["best"]
+    best = best_in(told(site, "search_event_previews", query=query))
     page = site.client.get("/found", params={"q": query}).text
     assert places(page) == [(one["session_id"], hit[0]) for one in best["sessions"] for hit in one["hits"]] != []
     assert all(unescape(page).count(hit[2]) for one in best["sessions"] for hit in one["hits"])

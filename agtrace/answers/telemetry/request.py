@@ -124,7 +124,7 @@ def request_of(
         bytes=size,
         items=_items(value.get("data")),
         attempt=given.attempt,
-        paginated=pagination is not None,
+        paginated=bool(pagination and (pagination["has_more"] or "cursor" in arguments)),
         chunked="chunk" in value,
         summarized=not given.is_error and arguments.get("mode") is not None,
         pruned=bool(value.get("pruning", {}).get("applied")),

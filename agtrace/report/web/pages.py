@@ -41,6 +41,7 @@ from agtrace.sessions.listing import list_sessions, session_head, shown_kind
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels, list_projects
 from agtrace.sessions.query import last_event_of, resuming, short_id
+from agtrace.sessions.said import line_of
 from agtrace.sessions.usage import Order, Place, Snapshot, snapshot_now
 from agtrace.text.lines import LABEL, USER_MESSAGE
 from agtrace.text.numbers import counted, percent, seconds, short
@@ -101,7 +102,7 @@ class Pages:
         self._templates.filters |= {
             "short": short, "number": wording.plain, "dollars": wording.shown_dollars, "percent": percent,
             "duration": seconds, "clock": clock, "when": date_and_time, "moment": _moment,
-            "path": lambda text: quote(str(text), safe=""), "unmarked": unmarked,
+            "path": lambda text: quote(str(text), safe=""), "unmarked": unmarked, "as_line": line_of,
         }  # fmt: skip
         self._templates.globals |= {
             "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "version": static_version(),

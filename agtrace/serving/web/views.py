@@ -58,13 +58,13 @@ def hits(desk: Answers, request: Request) -> dict[str, Any]:
     """Return what the search tool answers, which is what agents and the command line get."""
     given = request.query_params
     query, cursor = given.get("q", "")[:_LONGEST_QUERY], given.get("cursor")
-    order = "newest" if given.get("order") == "newest" or cursor else "best"
+    order = "newest" if given.get("order") == "newest" else "best"
     shown: dict[str, Any] = {"query": query, "order": order, "session": given.get("session"), "answer": None}
     if not query.strip():
         return shown
     wanted = {
-        "query": query, "order": order, "limit": _FOUND, "cursor": cursor, "session_id": given.get("session"),
-        "provider": given.get("agent"), "project": given.get("project"),
+        "query": query, "order": order, "cursor": cursor, "session_id": given.get("session"),
+        "limit": _FOUND if order == "newest" else None, "provider": given.get("agent"), "project": given.get("project"),
     }  # fmt: skip
     asked = {name: value for name, value in wanted.items() if value}
     answer = desk.ask("search_event_previews", asked).value
