@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+import mcp_types as types
 from agtrace_indexer.redact import redact
-from msgspec import Struct
 
 from agtrace.problems import InvalidParameter
 from agtrace.text.lines import one_line, without_controls
@@ -19,29 +19,9 @@ _MANNERS = (
 )
 
 
-class Argument(Struct, frozen=True):
-    """An argument of a prompt; clients pass every argument as text."""
-
-    name: str
-    description: str
-    longest: int
-    """The most characters."""
-    required: bool = True
-
-
-class Prompt(Struct, frozen=True):
-    """A prompt as clients list it."""
-
-    name: str
-    title: str
-    description: str
-    arguments: tuple[Argument, ...]
-    text: Callable[[Mapping[str, str]], str]
-
-
-def prompt_text(prompt: Prompt, given: Mapping[str, str]) -> str:
+def prompt_text(prompt: types.Prompt, given: Mapping[str, str]) -> str:
     """Return the text of a prompt. Raises `InvalidParameter` for a missing, unknown or too long argument."""
-    known = {argument.name: argument for argument in prompt.arguments}
+    known = {argument.name: argument for argument in prompt.arguments or ()}
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise InvalidParameter(
@@ -54,11 +34,11 @@ def prompt_text(prompt: Prompt, given: Mapping[str, str]) -> str:
         value = without_controls(given.get(name, "")).strip()
         if not value and argument.required:
             raise InvalidParameter(name, f"{name} is missing: {argument.description}", list(known))
-        if len(value) > argument.longest:
-            allowed = f"up to {argument.longest} characters"
-            raise InvalidParameter(name, f"{name} is longer than {argument.longest} characters", allowed)
+        longest = _LONGEST_PROBLEM if name == "problem" else _LONGEST_ID
+        if len(value) > longest:
+            raise InvalidParameter(name, f"{name} is longer than {longest} characters", f"up to {longest} characters")
         values[name] = redact(value)
-    return prompt.text(values)
+    return _TEXTS[prompt.name](values)
 
 
 def _find_past_work(given: Mapping[str, str]) -> str:
@@ -106,31 +86,42 @@ Compare two attempts at a task: the sessions {one} and {two}.
 {_MANNERS}"""
 
 
+_TEXTS = {
+    "find_past_work": _find_past_work,
+    "diagnose_session": _diagnose_session,
+    "compare_attempts": _compare_attempts,
+}
+
 _SESSION = "id of a session, or a prefix of it"
 
-PROMPTS: dict[str, Prompt] = {
+
+def _prompt(name: str, title: str, description: str, required: bool = True, **arguments: str) -> types.Prompt:
+    given = [types.PromptArgument(name=one, description=what, required=required) for one, what in arguments.items()]
+    return types.Prompt(name=name, title=title, description=description, arguments=given)
+
+
+PROMPTS: dict[str, types.Prompt] = {
     prompt.name: prompt
     for prompt in (
-        Prompt(
+        _prompt(
             "find_past_work",
             "Find past work on a problem",
             "Find out whether agents have seen a problem before, and what solved it.",
-            (Argument("problem", "the problem in your words, ideally with its error message", _LONGEST_PROBLEM),),
-            _find_past_work,
+            problem="the problem in your words, ideally with its error message",
         ),
-        Prompt(
+        _prompt(
             "diagnose_session",
             "Diagnose a session",
             "Find out what went wrong in a session and why.",
-            (Argument("session_id", f"{_SESSION}; default: the newest with failures", _LONGEST_ID, required=False),),
-            _diagnose_session,
+            required=False,
+            session_id=f"{_SESSION}; default: the newest with failures",
         ),
-        Prompt(
+        _prompt(
             "compare_attempts",
             "Compare two attempts",
             "Find out which of two sessions went better, and where they diverged.",
-            (Argument("id1", _SESSION, _LONGEST_ID), Argument("id2", _SESSION, _LONGEST_ID)),
-            _compare_attempts,
+            id1=_SESSION,
+            id2=_SESSION,
         ),
     )
 }

@@ -257,20 +257,7 @@ async def _list_templates(
 async def _list_prompts(context: Request, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
     from agtrace.serving.prompts import PROMPTS
 
-    return types.ListPromptsResult(
-        prompts=[
-            types.Prompt(
-                name=prompt.name,
-                title=prompt.title,
-                description=prompt.description,
-                arguments=[
-                    types.PromptArgument(name=a.name, description=a.description, required=a.required)
-                    for a in prompt.arguments
-                ],
-            )
-            for prompt in PROMPTS.values()
-        ]
-    )
+    return types.ListPromptsResult(prompts=[*PROMPTS.values()])
 
 
 def _repeated(name: str, longest: int = 60) -> str:

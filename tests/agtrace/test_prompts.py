@@ -29,7 +29,7 @@ CALL = re.compile(r"\b([a-z]+(?:_[a-z]+)+)\(([^()]*)\)")
 @pytest.mark.parametrize("name", PROMPTS)
 def test_every_call_in_a_prompt_names_a_tool_and_its_arguments(name: str) -> None:
     texts = [prompt_text(PROMPTS[name], GIVEN[name])]
-    texts += [prompt_text(PROMPTS[name], {})] if not any(a.required for a in PROMPTS[name].arguments) else []
+    texts += [prompt_text(PROMPTS[name], {})] if not any(a.required for a in PROMPTS[name].arguments or ()) else []
     for text in texts:
         calls = CALL.findall(text)
         assert calls

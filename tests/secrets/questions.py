@@ -179,10 +179,8 @@ def of_prompts(planted: Sequence[Planted]) -> Iterator[Told]:
     """Yield the prompts with a secret in each argument."""
     for case in (planted.case for planted in planted):
         for prompt in PROMPTS.values():
-            for argument in prompt.arguments:
-                if len(case.text) > argument.longest:
-                    continue
-                given = {each.name: "x" for each in prompt.arguments if each.required}
+            for argument in prompt.arguments or ():
+                given = {each.name: "x" for each in prompt.arguments or () if each.required}
                 try:
                     text = prompt_text(prompt, given | {argument.name: case.text})
                 except Exception as error:  # noqa: BLE001  # what is refused is told to the client
