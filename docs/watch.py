@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agtrace.answers.lookout import Lookout
 from agtrace.commands.watch import _Source
-from agtrace.render.watching.application import WatchApp
+from agtrace.render.tui import WatchApp
 from agtrace.sessions.prices import load as load_prices
 from agtrace.settings import load
 

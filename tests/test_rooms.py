@@ -17,8 +17,8 @@ from tests.rooms import (
     sql,
 )
 
-MOST_ROOMS = {"agtrace_indexer": 14, "agtrace": 18}
-MOST_ARROWS = {"agtrace_indexer": 45, "agtrace": 90}
+MOST_ROOMS = {"agtrace_indexer": 14, "agtrace": 20}
+MOST_ARROWS = {"agtrace_indexer": 45, "agtrace": 108}
 
 
 @pytest.mark.parametrize("package", MOST_ROOMS)

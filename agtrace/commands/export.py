@@ -17,7 +17,7 @@ from agtrace.commands.options import Span, plain_json, session_ids
 from agtrace.commands.printing import leave_lines, write
 
 if TYPE_CHECKING:
-    from agtrace.report.conversation.export import Exported, Wanted
+    from agtrace.conversation.export import Exported, Wanted
     from agtrace.sessions.query import Resuming
 
 
@@ -56,7 +56,7 @@ def export(
       agtrace export fb3cff44 --markdown --tools --thinking
       agtrace export fb3cff44 --jsonl
     """
-    from agtrace.report.conversation.export import Form, Wanted
+    from agtrace.conversation.export import Form, Wanted
 
     kind = Form(form or Form.MARKDOWN)
     if kind is not Form.MARKDOWN and (thinking or tools):
@@ -77,7 +77,7 @@ def export(
 
 
 def _exported(session: str, wanted: Wanted) -> Exported:
-    from agtrace.report.conversation.export import export
+    from agtrace.conversation.export import export
     from agtrace.sessions.query import find_session
 
     with selected(Filters()) as (connection, _, _, prices, lacking):
@@ -90,7 +90,7 @@ def _exported(session: str, wanted: Wanted) -> Exported:
 
 
 def _leave(found: Exported, path: Path | None, *, force: bool) -> None:
-    from agtrace.report.conversation.cleaning import said
+    from agtrace.conversation.cleaning import said
 
     if path is None:
         for piece in found.pieces:

@@ -113,8 +113,8 @@ def why(place: str, as_json: bool) -> None:
     """
     from agtrace_schema.model import dump
 
-    from agtrace.report.authorship.why import text
-    from agtrace.report.authorship.why import why as asked
+    from agtrace.report.why import text
+    from agtrace.report.why import why as asked
     from agtrace.shaping.projection import printed
 
     file, lines = parted(place)
@@ -229,7 +229,7 @@ def made(
             found = survey(connection, Asked(selection, now, prices, timelines, lacking), note)
         talks = {}
         if transcripts:
-            from agtrace.report.conversation.as_page import conversations
+            from agtrace.conversation.html import conversations
 
             talks = conversations(connection, found.sessions, str(Path.home()))
     return printed(found if dollars else without_dollars(found)), talks

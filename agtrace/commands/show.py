@@ -279,9 +279,9 @@ def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[s
 
 def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     """Print a session as a conversation, through a pager if stdout is a terminal."""
+    from agtrace.conversation.cleaning import Cleaner
+    from agtrace.conversation.items import head, items, part_of
     from agtrace.render.conversation import Unfolded, conversation, paged
-    from agtrace.report.conversation.cleaning import Cleaner
-    from agtrace.report.conversation.telling import head, part_of, told
     from agtrace.sessions.query import find_session, resuming
     from agtrace.settings.environment import pager
 
@@ -298,7 +298,7 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
         about = head(connection, session, part.turns, cleaner, prices=prices)
         continued = resuming(connection, session)
         with paged(*(("", {}) if asked["no_pager"] else pager())) as out:
-            conversation(out, about, continued, told(connection, session, part, cleaner), unfolded)
+            conversation(out, about, continued, items(connection, session, part, cleaner), unfolded)
 
 
 def _place(place: str) -> tuple[str, int | None]:

@@ -20,8 +20,8 @@ from agtrace.commands.printing import print_json
 
 if TYPE_CHECKING:
     from agtrace.answers.lookout import Lookout
-    from agtrace.report.conversation.telling import Followed
-    from agtrace.serving.web.site import Site
+    from agtrace.conversation.items import Followed
+    from agtrace.web.site import Site
 
 
 _ONCE_SECONDS = 10.0
@@ -62,11 +62,11 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
             if as_json:
                 print_json(to_builtins(found))
             else:
-                from agtrace.render.watching.blocks import running
+                from agtrace.render.running import running
 
                 running(found)
         else:
-            from agtrace.render.watching.application import WatchApp
+            from agtrace.render.tui import WatchApp
 
             if session is not None:
                 lookout.look()
@@ -89,7 +89,7 @@ class _Source:
         self.look, self.wait, self.end = lookout.look, lookout.wait, lookout.end
 
     def followed(self, uid: str, first_event: int | None) -> Followed | str:
-        from agtrace.report.conversation.telling import followed
+        from agtrace.conversation.items import followed
 
         home = str(Path.home())
         return self._lookout.tried(lambda connection: followed(connection, uid, first_event, home=home))
@@ -115,10 +115,9 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
     from agtrace.answers.desk import Answers
     from agtrace.answers.log import silent
     from agtrace.serving.ending import end
-    from agtrace.serving.web.answering import path_of
-    from agtrace.serving.web.site import site
     from agtrace.sessions.prices import load as load_prices
     from agtrace.tools.arguments import parse_options
+    from agtrace.web.site import path_of, site
 
     settings = usable()
     load_prices(settings.prices)
@@ -134,7 +133,7 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
 
 
 def _visit(pages: Site) -> None:
-    from agtrace.serving.web.site import visit
+    from agtrace.web.site import visit
 
     if not visit(pages):
         tell("no browser could be started: open the link above")

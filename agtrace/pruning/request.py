@@ -22,10 +22,10 @@ from msgspec import Struct, field
 from agtrace.answers.telemetry.request import Origin, Request
 from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
 from agtrace.pruning.configuration import Configured
+from agtrace.pruning.output import Output, ToolContext, ToolFailed
 from agtrace.pruning.pruners import NONE, PrunerFailed, Pruners, shown
-from agtrace.pruning.states import TERMINAL, Course, Log, Req
+from agtrace.pruning.states import TERMINAL, Log, Req, StateMachine
 from agtrace.pruning.tools import TOOLS
-from agtrace.pruning.tools.output import Output, ToolFailed, Workbench
 from agtrace.settings.limits import holding, limits, limits_for
 from agtrace.settings.model import Pruner
 from agtrace.shaping.digest import Limits, cut_line, gather, of_mode
@@ -46,33 +46,33 @@ MOST_AT_WORK = 16
 _ANSWERED = (Req.RESPOND_RAW, Req.RESPOND_PRUNED)
 
 
-class Workplace(Struct, frozen=True):
+class AppState(Struct, frozen=True):
     """What all requests of a server share."""
 
     configured: Configured
     log: Log
-    bench: Workbench
+    context: ToolContext
     pruners: Pruners = field(default_factory=Pruners)
     places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MOST_AT_WORK))
 
 
-class Passage:
+class RequestTrace:
     """A request on its way: its id, its state, and what it has come to."""
 
     def __init__(self, log: Log, tool: str = "") -> None:
         self.id = uuid4().hex[:12]
         self.tool = tool if tool in TOOLS else ""  # any other name may be a text of the user's
-        self.course = Course[Req](Req.RECEIVED, log)
+        self.machine = StateMachine[Req](Req.RECEIVED, log)
         self._begun = time.monotonic()
 
     def go(self, condition: str, **fields: Any) -> None:
-        """Take the way of a condition; its log events get these fields, the request's id and its tool."""
-        self.course.go(condition, **{"request_id": self.id, "tool": self.tool or None, **fields})
+        """Make the transition of a condition; its log events get these fields, the request's id and its tool."""
+        self.machine.go(condition, **{"request_id": self.id, "tool": self.tool or None, **fields})
 
     @property
     def is_over(self) -> bool:
         """Whether the request has come to its answer."""
-        return self.course.state in TERMINAL or self.course.state in _ANSWERED
+        return self.machine.state in TERMINAL or self.machine.state in _ANSWERED
 
     @property
     def ms(self) -> float:
@@ -81,22 +81,22 @@ class Passage:
 
     def written(self) -> None:
         """Note that the answer was written to the client."""
-        if self.course.state in _ANSWERED:
-            self.go("written", mode="pruned" if self.course.state is Req.RESPOND_PRUNED else "raw")
+        if self.machine.state in _ANSWERED:
+            self.go("written", mode="pruned" if self.machine.state is Req.RESPOND_PRUNED else "raw")
 
     def unwritten(self, error: str) -> None:
         """Note that the answer couldn't be written."""
-        if self.course.state in _ANSWERED:
+        if self.machine.state in _ANSWERED:
             self.go("unwritten", error=error)
 
     def left(self) -> None:
         """Note that the client left before there was an answer."""
         self.unwritten("the client left")
-        if self.course.state not in TERMINAL:
+        if self.machine.state not in TERMINAL:
             self.go("client left", error="the client left")
 
 
-async def answered(place: Workplace, passage: Passage, arguments: Mapping[str, Any]) -> types.CallToolResult:
+async def answered(app: AppState, trace: RequestTrace, arguments: Mapping[str, Any]) -> types.CallToolResult:
     """Return the answer to a request, which is written and noted by the caller.
 
     The settings that are in force now hold until it is done.
@@ -104,52 +104,52 @@ async def answered(place: Workplace, passage: Passage, arguments: Mapping[str, A
     Raises `MCPError` for invalid arguments and for defects; nothing of an exception's text reaches the client.
     """
     try:
-        with holding(limits_for(place.configured.settings, passage.tool)):
-            return await _passed(place, passage, arguments)
+        with holding(limits_for(app.configured.settings, trace.tool)):
+            return await _passed(app, trace, arguments)
     except MCPError:
         raise
     except anyio.get_cancelled_exc_class():
-        passage.left()
+        trace.left()
         raise
     except Exception:  # noqa: BLE001  # the boundary: a defect ends this request and no other
-        passage.go("defect", stack=redact(traceback.format_exc()))
-        error = f"internal error in {passage.tool}; request {passage.id} in the server's log says more"
-        raise MCPError(types.INTERNAL_ERROR, error, {"request_id": passage.id}) from None
+        trace.go("defect", stack=redact(traceback.format_exc()))
+        error = f"internal error in {trace.tool}; request {trace.id} in the server's log says more"
+        raise MCPError(types.INTERNAL_ERROR, error, {"request_id": trace.id}) from None
 
 
-async def _passed(place: Workplace, passage: Passage, given: Mapping[str, Any]) -> types.CallToolResult:
-    passage.go("accepted")
+async def _passed(app: AppState, trace: RequestTrace, given: Mapping[str, Any]) -> types.CallToolResult:
+    trace.go("accepted")
     try:
-        if not passage.tool:
+        if not trace.tool:
             raise InvalidArguments([FieldError("name", f"there are only {', '.join(TOOLS)}")])
-        wanted = parse(TOOLS[passage.tool].arguments, given)
+        wanted = parse(TOOLS[trace.tool].arguments, given)
     except InvalidArguments as error:
         errors = [{"field": redact(one.field), "message": redact(one.message)} for one in error.errors]
-        known = {"name", "arguments", *(TOOLS[passage.tool].arguments.model_fields if passage.tool else [])}
+        known = {"name", "arguments", *(TOOLS[trace.tool].arguments.model_fields if trace.tool else [])}
         named = [one["field"] if one["field"] in known else "(unknown)" for one in errors]
-        passage.go("invalid", validation_errors=named)
+        trace.go("invalid", validation_errors=named)
         message = "; ".join(one["message"] for one in errors)
-        raise MCPError(types.INVALID_PARAMS, message, {"request_id": passage.id, "errors": errors}) from None
-    passage.go("valid")
-    async with place.places:
+        raise MCPError(types.INVALID_PARAMS, message, {"request_id": trace.id, "errors": errors}) from None
+    trace.go("valid")
+    async with app.places:
         try:
-            output = await TOOLS[passage.tool].run(wanted, place.bench)
+            output = await TOOLS[trace.tool].run(wanted, app.context)
         except ToolFailed as failure:
-            told = await anyio.to_thread.run_sync(_told, place, passage, wanted, failure)
-            passage.go(
+            told = await anyio.to_thread.run_sync(_told, app, trace, wanted, failure)
+            trace.go(
                 "failed" if failure.timeout_ms is None else "timed out",
                 error=failure.error_code if failure.exit_code is None else f"exit code {failure.exit_code}",
                 error_code=failure.error_code,
                 exit_code=failure.exit_code,
-                duration_ms=round(failure.output.duration_ms, 1) if failure.output else passage.ms,
+                duration_ms=round(failure.output.duration_ms, 1) if failure.output else trace.ms,
                 timeout_ms=failure.timeout_ms,
             )
             return told
         text = await anyio.to_thread.run_sync(_masked, output)
-        passage.go("done", duration_ms=round(output.duration_ms, 1), bytes=len(text.encode()))
-        passage.go("captured")
-        pruning, pruned = await _pruned(place, passage, wanted, text, output.first_line)
-        return await anyio.to_thread.run_sync(_answer, place, passage, wanted, output, text, pruning, pruned)
+        trace.go("done", duration_ms=round(output.duration_ms, 1), bytes=len(text.encode()))
+        trace.go("captured")
+        pruning, pruned = await _pruned(app, trace, wanted, text, output.first_line)
+        return await anyio.to_thread.run_sync(_answer, app, trace, wanted, output, text, pruning, pruned)
 
 
 def _masked(output: Output) -> str:
@@ -157,7 +157,7 @@ def _masked(output: Output) -> str:
     return redact(f"{output.inside}\n{output.text}" if output.inside else output.text)
 
 
-def _told(place: Workplace, passage: Passage, wanted: Arguments, failure: ToolFailed) -> types.CallToolResult:
+def _told(app: AppState, trace: RequestTrace, wanted: Arguments, failure: ToolFailed) -> types.CallToolResult:
     """Return the answer of a tool that failed, with what it gave until then.
 
     A question to that is answered by the built-in pruner: an agent often asks why something failed.
@@ -172,16 +172,16 @@ def _told(place: Workplace, passage: Passage, wanted: Arguments, failure: ToolFa
             given = Given(found.text, found.kept_lines, False)
             kept, total = found.kept_lines, found.total_lines
             pruning = Pruning(attempted=True, applied=True, kept_lines=kept, total_lines=total)
-    kept_id = place.bench.kept.keep(text) if pruning.applied or given.is_cut else None
+    kept_id = app.context.kept.keep(text) if pruning.applied or given.is_cut else None
     given = Given(f"{message}\n{given.text}" if text else message, given.shown_lines, given.is_cut)
     error = {"code": failure.error_code, "message": message}
-    return result(passage, given, failure.output, text, pruning, kept_id, error)
+    return result(trace, given, failure.output, text, pruning, kept_id, error)
 
 
 def _ineligible(settings: Pruner, question: str | None, text: str) -> tuple[str, str] | None:
     """Return why a text isn't pruned, in the order of the specification; None if it may be.
 
-    That is the condition of the way, and the reason that the answer gives.
+    That is the condition of the transition, and the reason that the answer gives.
     """
     if question is None:
         return "no question", "no_question"
@@ -193,13 +193,13 @@ def _ineligible(settings: Pruner, question: str | None, text: str) -> tuple[str,
 
 
 async def _pruned(
-    place: Workplace, passage: Passage, wanted: Arguments, text: str, first_line: int
+    app: AppState, trace: RequestTrace, wanted: Arguments, text: str, first_line: int
 ) -> tuple[Pruning, str | None]:
     settings, question = limits().settings.pruner, wanted.context_focus_question
     skipped = _ineligible(settings, question, text)
     if skipped is not None:
         condition, reason = skipped
-        passage.go(condition)
+        trace.go(condition)
         return Pruning(reason=reason), None
     assert question is not None
     begun = time.monotonic()
@@ -207,26 +207,26 @@ async def _pruned(
     def ms() -> float:
         return round(1000 * (time.monotonic() - begun), 1)
 
-    passage.go("eligible", endpoint=shown(settings.endpoint))
+    trace.go("eligible", endpoint=shown(settings.endpoint))
     try:
-        found = await place.pruners.ask(settings, text, await anyio.to_thread.run_sync(redact, question), first_line)
+        found = await app.pruners.ask(settings, text, await anyio.to_thread.run_sync(redact, question), first_line)
     except PrunerFailed as failure:
         told = {"reason": failure.failure, "error": failure.summary, "status": failure.status}
-        passage.go(failure.failure, **told, duration_ms=ms(), timeout_ms=settings.timeout_ms)
-        passage.go("fallback")
+        trace.go(failure.failure, **told, duration_ms=ms(), timeout_ms=settings.timeout_ms)
+        trace.go("fallback")
         return Pruning(attempted=True, fallback=True, error=failure.failure, summary=failure.summary), None
     if isinstance(found, Unfocused):
-        passage.go("nothing left out", duration_ms=ms(), pruned_bytes=len(text.encode()))
+        trace.go("nothing left out", duration_ms=ms(), pruned_bytes=len(text.encode()))
         summary = found.reason.replace("_", " ")
         return Pruning(attempted=True, reason="not_prunable", summary=summary), None
-    passage.go("pruned", duration_ms=ms(), pruned_bytes=len(found.text.encode()))
+    trace.go("pruned", duration_ms=ms(), pruned_bytes=len(found.text.encode()))
     total = _lines(text)
     return Pruning(attempted=True, applied=True, kept_lines=min(found.kept_lines, total), total_lines=total), found.text
 
 
 def _answer(
-    place: Workplace,
-    passage: Passage,
+    app: AppState,
+    trace: RequestTrace,
     wanted: Arguments,
     output: Output,
     text: str,
@@ -235,12 +235,12 @@ def _answer(
 ) -> types.CallToolResult:
     room = limits_of(wanted.mode)
     if pruned is None:
-        given = fitted(text, room, first_line=output.first_line, failing=passage.tool != "grep")
-        given = given if given.text else Given(_NOTHING.get(passage.tool, ""), 0, False)
+        given = fitted(text, room, first_line=output.first_line, failing=trace.tool != "grep")
+        given = given if given.text else Given(_NOTHING.get(trace.tool, ""), 0, False)
     else:
         given = fitted_pruned(redact(pruned), room)
-    kept = place.bench.kept.keep(text, output.first_line) if pruned is not None or given.is_cut else None
-    return result(passage, given, output, text, pruning, kept)
+    kept = app.context.kept.keep(text, output.first_line) if pruned is not None or given.is_cut else None
+    return result(trace, given, output, text, pruning, kept)
 
 
 def _lines(text: str) -> int:
@@ -289,7 +289,7 @@ def fitted_pruned(text: str, limits: Limits) -> Given:
 
 
 def result(
-    passage: Passage,
+    trace: RequestTrace,
     given: Given,
     output: Output | None,
     text: str,
@@ -300,8 +300,8 @@ def result(
     """Return the answer to a request, as the protocol has it: `given` is what is shown of `text`."""
     captured = output.truncated if output else None
     about = {
-        "request_id": passage.id,
-        "tool": passage.tool,
+        "request_id": trace.id,
+        "tool": trace.tool,
         "error": error,
         "exit_code": output.exit_code if output else None,
         "duration_ms": round(output.duration_ms, 1) if output else None,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agtrace.problems import NotStarted
 from agtrace.pruning.agents import WITHOUT_SERVERS, Agent, Signals, Told, place, stop_like_agent
 from agtrace.pruning.processes import Guard
-from agtrace.pruning.states import Course, Log, Run, RunLog
+from agtrace.pruning.states import Log, Run, RunLog, StateMachine
 from agtrace.settings.environment import command_line, config_file, data_dir, given
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def run(plan: Plan) -> int:
 class _Runner:
     def __init__(self, plan: Plan, signals: Signals) -> None:
         self._plan, self._signals = plan, signals
-        self._course: Course[Run] = Course(Run.INIT, Log(plan.log.write))
+        self._machine: StateMachine[Run] = StateMachine(Run.INIT, Log(plan.log.write))
         self._file = Path()
         self._child: Child | None = None
         self._settings: Pruner | None = None
@@ -105,20 +105,20 @@ class _Runner:
 
     def _prepare(self) -> None:
         if not self._plan.wanted:
-            self._course.go("disabled", reason="config_disabled")
+            self._machine.go("disabled", reason="config_disabled")
         elif place(self._plan.agent, self._plan.command) is None:
-            self._course.go("disabled", reason="no_agent_in_command")
+            self._machine.go("disabled", reason="no_agent_in_command")
         else:
             from agtrace.pruning.configuration import configured  # takes longer to load than everything else here
 
             found = configured()
             self._settings = found.settings.pruner
             if found.problems:
-                self._course.go("invalid configuration", problems=list(found.problems), reason="config_invalid")
+                self._machine.go("invalid configuration", problems=list(found.problems), reason="config_invalid")
             elif not self._settings.enabled:
-                self._course.go("disabled", reason="config_disabled")
+                self._machine.go("disabled", reason="config_disabled")
             else:
-                self._course.go("enabled")
+                self._machine.go("enabled")
                 self._start_server(self._settings)
 
     def _start_server(self, settings: Pruner) -> None:
@@ -133,14 +133,14 @@ class _Runner:
         try:
             self._child = Child(self._plan.server or _our_server(), environment, self._file, relay)
         except OSError as error:
-            self._course.go("spawn failed", error=error.strerror or str(error))
+            self._machine.go("spawn failed", error=error.strerror or str(error))
             return
-        while self._course.state is Run.STARTING and self._signals.asked is None:
+        while self._machine.state is Run.STARTING and self._signals.asked is None:
             self._await_readiness(self._child, token, last)
 
     def _await_readiness(self, child: Child, token: str, last: float) -> None:
         if child.has_ended():
-            self._course.go("start failed", error=f"the server {child.ended}")
+            self._machine.go("start failed", error=f"the server {child.ended}")
             return
         left = last - time.monotonic()
         why = "the server didn't say that it is ready"
@@ -152,7 +152,7 @@ class _Runner:
         if last <= time.monotonic():
             child.kill()
             timeout = self._settings.startup_timeout_ms if self._settings else None
-            self._course.go("start timed out", timeout_ms=timeout, error=why)
+            self._machine.go("start timed out", timeout_ms=timeout, error=why)
             return
         self._wait(min(last, time.monotonic() + _READY_EVERY))
 
@@ -167,11 +167,11 @@ class _Runner:
                     written.write(told.file)
         except OSError as error:
             child.kill()
-            self._course.go("start failed", error=f"{self._file}: {error.strerror or error}")
+            self._machine.go("start failed", error=f"{self._file}: {error.strerror or error}")
             return
         self._next_question = time.monotonic() + self._plan.health.every
         self._told = told
-        self._course.go("ready", host=HOST, port=port, pid=child.pid)
+        self._machine.go("ready", host=HOST, port=port, pid=child.pid)
 
     # -- while the agent runs ------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class _Runner:
             elif number:
                 self._signals.release()
                 return os.waitstatus_to_exitcode(status)
-            elif self._course.state is Run.RUNNING and self._child is not None and self._settings is not None:
+            elif self._machine.state is Run.RUNNING and self._child is not None and self._settings is not None:
                 self._look_after(self._child, self._settings)
             self._wait(self._next_question)
 
@@ -217,13 +217,13 @@ class _Runner:
             with suppress(OSError):
                 self._file.write_text(WITHOUT_SERVERS)
         ended = child.ended or Ended()
-        self._course.go(condition, exit_code=ended.exit_code, signal=ended.signal, error=error, failures=failures)
+        self._machine.go(condition, exit_code=ended.exit_code, signal=ended.signal, error=error, failures=failures)
 
     # -- run:shutdown --------------------------------------------------------------------------------
 
     def _shut_down(self) -> None:
         since = time.monotonic()
-        with self._course.going("agent ended") as fields:
+        with self._machine.during("agent ended") as fields:
             if self._child is not None:
                 self._end(self._child)
                 ended = self._child.ended or Ended()
@@ -242,7 +242,7 @@ class _Runner:
             self._wait(last)
         if not child.has_ended():
             child.kill()
-            self._course.go("server doesn't end", pid=child.pid, timeout_ms=timeout)
+            self._machine.go("server doesn't end", pid=child.pid, timeout_ms=timeout)
 
     def _wait(self, until: float) -> None:
         """Wait for a signal, a child's end, or something from the server, at most until this monotonic time."""

@@ -34,10 +34,10 @@ from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured
-from agtrace.pruning.request import Passage, Workplace, answered, request_of
+from agtrace.pruning.output import ToolContext
+from agtrace.pruning.request import AppState, RequestTrace, answered, request_of
 from agtrace.pruning.states import Log
 from agtrace.pruning.tools import TOOLS, Tool
-from agtrace.pruning.tools.output import Workbench
 from agtrace.serving.connections import Connection, listen, run
 from agtrace.serving.http_door import Door, KnownNames, known_names
 from agtrace.serving.server import origin_of
@@ -59,9 +59,9 @@ _EXCHANGE = "agtrace.exchange"
 _UNREADABLE = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 
 
-def make_server(place: Workplace, passages: Passages) -> Server[Any]:
+def make_server(app: AppState, traces: Traces) -> Server[Any]:
     """Return the server with its tools, not yet connected to a transport."""
-    settings = place.configured.settings
+    settings = app.configured.settings
     recorder = Recorder(settings.telemetry_file)
     recorder.keep_days = settings.telemetry.keep_days
     listed = types.ListToolsResult(tools=[_described(name, tool) for name, tool in TOOLS.items()])
@@ -74,16 +74,16 @@ def make_server(place: Workplace, passages: Passages) -> Server[Any]:
     async def call_tool(
         context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        passage = Passage(place.log, params.name)
+        trace = RequestTrace(app.log, params.name)
         with anyio.CancelScope() as turn:
-            passages.begin(context, passage, turn)
-            result = await answered(place, passage, params.arguments or {})
+            traces.begin(context, trace, turn)
+            result = await answered(app, trace, params.arguments or {})
             with suppress(Exception):  # counting answers must never cost one
-                if place.configured.settings.telemetry.enabled:
-                    at, ms = time.time(), passage.ms
-                    recorder.record(request_of(result, origin_of(context), tool=passage.tool, at=at, ms=ms))
+                if app.configured.settings.telemetry.enabled:
+                    at, ms = time.time(), trace.ms
+                    recorder.record(request_of(result, origin_of(context), tool=trace.tool, at=at, ms=ms))
             return result
-        passages.forget(context.request_id, passage)
+        traces.forget(context.request_id, trace)
         raise MCPError(types.CONNECTION_CLOSED, "the client left")  # reaches nobody
 
     async def examined(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -91,7 +91,7 @@ def make_server(place: Workplace, passages: Passages) -> Server[Any]:
         params = ctx.params or {}
         is_call = isinstance(params.get("name"), str) and isinstance(params.get("arguments"), Mapping | None)
         if ctx.method == "tools/call" and not is_call:
-            passages.malformed(params.get("name"))
+            traces.malformed(params.get("name"))
         return await call_next(ctx)
 
     server: Server[Any] = Server(
@@ -120,7 +120,7 @@ def _described(name: str, tool: Tool) -> types.Tool:
     )
 
 
-class Passages:
+class Traces:
     """The requests whose answers are not yet written, by what the transports know them by.
 
     Only the event loop uses it.
@@ -128,47 +128,47 @@ class Passages:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._over_stdio: dict[str, list[Passage]] = {}
+        self._over_stdio: dict[str, list[RequestTrace]] = {}
         """By id; nothing keeps a client from using one again before it has the answer."""
 
-    def begin(self, context: ServerRequestContext[Any, Any], passage: Passage, turn: anyio.CancelScope) -> None:
+    def begin(self, context: ServerRequestContext[Any, Any], trace: RequestTrace, turn: anyio.CancelScope) -> None:
         """Note a request; over HTTP, `turn` is cancelled when its client leaves."""
         if context.request is None:
-            self._over_stdio.setdefault(repr(context.request_id), []).append(passage)
+            self._over_stdio.setdefault(repr(context.request_id), []).append(trace)
         else:
-            context.request.scope[_EXCHANGE].begin(passage, turn)
+            context.request.scope[_EXCHANGE].begin(trace, turn)
 
     def unreadable(self, why: str) -> None:
         """Note what can't be read as a message."""
-        Passage(self._log).go("unreadable", error=why)
+        RequestTrace(self._log).go("unreadable", error=why)
 
     def malformed(self, name: object) -> None:
         """Note a call whose parameters the protocol doesn't allow."""
-        passage = Passage(self._log, name if isinstance(name, str) else "")
-        passage.go("accepted")
-        passage.go("invalid", validation_errors=["params"])
+        trace = RequestTrace(self._log, name if isinstance(name, str) else "")
+        trace.go("accepted")
+        trace.go("invalid", validation_errors=["params"])
 
     def sent(self, id: types.RequestId) -> None:
         """Note that the answer to a request was written to stdout."""
-        if (passage := self._ended(id)) is not None:
-            passage.written()
+        if (trace := self._ended(id)) is not None:
+            trace.written()
 
     def unsent(self, id: types.RequestId, error: str) -> None:
         """Note that the answer to a request couldn't be written to stdout."""
-        if (passage := self._ended(id)) is not None:
-            passage.unwritten(error)
+        if (trace := self._ended(id)) is not None:
+            trace.unwritten(error)
 
-    def _ended(self, id: types.RequestId) -> Passage | None:
+    def _ended(self, id: types.RequestId) -> RequestTrace | None:
         ended = next((one for one in self._over_stdio.get(repr(id), ()) if one.is_over), None)
         if ended is not None:
             self.forget(id, ended)
         return ended
 
-    def forget(self, id: types.RequestId | None, passage: Passage) -> None:
+    def forget(self, id: types.RequestId | None, trace: RequestTrace) -> None:
         """Forget a request, and its id with the last one that has it."""
         begun = self._over_stdio.get(repr(id), [])
-        if passage in begun:
-            begun.remove(passage)
+        if trace in begun:
+            begun.remove(trace)
         if not begun:
             self._over_stdio.pop(repr(id), None)
 
@@ -177,12 +177,12 @@ class _Exchange:
     """A request over HTTP and what came of it."""
 
     def __init__(self) -> None:
-        self._begun: list[tuple[Passage, anyio.CancelScope]] = []
+        self._begun: list[tuple[RequestTrace, anyio.CancelScope]] = []
         self._left = self.complete = False
         self.status = 0
 
-    def begin(self, passage: Passage, turn: anyio.CancelScope) -> None:
-        self._begun.append((passage, turn))
+    def begin(self, trace: RequestTrace, turn: anyio.CancelScope) -> None:
+        self._begun.append((trace, turn))
         if self._left:
             turn.cancel()
 
@@ -193,16 +193,16 @@ class _Exchange:
         for _, turn in self._begun:
             turn.cancel()
 
-    def end(self, passages: Passages) -> None:
-        for passage, _ in self._begun:
-            passage.unwritten("the client left") if self._left else passage.written()
+    def end(self, traces: Traces) -> None:
+        for trace, _ in self._begun:
+            trace.unwritten("the client left") if self._left else trace.written()
         if not self._begun and self.status in _UNREADABLE:
-            passages.unreadable(f"HTTP status {self.status}")
+            traces.unreadable(f"HTTP status {self.status}")
 
 
 class _Noticing:
-    def __init__(self, app: ASGIApp, passages: Passages) -> None:
-        self._app, self._passages = app, passages
+    def __init__(self, app: ASGIApp, traces: Traces) -> None:
+        self._app, self._traces = app, traces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange, arrived = _Exchange(), anyio.Event()
@@ -228,7 +228,7 @@ class _Noticing:
             group.start_soon(watch)
             await self._app(scope, received, sent)
             group.cancel_scope.cancel()
-        exchange.end(self._passages)
+        exchange.end(self._traces)
 
 
 class _Client(Connection):
@@ -237,7 +237,7 @@ class _Client(Connection):
     most_open: ClassVar[int] = 2 * MOST_REQUESTS
 
 
-def workplace(configured: Configured) -> Workplace:
+def app_state(configured: Configured) -> AppState:
     """Return what the requests of this process share, and log what is wrong with its settings."""
     log = Log(log_to_stderr)
     if configured.problems:
@@ -245,14 +245,14 @@ def workplace(configured: Configured) -> Workplace:
     settings = configured.settings
     redact.use(settings.data_dir)
     threading.Thread(target=redact.redact, args=("",), daemon=True).start()  # compiles the rules, if nobody has
-    return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(settings.kept_outputs)))
+    return AppState(configured, log, ToolContext(Path.cwd(), dict(given()), KeptTexts(settings.kept_outputs)))
 
 
 def serve_stdio(configured: Configured) -> None:
     """Serve on stdin and stdout until the process ends, together with its client. Raises `SettingError`."""
-    place = workplace(configured)
-    passages = Passages(place.log)
-    serve(make_server(place, passages), passages)
+    app = app_state(configured)
+    traces = Traces(app.log)
+    serve(make_server(app, traces), traces)
 
 
 def serve_http(configured: Configured, host: str, port: int, token: str | None) -> int:
@@ -261,16 +261,16 @@ def serve_http(configured: Configured, host: str, port: int, token: str | None) 
     When it is ready, that is one line of JSON on stderr. Raises `SettingError` if it can't listen there.
     """
     take_libraries()
-    place = workplace(configured)
+    app = app_state(configured)
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
-        return run(_application(place, host, port, token), listening, _Client)
+        return run(_application(app, host, port, token), listening, _Client)
 
 
-def _application(place: Workplace, host: str, port: int, token: str | None) -> Starlette:
-    passages, names = Passages(place.log), known_names(host, port)
+def _application(app: AppState, host: str, port: int, token: str | None) -> Starlette:
+    traces, names = Traces(app.log), known_names(host, port)
     manager = StreamableHTTPSessionManager(
-        make_server(place, passages),
+        make_server(app, traces),
         json_response=True,
         stateless=True,
         security_settings=names,
@@ -278,14 +278,14 @@ def _application(place: Workplace, host: str, port: int, token: str | None) -> S
     )
 
     @asynccontextmanager
-    async def running(app: Starlette) -> AsyncIterator[None]:
+    async def running(_: Starlette) -> AsyncIterator[None]:
         async with manager.run():
-            place.log.write("mcp_pruner.ready", host=host, port=port, pid=os.getpid())
+            app.log.write("mcp_pruner.ready", host=host, port=port, pid=os.getpid())
             yield
 
     return Starlette(
         routes=[
-            Route("/mcp", Door(_Noticing(manager.handle_request, passages), token, MOST_REQUESTS)),
+            Route("/mcp", Door(_Noticing(manager.handle_request, traces), token, MOST_REQUESTS)),
             Route("/healthz", _well),
             Route("/readyz", _well),
         ],

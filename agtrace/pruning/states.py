@@ -1,4 +1,4 @@
-"""The states of a run and of a request, every way from one to the next, as data, and the log of what happens.
+"""The states of a run and of a request, every transition, as data, and the log of what happens.
 
 The design that these come from is quoted in `tests/pruning/specification.md`; a test compares the two row by row. No
 field of the log quotes what an agent asked or what a tool gave: those are the user's texts.
@@ -59,7 +59,7 @@ ANY_REQUEST = tuple(state for state in Req if state not in TERMINAL)
 """Where a defect may strike."""
 
 
-class Way(NamedTuple):
+class Transition(NamedTuple):
     """A transition."""
 
     sources: tuple[State, ...]
@@ -69,8 +69,8 @@ class Way(NamedTuple):
     """The log events that it writes, always."""
 
 
-def _from(source: State, condition: str, target: State, *events: str) -> Way:
-    return Way((source,), condition, target, events)
+def _from(source: State, condition: str, target: State, *events: str) -> Transition:
+    return Transition((source,), condition, target, events)
 
 
 TRANSITIONS = (
@@ -97,7 +97,7 @@ TRANSITIONS = (
     _from(Req.PRUNER_ERROR_FALLBACK, "fallback", Req.RESPOND_RAW),
     _from(Req.RESPOND_RAW, "written", Req.RESPONDED, "tool.respond_ok"),
     _from(Req.RESPOND_PRUNED, "written", Req.RESPONDED, "tool.respond_ok"),
-    Way(ANY_REQUEST, "defect", Req.INTERNAL_ERROR, ("tool.internal_error",)),
+    Transition(ANY_REQUEST, "defect", Req.INTERNAL_ERROR, ("tool.internal_error",)),
 )
 """Every transition of the specification, in its order."""
 
@@ -121,8 +121,8 @@ FAULTS = (
         "pruner.invalid_response",
         "pruner.call_failed",
     ),
-    Way((Req.RESPOND_RAW, Req.RESPOND_PRUNED), "unwritten", Req.INTERNAL_ERROR, ("tool.respond_failed",)),
-    Way(ANY_REQUEST, "defect", Req.INTERNAL_ERROR, ("tool.internal_error",)),
+    Transition((Req.RESPOND_RAW, Req.RESPOND_PRUNED), "unwritten", Req.INTERNAL_ERROR, ("tool.respond_failed",)),
+    Transition(ANY_REQUEST, "defect", Req.INTERNAL_ERROR, ("tool.internal_error",)),
 )
 """Every row of the specification's table of errors, in its order; its event comes before that of the transition."""
 
@@ -131,14 +131,14 @@ _UNANSWERED = tuple(state for state in ANY_REQUEST if state not in (Req.RESPOND_
 ADDED = (
     _from(Req.PRUNE_CHECK, "not prunable", Req.RESPOND_RAW),
     _from(Req.CALLING_PRUNER, "nothing left out", Req.RESPOND_RAW, "pruner.call_ok"),
-    Way(_UNANSWERED, "client left", Req.INTERNAL_ERROR, ("tool.respond_failed",)),
+    Transition(_UNANSWERED, "client left", Req.INTERNAL_ERROR, ("tool.respond_failed",)),
     _from(Run.STARTING, "agent ended", Run.SHUTDOWN, "mcp_pruner.stopped"),
 )
 """What the specification leaves open: texts that pruning would spoil or hardly shorten, and who leaves early: clients
 of the server, and users who end a run before the agent is started."""
 
-WAYS = {(source, way.condition): way for way in (*TRANSITIONS, *FAULTS, *ADDED) for source in way.sources}
-"""Every way by its source and its condition."""
+BY_CONDITION = {(source, one.condition): one for one in (*TRANSITIONS, *FAULTS, *ADDED) for source in one.sources}
+"""Every transition by its source and its condition."""
 
 
 EVENTS: Mapping[str, tuple[str, ...]] = {
@@ -187,34 +187,34 @@ class Log:
         self._write({"event": event, "at": round(self._now(), 3), **{name: fields.get(name) for name in EVENTS[event]}})
 
 
-class Course(Generic[S]):
-    """Where a run or a request is: it moves along the ways only, and each step writes its log events."""
+class StateMachine(Generic[S]):
+    """Where a run or a request is: only the transitions above change it, and each writes its log events."""
 
     def __init__(self, start: S, log: Log) -> None:
         self.state: S = start
         self._log = log
 
     def go(self, condition: str, **fields: Any) -> None:
-        """Take the way of this condition; of the fields, each event gets those that it has.
+        """Make the transition of this condition; of the fields, each event gets those that it has.
 
-        Raises `KeyError` if no such way begins here.
+        Raises `KeyError` if none begins here.
         """
-        way = WAYS[self.state, condition]
-        for event in way.events:
+        transition = BY_CONDITION[self.state, condition]
+        for event in transition.events:
             self._log.write(event, **fields)
-        self.state = cast(S, way.target)
+        self.state = cast(S, transition.target)
 
     @contextmanager
-    def going(self, condition: str) -> Iterator[dict[str, Any]]:
-        """Take the way of this condition now, and write its log events at the end of the block.
+    def during(self, condition: str) -> Iterator[dict[str, Any]]:
+        """Make the transition of this condition now, and write its log events at the end of the block.
 
-        They get the fields that the block puts into the dictionary. Raises `KeyError` if no such way begins here.
+        They get the fields that the block puts into the dictionary. Raises `KeyError` if none begins here.
         """
-        way = WAYS[self.state, condition]
-        self.state = cast(S, way.target)
+        transition = BY_CONDITION[self.state, condition]
+        self.state = cast(S, transition.target)
         fields: dict[str, Any] = {}
         yield fields
-        for event in way.events:
+        for event in transition.events:
             self._log.write(event, **fields)
 
 

@@ -1,7 +1,7 @@
 """A session as a conversation, for people: on a terminal, answers are set as Markdown; elsewhere, they are plain text.
 
 Each item is printed when it comes, so that a long session begins at once. Texts of a log are escaped before Rich sees
-them: nothing in them is HTML, an image or a link of the terminal's.
+them: nothing in them is HTML, an image or a link of the terminal's. `agtrace watch` shows the same items.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from rich.console import Console
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from agtrace.conversation.items import Added, Answer, Call, Head, Item, Mark, Request, Thought, Turn, took
+from agtrace.conversation.markdown import OF_THE_PROGRAM, harmless, left_out
 from agtrace.render.terminal import OUT, STYLES, plain, plain_line, when
-from agtrace.report.conversation.as_markdown import OF_THE_PROGRAM, left_out
-from agtrace.report.conversation.telling import Execution, Folded, Head, Item, Mark, Passed, Request, Said, Turn, took
 from agtrace.sessions.query import Resuming
 from agtrace.text.numbers import counted
+from agtrace.times import iso
 
 _NONE = ("", "cat")
 
@@ -133,10 +134,20 @@ def conversation(out: Console, about: Head, continued: Resuming, items: Iterable
     why = continued.obstacle
     line = Text(f"can't be continued: {why}", style="dim") if why else Text(plain_line(continued.line), style="cyan")
     out.print(line, soft_wrap=True)
-    page = _Page(out, about.agent, unfolded)
+    left, after_call = Counter[str](), False
     for item in items:
-        page.item(item)
-    page.end()
+        left += _folded(item, unfolded)
+        if isinstance(item, Added):
+            continue
+        is_call = isinstance(item, (Call, Thought)) and not any(unfolded)
+        if not (is_call and after_call):  # calls that follow each other have no space between them
+            out.print()
+        after_call = is_call
+        for part in rendered(item, unfolded, out.width if out.is_terminal else None):
+            out.print(part, soft_wrap=not out.is_terminal)
+    if said := left_out(left):
+        out.print()
+        _dim(out, f"left out: {said}{'' if all(unfolded) else ': --all shows thoughts and results'}")
 
 
 def _dim(out: Console, line: str) -> None:
@@ -144,115 +155,118 @@ def _dim(out: Console, line: str) -> None:
         out.print(Text(line, style="dim"), soft_wrap=not out.is_terminal)
 
 
-class _Page:
-    """A printer of items, which counts what it folds away."""
-
-    def __init__(self, out: Console, agent: str, unfolded: Unfolded) -> None:
-        self._out, self._agent, self._unfolded = out, agent, unfolded
-        self._left = Counter[str]()
-        self._calling = False
-
-    def item(self, item: Item) -> None:
-        """Print an item; calls that follow each other have no space between them."""
-        if isinstance(item, Passed):
-            self._left[OF_THE_PROGRAM] += 1
-            return
-        calling = isinstance(item, (Execution, Folded)) and not (self._unfolded.tools or self._unfolded.thinking)
-        if not (calling and self._calling):
-            self._out.print()
-        self._calling = calling
-        match item:
-            case Turn():
-                copied = "copied" if item.copied else ""
-                said = "  ".join(filter(None, (f"turn {item.number}", when(item.time), copied)))
-                self._out.print(
-                    Rule(Text(said, style="dim"), align="left", style="dim") if self._out.is_terminal else said
-                )
-            case Request():
-                self._request(item)
-            case Said():
-                shown = plain(item.text).strip("\n")
-                if self._out.is_terminal and len(shown) <= _MOST_MARKDOWN:
-                    from agtrace.render.markdown import as_markdown  # 60 ms with what it loads, for terminals only
-
-                    self._out.print(Padding(as_markdown(shown), (0, 0, 0, _OF_MODEL)))
-                else:
-                    self._indented(shown, _OF_MODEL)
-            case Folded():
-                lines = item.text.strip("\n").count("\n") + 1
-                self._line(Text(f"{item.event:>7}  {item.label}, {counted(lines, 'line')}", style="dim"))
-                if self._unfolded.thinking:
-                    self._quote(item.text, "dim italic")
-                else:
-                    self._left["thought" if item.label == "Thinking" else "summary"] += 1
-            case Execution():
-                self._call(item)
-            case Mark():
-                self._line(Text(plain_line(item.text), style="yellow"))
-
-    def end(self) -> None:
-        """Print what was folded away, and how to see it."""
-        said = left_out(self._left)
-        if said:
-            self._out.print()
-            shown = "" if all(self._unfolded) else ": --all shows thoughts and results"
-            _dim(self._out, f"left out: {said}{shown}")
-
-    def _request(self, request: Request) -> None:
-        label = "" if request.label == "Request" else f"{request.label}: "
-        text = Text(label, style="dim").append(plain(request.text).strip("\n"), style="not dim bold")
-        if not self._out.is_terminal:
-            self._out.print("\n".join(f"> {line}" for line in text.plain.split("\n")), soft_wrap=True)
-            return
-        grid = Table.grid(padding=(0, 1, 0, 0))
-        grid.add_column(style="bold cyan", no_wrap=True)
-        grid.add_column(overflow="fold")
-        grid.add_row(">", text)
-        self._out.print(grid)
-
-    def _call(self, call: Execution) -> None:
-        """Print a call on one line, of which what it is about is cut on a terminal, and why it failed on another."""
-        ended = ", ".join(filter(None, (
-            f"exit code {call.exit_code}" if call.exit_code else "", took(call.duration_ms),
-            f"sub-agent {plain_line(call.agent)}" if call.agent else "",
-        )))  # fmt: skip
-        tail = Text("  ").append(call.outcome, style=STYLES.get(call.outcome, ""))
-        tail.append(f"  {ended}" if ended else "", style="dim")
-        line = Text(f"{call.event:>7}", style="dim").append(f"  {plain_line(call.tool)}", style="not dim cyan")
-        line.append(f"  {plain_line(call.about)}" if call.about else "", style="not dim")
-        if self._out.is_terminal:
-            line.truncate(max(self._out.width - tail.cell_len, _DEEP * 2), overflow="ellipsis")
-        self._line(line + tail)
-        if call.error:
-            self._line(Text(f"{'':{_DEEP}}{plain_line(call.error)}", style="red"))
-        if call.objection:
-            self._quote("\n".join(f"> {line}" for line in plain(call.objection).strip().split("\n")), "bold")
-        if self._unfolded.tools:
-            self._quote(call.arguments, "dim")
-            self._quote(call.result or "", "")
-        else:
-            self._left["line of tools"] += sum(map(_lines, (call.arguments, call.result or "")))
-
-    def _line(self, line: Text) -> None:
-        """Print one line, which is cut on a terminal only."""
-        if self._out.is_terminal:
-            self._out.print(line, no_wrap=True, overflow="ellipsis")
-        else:
-            self._out.print(line, soft_wrap=True)
-
-    def _quote(self, text: str, style: str) -> None:
-        shown = plain(text).strip("\n")
-        if not shown.strip():
-            return
-        if self._out.is_terminal:
-            self._out.print(Padding(Text(shown, style=style, overflow="fold"), (0, 0, 0, _DEEP)))
-        else:
-            self._indented(shown, _DEEP)
-
-    def _indented(self, text: str, deep: int) -> None:
-        """Print a text in full, so that no line of it can pass for one of ours."""
-        self._out.print(Text("\n".join(f"{'':{deep}}{line}" for line in text.split("\n"))), soft_wrap=True)
+def _folded(item: Item, unfolded: Unfolded) -> Counter[str]:
+    """Return what isn't shown of an item, by noun."""
+    match item:
+        case Added():
+            return Counter({OF_THE_PROGRAM: 1})
+        case Thought() if not unfolded.thinking:
+            return Counter({"thought" if item.label == "Thinking" else "summary": 1})
+        case Call() if not unfolded.tools:
+            return Counter({"line of tools": sum(map(_lines, (item.arguments, item.result or "")))})
+    return Counter()
 
 
 def _lines(text: str) -> int:
     return text.strip("\n").count("\n") + 1 if text.strip() else 0
+
+
+def on_screen(item: Item, width: int) -> RenderableType:
+    """Return an item of a session that goes on, as a screen of this width shows it."""
+    return Group(*rendered(item, Unfolded(), width, goes_on=True))
+
+
+def rendered(item: Item, unfolded: Unfolded, width: int | None, *, goes_on: bool = False) -> Iterator[RenderableType]:
+    """Yield the parts of an item, each on lines of its own: for a terminal of a width, or without one as plain text.
+
+    Plain text is indented so that no line of a log can pass for one of ours. `goes_on`: whether a call without a
+    result may still get one.
+    """
+    match item:
+        case Turn():
+            copied = "copied" if item.copied else ""
+            said = "  ".join(filter(None, (f"turn {item.number}", when(iso(item.time)), copied)))
+            yield said if width is None else Rule(Text(said, style="dim"), align="left", style="dim")
+        case Request():
+            yield _request(item, width)
+        case Answer():
+            text = plain(item.text).strip("\n")
+            if width is not None and len(text) <= _MOST_MARKDOWN:
+                yield Padding(_markdown(text), (0, 0, 0, _OF_MODEL))
+            else:
+                yield _indented(text, _OF_MODEL)
+        case Thought():
+            lines = item.text.strip("\n").count("\n") + 1
+            yield _line(Text(f"{item.event:>7}  {item.label}, {counted(lines, 'line')}", style="dim"))
+            if unfolded.thinking:
+                yield from _quote(item.text, "dim italic", width)
+        case Call():
+            yield from _call(item, unfolded, width, goes_on=goes_on)
+        case Mark():
+            yield _line(Text(plain_line(item.text), style="yellow"))
+
+
+def _request(request: Request, width: int | None) -> RenderableType:
+    label = "" if request.label == "Request" else f"{request.label}: "
+    text = Text(label, style="dim").append(plain(request.text).strip("\n"), style="not dim bold")
+    if width is None:
+        return "\n".join(f"> {line}" for line in text.plain.split("\n"))
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(style="bold cyan", no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(">", text)
+    return grid
+
+
+def _call(call: Call, unfolded: Unfolded, width: int | None, *, goes_on: bool) -> Iterator[RenderableType]:
+    """Yield a call on one line, of which what it is about is cut on a terminal, and why it failed on another."""
+    ended = ", ".join(filter(None, (
+        f"exit code {call.exit_code}" if call.exit_code else "", took(call.duration_ms),
+        f"sub-agent {plain_line(call.agent)}" if call.agent else "",
+    )))  # fmt: skip
+    waits = goes_on and call.outcome == "unknown" and call.result_event is None
+    tail = Text("  ").append("no result yet" if waits else call.outcome, style=STYLES.get(call.outcome, ""))
+    tail.append(f"  {ended}" if ended else "", style="dim")
+    line = Text(f"{call.event:>7}", style="dim").append(f"  {plain_line(call.tool)}", style="not dim cyan")
+    line.append(f"  {plain_line(call.about)}" if call.about else "", style="not dim")
+    if width is not None:
+        line.truncate(max(width - tail.cell_len, _DEEP * 2), overflow="ellipsis")
+    yield _line(line + tail)
+    if call.error:
+        yield _line(Text(f"{'':{_DEEP}}{plain_line(call.error)}", style="red"))
+    if call.objection:
+        quoted = "\n".join(f"> {line}" for line in plain(call.objection).strip().split("\n"))
+        yield from _quote(quoted, "bold", width)
+    if unfolded.tools:
+        yield from _quote(call.arguments, "dim", width)
+        yield from _quote(call.result or "", "", width)
+
+
+def _line(text: Text) -> Text:
+    """Return a line that a terminal cuts instead of wrapping it."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _quote(text: str, style: str, width: int | None) -> Iterator[RenderableType]:
+    shown = plain(text).strip("\n")
+    if shown.strip():
+        padded = Padding(Text(shown, style=style, overflow="fold"), (0, 0, 0, _DEEP))
+        yield _indented(shown, _DEEP) if width is None else padded
+
+
+def _indented(text: str, deep: int) -> Text:
+    return Text("\n".join(f"{'':{deep}}{line}" for line in text.split("\n")))
+
+
+def _markdown(text: str) -> RenderableType:
+    """Return a text without control characters as Markdown to print; links are followed by their addresses."""
+    from rich.markdown import Heading, Markdown  # 60 ms with what it loads, for terminals only
+
+    class LeftHeading(Heading):
+        LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+
+    class LeftMarkdown(Markdown):
+        elements: ClassVar = {**Markdown.elements, "heading_open": LeftHeading}
+
+    return LeftMarkdown(harmless(text), code_theme="ansi_dark", hyperlinks=False)

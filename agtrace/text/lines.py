@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from agtrace_indexer.redact import redact
 from agtrace_schema.patterns import later
@@ -93,3 +95,12 @@ def without_controls(text: str) -> str:
     """
     seen = _CONTROLS.sub("", text)
     return seen if seen.isascii() else _ROWS.sub(r"\1\2", seen.replace("\u2028", "\n").replace("\u2029", "\n"))
+
+
+def in_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with all its keys and texts changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): in_texts(item, change) for key, item in value.items()}
+    return [in_texts(item, change) for item in value] if isinstance(value, list) else value

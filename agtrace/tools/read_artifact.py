@@ -230,7 +230,7 @@ def _lessons(opening: _Opening) -> Reply:
 
 def _why(opening: _Opening) -> Reply:
     """Answer with who wrote a file that some session named. Raises `InvalidParameter` or `InvalidRange`."""
-    from agtrace.report.authorship.why import text, why
+    from agtrace.report.why import text, why
 
     context, file, lines = opening.context, opening.reference.file, opening.reference.lines
     path = Path(file) if Path(file).exists() else Path("/", file)

@@ -16,12 +16,11 @@ from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.questions import sessions
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.report.conversation.as_markdown import code, fenced, harmless, quoted
-from agtrace.report.conversation.as_page import turns
-from agtrace.report.conversation.cleaning import Cleaner
-from agtrace.report.conversation.export import Form, Wanted, export
-from agtrace.report.conversation.telling import Execution, Turn
-from agtrace.report.conversation.telling import Said as Message
+from agtrace.conversation.cleaning import Cleaner
+from agtrace.conversation.export import Form, Wanted, export
+from agtrace.conversation.html import View, markup
+from agtrace.conversation.items import Answer, Call, Turn
+from agtrace.conversation.markdown import code, fenced, harmless, quoted
 from agtrace.sessions.prices import load as prices
 from agtrace.settings import load
 from tests.agtrace.asking import claude_log
@@ -84,8 +83,8 @@ def test_a_page_folds_thinking_and_calls_and_says_what_was_masked(tmp_path: Path
     written(tmp_path)
     page = exported(ONE[:8], "--html").out
     assert SECRET not in page and "2 secrets: 2 GitHub tokens" in page
-    assert re.search(r"<details class=\"folded\"><summary>Thinking</summary>[^<]*<p [^>]*>First the moon.", page)
-    assert '<details class="call failed">' in page and "wave 19" in page
+    assert re.search(r"<summary><span>Thinking</span></summary><div class=\"text\" dir=\"auto\">First the moon.", page)
+    assert '<details class="entry call failed">' in page and "wave 19" in page
     assert "<strong>Drawing</strong> it in <code>&lt;svg&gt;</code>" in page
     assert "/home/mira" not in page
 
@@ -175,16 +174,17 @@ class Elements(HTMLParser):
 
 OURS = {
     "html": {"lang": "en"}, "head": {}, "title": {}, "style": {}, "body": {}, "header": {}, "h1": {}, "bdi": {},
-    "dl": {}, "div": {"class": "request|said|scrolls"}, "dt": {}, "dd": {}, "main": {}, "h3": {}, "h4": {"dir": "auto"},
-    "h5": {"dir": "auto"}, "h6": {"dir": "auto"}, "pre": {"class": "block"}, "em": {}, "strong": {}, "s": {},
-    "br": {}, "hr": {}, "blockquote": {}, "ul": {}, "ol": {"start": r"\d+"}, "li": {"dir": "auto"}, "table": {},
-    "thead": {}, "tbody": {}, "tr": {}, "th": {}, "td": {},
-    "section": {"class": "turn", "id": r"turn-\d+", "aria-labelledby": r"turn-\d+-title"},
-    "h2": {"id": r"turn-\d+-title"},
+    "dl": {}, "div": {"class": "text|prose|body|part|scrolls", "dir": "auto"}, "dt": {}, "dd": {}, "main": {}, "h3": {},
+    "h4": {"dir": "auto"}, "h5": {"dir": "auto"}, "h6": {"dir": "auto"}, "pre": {"class": "block", "tabindex": "0"},
+    "em": {}, "strong": {}, "s": {}, "br": {}, "hr": {}, "blockquote": {}, "ul": {}, "ol": {"start": r"\d+"},
+    "li": {"dir": "auto"}, "table": {}, "thead": {}, "tbody": {}, "tr": {}, "th": {}, "td": {}, "mark": {},
+    "section": {"class": "entry (request|answer( goes-on)?)", "aria-label": "[A-Z][a-z ]+[A-Za-z ]*"},
+    "h2": {"class": "turn", "id": r"turn-\d+"},
     "a": {"href": r"#turn-\d+|https?://.*", "target": "_blank", "rel": "noopener noreferrer nofollow"},
-    "small": {}, "p": {"class": "text|mark|none", "dir": "auto"}, "summary": {}, "b": {},
-    "details": {"class": "folded|call (ok|failed|rejected|interrupted|running|unknown)"}, "code": {}, "footer": {},
-    "span": {"class": "outcome|took|agent|error|leads|image|add|del|hunk|[cksnfb]"},
+    "small": {}, "p": {"class": "mark entry|none|started", "dir": "auto"}, "summary": {}, "b": {},
+    "details": {"class": "entry (folded thought|call (ok|failed|rejected|interrupted|running|unknown))"},
+    "code": {"class": "said"}, "footer": {},
+    "span": {"class": "unseen|outcome|took|changed|error|leads|image|add|del|hunk|[cksnfb]"},
     "link": {"rel": "icon", "href": "data:,"}, "meta": {"charset": "utf-8", "http-equiv": ".*", "name": ".*",
                                                       "content": ".*"},
 }  # fmt: skip
@@ -334,13 +334,13 @@ def test_markdown_shows_what_a_call_changed_and_counts_the_rest(tmp_path: Path) 
 
 def test_a_page_sets_what_the_model_wrote_as_markdown_and_what_it_changed_as_a_difference() -> None:
     edit = {"file_path": "a.py", "old_string": "one\ntwo", "new_string": "one\nthree <b>"}
-    call = Execution("Edit", "a.py", Outcome.OK, 5, None, edit, "done", None, None, 3)
+    call = Call(3, 0, "Edit", "a.py", Outcome.OK, 5, None, edit, "done", None, None, None, False, 4)
     items = [
-        Turn(0, None, False),
-        Message("**Done**\n\n```py\nx = 1\n```\n\n<b>[a](javascript:x) [b](https://b.example)"),
+        Turn(1, 0, 0, False),
+        Answer(2, 0, "**Done**\n\n```py\nx = 1\n```\n\n<b>[a](javascript:x) [b](https://b.example)"),
         call,
     ]
-    page = "".join(turns("Codex", items))
+    page = "".join(markup(View("Codex"), items))
     assert "<strong>Done</strong>" in page and '<pre class="block"><code>x' in page
     assert "&lt;b&gt;" in page and "javascript" in page and 'href="javascript' not in page
     assert '<a href="https://b.example" target="_blank" rel="noopener noreferrer nofollow">' in page

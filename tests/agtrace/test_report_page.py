@@ -26,7 +26,7 @@ from agtrace_schema.analysis import (
 from agtrace_schema.answers import Made
 from msgspec.structs import replace
 
-from agtrace.report.page.document import visible
+from agtrace.conversation.document import visible
 from agtrace.report.page.overview import charts
 from agtrace.report.page.page import html
 from agtrace.report.page.session_data import pack, thinned

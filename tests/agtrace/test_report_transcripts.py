@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.report.conversation import as_page
+from agtrace.conversation import html
 from tests.agtrace.asking import claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
 
@@ -51,7 +51,7 @@ def test_the_worst_sessions_have_their_conversation(indexed: Path, tmp_path: Pat
     made = agtrace_here("report", "--json").json()
     worst = [one["session_id"] for one in made["sessions"] if one.get("score") is not None]
     found = _talks(_page(tmp_path, "--transcripts"))
-    assert found.sessions == worst[: as_page.MOST_CONVERSATIONS] != []
+    assert found.sessions == worst[: html.MOST_CONVERSATIONS] != []
     assert _talks(_page(tmp_path)).sessions == []
 
 
@@ -70,7 +70,7 @@ def test_no_text_of_a_conversation_becomes_markup_and_secrets_are_masked(tmp_pat
 
 
 def test_long_conversations_are_cut_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(as_page, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(html, "MOST_BYTES", 20_000)
     log = claude_log(tmp_path / "logs", "00000001-0000-4000-8000-000000000001")
     log.prompt("List it")
     for _ in range(10):

@@ -12,8 +12,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from agtrace.conversation.items import Answer, Fact, Head, Item, error_in
 from agtrace.render.conversation import Unfolded, conversation
-from agtrace.report.conversation.telling import Fact, Head, Item, Said, error_in
 from agtrace.sessions.query import Resuming
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
@@ -192,9 +192,9 @@ def test_a_conversation_begins_before_its_second_item_is_read(capsys: pytest.Cap
     shown: list[str] = []
 
     def items() -> Iterator[Item]:
-        yield Said("first")
+        yield Answer(0, 0, "first")
         shown.append(capsys.readouterr().out)
-        yield Said("second")
+        yield Answer(1, 0, "second")
 
     about = Head("Tides", "Claude Code", [Fact("Ended", "well"), Fact("Session", "", ONE)], None)
     conversation(Console(), about, Resuming([], None, False, None, "no command"), items(), Unfolded())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agtrace.health.facts.changes import Edit, edits
-from agtrace.report.authorship.replay import Author, authors, lines_of
+from agtrace.report.replay import Author, authors, lines_of
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
 

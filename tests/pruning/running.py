@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from agtrace.pruning.arguments import parse
+from agtrace.pruning.output import Output, ToolContext, ToolFailed
 from agtrace.pruning.tools import TOOLS
-from agtrace.pruning.tools.output import Output, ToolFailed, Workbench
 from agtrace.text.kept_texts import KeptTexts
 from tests.pruning.driving import SECONDS
 
@@ -26,8 +26,10 @@ def run(tool: str, folder: Path, environment: Mapping[str, str] | None = None, *
 
 async def call(tool: str, folder: Path, environment: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> Output:
     """Run a tool within an event loop."""
-    bench = Workbench(folder, dict(os.environ) if environment is None else environment, KeptTexts(folder / "outputs"))
-    return await TOOLS[tool].run(parse(TOOLS[tool].arguments, arguments), bench)
+    context = ToolContext(
+        folder, dict(os.environ) if environment is None else environment, KeptTexts(folder / "outputs")
+    )
+    return await TOOLS[tool].run(parse(TOOLS[tool].arguments, arguments), context)
 
 
 def failure(tool: str, folder: Path, environment: Mapping[str, str] | None = None, **arguments: Any) -> ToolFailed:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.pruning.tools.output import MOST_CAPTURED
+from agtrace.pruning.output import MOST_CAPTURED
 from tests.pruning.running import failure, run
 
 

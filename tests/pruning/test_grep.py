@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agtrace.pruning.tools.output import Output, ToolFailed
+from agtrace.pruning.output import Output, ToolFailed
 from tests.pruning.running import failure, run
 
 _RIPGREP = shutil.which("rg")

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agtrace.pruning.tools.bash import without_secrets
+from agtrace.pruning.output import without_secrets
 from tests.pruning.running import appear, call, children, failure, marked, needs_proc, run
 
 pytestmark = needs_proc

@@ -14,7 +14,7 @@ from agtrace.pruning.arguments import (
     GrepArguments,
     input_schema,
 )
-from agtrace.pruning.tools.output import MOST_CAPTURED
+from agtrace.pruning.output import MOST_CAPTURED
 from tests.pruning.running import failure, run
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from agtrace.pruning.states import (
     ANY_REQUEST,
+    BY_CONDITION,
     EVENTS,
     FAULTS,
     TERMINAL,
     TRANSITIONS,
-    WAYS,
     Req,
     Run,
     State,
-    Way,
+    Transition,
 )
 
 SPECIFICATION = (Path(__file__).parent / "specification.md").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def test_the_states_are_those_of_the_specification_in_its_order() -> None:
 
 
 @pytest.mark.parametrize(("title", "ways"), [("Transitions", TRANSITIONS), ("Error Handling", FAULTS)])
-def test_a_way_is_the_one_of_its_row(title: str, ways: tuple[Way, ...]) -> None:
+def test_a_way_is_the_one_of_its_row(title: str, ways: tuple[Transition, ...]) -> None:
     """An error writes its own event, and then that of the transition as well."""
     for (source, _, target, effects), way in zip(table(title), ways, strict=True):
         assert (states(source), states(target)) == (way.sources, (way.target,)), source
@@ -66,5 +66,5 @@ def test_a_way_is_the_one_of_its_row(title: str, ways: tuple[Way, ...]) -> None:
 
 
 def test_every_state_but_the_terminal_ones_leads_somewhere_and_those_lead_nowhere_else() -> None:
-    assert {source for source, _ in WAYS} - TERMINAL == {*Run, *Req} - TERMINAL
-    assert {way.target for (source, _), way in WAYS.items() if source in TERMINAL} == {Run.SHUTDOWN}
+    assert {source for source, _ in BY_CONDITION} - TERMINAL == {*Run, *Req} - TERMINAL
+    assert {way.target for (source, _), way in BY_CONDITION.items() if source in TERMINAL} == {Run.SHUTDOWN}

@@ -14,8 +14,7 @@ from agtrace_team.connection import connect
 from agtrace_team.problems import NoServer
 from agtrace_team.server import Server
 
-from agtrace.report.conversation import as_page
-from agtrace.report.web import calls
+from agtrace.conversation import code, html
 from tests.conftest import LOGS, MORE_LOGS, REAL_LOGS, SAMPLES, copy_index
 from tests.depth import THOROUGH
 from tests.team.teams import Team, index_of
@@ -50,8 +49,8 @@ def server() -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let searches and the colours of code take their time, however busy the machine is: answers depend on the data."""
-    monkeypatch.setattr(calls, "_SECONDS", 30)
-    monkeypatch.setattr(as_page, "_COLOURING_SECONDS", 300)
+    monkeypatch.setattr(code, "_SECONDS", 30)
+    monkeypatch.setattr(html, "_COLOURING_SECONDS", 300)
 
 
 def new_team(server: Server) -> Team:

@@ -20,8 +20,8 @@ from agtrace_team.server import Server
 
 from agtrace.answers.desk import Answers
 from agtrace.report.selection import Selection
-from agtrace.report.web import pages
 from agtrace.sessions import prices
+from agtrace.web import lists, session
 from tests.agtrace.terminal import agtrace_here
 from tests.depth import part
 from tests.team.conftest import new_team
@@ -208,13 +208,13 @@ def test_pages_are_of_the_same_sessions(both: Both, everything: Path) -> None:
         shown = []
         for connection in (own, cast(sqlite3.Connection, other)):
             one = min(sessions.of_provider(connection, None), key=lambda session: (-session.event_count, session.uid))
-            listed = pages.listed(connection, SessionFilters(), "newest", None, table)
-            page = pages.about(connection, one, now=0, prices=table)
-            outline = pages.outline(connection, one, 0)
-            examined = pages.examined(connection, one, now=0, prices=table, dollars=True)
-            spent = pages.ledger(connection, Selection(), "day", table, dollars=True)
+            listed = lists.listed(connection, SessionFilters(), "newest", None, table)
+            page = session.about(connection, one, now=0, prices=table)
+            outline = session.outline(connection, one, 0)
+            examined = session.examined(connection, one, now=0, prices=table, dollars=True)
+            spent = lists.ledger(connection, Selection(), "day", table, dollars=True)
             shown.append((listed.total, page.title, outline.turns, examined, spent.bars))
-            assert pages.projects(connection, table)
+            assert lists.projects(connection, table)
     assert shown[0] == shown[1]
 
 

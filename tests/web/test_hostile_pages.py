@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from agtrace.report.web.calls import colouring_for, diff, difference, highlighted
-from agtrace.report.web.conversation import markdown_html as html
+from agtrace.conversation.code import colouring_for, diff, difference, highlighted
+from agtrace.conversation.html import markdown_html as html
 from tests.web.hostile_sessions import EVIL, LINES, SECRET, SESSIONS, TEXTS
 from tests.web.opening import Site
 

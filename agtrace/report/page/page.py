@@ -15,10 +15,7 @@ from agtrace_schema.analysis import Report
 from markupsafe import Markup
 from msgspec import to_builtins
 
-from agtrace.health.finding import SEVERITIES
-from agtrace.report import wording
-from agtrace.report.conversation.as_page import styles_within
-from agtrace.report.page.document import (
+from agtrace.conversation.document import (
     as_script,
     bundled,
     chart_library,
@@ -28,6 +25,9 @@ from agtrace.report.page.document import (
     source_hash,
     style,
 )
+from agtrace.conversation.html import styles_within
+from agtrace.health.finding import SEVERITIES
+from agtrace.report import wording
 from agtrace.report.page.overview import charts, overview
 from agtrace.report.page.session_data import GROUP, KINDS, ROW, Packed, pack, packed, row
 from agtrace.report.wording import AGENTS

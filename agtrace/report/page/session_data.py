@@ -12,8 +12,8 @@ from agtrace_schema.analysis import ContextPoint, Insight, ReportedSession, Time
 from agtrace_schema.model import dump
 from msgspec.structs import replace
 
+from agtrace.conversation.document import fit_for_the_page
 from agtrace.health.finding import SEVERITIES
-from agtrace.report.page.document import fit_for_the_page
 
 ROW = (
     "id", "provider", "project", "title", "start", "duration", "ending", "score", "turns", "calls", "failed",

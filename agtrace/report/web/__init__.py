@@ -1,1 +1,0 @@
-"""The pages of `agtrace open`: sessions, conversations and costs as HTML, made from the index at one moment."""

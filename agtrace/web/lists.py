@@ -1,0 +1,311 @@
+"""The lists of `agtrace open`: sessions with who worked where, when and for how much; projects; costs; searches."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, cast, get_args
+
+from agtrace_indexer.index.questions import sessions, upkeep
+from agtrace_indexer.index.questions.sessions import SessionFilters
+from agtrace_schema.model import dump
+from agtrace_schema.patterns import later
+from agtrace_schema.requests import CostBy
+from msgspec import Struct
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+
+from agtrace.answers.desk import Answers
+from agtrace.answers.running import DAY_MS, asks
+from agtrace.conversation.document import fit_for_the_page
+from agtrace.problems import InvalidParameter, SessionNotFound
+from agtrace.report.costs import OVER_TIME, costs, lacking
+from agtrace.report.selection import Selection
+from agtrace.report.wording import AGENTS
+from agtrace.sessions.listing import list_sessions
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.projects import labels, list_projects
+from agtrace.sessions.query import find_session
+from agtrace.sessions.usage import Order, Place, Snapshot, snapshot_now
+from agtrace.settings.limits import limits
+from agtrace.text.lines import repeated
+from agtrace.tools.tool import Context
+from agtrace.web.session import title
+
+# -- what an address asks for ----------------------------------------------------------------------
+
+PERIODS = {
+    "": "any time", "today": "today", "yesterday": "since yesterday", "7d": "7 days", "30d": "30 days",
+    "90d": "90 days", "365d": "a year",
+}  # fmt: skip
+"""The periods that filters offer, as a time understood by `--since`."""
+
+_LONGEST = 200
+
+
+PAGE = 50
+"""The sessions of a page of a list."""
+
+SORTS: dict[str, str] = {
+    "active": "last active", "newest": "started, newest first", "oldest": "started, oldest first", "cost": "cost",
+    "failed_calls": "failed calls", "duration": "length", "turns": "turns", "total_tokens": "tokens",
+    "tool_calls": "tool calls",
+}  # fmt: skip
+"""The orders of a list of sessions, and what they are called."""
+
+GROUPS: tuple[CostBy, ...] = get_args(CostBy)
+_PROJECTS = 500
+_AFTER = later(r"-?[0-9]{1,18}(?:\.[0-9]{1,18}){3}")
+
+
+class Asked(Struct, frozen=True):
+    """The filters in an address, as typed; empty for none."""
+
+    agent: str = ""
+    project: str = ""
+    since: str = ""
+    until: str = ""
+    query: str = ""
+    failures: str = ""
+    kind: str = ""
+    sort: str = ""
+    by: str = ""
+
+    @classmethod
+    def of(cls, given: QueryParams) -> Asked:
+        """Read the query of an address. Raises `InvalidParameter` for an agent, order or group that doesn't exist."""
+        found = cls(**{name: given.get(name, "").strip()[:_LONGEST] for name in cls.__struct_fields__})
+        for name, value, allowed in (
+            ("agent", found.agent, [*AGENTS]), ("sort", found.sort, [*SORTS]), ("by", found.by, [*GROUPS]),
+            ("kind", found.kind, ["main", "subagent", "all"]),
+        ):  # fmt: skip
+            if value and value not in allowed:
+                raise InvalidParameter(
+                    name, f"{name}: expected one of {', '.join(allowed)}, got {repeated(value, 60)!r}"
+                )
+        return found
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The filters that aren't empty, as an address has them."""
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name))}
+
+    @property
+    def filtering(self) -> int:
+        """How many of them leave something out."""
+        return len(self.given.keys() - {"sort", "by"})
+
+    @property
+    def order(self) -> Order:
+        """The order of the sessions."""
+        return cast(Order, self.sort or "active")
+
+    @property
+    def group(self) -> CostBy:
+        """The groups of what was spent."""
+        return cast(CostBy, self.by or "day")
+
+    def filters(self, context: Context) -> SessionFilters:
+        """Return the filters of a list of sessions. Raises `Problem` for a project or a time that isn't understood."""
+        kind = self.kind or "main"
+        period = context.period(self.since or None, self.until or None)
+        return SessionFilters(
+            provider=self.agent or None,
+            projects=context.projects(self.project or None),
+            since=period.since,
+            until=period.until,
+            query=self.query or None,
+            kind=None if kind == "all" else kind,
+            has_failures=True if self.failures else None,
+        )
+
+    def selection(self, context: Context) -> Selection:
+        """Return the sessions and the period whose costs are meant. Raises `Problem` as `filters` does."""
+        period = context.period(self.since or None, self.until or None)
+        return Selection(
+            provider=self.agent or None,
+            project=self.project or None,
+            projects=context.projects(self.project or None),
+            since=period.since,
+            until=period.until,
+        )
+
+
+class After(NamedTuple):
+    """Where a page of a list ended: after a session, in a list that was begun on a snapshot."""
+
+    place: Place
+    snapshot: Snapshot
+
+    @classmethod
+    def of(cls, given: QueryParams) -> After | None:
+        """Read where the page before ended; None on the first one. Raises `InvalidParameter`."""
+        written = given.get("after", "")
+        if not written:
+            return None
+        if not _AFTER.fullmatch(written):
+            raise InvalidParameter("after", "after: not a place in this list")
+        key, row, session, event = map(int, written.split("."))
+        return cls(Place(key, row), Snapshot(session, event))
+
+    @property
+    def written(self) -> str:
+        """As an address has it."""
+        return ".".join(map(str, (*self.place, *self.snapshot)))
+
+
+# -- sessions, projects, costs ----------------------------------------------------------------------
+
+
+class Listed(NamedTuple):
+    """A page of a list of sessions."""
+
+    rows: list[dict[str, Any]]
+    """The fields of `SessionItem`, with `agent` and `ended_at`."""
+    total: int
+    failures: int
+    after: str | None
+    """Where the next page begins; None if this is the last one."""
+    rows_at: list[tuple[int, str]]
+    """Row id and shown id of each session."""
+    state: Snapshot
+    """Of which state of the index the list tells, as an open page is told of a later one."""
+
+
+class Bar(NamedTuple):
+    """A group of what was spent, and how long its bar is, from 0 to 1."""
+
+    spent: dict[str, Any]
+    share: float
+
+
+class Ledger(NamedTuple):
+    """What was spent, by group."""
+
+    costs: dict[str, Any]
+    """The fields of `Costs`."""
+    bars: list[Bar]
+    in_time: bool
+    lacking: list[str]
+    """Which figures the logs lack, as phrases."""
+
+
+def listed(
+    connection: sqlite3.Connection, filters: SessionFilters, sort: Order, after: After | None, prices: PriceTable
+) -> Listed:
+    """Return a page of the sessions that these filters leave."""
+    snapshot = snapshot_now(connection) if after is None else after.snapshot
+    page = list_sessions(
+        connection, filters, PAGE, sort=sort, snapshot=snapshot, behind=None if after is None else after.place,
+        prices=prices,
+    )  # fmt: skip
+    rows: Any = fit_for_the_page([dump(item) | {"agent": AGENTS[item.provider]} for item in page.items])
+    following = After(page.places[-1], snapshot).written if page.more else None
+    rows_at = [(place.row, item.id) for place, item in zip(page.places, page.items, strict=True)]
+    return Listed(rows, page.total, page.failures, following, rows_at, snapshot)
+
+
+def projects(connection: sqlite3.Connection, prices: PriceTable) -> list[dict[str, Any]]:
+    """Return the projects, the most recently active first, with the fields of `ProjectItem` and `agents`."""
+    page = list_projects(connection, _PROJECTS, snapshot=snapshot_now(connection), behind=None, prices=prices)
+    rows: Any = fit_for_the_page(
+        [dump(item) | {"agents": [AGENTS[name] for name in item.providers]} for item in page.items]
+    )
+    found: list[dict[str, Any]] = rows
+    return found
+
+
+def ledger(
+    connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable, *, dollars: bool
+) -> Ledger:
+    """Return what was spent in a selection, by group; bars are as long as costs, or tokens without dollars."""
+    found = costs(connection, selection, by, prices=prices, dollars=dollars)
+    told: Any = fit_for_the_page(dump(found))
+    groups: Sequence[dict[str, Any]] = told["groups"]
+    measure = "cost_usd" if any(group.get("cost_usd") for group in groups) else "total_tokens"
+    most = max((group.get(measure) or 0 for group in groups), default=0) or 1
+    if by == "agent":
+        groups = [group | {"group": AGENTS.get(group["group"], group["group"])} for group in groups]
+    bars = [Bar(group, (group.get(measure) or 0) / most) for group in groups]
+    return Ledger(told, bars, by in OVER_TIME, list(lacking(found)))
+
+
+# -- pages -------------------------------------------------------------------------------------------
+# What the template of a page is filled in with, given the request for it. They raise `Problem`.
+
+_FOUND = 20
+"""The most hits of a search that are shown at once."""
+
+_LONGEST_QUERY = 2_000
+
+_TITLE = 100
+"""The most characters of a session's title next to a hit."""
+
+
+def projects_page(context: Context, request: Request) -> dict[str, Any]:
+    """Return the list of projects."""
+    return {"projects": projects(context.connection, context.prices)}
+
+
+def costs_page(context: Context, request: Request, *, dollars: bool) -> dict[str, Any]:
+    """Return what was spent, by group."""
+    asked = Asked.of(request.query_params)
+    found = ledger(context.connection, asked.selection(context), asked.group, context.prices, dollars=dollars)
+    return {"ledger": found, "groups": GROUPS, **_choices(context, asked)}
+
+
+def hits(desk: Answers, request: Request) -> dict[str, Any]:
+    """Return what the search tool answers, which is what agents and the command line get."""
+    given = request.query_params
+    query, cursor = given.get("q", "")[:_LONGEST_QUERY], given.get("cursor")
+    order = "newest" if given.get("order") == "newest" else "best"
+    shown: dict[str, Any] = {"query": query, "order": order, "session": given.get("session"), "answer": None}
+    if not query.strip():
+        return shown
+    wanted = {
+        "query": query, "order": order, "cursor": cursor, "session_id": given.get("session"),
+        "limit": _FOUND if order == "newest" else None, "provider": given.get("agent"), "project": given.get("project"),
+    }  # fmt: skip
+    asked = {name: value for name, value in wanted.items() if value}
+    answer = desk.ask("search_event_previews", asked).value
+    return shown | {"answer": answer, "titles": desk.read(lambda context: _titles(context, answer))}
+
+
+def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:
+    hits = answer.get("data", {}).get("matches") or []
+    with suppress(SessionNotFound):  # one was forgotten since
+        return {id: title(find_session(context.connection, id), _TITLE) for id in {hit["session_id"] for hit in hits}}
+    return {}
+
+
+def sessions_page(context: Context, request: Request) -> dict[str, Any]:
+    """Return the list of sessions, or the part of it after a place."""
+    asked = Asked.of(request.query_params)
+    page = listed(
+        context.connection, asked.filters(context), asked.order, After.of(request.query_params), context.prices
+    )
+    shown = {"listed": page, "sorts": SORTS, "asking": _asking(context, page)}
+    return {**shown, **_choices(context, asked)}
+
+
+def _asking(context: Context, page: Listed) -> set[str]:
+    """Return the ids of the sessions of a page that have asked the human something, as their logs here show."""
+    if limits().settings.asked is not None:
+        return set()  # the logs of a team's index are on other machines
+    now, found = round(1000 * context.now), set()
+    ends = sessions.ends(context.connection, (row for row, _ in page.rows_at))
+    for row, id in page.rows_at:
+        if now - ends.get(row, 0) < DAY_MS:
+            (session,) = sessions.in_rows(context.connection, [row])
+            if asks(context.connection, session, ends[row], now):
+                found.add(id)
+    return found
+
+
+def _choices(context: Context, asked: Asked) -> dict[str, Any]:
+    names = sorted(set(labels(context.connection).values()), key=str.lower)
+    projects = [("", "All projects"), *((name, name) for name in names)]
+    known = {one["provider"] for one in upkeep.providers(context.connection) if one["sessions"]} | {asked.agent}
+    agents = {name: title for name, title in AGENTS.items() if name in known}
+    return {"asked": asked, "periods": PERIODS, "agents": agents, "project_options": projects}
