@@ -30,7 +30,7 @@ from agtrace.sessions.events import aftermath, name_of, preview
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import last_event_of, short_id
-from agtrace.sessions.said import TEXT, Line, execution, human_words, last_message, open_call, opened, said
+from agtrace.sessions.said import TEXT, Line, excerpt, execution, human_words, last_message, open_call, opened, said
 from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, one_line
 from agtrace.times import iso
@@ -104,11 +104,6 @@ class _Shown(Struct, frozen=True):
     row: Session
     about: FoundSession
     matches: Sequence[tuple[RankedEvent, EventPreview]]
-
-    @property
-    def known(self) -> set[int]:
-        """The indexes of its events that are shown as matches."""
-        return {match.event_index for _, match in self.matches}
 
 
 class Best(Struct, frozen=True):
@@ -278,12 +273,12 @@ def _match(
         timestamp=iso(event.row.ts),
         event_type=event.type,
         outcome=None if event.outcome is Outcome.OK else event.outcome,
+        rolled_back=True if event.row.rolled_back else None,
         preview={},
     )
     if event.type not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
-        who, text = said(connection, session.provider, event, ranked.words, most)
-        named = {} if event.type in (EventType.MESSAGE, EventType.REASONING) else {"kind": who}
-        match = replace(match, preview=named | {"text": text})
+        named = {} if event.type in (EventType.MESSAGE, EventType.REASONING) else {"kind": name_of(event) or "human"}
+        match = replace(match, preview=named | {"text": excerpt(event.text, ranked.words, most)})
     else:
         asked, failed, output = execution(connection, session.provider, event, ranked.words, most)
         shown = {"tool": name_of(event) or "tool"} | ({"arguments": asked} if asked else {})
@@ -308,11 +303,12 @@ def _shows(match: EventPreview, literal: str) -> bool:
 def _with_course(connection: sqlite3.Connection, shown: _Shown, *, doubted: bool) -> FoundSession:
     row, hit, last_event = shown.row, shown.matches[0][1].event_index, last_event_of(connection, shown.row)
     last = last_message(connection, row, last_event, _SHORT if doubted else _LAST)
-    last = last if last is None or last[0] not in shown.known else (last[0], _ABOVE)
+    known = {match.event_index for _, match in shown.matches}
+    last = last if last is None or last[0] not in known else (last[0], _ABOVE)
     if doubted:
         return replace(shown.about, last_message=last)
     landmarks = telling_landmarks(connection, row.id, last_event, near=hit)
-    course = _course(connection, row, hit, last_event, {*shown.known, last[0] if last else -1})
+    course = _course(connection, row, hit, last_event, {*known, last[0] if last else -1})
     told: dict[str, Any] = {
         "landmarks": landmarks.items or None,
         "course": course or None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.pieces import piece_at
@@ -50,20 +50,6 @@ class Deadline:
             raise self.problem
 
 
-class Matcher(Protocol):
-    """A condition that a text meets or doesn't."""
-
-    @property
-    def literals(self) -> Sequence[bytes]:
-        """Byte strings that the folded text of every hit contains; empty if none are known."""
-
-    def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """Return the numbers of the events in a block that match; `places` are where the first literal can be."""
-
-    def matched(self, text: str, deadline: Deadline) -> str:
-        """Return the first match in a text, verbatim; empty without any. Raises `SearchTimeout`."""
-
-
 def fold(query: str) -> bytes:
     """Return a query as it is compared: UTF-8, with A to Z in lower case and NUL as its symbol, as in stored texts."""
     return query.replace("\x00", "\u2400").encode("utf-8", "replace").lower()
@@ -76,11 +62,11 @@ class Contains(Struct, frozen=True):
 
     @property
     def literals(self) -> Sequence[bytes]:
-        """The query, folded."""
+        """Byte strings that the folded text of every hit contains: the query."""
         return (fold(self.query),) if self.query else ()
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """Return the numbers of the events in a block that contain the query."""
+        """Return the numbers of the events in a block that contain the query; `places` are where it can be."""
         return _holding(fold(self.query), block, places)
 
     def matched(self, text: str, deadline: Deadline) -> str:
@@ -165,6 +151,9 @@ class Matches:
             except TimeoutError:
                 deadline.check()
 
+
+Matcher: TypeAlias = Contains | Matches
+"""A condition that a text meets or doesn't."""
 
 _RECURSION = later(r"\(\?(?:R|0|[1-9]|&|P>)")
 _COMMENTS = later(r"\(\?(?:#|[\w-]*x)")

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager
 from enum import StrEnum
 from itertools import chain, islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from agtrace_indexer.index.questions import matches
 from agtrace_indexer.index.questions.candidates import candidates_of_all
@@ -98,23 +98,6 @@ class Hit(Struct, frozen=True):
     def place(self) -> Place:
         """Its place in the order of results."""
         return Place(self.ts, self.event_id)
-
-
-class Kept(Protocol):
-    """The hits kept out of those that a scan has seen."""
-
-    most: int
-    """The number of hits that fill the page."""
-
-    @property
-    def found(self) -> int:
-        """The number of hits seen."""
-
-    def add(self, rows: list[FoundEvent]) -> None:
-        """Add hits."""
-
-    def settled(self, rank: int) -> bool:
-        """Whether hits of at most this rank in time can no longer change the page."""
 
 
 class _Ranked(NamedTuple):
@@ -210,7 +193,7 @@ class Scan(Struct):
     order: Order
     behind: Place
     deadline: Deadline
-    page: Kept
+    page: First | FirstOfSessions
     """The hits so far: their frequency decides how the scan goes on."""
     places: Places = field(default_factory=dict)
     """The blocks that may contain the query, and where in them, if the word index was consulted."""
@@ -366,7 +349,7 @@ class Question(Struct, frozen=True):
         replace(self, filters=of_page)._read(kept, self.order.start, deadline)
         return kept.counts
 
-    def _read(self, kept: Kept, behind: Place, deadline: Deadline) -> bool:
+    def _read(self, kept: First | FirstOfSessions, behind: Place, deadline: Deadline) -> bool:
         """Add hits to `kept` until the page is settled; return whether all blocks were read."""
         scan = Scan(self.connection, self.matcher, self.filters, self.snapshot, self.order, behind, deadline, kept)
         with interrupted(self.connection, deadline):

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from agtrace_indexer.index.questions import files, landmarks, measures, sessions, turns
+from agtrace_indexer.index.questions import calls, files, landmarks, measures, sessions, turns
 from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters, people_of
 from agtrace_indexer.index.questions.usage import Among, largest_request
@@ -170,6 +170,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         total_events=session.event_count,
         tool_calls=session.tool_calls,
         failed_calls=known_failures(session.provider, session.tool_calls, session.failed_calls),
+        cancelled_calls=calls.count_cancelled(connection, session.id, NOW) or None,
         **{name: _measure(connection, session, name) for name in _IN_STATS if name != "failure_run" or known},
         responses=usage.responses,
         total_tokens=usage.total,

@@ -241,23 +241,33 @@ def opened(connection: sqlite3.Connection, session_row: int, event_index: int) -
     return event
 
 
-def around(connection: sqlite3.Connection, session: Session, event_index: int, most: int) -> list[Line]:
-    """Return a line for each event of a session that is at most so many before or after one, which has more room.
+def around(
+    connection: sqlite3.Connection, session: Session, event_index: int, most: int, last_event: int
+) -> list[Line]:
+    """Return a line for each event of a session near one, which has more room: at most so many before and after it.
 
     A result stands in the line of its call if that is among them; usage of tokens and what has no text are left out.
     """
-    near = events.several(connection, session.id, range(max(event_index - most, 0), event_index + most + 1))
-    there = {event.event_index for event in near}
-    shown = [
-        event
-        for event in near
-        if event.type != EventType.TOKEN_USAGE and not (event.type == EventType.TOOL_RESULT and event.link in there)
-    ]
-    lines = [
-        (event.event_index, *said(connection, session.provider, event, (), _most(event, event_index)))
-        for event in with_texts(connection, shown)
-    ]
-    return [line for line in lines if line[2] or line[0] == event_index]
+    span = 2 * most
+    while True:
+        near = events.several(connection, session.id, range(max(event_index - span, 0), event_index + span + 1))
+        there = {event.event_index for event in near}
+        shown = [
+            event
+            for event in near
+            if event.type != EventType.TOKEN_USAGE and not (event.type == EventType.TOOL_RESULT and event.link in there)
+        ]
+        lines = [
+            (event.event_index, *said(connection, session.provider, event, (), _most(event, event_index)))
+            for event in with_texts(connection, shown)
+        ]
+        lines = [line for line in lines if line[2] or line[0] == event_index]
+        (asked,) = (event for event in near if event.event_index == event_index)
+        middle = asked.link if asked.type == EventType.TOOL_RESULT and asked.link in there else event_index
+        before, after = ([line for line in lines if line[0] < middle], [line for line in lines if line[0] > middle])
+        if (len(before) >= most or span >= event_index) and (len(after) >= most or event_index + span >= last_event):
+            return [*before[-most:], *(line for line in lines if line[0] == middle), *after[:most]]
+        span *= 2
 
 
 def _most(event: StoredEvent, asked: int) -> int:
@@ -321,30 +331,21 @@ def said(
     return one_line(who or _NAMELESS.get(event.type, "notification"), LABEL) + mark, text
 
 
-class Execution(NamedTuple):
-    """A call with its output, at the length of a line."""
-
-    asked: str
-    failed: bool
-    output: str | None
-    """None if the log has none."""
-
-
 def execution(
     connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str], most: int
-) -> Execution:
-    """Return a call and its output, given either: where it has the words, or else the error, or else its beginning."""
+) -> tuple[str, bool, str | None]:
+    """Return a call, whether it failed, and its output: where it has the words, else the error, else its beginning."""
     most = min(most, _EXECUTION) if most <= LONGEST else most
     other = None if event.row.link is None else opened(connection, event.row.session_row, event.row.link)
     call, result = (event, other) if event.type == EventType.TOOL_CALL else (other, event)
     asked = "" if call is None else excerpt(call.text.partition("\n")[2], words, most * 3 // 7 if result else most)
     if result is None:
-        return Execution(asked, failed=False, output=None)
+        return asked, False, None
     failed, output = result.outcome == Outcome.FAILED, _output(provider, result)
     if failed:
         error = from_telling_line(output)
         output = error if _holds(error, words) or not _holds(output, words) else output
-    return Execution(asked, failed, excerpt(output, words, most - len(asked)))
+    return asked, failed, excerpt(output, words, most - len(asked))
 
 
 def _execution(
@@ -356,8 +357,9 @@ def _execution(
 
 def line_of(match: Mapping[str, Any]) -> tuple[int, str, str]:
     """Return a dumped match as [event_index, who, text], a call and its result as one."""
-    preview = dict(match["preview"])
-    who = preview.pop("tool", None) or preview.pop("kind", None) or str(match["event_type"]).lower()
+    preview = match["preview"]
+    who = preview.get("tool") or preview.get("kind") or _NAMELESS.get(match["event_type"], "notification")
+    who += " (rolled back)" if match.get("rolled_back") else ""
     failed = "failed: " if match.get("outcome") == Outcome.FAILED else ""
     output = match.get("error") or match.get("result") or preview.get("preview")
     said = preview.get("arguments", preview.get("text", ""))

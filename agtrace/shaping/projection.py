@@ -40,7 +40,7 @@ def _clean(value: Any) -> Any:
     return value
 
 
-IDENTIFYING = frozenset({"id", "session_id", "event_index"})
+IDENTIFYING = frozenset({"id", "name", "session_id", "event_index"})
 """Fields that stay in every answer and in every item of a list."""
 
 IDENTIFYING_WITHIN = frozenset(
@@ -64,6 +64,17 @@ def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, 
     for name in meant(asked, model):
         _add(tree, name.split("."))
     return lambda data: {key: _kept(data[key], tree.get(key)) for key in data if key in tree or key in IDENTIFYING}
+
+
+def of_rows(asked: Sequence[str] | None, model: type[Model], key: str) -> Callable[[dict[str, Any]], Any] | None:
+    """Return a function that keeps these fields of a list's rows, and what says whose list it is; None to keep all.
+
+    Raises `InvalidParameter` as `meant` does.
+    """
+    if asked is None:
+        return None
+    kept = projection(asked, model)
+    return lambda data: {name: data[name] for name in data if name in IDENTIFYING} | {key: [*map(kept, data[key])]}
 
 
 def meant(asked: Sequence[str], model: type[Model]) -> list[str]:

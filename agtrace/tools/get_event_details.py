@@ -37,7 +37,7 @@ class GetEventDetails(TextArguments):
     event_index: Annotated[int, Meta(ge=0, le=LARGEST)]
     around: Annotated[
         Annotated[int, Meta(ge=0, le=MOST_AROUND)] | None,
-        Meta(description="So many events before and after it, a line each."),
+        Meta(description="So many lines before and after it, a line an event."),
     ] = None
     mode: Annotated[Mode | None, Meta(description="Digest, failing lines first; default verbatim.")] = None
 
@@ -93,10 +93,11 @@ def _around(context: Context, wanted: GetEventDetails, session: Session, event: 
             raise InvalidParameter("around", f"around: lists events, so leave out {name}")
     connection, index = context.connection, event.event_index
     shown = short_id(connection, session.uid)
-    lines = said.around(connection, session, index, most)
+    last_event = last_event_of(connection, session)
+    lines = said.around(connection, session, index, most, last_event)
     return Reply(
         summary=f"{counted(len(lines), 'event')} around event {index} of {shown}; [event_index, who, text]",
-        data=dump(EventsAround(session_id=session.uid, last_event=last_event_of(connection, session), around=lines)),
+        data=dump(EventsAround(session_id=session.uid, last_event=last_event, around=lines)),
         budget=budget_of(wanted),
         hint=_after_lines(connection, session, shown, event),
         reference=events.reference(connection, session, index),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from agtrace_schema.answers import ProjectList
+from agtrace_schema.answers import ProjectItem, ProjectList
 from agtrace_schema.model import dump_all
 
 from agtrace.sessions import projects
 from agtrace.sessions.usage import Snapshot, snapshot_now
 from agtrace.settings.limits import limits
+from agtrace.shaping.projection import of_rows
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
-from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
+from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Fields, Limit
 from agtrace.tools.tool import Context, Tool, query_of, unless_behind
 
 
@@ -20,6 +21,7 @@ class GetProjectInfo(Arguments):
 
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
+    fields: Fields = None
 
 
 def answer(context: Context, wanted: GetProjectInfo) -> Reply:
@@ -49,6 +51,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
         hint=hint,
         untrusted=bool(items),
         counts={"total_projects": total},
+        only=of_rows(wanted.fields, ProjectItem, "projects"),
     )
 
 

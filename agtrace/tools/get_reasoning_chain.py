@@ -20,12 +20,13 @@ from agtrace_schema.model import dump_all
 from agtrace.sessions import turns
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.settings.limits import limits
+from agtrace.shaping.projection import of_rows
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import LABEL, SUMMARY, cut, named, one_line, without_controls
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.times import iso
-from agtrace.tools.arguments import DEFAULT_LIMIT, AnotherId, Arguments, Cursor, Limit, TurnIndex
+from agtrace.tools.arguments import DEFAULT_LIMIT, AnotherId, Arguments, Cursor, Fields, Limit, TurnIndex
 from agtrace.tools.tool import Context, Tool, opens_event, query_of, up_to
 
 TEXT = 1_000
@@ -136,6 +137,7 @@ class GetReasoningChain(Arguments):
     turn_index: TurnIndex = None
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
+    fields: Fields = None
 
 
 def answer(context: Context, wanted: GetReasoningChain) -> Reply:
@@ -175,6 +177,7 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
         reference=f"ax://session/{shown_id}",
         untrusted=True,
         counts={"total": len(chain.readable), "hidden": chain.hidden},
+        only=of_rows(wanted.fields, Thought, "chain"),
     )
 
 

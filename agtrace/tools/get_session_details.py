@@ -25,21 +25,22 @@ from agtrace_schema.answers import (
     TurnOverview,
 )
 from agtrace_schema.model import Model, dump, dump_all
-from agtrace_schema.requests import Level, Section
+from agtrace_schema.requests import Level
+from agtrace_schema.requests import Section as SectionName
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import listing, parts, transcript, turns
 from agtrace.sessions.landmarks import telling_landmarks
-from agtrace.sessions.parts import LISTS, FocusedQuotes, Source
+from agtrace.sessions.parts import LISTS, FocusedQuotes, Section, Source
 from agtrace.sessions.query import failures_known, find_session, last_event_of, short_id
 from agtrace.sessions.said import Quotes, last_message, open_call
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.settings.limits import limits
 from agtrace.shaping.projection import meant, projection
 from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting
-from agtrace.text.next_call import NextCall, call
+from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, Cursor, Fields, FocusQuestion, SessionId, TurnIndex
 from agtrace.tools.long_text import QUESTION, LongText, check_question, lines_asked
@@ -79,7 +80,7 @@ class GetSessionDetails(Arguments):
             "message, call and output; full: verbatim."
         ),
     ] = "summary"
-    sections: Annotated[list[Section], Meta(min_length=1, description="Only these, in full.")] | None = None
+    sections: Annotated[list[SectionName], Meta(min_length=1, description="Only these, in full.")] | None = None
     fields: Annotated[Fields, Meta(description="Only these: title, stats.cost_usd, turns.outcome")] = None
     turn_index: TurnIndex = None
     include_reasoning: Annotated[bool, Meta(description="Quote the thinking (level turns).")] = False
@@ -450,33 +451,44 @@ _SMALLEST_ITEM = 40  # bytes
 _SHOWN, _LANDMARKS_SHOWN = 10, 25
 """Items of each of several lists; landmarks are short."""
 
+_AROUND_LISTS = 1_500
+"""Bytes of an answer besides several lists."""
+
 _ELSEWHERE = frozenset({"stats", "children", "total_children"})
 """Fields of the head that are not part of the section `session`."""
 
 
-def _answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str, Any], NextCall]:
+def _answer_sections(view: View, names: Sequence[SectionName]) -> tuple[Pages | dict[str, Any], Hint]:
     lists = [name for name in names if name in LISTS]
     if len(names) == 1 and lists:
         return _section_pages(view, names[0])
-    source = _source(view, sessions.newest_row(view.context.connection))
-    found = {name: LISTS[name](source, (), _most_items(name)) for name in lists}
+    newest = sessions.newest_row(view.context.connection)
+    source = _source(view, newest)
+    found: dict[SectionName, Section] = {
+        name: LISTS[name](source, (), _LANDMARKS_SHOWN if name == "landmarks" else _SHOWN) for name in lists
+    }
     facts: dict[str, Any] = {"session_id": view.session.uid}
     if "session" in names:
         facts |= {name: value for name, value in view.top.items() if name not in _ELSEWHERE}
     if "stats" in names:
         facts["stats"] = view.top["stats"]
-    for name, section in found.items():
-        facts |= {name: dump_all(section.items), f"total_{name}": section.total}
-    longer = next((name for name, section in found.items() if section.total > _most_items(name)), None)
-    if longer is not None:
-        total = found[longer].total
-        rest = call(NAME, session_id=view.shown_id, sections=[longer])
-        return facts, rest.saying(f"lists all {total} {longer}")
-    return facts, _item_hint(view, [item for section in found.values() for item in section.items])
+    lists_of, most = {name: dump_all(section.items) for name, section in found.items()}, _LANDMARKS_SHOWN
+    while most > 1 and _size(facts | lists_of) > view.budget - _AROUND_LISTS:
+        most //= 2
+        lists_of = {name: items[:most] for name, items in lists_of.items()}
+    totals = {f"total_{name}": section.total for name, section in found.items()}
+    longer = [name for name, items in lists_of.items() if found[name].total > len(items)]
+    if longer:
+        onward = (_onward(view, name, newest, found[name], len(lists_of[name])) for name in longer[:2])
+        return facts | lists_of | totals, tuple(onward)
+    return facts | lists_of | totals, _item_hint(view, [item for section in found.values() for item in section.items])
 
 
-def _most_items(name: str) -> int:
-    return _LANDMARKS_SHOWN if name == "landmarks" else _SHOWN
+def _onward(view: View, name: SectionName, newest: int, section: Section, most: int) -> NextCall:
+    """Return the call that goes on with a section after its first items."""
+    alone = replace(view, wanted=GetSessionDetails(session_id=view.shown_id, sections=[name]))
+    rest = call(NAME, session_id=view.shown_id, sections=[name], cursor=alone.cursor(newest, *section.places[most - 1]))
+    return rest.saying(f"lists the other {section.total - most} {name}", after=". ")
 
 
 def _section_pages(view: View, name: str) -> tuple[Pages, NextCall]:

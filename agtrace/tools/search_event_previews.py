@@ -25,7 +25,7 @@ from agtrace.search.scan import Hit, Hits, Order, Place, Question, SessionHits, 
 from agtrace.sessions.query import find_session, short_id
 from agtrace.sessions.usage import snapshot_now
 from agtrace.settings.limits import limits
-from agtrace.shaping.projection import projection
+from agtrace.shaping.projection import of_rows
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import SUMMARY, cut, repeated
 from agtrace.text.next_call import Hint, NextCall, call
@@ -139,17 +139,6 @@ _LONGEST_CALL = 300
 _PART_OF_ID = later(r"(?:agent-)?[0-9a-f][0-9a-f-]{7,}", re.IGNORECASE)
 
 
-def opening(context: Context, wanted: SearchEventPreviews, hits: Sequence[Hit]) -> NextCall | None:
-    """Return the call that opens the first match of a page; None without any."""
-    if not hits:
-        return None
-    connection, first = context.connection, hits[0]
-    session_id = short_id(connection, sessions.id_of(connection, first.session_row))
-    newest = wanted.order != "oldest" and wanted.cursor is None
-    says = "opens the newest match" if newest else "opens the first of these"
-    return opens_event(session_id, first.event_index, says)
-
-
 def session_named(context: Context, query: str) -> NextCall | None:
     """Return the call that opens a session if the query is its id or a prefix of it."""
     given = query.strip()
@@ -204,12 +193,8 @@ def _opening(context: Context, best: Best) -> NextCall:
     found = turns.several(context.connection, row, [turn]) if turn is not None and not parts else []
     if turn is not None and found and found[0].step_count <= _FEW_STEPS:
         return opens_turn(context.connection, row, shown_id, turn, "shows what was done in its turn")
-    opened = min(parts or shown, key=_opened_last).event_index
-    return opens_event(shown_id, opened, "opens the best event")
-
-
-def _opened_last(match: EventPreview) -> int:
-    return 2 if match.preview.get("kind") in _ASKED else int(match.event_type == EventType.REASONING)
+    opened = min(parts or shown, key=lambda match: match.preview.get("kind") in _ASKED)
+    return opens_event(shown_id, opened.event_index, "opens the best event")
 
 
 class _Walk(Struct, frozen=True):
@@ -231,9 +216,8 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
 
     If the best sessions hold only some of the words, events that contain the query as a text are listed instead.
     """
-    only = projection(wanted.fields, EventPreview) if wanted.fields else None
-    reply = _reply(context, wanted, _walk(context, wanted))
-    return reply if only is None else replace(reply, only=lambda data: {"matches": [*map(only, data["matches"])]})
+    only = of_rows(wanted.fields, EventPreview, "matches")
+    return replace(_reply(context, wanted, _walk(context, wanted)), only=only)
 
 
 def _reply(context: Context, wanted: SearchEventPreviews, walk: _Walk) -> Reply:
@@ -248,7 +232,7 @@ def _reply(context: Context, wanted: SearchEventPreviews, walk: _Walk) -> Reply:
     if best.sessions and not found.hits:
         return _ranked_page(context, wanted, walk, best)
     if found.hits or walk.behind is not None:
-        return _listed(context, wanted, walk, found, opening(context, wanted, found.hits))
+        return _listed(context, wanted, walk, found)
     hint = session_named(context, wanted.query) or _without_filters(wanted, walk.question, walk.deadline)
     return _listed(context, wanted, walk, found, hint or _otherwise(wanted), best.nowhere)
 
@@ -308,11 +292,14 @@ def _listed(
     wanted: SearchEventPreviews,
     walk: _Walk,
     found: Hits | SessionHits,
-    hint: Hint | None,
+    hint: Hint | None = None,
     nowhere: Sequence[str] = (),
 ) -> Reply:
     """Answer with a page of events, or of sessions with their number of events."""
     matches = dump_all(previews(context.connection, found, walk.question.matcher, walk.deadline))
+    if matches:
+        which = "newest match" if walk.question.order is Order.NEWEST and walk.behind is None else "first of these"
+        hint = opens_event(matches[0]["session_id"], matches[0]["event_index"], f"opens the {which}")
     total = found.found if isinstance(found, SessionHits) else walk.seen + found.found
     return Reply(
         summary=_summary(context, wanted, total, found.complete, nowhere),

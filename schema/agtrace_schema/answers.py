@@ -200,8 +200,10 @@ class SessionStats(Model):
     tool_calls: int
     failed_calls: int | None = None
     """Absent if the log doesn't say how the calls ended."""
+    cancelled_calls: int | None = None
+    """Further calls that the human refused or stopped, if any: no failures, though the section `failures` has them."""
     failure_run: int | None = None
-    """The longest run of tool calls that failed one after the other; absent like `failed_calls`."""
+    """The longest run of tool calls that failed one after the other, whatever was cancelled between them."""
     edits: int
     """Calls that wrote files."""
     compactions: int

@@ -55,6 +55,10 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+ILL_ENDED = (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
+"""A failure, and what the human refused or stopped, also together with a call beside it: that is cancelled."""
+
+
 class OutcomeSource(StrEnum):
     """The source of an outcome: a flag, status or exit code, or only the text."""
 

@@ -31,17 +31,19 @@ def test_the_events_around_one_are_a_line_each_and_a_call_has_its_result(asker: 
     ]
 
 
-def test_only_so_many_events_before_and_after_it_are_listed(samples: Asker) -> None:
-    for session, events in query(samples, "SELECT uid, event_count FROM session WHERE event_count > 30 LIMIT 5"):
-        for index, most in ((0, 1), (10, 5), (events - 1, 20)):
+def test_so_many_lines_before_and_after_it_are_listed_however_many_events_they_are(samples: Asker) -> None:
+    for session, events in query(samples, "SELECT uid, event_count FROM session WHERE event_count > 60 LIMIT 5"):
+        for index, most in ((0, 1), (20, 3), (events - 1, 9)):
             lines = samples.ask("get_event_details", session_id=session, event_index=index, around=most)["data"]
             listed = [line[0] for line in lines["around"]]
-            assert listed == sorted(listed) and all(abs(one - index) <= most for one in listed)
+            assert listed == sorted(listed) and most <= len(listed) <= 2 * most + 1
+            assert index != 20 or sum(one > index for one in listed) == most
 
 
-def test_a_result_without_its_call_among_them_has_a_line_of_its_own(asker: Asker) -> None:
-    data = asker.ask("get_event_details", session_id=ONE, event_index=4, around=1)["data"]
-    assert [line[0] for line in data["around"]] == [3, 4, 5]
+def test_a_result_stands_in_the_line_of_its_call(asker: Asker) -> None:
+    for index, shown in ((4, [2, 4, 5]), (3, [1, 2, 4])):
+        data = asker.ask("get_event_details", session_id=ONE, event_index=index, around=1)["data"]
+        assert [line[0] for line in data["around"]] == shown
 
 
 def test_lines_of_other_events_cannot_be_asked_for_with_a_part_of_this_one(asker: Asker) -> None:

@@ -78,8 +78,7 @@ def test_turns_keep_their_index_and_steps_theirs(samples: Asker) -> None:
 @pytest.mark.parametrize("level", ["summary", "turns", "steps"])
 def test_turns_that_are_not_asked_for_take_no_pages(samples: Asker, level: str) -> None:
     value = samples.ask("get_session_details", session_id=LARGE, detail_level=level, fields="title")
-    assert value["data"].keys() == {"session_id", "title"}
-    assert not value["pagination"]["has_more"]
+    assert value["data"].keys() == {"session_id", "title"} and "pagination" not in value
 
 
 def test_fields_make_room_for_more_turns_on_a_page(samples: Asker) -> None:

@@ -122,7 +122,7 @@ def test_pages_cut_short_by_bytes_lose_nothing(each: Asker, rows: list[Row], mos
 def test_every_page_counts_the_same_total(each: Asker, rows: list[Row]) -> None:
     total, before = len(wanted(rows, "traceback")), 0
     for page in each.pages("search_event_previews", order="newest", query="traceback", limit=7):
-        count = page.get("pagination", {"total_count": len(page["data"]["matches"]), "total_exact": True})
+        count = {"total_count": len(page["data"]["matches"]), "total_exact": True} | page["pagination"]
         assert count["total_count"] == total if count["total_exact"] else before < count["total_count"] <= total
         before += len(page["data"]["matches"])
 
@@ -137,7 +137,7 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[Row], bool]]] = {
     "error": (
         {"kind": "error"},
         lambda row: (
-            (row.type == "ToolResult" and row.outcome == Outcome.FAILED)
+            (row.type == "ToolResult" and row.outcome in ("failed", "rejected", "interrupted"))
             or (row.type == "Notification" and "error" in (row.tool or "").lower())
         ),
     ),

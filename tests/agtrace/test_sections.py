@@ -138,8 +138,9 @@ def test_several_sections_begin_each_and_name_the_call_for_the_rest(samples: Ask
         assert value["data"][name] == items[:10]
         assert value["data"][f"total_{name}"] == len(items)
     rest = next(name for name in names if len(whole.get(name, [])) > 10)
-    assert call_in(value["hint"]) == ("get_session_details", {"session_id": LARGE, "sections": [rest]})
-    assert f"all {len(whole[rest])} {rest}" in value["hint"]
+    _, onward = call_in(value["hint"])
+    assert onward["sections"] == [rest] and f"the other {len(whole[rest]) - 10} {rest}" in value["hint"]
+    assert samples.items("get_session_details", rest, **onward) == whole[rest][10:]
 
 
 @pytest.mark.parametrize("name", LISTS)

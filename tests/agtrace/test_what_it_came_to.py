@@ -98,6 +98,9 @@ def test_a_log_that_ends_on_a_call_says_so(tmp_path: Path) -> None:
 def test_a_refused_call_is_opened_with_all_that_the_human_said(asker: Asker) -> None:
     failures = asker.ask("get_session_details", session_id=ONE, sections=["failures"])["data"]["failures"]
     assert [failure["argument"] for failure in failures] == ["make check", "npm install gauge"]
+    stats = asker.ask("get_session_details", session_id=ONE)["data"]["stats"]
+    assert (stats["failed_calls"], stats["cancelled_calls"]) == (1, 1)
+    assert len(asker.items("search_event_previews", "matches", query="", kind="error")) == 2
     opened = asker.ask("get_event_details", session_id=ONE, event_index=failures[-1]["call_event"])["data"]
     assert opened["result"] == "use pnpm"
 

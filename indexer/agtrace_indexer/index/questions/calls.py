@@ -113,6 +113,12 @@ def failures(
     return list(rows(connection, failure, _FAILURES, then.named(session_row, behind=behind, most=most)))
 
 
+def count_cancelled(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
+    """Return the number of calls that had been refused or interrupted."""
+    cancelled = f"SELECT count(*) FROM event e WHERE {_ILL_ENDED} AND e.outcome != :failed"
+    return int(value(connection, cancelled, then.named(session_row)))
+
+
 def count_failures(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
     """Return the number of calls that had not ended well."""
     return int(value(connection, f"SELECT count(*) FROM event e WHERE {_ILL_ENDED}", then.named(session_row)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome, UserKind
+from agtrace_schema.events import ILL_ENDED, EventType, Outcome, UserKind
 from agtrace_schema.requests import EventKind
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ _NAMED = "IN (SELECT id FROM name WHERE lower(text) = lower(:tool))"
 _HAS_TOOL = f"EXISTS (SELECT 1 FROM block_tool t WHERE t.block_id = b.id AND t.name_id {_NAMED})"
 _IS_OF_TOOL = f"e.name_id {_NAMED} AND e.type IN ({_CALL}, {_RESULT})"
 _FAILED = f"e.outcome = {OUTCOME_CODE[Outcome.FAILED]}"
+_ILL_ENDED = f"e.outcome IN ({', '.join(str(OUTCOME_CODE[one]) for one in ILL_ENDED)})"
 _NOT_FAILED = f"coalesce(e.outcome, -1) != {OUTCOME_CODE[Outcome.FAILED]}"
 _HAS_FAILED = (
     "EXISTS (SELECT 1 FROM event e WHERE e.session_id = b.session_id AND e.event_index >= b.first_index "
@@ -50,7 +51,7 @@ _KINDS: dict[EventKind, tuple[tuple[EventType, ...], str]] = {
     "output": ((EventType.TOOL_RESULT,), "true"),
     "error": (
         (EventType.TOOL_RESULT, EventType.NOTIFICATION),
-        f"CASE e.type WHEN {_NOTIFICATION} THEN {_TELLS_OF_AN_ERROR} ELSE {_FAILED} END",
+        f"CASE e.type WHEN {_NOTIFICATION} THEN {_TELLS_OF_AN_ERROR} ELSE {_ILL_ENDED} END",
     ),
     "notification": ((EventType.NOTIFICATION,), "true"),
 }

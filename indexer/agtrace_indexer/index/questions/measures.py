@@ -34,6 +34,7 @@ _FAILURE_RUN = f"""
     SELECT sum(begins) OVER (ORDER BY event_index) AS run FROM (
       SELECT f.event_index, coalesce(
         (SELECT NOT coalesce({_FAILED}, false) {_CALLS} AND e.event_index < f.event_index
+          AND coalesce(e.outcome, -1) NOT IN (:rejected, :interrupted)
           ORDER BY e.event_index DESC LIMIT 1), true) AS begins
       FROM (SELECT e.event_index {_CALLS} AND {_FAILED}) f) begun) numbered
   GROUP BY run) runs)
@@ -93,7 +94,8 @@ MEASURES: dict[str, str] = {
 }
 """The measures, as SQL over `session` s: whole numbers, null if the log has no such figure. Durations are seconds.
 
-failure_run: the longest run of tool calls that failed one after the other; edits: calls that wrote files;
+failure_run: the longest run of tool calls that failed one after the other, whatever was cancelled between;
+edits: calls that wrote files;
 files: the files that they wrote;
 human_requests: also the task that a sub-agent was given in place of one.
 """
