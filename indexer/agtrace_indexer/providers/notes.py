@@ -247,14 +247,12 @@ def check_usage(usage: Any, expected: Known, state: LogState, place: str = "usag
 
     So the totals of this log aren't exact (`index.questions.usage.not_understood`).
     """
-    for name, value in fields(usage).items():
-        inner = expected.get(name)
-        if not value or (inner == {} and not isinstance(value, dict)):
-            continue
+    for name, value in usage.items() if isinstance(usage, dict) else ():
+        inner = expected.get(name) if value else None
         if inner:
-            for part in listed(value):
+            for part in (value,) if isinstance(value, dict) else listed(value):
                 check_usage(part, inner, state, f"{place}{name}.")
-        elif not isinstance(value, dict) or any(value.values()):
+        elif any(value.values()) if isinstance(value, dict) else value and inner is None:
             state.unknown.append(f"{place}{name}")
 
 

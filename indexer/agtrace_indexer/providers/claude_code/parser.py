@@ -57,6 +57,7 @@ from agtrace_indexer.providers.notes import (
     left_behind,
     note_requests,
     numbered,
+    print_of,
     readable_json,
     remember,
     skip,
@@ -64,8 +65,6 @@ from agtrace_indexer.providers.notes import (
 )
 from agtrace_indexer.providers.provider import Retention, Rewrite
 from agtrace_indexer.providers.setup import Setup
-
-_TOLD_ELSEWHERE = "progress/"
 
 # -- identities ------------------------------------------------------------------------------------
 # The identities of a line's events, which stay the same in every log that the line is copied to.
@@ -78,7 +77,7 @@ def identify(said: Iterable[Said], uuid: str | None, source: str = "") -> None:
     lines apart that repeat those of another log.
     """
     for number, draft in enumerate(said):
-        if not isinstance(draft, Draft) or (draft.identity or "").startswith(_TOLD_ELSEWHERE):
+        if not isinstance(draft, Draft) or draft.identity is not None:
             continue
         if isinstance(draft.payload, TokenUsage):
             response = draft.payload.response_id
@@ -227,7 +226,12 @@ def place(record: Record, state: LogState) -> str:
     else:
         note_origin(record, state)
         _note_team(record, state)
-    _note_place(record, state.sessions[thread])
+    facts, version = state.sessions[thread], record.get("version")
+    note_session(record, facts)
+    facts.cwd = facts.cwd or text(record.get("cwd"))
+    facts.branch = facts.branch or text(record.get("gitBranch"))
+    if version != facts.version:
+        facts.version = text(version) or facts.version
     return thread
 
 
@@ -247,17 +251,6 @@ def _note_team(record: Record, state: LogState) -> None:
 def is_inline(record: Record, state: LogState) -> bool:
     """Whether a line belongs to a sub-agent whose lines are among those of its session."""
     return record.get("isSidechain") is True and "subagent" not in state.memory
-
-
-def _note_place(record: Record, facts: SessionFacts) -> None:
-    note_session(record, facts)
-    if facts.cwd is None:
-        facts.cwd = text(record.get("cwd"))
-    if facts.branch is None:
-        facts.branch = text(record.get("gitBranch"))
-    version = record.get("version")
-    if version != facts.version:
-        facts.version = text(version) or facts.version
 
 
 def _place_log(record: Record, state: LogState) -> None:
@@ -283,11 +276,9 @@ def note_session(record: Record, facts: SessionFacts) -> None:
 
 def note_work(said: Iterable[Said], state: LogState) -> None:
     """Stop regarding a sub-agent's log as a warm-up once there is a user's text, a tool call or a token."""
-    facts, work = state.sessions[""], (User, ToolCall, TokenUsage)
-    if facts.kind == "warmup" and any(
-        isinstance(draft, Draft) and not draft.thread and isinstance(draft.payload, work) for draft in said
-    ):
-        facts.kind = "subagent"
+    drafts = (draft for draft in said if isinstance(draft, Draft) and not draft.thread)
+    if any(isinstance(draft.payload, (User, ToolCall, TokenUsage)) for draft in drafts):
+        state.sessions[""].kind = "subagent"
 
 
 def request_kind(thread: str, state: LogState) -> UserKind:
@@ -621,11 +612,11 @@ def progress(record: Record, state: LogState) -> Sequence[Said]:
 
 def _last_answer(detail: Record, record: Record, state: LogState) -> list[Draft]:
     """Read the last response of a sub-agent that is known by its progress alone: the result of its call has it."""
-    thread = f"agent-{identifier(detail.get('agentId'))}"
-    facts = state.sessions.get(thread)
-    if facts is None or not isinstance(detail.get("usage"), dict):
+    usage, thread = detail.get("usage"), f"agent-{identifier(detail.get('agentId'))}" if "usage" in detail else ""
+    facts = state.sessions.get(thread) if thread else None
+    if facts is None or not isinstance(usage, dict):
         return []
-    message = {"model": facts.model, "usage": detail["usage"], "stop_reason": "end_turn"}
+    message = {"model": facts.model, "usage": usage, "stop_reason": "end_turn"}
     payloads: list[Payload] = [
         Message(joined_text(detail.get("content"))),
         *token_usage({"uuid": record.get("uuid")}, message, state),
@@ -693,7 +684,7 @@ _COUNTED = (*_WHOLE, *(f"cache_creation.{name}" for name in _WRITTEN))
 _KNOWN = known(
     *_COUNTED,
     *(f"iterations.{name}" for name in ("type", "model", *_COUNTED)),
-    *("speed", "output_tokens_details.thinking_tokens"),
+    *("speed", "inference_geo", "service_tier", "output_tokens_details.thinking_tokens"),
     *(f"server_tool_use.web_{what}_requests" for what in ("fetch", "search")),
 )
 _ITERATIONS = (None, "message", "compaction", "advisor_message", "fallback_message")
@@ -709,15 +700,19 @@ def token_usage(record: Record, message: Record, state: LogState) -> Iterator[To
     middle, with figures of its own), but of a response whose lines are repeated later than that they are returned
     again, with the same `response_id`. What the model used in further requests for it comes as a sum (`_MORE`).
     """
-    usage = message.get("usage")
-    model = text(message.get("model"))
+    usage, model, unknown = message.get("usage"), text(message.get("model")), len(state.unknown)
     if not isinstance(usage, dict) or model == SYNTHETIC:
         return
-    check_usage({name: it for name, it in usage.items() if it not in _PRICED.get(name, ())}, _KNOWN, state)
+    begun = message.get("stop_reason") is None and bool(record.get("version"))
+    line = print_of(message.get("id"), record.get("requestId"), model, begun, record.get("costUSD"), usage)
+    if state.memory.get("line") == line:
+        return
+    check_usage(usage, _KNOWN, state)
+    state.unknown += (f"usage/{name}" for name, free in _PRICED.items() if usage.get(name) and usage[name] not in free)
+    state.memory["line"] = line if message.get("id") and len(state.unknown) == unknown else None
     response, place = _response_id(record, message, state.memory), "us" if usage.get("inference_geo") == "us" else None
     searches = count(fields(usage.get("server_tool_use")).get("web_search_requests")) or 0
     reasoning = count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
-    begun = message.get("stop_reason") is None and bool(record.get("version"))  # it may only have what was known then
     for name, part, of in _by_model(usage, model, state):
         figures = _figures(part)
         fresh, written_5m, written_1h, read, output = figures
@@ -1008,36 +1003,37 @@ def bare_result_line(record: Record, state: LogState) -> list[Draft]:
 _PASSED_REMEMBERED = 32
 
 
-def line_above(said: Sequence[Said], record: Record, state: LogState) -> str | None:
-    """Return the line that one answers: not that of a notice, a command or an injected text between them."""
+def rewound(said: Sequence[Said], record: Record, state: LogState) -> list[Said]:
+    """Return what is dropped by going on from an earlier line: the first request after it, and what followed that.
+
+    A request goes on from the line that it answers, not from a notice, a command or an injected text between them;
+    the last leaf is such a line, too.
+    """
+    asks = talks = False
+    for one in said:
+        if isinstance(one, Draft):
+            if isinstance(one.payload, User):
+                asks = asks or one.payload.kind in REQUESTS
+            elif not isinstance(one.payload, Notification):
+                talks = True
+    if talks and not asks:
+        return []
     passed: dict[str, str] = state.memory.setdefault("passed", {})
-    parent, uuid = identifier(record.get("parentUuid")), identifier(record.get("uuid"))
+    parent, uuid, kind = identifier(record.get("parentUuid")), identifier(record.get("uuid")), record.get("type")
     above = passed.get(parent, parent) if parent else None
-    told = (one.payload for one in said if isinstance(one, Draft))
-    if (
-        uuid
-        and above
-        and all(isinstance(one, Notification) or (isinstance(one, User) and one.kind not in REQUESTS) for one in told)
-    ):
+    if uuid and above and not asks:
         remember(passed, uuid, above, _PASSED_REMEMBERED)
-    return above
-
-
-def goes_back(said: Sequence[Said], record: Record, above: str | None) -> Record | None:
-    """Return the place that a line goes on from, if it may drop what followed it: a request's, or the last leaf."""
-    if record.get("type") == "last-prompt" and (leaf := identifier(record.get("leafUuid"))):
-        return {"parentUuid": leaf, "uuid": leaf}
-    users = (one.payload for one in said if isinstance(one, Draft) and isinstance(one.payload, User))
-    if record.get("type") != "user" or not any(user.kind in REQUESTS for user in users):
-        return None
-    return record if above else None
-
-
-def rewound(place: Record, above: str | None, time: int | None, state: LogState) -> list[Said]:
-    """Return what is dropped by going on from a place: the first request after it, and what followed that."""
-    dropped = left_behind(place, state, above)
+    place = record if kind == "user" and asks and above else None
+    if kind == "last-prompt" and (leaf := identifier(record.get("leafUuid"))):
+        place = {"parentUuid": leaf, "uuid": leaf}
+    dropped = left_behind(place, state, above) if place else []
+    if asks:
+        note_requests(said, record, state, above)
+    if not place or not dropped:
+        return []
     told = Notification("rewind", "left behind:\n" + "\n".join(dropped))
-    return [Rollback(len(dropped)), Draft(told, time, identity=f"{place.get('uuid')}#rewind")] if dropped else []
+    at = milliseconds(record.get("timestamp"))
+    return [Rollback(len(dropped)), Draft(told, at, identity=f"{place.get('uuid')}#rewind")]
 
 
 # -- recognition -----------------------------------------------------------------------------------
@@ -1120,17 +1116,13 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     kind = record.get("type")
     read = READERS.get(kind) if isinstance(kind, str) else None
     said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
-    if kind in ("attachment", "progress", "system") and all(map(_is_notice, said)) and _has_usage(record):
+    if kind in ("attachment", "progress", "system") and _has_usage(record) and not any(map(_is_talk, said)):
         state.unknown.append(f"{kind}/usage")
     identify(said, first_identifier(fields(record.get("forkedFrom")).get("messageUuid"), record.get("uuid")))
-    note_work(said, state)
-    if is_inline(record, state):
-        return said
-    above = line_above(said, record, state)
-    place = goes_back(said, record, above)
-    dropped = rewound(place, above, milliseconds(record.get("timestamp")), state) if place else []
-    note_requests(said, record, state, above)
-    return [*dropped, *said]
+    if state.sessions[""].kind == "warmup":
+        note_work(said, state)
+    dropped = [] if is_inline(record, state) else rewound(said, record, state)
+    return [*dropped, *said] if dropped else said
 
 
 # -- retention -------------------------------------------------------------------------------------
@@ -1164,8 +1156,8 @@ def _is_refreshed(settings: dict[str, Any]) -> bool:
     return ours or runs_agtrace(settings)
 
 
-def _is_notice(said: Said) -> bool:
-    return isinstance(said, Draft) and isinstance(said.payload, Notification)
+def _is_talk(said: Said) -> bool:
+    return not (isinstance(said, Draft) and isinstance(said.payload, Notification))
 
 
 def _has_usage(value: Any, levels: int = 4) -> bool:
