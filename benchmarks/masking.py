@@ -124,7 +124,7 @@ def _texts(files: Iterable[Found]) -> Iterator[str]:
         for found in files:
             with closing(_read(found)) as connection:
                 for (packed,) in connection.execute("SELECT text FROM block_data ORDER BY block_id"):
-                    yield from filter(None, unpack(packed).decode().split("\0"))
+                    yield from filter(None, unpack(packed).decode().split("\0")[:-1])
     strings.start()
 
 

@@ -6,8 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import orjson
-from agtrace_indexer.texts.blocks import BlockText, unpack
+from agtrace_indexer.texts.blocks import BlockText
 
 _SESSIONS = """
 SELECT s.uid, s.own_id, s.thread, s.provider, s.parent_id, s.kind, s.agent_type, s.cwd, s.branch, s.version, s.model,
@@ -99,12 +98,12 @@ def _rows(connection: sqlite3.Connection, table: str, where: str) -> list[tuple[
 def texts(connection: sqlite3.Connection, where: str = "1") -> Any:
     """Yield (session, event_index, searchable text, rest of the payload) of every event: the plain scan."""
     rows = connection.execute(
-        "SELECT s.uid, b.first_index, d.ends, d.text, d.payload FROM block b "
+        "SELECT s.uid, b.first_index, d.ends, d.text FROM block b "
         "JOIN block_data d ON d.block_id = b.id JOIN session s ON s.id = b.session_id "
         f"WHERE {where} ORDER BY s.uid, b.first_index"
     )
-    for uid, first, ends, text, payload in rows:
+    for uid, first, ends, text in rows:
         block = BlockText.of(ends, text)
-        rests = orjson.loads(unpack(payload))
+        rests = block.payloads()
         for number in range(len(block.ends)):
             yield uid, first + number, block.text(number), rests[number]

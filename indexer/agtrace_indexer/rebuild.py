@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
 from agtrace_schema.database import TABLES as DEFINITIONS
 from agtrace_schema.database import VERSION
 from msgspec import Struct
@@ -29,7 +28,7 @@ from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer,
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
 from agtrace_indexer.run import index
 from agtrace_indexer.run.versions import refuse_newer_reading
-from agtrace_indexer.texts.blocks import BlockText, unpack
+from agtrace_indexer.texts.blocks import BlockText
 
 _MOST_TOLD = 20
 
@@ -98,18 +97,18 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"{table.name} lacks {', '.join(sorted(missing))}"
         elif {one.name for one in table.indexes} - {one.name for one in there.table(table.name).indexes}:
             yield f"{table.name} lacks an index"
-    unreadable = sum(not _is_whole(*row) for row in connection.execute("SELECT ends, text, payload FROM block_data"))
+    unreadable = sum(not _is_whole(*row) for row in connection.execute("SELECT ends, text FROM block_data"))
     if unreadable:
         yield f"{unreadable} blocks of texts can't be read"
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE '%USING fts5vocab%'").fetchall():
         connection.execute(f"SELECT count(*) FROM {name}").fetchone()  # reads the whole word index
 
 
-def _is_whole(ends: bytes, text: bytes, payload: bytes) -> bool:
-    """Whether a row of `block_data` has the texts and payloads that it says; both have checksums."""
+def _is_whole(ends: bytes, text: bytes) -> bool:
+    """Whether a row of `block_data` has the texts and payloads that it says, which have a checksum."""
     try:
-        texts, payloads = BlockText.of(ends, text), orjson.loads(unpack(payload))
-        return len(texts.ends) == len(payloads) and len(texts.data) == texts.ends[-1] + 1
+        texts = BlockText.of(ends, text)
+        return len(texts.ends) == len(texts.payloads()) and len(texts.data) == texts.ends[-1] + 1
     except (sqlite3.DatabaseError, ValueError, TypeError, IndexError):
         return False
 

@@ -6,7 +6,7 @@ the tables change, raise `VERSION`: `agtrace index` then rebuilds older indexes 
 
 from __future__ import annotations
 
-VERSION = 9
+VERSION = 10
 """Kept in the file as `user_version`."""
 
 TABLES = """
@@ -45,11 +45,18 @@ CREATE TABLE file (
   head BLOB,                     -- hash of the first head_size bytes: recognises a moved log
   head_size INTEGER NOT NULL DEFAULT 0,
   anchor BLOB,                   -- hash of the bytes before read_to: distinguishes an append from a rewrite
-  anchor_size INTEGER NOT NULL DEFAULT 0,
-  state BLOB                     -- the parser's state between two runs (JSON, zstd)
+  anchor_size INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX file_gone ON file (id) WHERE gone;
-CREATE INDEX file_seen ON file (path, stamp, status, gone); -- what a run compares, without the states in between
+CREATE TRIGGER file_dropped AFTER DELETE ON file BEGIN
+  DELETE FROM file_state WHERE file_id = old.id;
+END;
+
+-- The state of a log's parser between two runs (JSON, zstd).
+CREATE TABLE file_state (
+  file_id INTEGER PRIMARY KEY,
+  state BLOB NOT NULL
+);
 
 -- Types of records in a log that agtrace doesn't know (status 'unknown') or leaves out ('skipped').
 CREATE TABLE record_type (
@@ -259,13 +266,12 @@ CREATE UNIQUE INDEX block_place ON block (session_id, first_index);
 CREATE INDEX block_newest ON block (t1, id, t0, session_id);
 CREATE INDEX block_unworded ON block (words, id) WHERE words != 2;
 
--- text: the searchable texts, redacted, UTF-8, each terminated by a NUL (zstd). ends: position of each NUL
--- (32-bit little-endian). payload: a JSON array with, for each event, whatever isn't in its text, or null (zstd).
+-- text: the searchable texts, redacted, UTF-8, each terminated by a NUL, and then a JSON array with, for each event,
+-- whatever isn't in its text, or null (zstd). ends: position of each NUL (32-bit little-endian).
 CREATE TABLE block_data (
   block_id INTEGER PRIMARY KEY,
   ends BLOB NOT NULL,
-  text BLOB NOT NULL,
-  payload BLOB NOT NULL
+  text BLOB NOT NULL
 );
 
 -- The tools that have calls or results in a block.

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate, count
-from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-import orjson
 import psycopg
 from agtrace_indexer.index.ranking import ranked_events
 from agtrace_indexer.index.references import COLUMNS
 from agtrace_indexer.index.team_words import grams, stems, tsvector
 from agtrace_indexer.redact import redact, redact_json, suspicious
-from agtrace_indexer.texts.blocks import BlockText, PackedBlock, pack, unpack
+from agtrace_indexer.texts.blocks import BlockText, PackedBlock
 from msgspec import Struct, field
 
 AS_THEY_ARE = ("turn", "token_usage", "naming", "request", "landmark", "clue", "model_usage", "agent_start")
@@ -150,25 +146,26 @@ class Leaving:
         return cut
 
     def _block(self, row: Row) -> Block:
-        sql = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"
+        sql = "SELECT ends, text FROM block_data WHERE block_id = ?"
         packed = self._index.execute(sql, (row["id"],)).fetchone()
-        said = BlockText.of(*packed[:2])
-        data, masked = said.data, _masked_block(said, unpack(packed[2]))
+        said = BlockText.of(*packed)
+        masked = _masked_block(said)
         if masked is not None:
             self._done.masked_again += 1
-            packed, data = masked
-            self._masked[row["first_index"]] = BlockText.of(*masked.packed[:2])
+            packed, said = masked, BlockText.of(*masked)
+            self._masked[row["first_index"]] = said
+        data = said.data
         self.bytes += len(data)
         self._done.masked.update(_masks(data))
         tools = self._index.execute("SELECT name_id FROM block_tool WHERE block_id = ?", (row["id"],)).fetchall()
         return Block(
             {**row, "text_size": len(data), "grams": f"{{{','.join(map(str, grams(data.lower())))}}}"},
-            dict(zip(("ends", "text", "payload"), packed, strict=True)),
+            dict(zip(("ends", "text"), packed, strict=True)),
             [name for (name,) in tools],
         )
 
     def _ranked(self) -> Iterator[Row]:
-        found = list(ranked_events(self._index, self._row, instead=self._masked))
+        found = list(ranked_events(self._index, self._row, self._masked))
         of_each = stems(list(enumerate((text for _, text in found), 1)))
         for number, (id, text) in enumerate(found, 1):
             yield {"id": id, "words": len(text.split()), "stems": tsvector(of_each[number])}
@@ -184,27 +181,16 @@ def _masks(data: bytes) -> Iterator[str]:
         at = data.find(_MASK, at + 1)
 
 
-class _MaskedBlock(NamedTuple):
-    """A block with its texts masked."""
-
-    packed: PackedBlock
-    data: bytes
-    """Its texts, each followed by NUL."""
-
-
-def _masked_block(said: BlockText, payload: bytes) -> _MaskedBlock | None:
+def _masked_block(said: BlockText) -> PackedBlock | None:
     """Mask the texts of a block, one by one as when they were read, and the stored rest of its events.
 
     Return None if there is nothing to mask.
     """
-    if not suspicious(said.data.decode("utf-8", "replace")) and not suspicious(payload.decode("utf-8", "replace")):
+    if not suspicious(said.data.decode("utf-8", "replace")) and not suspicious(said.rests.decode("utf-8", "replace")):
         return None
-    texts = [said.text(number) for number in range(len(said.ends))]
-    rests: list[Any] = orjson.loads(payload)
-    new_texts, new_rests = [redact(text) for text in texts], redact_json(rests)
+    texts: list[str] = [said.text(number) for number in range(len(said.ends))]
+    rests: Any = said.payloads()
+    new_texts, new_rests = [redact(text) for text in texts], cast(Any, redact_json(rests))
     if (new_texts, new_rests) == (texts, rests):
         return None
-    encoded = [text.encode("utf-8", "replace") for text in new_texts]
-    ends = array("I", map(add, accumulate(map(len, encoded)), count()))
-    data = b"\0".join([*encoded, b""])
-    return _MaskedBlock(PackedBlock(ends.tobytes(), pack(data), pack(orjson.dumps(new_rests))), data)
+    return PackedBlock.of([text.encode("utf-8", "replace") for text in new_texts], new_rests)

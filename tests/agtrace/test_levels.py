@@ -95,12 +95,12 @@ def live(asker: Asker, uid: str) -> list[Live]:
 def _stored(connection: sqlite3.Connection, uid: str) -> Iterator[tuple[int, tuple[str, dict[str, Any]]]]:
     """By event_index: the text and the rest of every event, superseded ones too."""
     blocks = (
-        "SELECT b.first_index, d.text, d.payload FROM block b JOIN block_data d ON d.block_id = b.id "
+        "SELECT b.first_index, d.text FROM block b JOIN block_data d ON d.block_id = b.id "
         "JOIN session s ON s.id = b.session_id WHERE s.uid = ?"
     )
-    for first, text, payload in connection.execute(blocks, (uid,)):
-        bodies = unpack(text).decode().split("\0")
-        for number, rest in enumerate(json.loads(unpack(payload))):
+    for first, text in connection.execute(blocks, (uid,)):
+        *bodies, rests = unpack(text).decode().split("\0")
+        for number, rest in enumerate(json.loads(rests)):
             yield first + number, (bodies[number], rest or {})
 
 

@@ -149,7 +149,7 @@ def test_no_error_by_itself_makes_an_index_damaged(undisturbed: Undisturbed, tmp
 
 def test_a_rebuild_says_what_was_damaged_and_where_the_old_file_is(undisturbed: Undisturbed, tmp_path: Path) -> None:
     database = undisturbed.copy(tmp_path / "data")
-    damage.run_sql(database, "UPDATE block_data SET payload = x'00'")
+    damage.run_sql(database, "UPDATE block_data SET text = x'00'")
     said = agtrace("doctor", "--repair", AGTRACE_DATA_DIR=str(database.parent))
     assert said.code == 0 and "blocks of texts can't be read" in said.out
     (old,) = (path for path in old_files(database) if path.suffix == ".sqlite3")

@@ -321,7 +321,7 @@ def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: P
     assert [match["preview"]["text"] for match in found["data"]["matches"]] == ["a dipper at the weir"]
 
 
-@pytest.mark.parametrize(("table", "column"), [("file", "state"), ("block_data", "text"), ("block_data", "payload")])
+@pytest.mark.parametrize(("table", "column"), [("file_state", "state"), ("block_data", "text")])
 @pytest.mark.parametrize("moved", [False, True])
 def test_a_log_that_grows_is_read_anew_if_what_the_index_has_of_it_is_damaged(
     tmp_path: Path, database: Path, table: str, column: str, moved: bool

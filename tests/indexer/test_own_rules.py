@@ -145,7 +145,7 @@ def log(folder: Path) -> Path:
 def stored(database: Path) -> str:
     """All texts of an index."""
     with closing(sqlite3.connect(database)) as connection:
-        blocks = connection.execute("SELECT text, payload FROM block_data").fetchall()
+        blocks = connection.execute("SELECT text FROM block_data").fetchall()
         rows = connection.execute("SELECT title, snippet FROM session").fetchall()
         requests = connection.execute("SELECT text FROM request").fetchall()
     return repr([unpack(part) for block in blocks for part in block]) + repr(rows) + repr(requests)

@@ -41,6 +41,6 @@ def test_of_a_session_that_is_deleted_no_row_is_left_in_any_table(connection: sq
         for (session,) in connection.execute("SELECT id FROM session").fetchall():
             delete_session(connection, session)
         left = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in OWNED}
-        assert {name for name, count in left.items() if count} <= {"file", "record_type"}
+        assert {name for name, count in left.items() if count} <= {"file", "file_state", "record_type"}
     finally:
         connection.rollback()

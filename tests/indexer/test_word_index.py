@@ -53,8 +53,8 @@ def add_block(connection: sqlite3.Connection, *texts: str) -> int:
         "SELECT coalesce(max(session_id), 0) + 1, 0, ?, 1, 1, ?, 1 FROM block RETURNING id",
         (len(texts), sum(map(len, encoded))),
     ).fetchone()
-    data = (row, ends.tobytes(), pack(b"".join(encoded)), pack(b"[]"))
-    connection.execute("INSERT INTO block_data VALUES (?, ?, ?, ?)", data)
+    data = (row, ends.tobytes(), pack(b"".join(encoded) + b"[]"))
+    connection.execute("INSERT INTO block_data VALUES (?, ?, ?)", data)
     return int(row)
 
 

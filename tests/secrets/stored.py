@@ -27,7 +27,7 @@ def texts_of_sessions(database: Path) -> dict[str, str]:
     """Return everything that the tables have about each session, by the provider's own id."""
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute(
-            "SELECT s.own_id, d.text, d.payload FROM session s JOIN block b ON b.session_id = s.id "
+            "SELECT s.own_id, d.text FROM session s JOIN block b ON b.session_id = s.id "
             "JOIN block_data d ON d.block_id = b.id ORDER BY b.id"
         )
         texts: dict[str, str] = {}

@@ -33,7 +33,7 @@ _CONTENTS = """
 SELECT s.uid, s.audience, s.digest, s.event_count,
   (SELECT md5(string_agg(concat_ws(',', e.event_index, e.type, e.ts, e.line, e.outcome), ';' ORDER BY e.event_index))
     FROM event e WHERE e.session_id = s.id),
-  (SELECT md5(string_agg(md5(d.text) || md5(d.payload), ';' ORDER BY b.first_index))
+  (SELECT md5(string_agg(md5(d.text), ';' ORDER BY b.first_index))
     FROM block b JOIN block_data d ON d.block_id = b.id WHERE b.session_id = s.id),
   (SELECT count(*) FROM ranked_event r WHERE r.session_id = s.id),
   (SELECT count(*) FROM touched t WHERE t.session_id = s.id)

@@ -69,8 +69,10 @@ def listed(value: Any) -> list[Any]:
 
 
 def by_name(instance: Any) -> dict[str, Any]:
-    """Return a struct's values by field name: the values themselves, not copies."""
-    return {name: getattr(instance, name) for name in instance.__struct_fields__}
+    """Return those of a struct's values that a new one doesn't have, by field name: the values themselves."""
+    new = type(instance)()
+    values = ((name, getattr(instance, name)) for name in instance.__struct_fields__)
+    return {name: value for name, value in values if value != getattr(new, name)}
 
 
 def compact_json(value: Any) -> str:

@@ -58,7 +58,6 @@ def _compact(connection: sqlite3.Connection) -> None:
     database = Database(connection, execute_plugins=False)
     connection.execute("BEGIN IMMEDIATE")
     word_index.cover(connection)
-    ranking.cover(connection)
     for table in ("words", "ranked"):
         database.table(table).optimize()  # nothing if SQLite has no FTS5
     word_index.put_in_order(connection)

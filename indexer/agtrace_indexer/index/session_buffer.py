@@ -16,8 +16,9 @@ from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.names import Interning
+from agtrace_indexer.index.ranking import is_ranked, words_of
 from agtrace_indexer.index.sums import changes_from, sum_turns
-from agtrace_indexer.texts.blocks import OpenBlock, PackedBlock
+from agtrace_indexer.texts.blocks import BlockText, OpenBlock
 
 SNIPPET = 200
 """Characters of the first human request that represent a session or a turn."""
@@ -56,6 +57,8 @@ class SessionBuffer(Struct):
     first_row: int = 0
     """The event_index of the first gathered row."""
     rows: list[list[Any]] = field(default_factory=list)
+    ranked: list[tuple[int, str]] = field(default_factory=list)
+    """(number of a gathered row, from 1 on; what is ranked of its text)."""
     usages: list[tuple[Any, ...]] = field(default_factory=list)
     superseded: list[Supersession] = field(default_factory=list)
     identities: set[int] = field(default_factory=set)
@@ -95,13 +98,13 @@ class SessionBuffer(Struct):
         buffer.last_ts = last[0] if last else 0
         buffer.untimed = not buffer.last_ts
         found = connection.execute(
-            "SELECT b.id, b.first_index, b.t0, b.t1, b.types, d.ends, d.text, d.payload FROM block b "
+            "SELECT b.id, b.first_index, b.t0, b.t1, b.types, d.ends, d.text FROM block b "
             "JOIN block_data d ON d.block_id = b.id WHERE b.session_id = ? ORDER BY b.first_index DESC LIMIT 1",
             (session_id,),
         ).fetchone()
         if found:
             row, first, t0, t1, types, *packed = found
-            block = OpenBlock.reopened(first, PackedBlock(*packed), t0, t1, types)
+            block = OpenBlock.reopened(first, BlockText.of(*packed), t0, t1, types)
             if not block.full:
                 buffer.block, buffer.block_row = block, row
         return buffer
@@ -140,6 +143,8 @@ class SessionBuffer(Struct):
         )  # fmt: skip
         if identity is not None:
             self.identities.add(identity)
+        if not event.own and is_ranked(event.type, event.name) and (words := words_of(event.type, text)):
+            self.ranked.append((len(self.rows), words))
         self.touch(event.turn_index)
         if code in _WITH_ROWS_BESIDE:
             self._add_rows_beside(event, text)
@@ -166,21 +171,27 @@ class SessionBuffer(Struct):
         elif isinstance(payload, User) and payload.kind in REQUESTS:
             self.requests.append((session, index, snippet(text)))
 
-    def write(self) -> None:
-        """Write the gathered rows into the open transaction, and compute the totals of the turns that changed."""
+    def write(self) -> list[tuple[int, str]]:
+        """Write the gathered rows into the open transaction, and compute the totals of the turns that changed.
+
+        Return the events to rank, by their ids.
+        """
         if not (self.rows or self.superseded or self.endings or self.dropped or self.landmarks):
-            return
+            return []
         first_placed = min([self.first_row, *(result for result, *_ in self.calls_after)])
-        self._write_rows()
+        ranked = self._write_rows()
         self._write_block()
         self._give_first_time()
         if self.first_turn_touched is not None:
             sum_turns(self.connection, self.session_id, self.first_turn_touched, first_placed)
             self.first_turn_touched = None
+        return ranked
 
-    def _write_rows(self) -> None:
+    def _write_rows(self) -> list[tuple[int, str]]:
         write = self.connection.executemany
         write(_INSERT_EVENT, self.rows)
+        (last,) = self.connection.execute("SELECT last_insert_rowid()").fetchone()
+        ranked = [(last - len(self.rows) + number, words) for number, words in self.ranked]
         write(_INSERT_USAGE, self.usages)
         write("INSERT OR REPLACE INTO request VALUES (?, ?, ?)", self.requests)
         write("DELETE FROM touched WHERE session_id = ? AND event_index = ?", self.named_otherwise)
@@ -202,7 +213,8 @@ class SessionBuffer(Struct):
         self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
         self.requests, self.touched, self.agents, self.clues = [], [], [], []
         self.calls_after, self.endings, self.dropped, self.named_otherwise = [], [], [], []
-        self.landmarks = {}
+        self.landmarks, self.ranked = {}, []
+        return ranked
 
     def _write_landmarks(self) -> None:
         write, session = self.connection.executemany, self.session_id
@@ -276,7 +288,7 @@ class SessionBuffer(Struct):
              block.types),
         ).fetchone()[0]  # fmt: skip
         self.connection.executemany("INSERT OR IGNORE INTO block_tool VALUES (?, ?)", [(row, t) for t in block.tools])
-        self.connection.execute("INSERT OR REPLACE INTO block_data VALUES (?, ?, ?, ?)", (row, *packed))
+        self.connection.execute("INSERT OR REPLACE INTO block_data VALUES (?, ?, ?)", (row, *packed))
         self.block_row = row
 
     def _give_first_time(self) -> None:

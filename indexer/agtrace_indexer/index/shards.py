@@ -18,14 +18,15 @@ from agtrace_indexer.index.store import Store
 
 _ATTACHED = "shard"
 
-_NEEDLESS = ("event_failed", "block_newest", "block_unworded", "session_started")
-"""SQL indexes that are of no use while logs are read; the index that receives the rows has its own."""
+_NEEDED = ("event_place", "block_place", "session_file", "session_uid")
+"""The SQL indexes that are of use while logs are read; the index that receives the rows has its own."""
 
 
 def begin() -> sqlite3.Connection:
     """Create an index in memory without rows."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.deserialize(_empty())
+    connection.executescript("PRAGMA journal_mode=OFF; PRAGMA cache_size=-65536;")
     return connection
 
 
@@ -33,9 +34,11 @@ def begin() -> sqlite3.Connection:
 def _empty() -> bytes:
     """Return an empty index as SQLite would write it to a file: copying it is faster than creating its tables."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(database.TABLES + ranking.CARRIED)
-        for name in _NEEDLESS:
-            connection.execute(f"DROP INDEX {name}")
+        connection.executescript(database.TABLES + ranking.OF_WORKER)
+        made = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+        for (name,) in connection.execute(made).fetchall():
+            if name not in _NEEDED:
+                connection.execute(f"DROP INDEX {name}")
         connection.execute("VACUUM")
         return connection.serialize()
 
@@ -70,7 +73,9 @@ def take_in(store: Store, index: bytes) -> list[str]:
     for table in OWNED:
         values = ", ".join(_value(table, column, behind) for column in COLUMNS[table])
         connection.execute(f"INSERT INTO main.{table} SELECT {values} FROM {_ATTACHED}.{table} t")
-    ranking.take_over(connection, _ATTACHED, behind["event"])
+    if ranking.prepared(connection):
+        events = f"SELECT rowid + ?, words FROM {_ATTACHED}.ranked ORDER BY rowid"
+        ranking.add(connection, connection.execute(events, (behind["event"],)).fetchall())
     return left
 
 

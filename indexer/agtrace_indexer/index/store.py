@@ -18,6 +18,7 @@ from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.events.identity import line_identity
 from agtrace_indexer.events.strings import masked, masked_json, plain_id
+from agtrace_indexer.index import ranking
 from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.references import delete_session
@@ -44,6 +45,7 @@ class Store:
     def begin(self) -> None:
         """Open a write transaction."""
         self.connection.execute("BEGIN IMMEDIATE")
+        self._ranks = ranking.prepared(self.connection)
 
     def commit(self) -> None:
         """Write everything gathered and end the transaction."""
@@ -55,23 +57,25 @@ class Store:
 
     def state(self, file_id: int) -> dict[str, Any] | None:
         """Return the parser's stored state for a file."""
-        (packed,) = self.connection.execute("SELECT state FROM file WHERE id = ?", (file_id,)).fetchone()
-        return None if packed is None else orjson.loads(unpack(packed))
+        found = self.connection.execute("SELECT state FROM file_state WHERE file_id = ?", (file_id,)).fetchone()
+        return None if found is None else orjson.loads(unpack(found[0]))
 
-    def save_file(self, path: str, values: dict[str, Any], state: dict[str, Any] | None) -> int:
-        """Insert or update the row of a file; return its id."""
-        packed = None if state is None else pack(_without_secrets(state))
-        columns = {**values, "state": packed}
+    def save_file(self, path: str, columns: dict[str, Any], state: dict[str, Any] | None) -> int:
+        """Insert or update the row of a file, with the state of its parser if it is a log; return its id."""
         names = ", ".join(columns)
         marks = ", ".join("?" * len(columns))
         changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
-        return int(
-            self.connection.execute(
-                f"INSERT INTO file (path, {names}) VALUES (?, {marks}) "
-                f"ON CONFLICT (path) DO UPDATE SET {changes} RETURNING id",
-                (path, *columns.values()),
-            ).fetchone()[0]
-        )
+        (file_id,) = self.connection.execute(
+            f"INSERT INTO file (path, {names}) VALUES (?, {marks}) "
+            f"ON CONFLICT (path) DO UPDATE SET {changes} RETURNING id",
+            (path, *columns.values()),
+        ).fetchone()
+        if state is None:
+            self.connection.execute("DELETE FROM file_state WHERE file_id = ?", (file_id,))
+        else:
+            packed = pack(_without_secrets(state))
+            self.connection.execute("INSERT OR REPLACE INTO file_state VALUES (?, ?)", (file_id, packed))
+        return int(file_id)
 
     def move_file(self, file_id: int, path: str) -> None:
         """Move the row of a file to a new path, replacing any row there that has no sessions."""
@@ -245,8 +249,9 @@ class Store:
 
     def flush(self) -> None:
         """Write everything gathered into the open transaction."""
-        for buffer in self._buffers.values():
-            buffer.write()
+        ranked = [event for buffer in self._buffers.values() for event in buffer.write()]
+        if ranked and self._ranks:
+            ranking.add(self.connection, ranked)
         for session_id in sorted(self._to_sum):
             sum_session(self.connection, session_id)
         self._to_sum.clear()

@@ -116,12 +116,12 @@ def insert(connection: sqlite3.Connection, most: int = sys.maxsize) -> int:
     """Insert the words of waiting blocks, up to this many bytes of text; return how many bytes that was."""
     done = 0
     waiting = connection.execute(
-        f"SELECT b.id, d.text FROM block b JOIN block_data d ON d.block_id = b.id "
+        f"SELECT b.id, b.text_size, d.text FROM block b JOIN block_data d ON d.block_id = b.id "
         f"WHERE b.words != {FOUND} AND b.words = {NONE} ORDER BY b.id"
     )
     marks: list[tuple[int, int]] = []
-    for block, packed in waiting:
-        text = unpack(packed)
+    for block, size, packed in waiting:
+        text = unpack(packed)[:size]
         marks.append((_insert_block(connection, block, text), block))
         done += len(text) or 1
         if done >= most:
@@ -198,10 +198,10 @@ def _insert_block(connection: sqlite3.Connection, block: int, text: bytes) -> in
 
 def _new_words(connection: sqlite3.Connection) -> set[bytes]:
     inserted = connection.execute(
-        f"SELECT d.text FROM block b JOIN block_data d ON d.block_id = b.id "
+        f"SELECT b.text_size, d.text FROM block b JOIN block_data d ON d.block_id = b.id "
         f"WHERE b.words != {FOUND} AND b.words = {INSERTED}"
     )
-    return words_in(unpack(packed) for (packed,) in inserted)
+    return words_in(unpack(packed)[:size] for size, packed in inserted)
 
 
 def _tune(connection: sqlite3.Connection, options: dict[str, int]) -> None:

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
-from agtrace_indexer.index import ranking, shards
+from agtrace_indexer.index import shards
 from agtrace_indexer.index.maintenance import delete_orphans, scrub_is_due
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
@@ -56,14 +56,13 @@ def read(files: list[Found], forgotten: Tombstones, archive: Archive) -> tuple[b
         progress = Progress()
         store = Store(connection)
         store.begin()
-        reader = Reader(store, progress, _refuse, batch=MOST, forgotten=forgotten, archive=archive)
+        reader = Reader(store, progress, _refuse, batch=sys.maxsize, forgotten=forgotten, archive=archive)
         for found in files:
             reader.read(found, None, lambda head: [])
         if scrub_is_due(connection):  # a log named its id late: names from it that were stored before are deleted, too
             store.flush()
             delete_orphans(connection)
         store.flush()
-        ranking.carry(connection)
         store.commit()
         return connection.serialize(), progress
 

@@ -62,7 +62,7 @@ class Work(Struct):
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
         """Read what changed, and commit."""
-        from agtrace_indexer.index import ranking, repositories
+        from agtrace_indexer.index import repositories
         from agtrace_indexer.index.roots import bring_back
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
@@ -92,7 +92,6 @@ class Work(Struct):
         )  # fmt: skip
         self._read(reader)
         store.flush()
-        ranking.cover(catalog.connection)
         repositories.join(catalog.connection, anew=store.named_relatively)
         cover_if_due(catalog.connection)  # the last one, since it commits along the way
         store.commit()

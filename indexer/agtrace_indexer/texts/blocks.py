@@ -45,11 +45,16 @@ class Damaged(sqlite3.DatabaseError):
 
 
 class PackedBlock(NamedTuple):
-    """The three columns of `block_data`."""
+    """The two columns of `block_data`."""
 
     ends: bytes
     text: bytes
-    payload: bytes
+
+    @classmethod
+    def of(cls, texts: list[bytes], payloads: list[dict[str, Any] | None]) -> PackedBlock:
+        """Compress the texts of events, and after them the rest of their payloads, which repeats much of them."""
+        ends = array("I", map(add, accumulate(map(len, texts)), count()))  # a separator before all but the first
+        return cls(ends.tobytes(), pack(b"\0".join([*texts, _dumps(payloads)])))
 
 
 class OpenBlock(Struct):
@@ -69,10 +74,10 @@ class OpenBlock(Struct):
     """The name ids of the tools in its calls and results."""
 
     @classmethod
-    def reopened(cls, first_index: int, packed: PackedBlock, t0: int, t1: int, types: int) -> OpenBlock:
+    def reopened(cls, first_index: int, stored: BlockText, t0: int, t1: int, types: int) -> OpenBlock:
         """Reopen a stored block that isn't full."""
-        text = unpack(packed.text)
-        return cls(first_index, text.split(b"\0")[:-1], orjson.loads(unpack(packed.payload)), t0, t1, len(text), types)
+        data = stored.data
+        return cls(first_index, data.split(b"\0")[:-1], stored.payloads(), t0, t1, len(data), types)
 
     def add(self, text: str, payload: dict[str, Any] | None, ts: int, type_code: int, tool: int | None) -> None:
         """Append the next event."""
@@ -95,9 +100,7 @@ class OpenBlock(Struct):
 
     def pack(self) -> PackedBlock:
         """Compress the block as it is."""
-        text = b"\0".join([*self.texts, b""])
-        ends = array("I", map(add, accumulate(map(len, self.texts)), count()))  # a separator before all but the first
-        return PackedBlock(ends.tobytes(), pack(text), pack(_dumps(self.payloads)))
+        return PackedBlock.of(self.texts, self.payloads)
 
 
 def unpack(data: bytes) -> bytes:
@@ -120,14 +123,26 @@ class BlockText(Struct, frozen=True):
     """The texts of a block, for searching and for showing single events."""
 
     data: bytes
+    """The texts, each followed by NUL."""
     ends: array[int]
+    rests: bytes = b""
+    """The rest of the payload of each event, as JSON."""
 
     @classmethod
     def of(cls, ends: bytes, text: bytes) -> BlockText:
         """Unpack the two columns."""
-        positions = array("I")
-        positions.frombytes(ends)
-        return cls(unpack(text), positions)
+        positions = array("I", ends)
+        size = positions[-1] + 1 if positions else 0
+        data = unpack(text)
+        return cls(data[:size], positions, data[size:] or _second_frame(text))
+
+    def payloads(self) -> list[dict[str, Any] | None]:
+        """Return the rest of the payload of each event. Raise `Damaged`."""
+        try:
+            found: list[dict[str, Any] | None] = orjson.loads(self.rests)
+        except orjson.JSONDecodeError as error:
+            raise Damaged(f"stored payloads can't be read: {error}") from error
+        return found
 
     def event_at(self, position: int) -> int:
         """Return the number, within the block, of the event whose text contains this byte."""
@@ -140,6 +155,13 @@ class BlockText(Struct, frozen=True):
     def text(self, number: int) -> str:
         """Return the text of one event of the block."""
         return self.data[self.start(number) : self.ends[number]].decode("utf-8", "replace")
+
+
+def _second_frame(packed: bytes) -> bytes:
+    """Return the payloads of a block of a team's database that was pushed when they were compressed by themselves."""
+    texts = zstandard.ZstdDecompressor().decompressobj()
+    texts.decompress(packed)
+    return unpack(texts.unused_data) if texts.unused_data else b""
 
 
 def _dumps(payloads: list[dict[str, Any] | None]) -> bytes:

@@ -14,6 +14,9 @@ _MOST_SAID = 20_000
 _LONGEST = 40
 """Characters of a word of a query; what is longer is a digest or a token."""
 
+_CASES = bytes(97 if 97 <= byte <= 122 else 65 if 65 <= byte <= 90 else 32 for byte in range(256))
+"""ASCII letters -> `a` or `A`, any other byte -> a space."""
+
 _WORD = later(r"[^\W_]+")
 _NAME_IN_PARTS = later(r"\b\w*[a-z][A-Z]\w*")
 _PART = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -28,8 +31,10 @@ def ranked_text(text: str, *, said: bool) -> str:
         text = text[:_MOST_SAID]
     elif len(text) > _FIRST + _LAST:
         text = f"{text[:_FIRST]} {text[-_LAST:]}"
+    if b"aA" not in text.encode("utf-8", "replace").translate(_CASES):  # most texts: the pattern would take a while
+        return text
     parts = [part for name in _NAME_IN_PARTS.findall(text) for part in _PART.findall(name)]
-    return " ".join((text, *parts)) if parts else text
+    return " ".join((text, *parts))
 
 
 def query_words(query: str) -> list[str]:

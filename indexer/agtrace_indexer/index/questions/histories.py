@@ -6,20 +6,13 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import orjson
-
 from agtrace_indexer.index.questions.queries import COUNTED, pairs, rows, tuples, values
-from agtrace_indexer.texts.blocks import BlockText, unpack
+from agtrace_indexer.texts.blocks import BlockText
 
 _EVENTS = f"""
 SELECT e.event_index, e.type, e.ts, e.turn_index, e.step_index, n.text, e.outcome, e.link, e.duration_ms
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 WHERE e.session_id = ? AND {COUNTED} ORDER BY e.event_index
-"""
-
-_PAYLOADS = """
-SELECT b.first_index, d.payload FROM block b JOIN block_data d ON d.block_id = b.id
-WHERE b.session_id = ? ORDER BY b.first_index
 """
 
 _TEXTS = """
@@ -95,8 +88,8 @@ def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:
 
 def payloads(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each event with the stored rest of its payload, in file order, one block in memory at a time."""
-    for first, payload in tuples(connection, _PAYLOADS, (session_row,)):
-        for event_index, rest in enumerate(orjson.loads(unpack(payload)), first):
+    for first, block in texts(connection, session_row):
+        for event_index, rest in enumerate(block.payloads(), first):
             yield event_index, rest or {}
 
 

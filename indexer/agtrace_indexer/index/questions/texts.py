@@ -8,19 +8,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeAlias
 
-import orjson
 from agtrace_schema.events import EventType, Outcome
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.queries import only, rows
-from agtrace_indexer.texts.blocks import BlockText, unpack
+from agtrace_indexer.texts.blocks import BlockText
 
 _BLOCK = """
 SELECT id, first_index FROM block WHERE session_id = ? AND first_index <= ? ORDER BY first_index DESC LIMIT 1
 """
 
-_DATA = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"
+_DATA = "SELECT ends, text FROM block_data WHERE block_id = ?"
 
 _ENDS = """
 SELECT b.first_index, d.ends FROM block b JOIN block_data d ON d.block_id = b.id
@@ -65,8 +64,8 @@ def text_reader(connection: sqlite3.Connection) -> ReadText:
         block, first = only(connection, lambda *row: row, _BLOCK, (event.session_row, event.event_index))
         if kept is None or kept[0] != block:
             kept = None  # each may be as large as the longest line: never two at once
-            ends, text, rests = only(connection, lambda *row: row, _DATA, (block,))
-            kept = block, BlockText.of(ends, text), orjson.loads(unpack(rests))
+            found = only(connection, BlockText.of, _DATA, (block,))
+            kept = block, found, found.payloads()
         number = event.event_index - first
         return StoredEvent(event, kept[1].text(number), kept[2][number] or {})
 
