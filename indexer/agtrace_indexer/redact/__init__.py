@@ -39,7 +39,7 @@ _RULES = (
 COMPILED_FILE = "redaction.compiled"
 """The name of the file that keeps Hyperscan's compilation of the built-in rules for the next process."""
 
-ENGINE = 3
+ENGINE = 4
 """To be raised when the same rules would mask something else."""
 
 LARGEST_FILE = 1024 * 1024

@@ -25,7 +25,7 @@ from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, first_looks, forms, kinds, own_look
 from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled
-from agtrace_indexer.redact.values import Sort, Span, Tier, is_example, is_login, sort
+from agtrace_indexer.redact.values import Sort, Span, Tier, is_example, is_jumbled, is_login, sort
 
 BASE64 = "base64-secret"
 """The kind in the mask of a run of base64, whatever was found in it."""
@@ -81,7 +81,7 @@ class _BuiltIn:
             for form, look in zip(forms(), first_looks(), strict=True)
         ]
         looked += [(carrier.look, _Closer(_finder(carrier, carrier.look))) for carrier in ALL]
-        looked += [(head.look, _Closer(grammar.find, head.starts)) for head in grammar.HEADS]
+        looked += [(look, _Closer(grammar.find)) for look in grammar.LOOKS]
         looked += [(look, _Closer(grammar.find_foreign)) for look in grammar.FOREIGN_LOOKS]
         looked += [(look, _Closer(_whole(find))) for look, find in (*tables_in_text.LOOKS, *field_pairs.LOOKS)]
         self._closer = [closer for _, closer in looked]
@@ -180,6 +180,8 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
     if is_example(text + behind) or (rule.login and not is_login(text)):
         return
     tier = Tier.LIKELY if rule.least or rule.login else Tier.DEFINITE
+    if tier is Tier.DEFINITE and start == found.start() and _in_base64(found.string, start):
+        return
     if rule.least:
         found_sort = sort(text + (behind if behind in "([{" else ""), literal=behind not in "([{")
         if found_sort < rule.least:
@@ -187,6 +189,15 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
         if found_sort < Sort.WORD:
             return
     yield Span(start, disguises.end_of(found.string, start, end), rule.kind, tier)
+
+
+_RUN_BEFORE = later(r"[A-Za-z0-9+/]{24}[+/]\Z")
+
+
+def _in_base64(text: str, start: int) -> bool:
+    """Whether what begins here is a part of a long run of base64, where any token's form turns up by chance."""
+    run = _RUN_BEFORE.search(text, max(0, start - 25), start)
+    return run is not None and ("//" in run[0] or "AAA" in run[0] or is_jumbled(run[0]))
 
 
 def _places(text: str, hits: Iterable[tuple[_Closer, int]]) -> list[tuple[int, Finder]]:

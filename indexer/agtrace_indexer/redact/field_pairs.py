@@ -9,7 +9,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
-from agtrace_indexer.redact.values import Context, Span, tier_of
+from agtrace_indexer.redact.values import Context, Sort, Span, sort, tier_of
 
 _MANIFEST_LOOK = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
 _PAIR_LOOK = Look(
@@ -34,7 +34,7 @@ _ENTRY = later(
     r"|[\"']?(?P<secret>[^\s\\\"'#][^\n\\\"']{2,}?)[\"']?(?=[ \t]+\#|[ \t]*(?:\r?\n|\\|\Z))[^\n\\]*))"
 )
 _PAIR = later(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})")
-_PLACEHOLDER = later(r"[<$\[{*]|\.{3}|(?i:null|true|false)\Z")
+_CONSTANT = later(r"(?i:null|true|false)\Z")
 
 
 def in_manifest(text: str, at: int) -> Iterator[Span]:
@@ -46,7 +46,8 @@ def in_manifest(text: str, at: int) -> Iterator[Span]:
     for head in _DATA.finditer(text, start, end):
         for entry in _entries(text, head.end(), end):
             group = "block" if entry.groupdict().get("block") else "secret"
-            if entry[group] and not _PLACEHOLDER.match(entry[group]):
+            said = entry[group]
+            if said and (group == "block" or sort(said) > Sort.NOTHING) and not _CONSTANT.match(said):
                 yield Span(*entry.span(group), "kubernetes-secret")
 
 

@@ -47,6 +47,8 @@ def strength(name: str) -> Strength:
     if not said or not words("no secrets").isdisjoint(said[:-1]):
         return Strength.NONE
     *before, last = said
+    if last in ("pass", "token") and not words(f"not before {last}").isdisjoint(before):
+        return Strength.NONE
     joined = "".join(said)
     if joined.endswith(tuple(words("beside"))):
         return Strength.NONE
@@ -55,7 +57,7 @@ def strength(name: str) -> Strength:
     if (
         joined.endswith(tuple(words("secrets")))
         or last in words("whole secrets")
-        or (last == "key" and before and before[-1] in words("before key"))
+        or (last in ("key", "pat") and before and before[-1] in words(f"before {last}"))
     ):
         return Strength.SECRET
     may_be = last in words("keys") and (before or last not in words("plain keys"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace_indexer.redact.names import Strength, strength, words
 from agtrace_indexer.redact.scanner import Look
-from agtrace_indexer.redact.values import Context, Span, tier_of
+from agtrace_indexer.redact.values import Context, Sort, Span, sort, tier_of
 
 _MOST_ROWS = 200
 _LONGEST_ROW = 2000
@@ -26,12 +26,11 @@ class Cell(Struct, frozen=True):
 
 
 _CELLS = {
-    sign: later(rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)}|\r?\Z)")
-    for sign in "|,\t;"
+    sign: later(rf"(?:\A|{re.escape(sign)})(?P<cell>\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}]*)") for sign in "|,\t;"
 }
 _HEADER = later(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
 """The first row of CSV."""
-_LIST_HEADER = later(r"(?:[A-Za-z]\w{0,39}\|)+[A-Za-z]\w{0,39}\r?")
+_LIST = later(r"(?:[A-Za-z]\w{0,39}\|)+[A-Za-z]\w{0,39}\r?")
 """The first row of what `sqlite3 -header` prints: no frame, no blanks, no rule below it."""
 _VARIABLE = later(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 """The name of a row rather than of a column."""
@@ -41,16 +40,11 @@ _AROUND = " \t\r`*\"'"
 
 def _cells(text: str, start: int, end: int, sign: str) -> list[Cell]:
     found = []
-    for cell in _CELLS[sign].finditer(text, start, end):
-        said = cell[0]
-        bare = said.strip(_AROUND)
-        found.append(Cell(bare, cell.start() + (said.find(bare) if bare else 0)))
-    if sign == "|":  # the frame
-        if found and not found[0].text:
-            del found[0]
-        if found and not found[-1].text:
-            del found[-1]
-    return found
+    for cell in _CELLS[sign].finditer(text[start:end]):
+        bare = cell["cell"].strip(_AROUND)
+        found.append(Cell(bare, start + cell.start("cell") + cell["cell"].find(bare)))
+    frame = sign == "|"
+    return found[frame and not found[0].text : len(found) - (frame and len(found) > 1 and not found[-1].text)]
 
 
 def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int]) -> Iterator[Span]:
@@ -64,64 +58,39 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
         return
     sign = max("|,\t;", key=text[start:end].count)
     header = _cells(text, start, end, sign)
-    strengths = [
-        strength(cell.text)
-        if len(cell.text) <= 40 and cell.text.count(" ") <= 3 and cell.text.lower() not in words("results")
-        else Strength.NONE
-        for cell in header
-    ]
-    if sign in "|\t" and len(header) == 2 and strengths[0] and not strengths[1]:
-        yield from _secret(strengths[0], header[1])
+    levels = [strength(cell.text) if _is_heading(cell.text) else Strength.NONE for cell in header]
+    if len(header) < 2 or not any(levels):
+        return
+    of_a_row = levels[0] and not any(levels[1:])
+    if of_a_row and sign in "|\t" and (len(header) == 2 or (sign == "|" and _VARIABLE.fullmatch(header[0].text))):
+        yield from _secret(levels[0], header[1])
+    numbered = sign == "\t" and len(header) == 2 and header[0].text.isdecimal()  # a line of a file
+    ruled = sign != "|" or _RULE.fullmatch(text, end + 1, _line_end(text, end + 1)) or _LIST.fullmatch(text, start, end)
+    form = (sign, tuple(levels))
     if (
-        sign == "|"
-        and len(header) > 2
-        and strengths[0]
-        and not any(strengths[1:])
-        and _VARIABLE.fullmatch(header[0].text)
+        numbered
+        or not ruled
+        or start < tables.get(form, 0)
+        or (sign in ",;" and not _HEADER.fullmatch(text, start, end))
     ):
-        yield from _secret(strengths[0], header[1])
-    if len(header) < 2 or not any(strengths) or (sign in ",;" and not _HEADER.fullmatch(text, start, end)):
         return
-    if sign == "\t" and len(header) == 2 and header[0].text.isdecimal():  # a numbered line of a file
-        return
-    ruled = sign != "|" or _RULE.fullmatch(text, end + 1, _line_end(text, end + 1))
-    if not ruled and not _LIST_HEADER.fullmatch(text, start, end):
-        return
-    form = (sign, tuple(strengths))
-    if start < tables.get(form, 0):
-        return
-    named = [column for column, level in enumerate(strengths) if level]
     for _ in range(_MOST_ROWS):
         start, end = end + 1, _line_end(text, end + 1)
         if start >= len(text) or end - start > _LONGEST_ROW or end == start:
             break
+        row = _cells(text, start, end, sign)
         if _RULE.fullmatch(text, start, end):
             continue
-        row = _columns(text, start, end, sign, named, len(header))
-        if row is None:
+        if len(row) != len(header):
             break
-        for column, cell in zip(named, row, strict=True):
-            yield from _secret(strengths[column], cell)
+        for level, cell in zip(levels, row, strict=True):
+            yield from _secret(level, cell)
     tables[form] = start
 
 
-def _columns(text: str, start: int, end: int, sign: str, wanted: Sequence[int], columns: int) -> list[Cell] | None:
-    """Return these cells of a row, or None if it has another number of columns; without quotes, no other is made."""
-    if text.find('"', start, end) >= 0:
-        cells = _cells(text, start, end, sign)
-        return [cells[column] for column in wanted] if len(cells) == columns else None
-    parts = text[start:end].split(sign)
-    before = int(sign == "|" and not parts[0].strip(_AROUND))
-    behind = int(sign == "|" and len(parts) > 1 and not parts[-1].strip(_AROUND))
-    if len(parts) - before - behind != columns:
-        return None
-    found = []
-    for column in wanted:
-        said = parts[column + before]
-        at = start + sum(len(part) + 1 for part in parts[: column + before])
-        bare = said.strip(_AROUND)
-        found.append(Cell(bare, at + said.find(bare)))
-    return found
+def _is_heading(cell: str) -> bool:
+    """Whether a cell may be the name of a column."""
+    return len(cell) <= 40 and cell.count(" ") <= 3 and cell.lower() not in words("results") and not cell.endswith(":")
 
 
 def _line_end(text: str, at: int) -> int:
@@ -130,8 +99,10 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _secret(level: Strength, cell: Cell) -> Iterator[Span]:
-    if level and " " not in cell.text and (tier := tier_of(level, cell.text, Context.SETTING, literal=True)):
-        yield Span(cell.start, cell.start + len(cell.text), level.name.lower(), tier)
+    if level and (" " not in cell.text or sort(cell.text) is Sort.PHRASE):
+        tier = tier_of(level, cell.text, Context.SETTING, literal=True)
+        if tier:
+            yield Span(cell.start, cell.start + len(cell.text), level.name.lower(), tier)
 
 
 _INSERT = later(r"(?i:insert\s+into)\s+[^\s(]{1,200}\s*\((?P<columns>[^()]{1,1000})\)\s*(?i:values)\s*")

@@ -38,7 +38,7 @@ class Sort(IntEnum):
 
 
 _PLACEHOLDER = later(
-    r"\[redacted|[<\[({][\w .:/|,'-]*[>\])}]\W?\Z|%[A-Z_]+%|@{1,2}[A-Z_]+@|[*.•…xX_-]{3,}\W*\Z"
+    r"\[redacted|(.)\1{7,}\Z|[<\[({|][\w .:/|,'-]*[>\])}|]\W*\Z|%[A-Z_]+%|@{1,2}[A-Z_]+@|[*.•…xX_-]{3,}\W*\Z"
     r"|.{0,24}?(?:\*{3}|•{3}|\.{3}|…)|.{0,40}?(?:\.{3}\W*\Z|[xX]{6,}|(?:[xX]{4,}|_[xX]{3})\W?\Z|_REDACTED_|REPLACE|EXAMPLE)"
     r"|ENC\[|\{cipher\}|@Microsoft\.KeyVault|(?i:(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill"
     r"|example|dummy|sample|placeholder|masked|hidden|redacted)(?![a-z0-9])|your[a-z]*\Z|change[_-]?(?:me|this|it)"
@@ -46,18 +46,20 @@ _PLACEHOLDER = later(
 )
 """What stands for a value."""
 _INTERPOLATED = later(
-    r"[^\n]*(?:\$\{[A-Za-z_#!][^}\s]*\}|\{\{[^}]*\}\}|\$\([A-Za-z][^)]*\)|%\([a-z_]+\)s|#\{[a-z@][^}]*\}"
+    r"[^\n]*(?:[$%]\{[A-Za-z_#!][^}\s]*\}|\{\{[^}]*\}\}|\$\([A-Za-z][^)]*\)|%\([a-z_]+\)s|#\{[a-z@][^}]*\}"
     r"|\[redacted: |(?<![^\s:/(=-])%s(?![\w@#$%^&*]))|\{\{|\$\([A-Za-z]|%d|\$env:|\$\[\w"
     r"|f?[^\n]*\{[A-Za-z_][\w.]*(?:\(\)|\[[^\]]*\])?(?:![rs])?\}|\$\{|\$[A-Za-z_]\w*(?:[:.\[/)}?-].*)?\W?\Z"
     r"|(?:env|file|vault|op|ref|cmd|secret|sm|gcp|awssm|keyring)(?:://|:[A-Za-z/])|arn:|[a-z][a-z0-9+.-]*://"
     r"|(?:process|sys|import\.meta|os)\.|System\.|@[\w./~-]+\.[a-z]{2,5}\W?\Z"
 )
 """Templates, variables and references, also within a literal."""
+_BRACED = later(r"\$?\{+[^{}]*\}+|[$%]\([^)]*\)s?")
 _EXPRESSION = later(
     r"[$(\[{<!&*?|]\w*[({\[.<>]|[$&*]?_*[A-Za-z]{3}[A-Za-z_]*(?:(?:\??\.|::|->)\w+)*[(\[]"
     r"|[$&*]?_*[A-Za-z_][\w.:$>?!-]*[(\[{](?:[^\n]*[)\]},;(\[{>=\"'])?\W?\Z"
-    r"|[^\n]*(?:=>|&&|\|\||===|\(\)|::|->)[\w \"'(]|[A-Za-z_][\w.]*\.[A-Za-z_]\w*\??[?+:*/<>=!&|]"
-    r"|[&*(!]{1,2}[a-z_]+(?:\.|\W?\Z)|[A-Za-z_]\w*\[\w|(?i:env|secrets|vars|settings|config|self|this|args|opts"
+    r"|[^\n]*(?:=>|[!=]=|&&|\|\||===|\(\)|::|->)[\w \"'(]|[A-Za-z_][\w.]*\.[A-Za-z_]\w*\??[?+:*/<>=!&|]"
+    r"|[\w.$]+<[\w., <>\[\]]+>|[^\n]*\w##\w|[&*(!]{1,2}[a-z_]+(?:\.|\W?\Z)|[A-Za-z_]\w*\[\w"
+    r"|(?i:env|secrets|vars|settings|config|self|this|args|opts"
     r"|options|props|ctx|data|req|request|body|params|user|values|local|var|module)[.\[]"
 )
 """What code has where a literal would be quoted."""
@@ -65,8 +67,10 @@ _PATTERN = later(
     r"[^\n]*(?:\(\?[:=!P<]|\[\^[\\\]%A-Za-z]|A-Za-z|a-zA-Z|0-9(?:a-[fz]|A-[FZ])|\[0-9|abcdefghi|ABCDEFGHI|\\[dwsb][+*\\\]{]|\]\{[0-9])"
 )
 """A regular expression, or an alphabet."""
+_IDENTIFIER = later(r"_?(?:[A-Z]+|[A-Za-z]+[0-9]{0,3}_[A-Za-z]+[0-9]{0,3})(?:_[A-Za-z]+[0-9]{0,3})+\W?\Z")
+"""A name of several words, unless it is quoted."""
 _TYPE = later(
-    r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+)?\W?\Z"
+    r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+|[A-Z][a-z]+(?:\$[0-9]+)?)?\W?\Z"
     r"|(?:test_\w+|Test[A-Z]\w*)(?:[/\[(:].*)?\Z|[A-Z]+(?:_[A-Z0-9]+)+\W?\Z"
 )
 """The name of a type, a test or a constant."""
@@ -79,10 +83,11 @@ def _known_forms() -> re.Pattern[str]:
     return re.compile(
         r"(?:[-+]?[0-9][0-9.,:/%_ x-]*(?:[a-z]{1,3}|e[0-9]+)?|0x[0-9a-f]{1,16}|#[0-9a-f]{3,8}"
         r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\S*|v?[0-9]+(?:\.[0-9x*]+)+[\w.+-]*"
-        r"|(?:@?[\w.-]+/)?[\w.-]+@(?:v|\^|~)?[0-9]+(?:\.[\w-]+)+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-        rf"|[\w.-]+\.(?:{suffixes})(?::[0-9]+)*"
+        r"|(?:@?[\w.-]+/)?[\w.-]+@(?:v|\^|~)?[0-9]+(?:\.[\w-]+)+|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}"
+        rf"|[\w.-]+\.(?:{suffixes})(?::[0-9]+)*|(?:[\w@.+~:-]*[/\\])+[\w@.+-]+\.[a-z][a-z0-9]{{0,4}}(?::[0-9]+)*"
+        r"|[a-z][a-z0-9.-]*:[0-9]{{2,5}}"
         rf"|(?:{algorithms})(?:[-_]?sha)?-?_?[0-9]{{1,5}}(?:[a-z]?[._+-][\w.+-]*)?|i18n|i?x?[38]86(?:_64)?|x509"
-        r"|sha(?:1|256|384|512)[:-].*|[a-z]+(?:[:/-][a-z]+)*[:/]v[0-9]{1,2}|[a-z_]+\[[\w:-]*\]|[a-z_-]+=[\w.-]+)\W?\Z",
+        r"|sha(?:1|256|384|512)[:-].*|[a-z]+(?:[:/-][a-z]+)*[:/]v[0-9]{1,2}|[a-z_]+\[[\w:-]*\]|(?-i:[a-z_-]+)=[\w.-]+)\W?\Z",
         re.IGNORECASE,
     )
 
@@ -120,6 +125,11 @@ def _jumbled(parts: list[str], length: int) -> bool:
     return len(parts) >= 4 and len(parts) * 3 >= length
 
 
+def is_jumbled(text: str) -> bool:
+    """Whether a text changes between letters of either case and digits more often than any name or path."""
+    return _jumbled(_WORD.findall(text), len(text))
+
+
 def _is_path(text: str, *, digits: int = 20) -> bool:
     """Whether a text is a path: parts that read like names, joined by slashes, backslashes or dots."""
     parts = [part for part in _JOINTS.split(text) if part]
@@ -127,6 +137,18 @@ def _is_path(text: str, *, digits: int = 20) -> bool:
         return False
     letters = "".join(filter(str.isalpha, text)).lower()
     return _reads_like_words(letters) and not any(_jumbled(_WORD.findall(part), len(part)) for part in parts)
+
+
+def is_scrambled(text: str) -> bool:
+    """Whether a text is such a mixture that no code reads like it."""
+    parts = _WORD.findall(text)
+    return len(text) >= 12 and len(parts) >= 5 and _jumbled(parts, len(text)) and len(set(text) - _USUAL) >= 3
+
+
+_USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:, ")
+
+
+_OF_IDENTIFIERS = "_-./:,;[]'\"@$%{} "
 
 
 def _signs(text: str, usual: str = "_-./:,;[]'\"") -> int:
@@ -140,9 +162,11 @@ def _long_words(named: list[str]) -> list[str]:
 @lru_cache(2048)
 def sort(text: str, *, literal: bool = True) -> Sort:
     """Return what a value is; `literal` is whether it is quoted, so that it can't be an expression of code."""
-    if not text or _PLACEHOLDER.match(text) or _INTERPOLATED.match(text):
+    if not text or _PLACEHOLDER.match(text):
         return Sort.NOTHING
-    if not literal and _EXPRESSION.match(text):
+    if _INTERPOLATED.match(text) and not is_scrambled(_BRACED.sub("", text)):
+        return Sort.NOTHING
+    if not literal and (_EXPRESSION.match(text) or _IDENTIFIER.match(text)):
         return Sort.NOTHING
     if _DOTTED.match(text) and _is_path(text, digits=2 * text.count(".") - 1):
         return Sort.NOTHING
@@ -150,7 +174,7 @@ def sort(text: str, *, literal: bool = True) -> Sort:
     named = [part.lower() for part in parts if not part.isdecimal()]
     digits, known = sum(map(str.isdecimal, text)), words("vocabulary")
     fake = digits < 4 and known.issuperset(named) and not words("placeholders").isdisjoint(named)
-    if fake or (digits < 3 and len(text) < 40 and strength(text)):
+    if fake or (digits < 3 and len(text) < 40 and not _signs(text, _OF_IDENTIFIERS) and strength(text)):
         return Sort.NOTHING
     path = ("/" in text or "\\" in text) and not _signs(text[:-1], "_-./:@~*\\ ") and _is_path(text)
     if path or not named or any(form.match(text) for form in (_known_forms(), _PATTERN, _TYPE)):
@@ -177,7 +201,7 @@ def _with_digits(text: str, parts: list[str], named: list[str], digits: int) -> 
     if _jumbled(parts, len(text)) or (len(letters) >= 5 and not _reads_like_words(letters)):
         return Sort.RANDOM if len(text) >= 12 else Sort.CHOSEN
     digits -= sum(map(str.isdecimal, "".join(_ALGORITHM.findall(text))))
-    if not signs and digits < 3 and not words("vocabulary").isdisjoint(named):
+    if not signs and digits < 3 and any(len(word) > 2 for word in words("vocabulary").intersection(named)):
         return Sort.PLAIN
     return Sort.WORD if not signs and digits < 2 and len(_PART.findall(text)) > 1 else Sort.CHOSEN
 
@@ -226,7 +250,7 @@ def is_login(text: str) -> bool:
         said = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
     except (binascii.Error, ValueError):
         return len(packed) >= _LONG and not packed.isalpha()
-    return b":" in said[:-1] and all(byte >= 0x20 for byte in said)
+    return b":" in said[:-1] and said.isascii() and all(byte >= 0x20 for byte in said)
 
 
 class Tier(IntEnum):
@@ -265,7 +289,7 @@ class Context(IntEnum):
 
 _LEAST = {
     Strength.PASSWORD: (Sort.PHRASE, Sort.PHRASE, Sort.WORD, Sort.WORD),
-    Strength.SECRET: (Sort.CHOSEN, Sort.CHOSEN, Sort.WORD, Sort.PHRASE),
+    Strength.SECRET: (Sort.PHRASE, Sort.PHRASE, Sort.WORD, Sort.PHRASE),
     Strength.KEY: (Sort.RANDOM, Sort.RANDOM, Sort.RANDOM, Sort.RANDOM),
 }
 """The least sort that is masked, by the strength of the name and the context."""
