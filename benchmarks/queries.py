@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from agtrace_indexer.index.questions import events
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.index.questions.events import StoredEvent, with_texts
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 

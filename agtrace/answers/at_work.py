@@ -111,7 +111,7 @@ def _asks(connection: sqlite3.Connection, event: Event) -> bool:
 
 
 def _text(connection: sqlite3.Connection, event: Event) -> str:
-    from agtrace_indexer.index.questions.texts import with_texts
+    from agtrace_indexer.index.questions.events import with_texts
 
     (stored,) = with_texts(connection, [event])
     return stored.text

@@ -17,19 +17,16 @@ from agtrace_schema.status import Health
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.answers.clients import most_bytes
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.status import Metrics, OversizedAlert, health
-from agtrace.answers.telemetry.figures import metrics
-from agtrace.answers.telemetry.recorder import Recorder
-from agtrace.answers.telemetry.request import Observer, Origin, Request, request_of
-from agtrace.answers.telemetry.store import Wanted
-from agtrace.index.chosen import index_of
-from agtrace.index.freshness import Freshness
+from agtrace.answers.telemetry.recorder import Observer, Origin, Recorder, Request, request_of
+from agtrace.answers.telemetry.store import Wanted, metrics
+from agtrace.index.reader import index_of
+from agtrace.index.trouble import Freshness
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.prices import load as load_prices
-from agtrace.settings.limits import Limits, holding, limits, limits_for
+from agtrace.settings.limits import Limits, holding, limits, limits_for, most_bytes
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 from agtrace.shaping.cursors import Cursors, load_key
@@ -37,7 +34,7 @@ from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.next_call import taking_along
 from agtrace.tools import ANSWERED
 from agtrace.tools.arguments import Arguments, parse
-from agtrace.tools.tool import Context, LastAnalysis, Tool
+from agtrace.tools.tool import Context, Tool
 
 Found = TypeVar("Found")
 Reader = Callable[[type[Arguments], Mapping[str, Any]], Arguments]
@@ -271,7 +268,6 @@ class Answers:
                         limits().settings.search_timeout_seconds,
                         lambda: self._health(connection, freshness),
                         self._request_metrics,
-                        reader.kept(LastAnalysis),
                     )
                 )
 

@@ -12,9 +12,8 @@ from agtrace_indexer.index.opening import one_moment
 from agtrace_indexer.watch.watcher import Watcher
 
 from agtrace.answers.running import running
-from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
-from agtrace.index.trouble import as_sentence
+from agtrace.index.trouble import Freshness, as_sentence
 from agtrace.problems import IndexUnavailable, Problem
 from agtrace.sessions.activity import Running
 from agtrace.sessions.prices import PriceTable

@@ -6,8 +6,8 @@ import sqlite3
 from typing import Any
 
 from agtrace_indexer.index.questions import events, sessions, turns
+from agtrace_indexer.index.questions.events import StoredEvent, with_texts
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.index.questions.usage import Among, filled, largest_request
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType

@@ -15,8 +15,8 @@ from agtrace_schema.database import VERSION
 from agtrace_schema.status import AnswerHealth, Configuration, Health, IndexHealth, TelemetryHealth
 
 from agtrace.answers.telemetry import store
-from agtrace.index.chosen import bytes_on_disk, index_of
-from agtrace.index.freshness import Freshness
+from agtrace.index.reader import bytes_on_disk, index_of
+from agtrace.index.trouble import Freshness
 from agtrace.problems import SettingError
 from agtrace.sessions.prices import load as load_prices
 from agtrace.settings.live import Loaded

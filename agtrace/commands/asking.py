@@ -66,7 +66,7 @@ def with_index() -> Settings:
 
 def open_index() -> sqlite3.Connection:
     """Return a connection to the index that is asked, as it is. Raises `NoIndex` if there is none, as `usable` does."""
-    from agtrace.index.chosen import opened
+    from agtrace.index.reader import opened
 
     found = usable()
     return opened(found if found.asked else with_index())
@@ -148,7 +148,7 @@ def described(ids: Iterable[str]) -> dict[str, Described]:
     """Return what a person wants to know of sessions that an answer names, by their ids there."""
     from contextlib import closing
 
-    from agtrace.index.chosen import opened
+    from agtrace.index.reader import opened
     from agtrace.sessions.listing import described
     from agtrace.sessions.prices import load as load_prices
 
@@ -209,7 +209,7 @@ def selected(filters: Filters) -> Iterator[Selected]:
     """Bring the index up to date, and yield the sessions that these filters leave, on a snapshot of it."""
     from agtrace_indexer.index.opening import one_moment
 
-    from agtrace.index.chosen import index_of
+    from agtrace.index.reader import index_of
     from agtrace.report.selection import Selection
     from agtrace.sessions.prices import load as load_prices
     from agtrace.sessions.projects import known_as, resolved

@@ -150,10 +150,10 @@ def metrics(
     asked = Wanted(**period(since, until, now)._asdict(), by=None if ab else by or "tool", **wanted)
     from agtrace_schema.model import dump
 
-    from agtrace.answers.telemetry import figures
+    from agtrace.answers.telemetry import store
 
     if ab:
-        sides = figures.comparison(settings.telemetry_file, asked)
+        sides = store.comparison(settings.telemetry_file, asked)
         if as_json:
             print_json(dump(sides))
         else:
@@ -161,7 +161,7 @@ def metrics(
 
             comparison(sides)
         return
-    found = figures.metrics(settings.telemetry_file, asked)
+    found = store.metrics(settings.telemetry_file, asked)
     if as_json:
         print_json(dump(found))
     else:

@@ -121,8 +121,7 @@ def prune(address: tuple[str, int] | None) -> None:
         return
     from agtrace.pruning.server import serve_http
     from agtrace.serving.ending import end
-    from agtrace.serving.http_door import is_loopback
-    from agtrace.serving.http_token import load_token
+    from agtrace.serving.http_door import is_loopback, load_token
 
     host, port = address
     if not is_loopback(host):

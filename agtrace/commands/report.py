@@ -219,9 +219,8 @@ def made(
     filters: Filters, *, timelines: bool, dollars: bool = True, transcripts: bool = False
 ) -> tuple[Report, dict[str, str]]:
     """Make the report, with secrets masked as in every answer, and the markup of its worst sessions' conversations."""
+    from agtrace.report.report import Asked, without_dollars
     from agtrace.report.report import report as survey
-    from agtrace.report.report import without_dollars
-    from agtrace.report.survey import Asked
     from agtrace.shaping.projection import printed
 
     with selected(filters) as (connection, selection, now, prices, lacking):

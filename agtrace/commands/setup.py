@@ -20,15 +20,18 @@ from agtrace.settings import load
 from agtrace.upkeep import service as upkeep
 from agtrace.upkeep.agents import (
     AGENTS,
+    NAMES,
     add_command,
     config_path,
     entry_in,
+    found,
+    named,
+    programs,
     put_back_command,
     remove_command,
     take_out_command,
 )
 from agtrace.upkeep.clients import CLIENTS, Machine, change
-from agtrace.upkeep.programs import NAMES, found, named, programs
 
 if TYPE_CHECKING:
     from agtrace.upkeep.clients import Client

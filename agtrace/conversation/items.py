@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.index.questions import events, sessions, turns
-from agtrace_indexer.index.questions.events import Event, Placed
+from agtrace_indexer.index.questions.events import Event, Placed, StoredEvent, text_reader
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import SessionStats, WithChildren
 from agtrace_schema.events import EventType, Outcome, UserKind

@@ -1,199 +1,279 @@
-"""The health of one session: its findings, its score, how it ended, where time and tokens went.
+"""The health of a session: findings, score, how it ended, where time and tokens went.
 
 Sub-agents are rolled up into the session that started them: their findings are listed among its own, with their id,
-and their tool calls count in its score. The rules are in `agtrace/health/detectors`.
+and their tool calls count in its score. The rules are in `agtrace/health/detectors`; the index keeps what they find.
+
+The score is 100 minus what each part of a session's health cost the human. What the human corrected weighs most, then
+how it ended, then checks that were left failing, failed calls and loops. Each failure costs less than the one before,
+so that a long session isn't lost for being long. What isn't known costs nothing and says so; if nothing can be judged
+there is no score at all.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import blake2b
+from math import log2
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
+from agtrace_indexer.index.opening import path_of
 from agtrace_indexer.index.questions import histories, sessions
+from agtrace_indexer.index.questions.queries import is_team
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.analysis import AgentHealth, Analysis, Evidence, Insight, Share, TokenShares
+from agtrace_indexer.texts.blocks import pack, unpack
+from agtrace_schema import analysis
+from agtrace_schema.analysis import (
+    AgentHealth,
+    Analysis,
+    Ending,
+    Insight,
+    ScorePart,
+    Share,
+)  # fmt: skip
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
+from msgspec import Struct, json
 from msgspec.structs import replace
 
-from agtrace.health.detectors.context import CHARS_PER_TOKEN
-from agtrace.health.detectors.outcome import ending_of
-from agtrace.health.detectors.registry import DETECTORS
-from agtrace.health.detectors.waiting import time_spent
-from agtrace.health.facts.actions import is_passed_over, is_probe
-from agtrace.health.facts.changes import files_read
-from agtrace.health.facts.checks import checks, problems_in, reviews
-from agtrace.health.facts.corrections import corrections
-from agtrace.health.finding import SEVERITIES, Detector, Finding
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage, read_history
-from agtrace.health.score import Examined, Found, Score, score
+from agtrace import __version__
+from agtrace.health.examination import SEVERITIES, Examination
+from agtrace.health.history import is_at_work
+from agtrace.problems import TooManyEvents
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.query import failures_known, known_failures, short_id
-from agtrace.sessions.turns import telling_argument
-from agtrace.text.lines import one_line, shown_path
-from agtrace.text.signatures import telling_text
-
-# -- shares ----------------------------------------------------------------------------------------
-# Where the tokens of a session went: by turn from the log, by tool and file estimated from the length of results.
+from agtrace.sessions.query import known_failures, short_id
+from agtrace.text.numbers import counted
 
 LARGEST = 3
 """The most shares of each kind."""
 
+# -- what is kept ------------------------------------------------------------------------------------
 
-def token_shares(history: History) -> TokenShares:
-    """Return the turns, tools and files that took the most tokens; those of results are estimated from characters."""
-    turns: Counter[str] = Counter()
-    tools: Counter[str] = Counter()
-    files: Counter[str] = Counter()
-    for usage in history.usages:
-        if usage.turn is not None:
-            turns[str(usage.turn)] += usage.total
-    for call in history.calls:
-        if call.result_event is None:
-            continue
-        tools[call.tool] += call.result_chars
-        read = files_read(call)
-        for path in read:
-            files[path] += call.result_chars // len(read)
-    return TokenShares(
-        turns=_largest(turns), tools=_largest(tools, CHARS_PER_TOKEN), files=_largest(files, CHARS_PER_TOKEN)
+LEAST_EVENTS = 60_000
+"""The number of events from which worker processes are started: a second of work alone, half a second with them."""
+
+_MOST_WORKERS = 8
+
+Note: TypeAlias = Callable[[int, int], None]
+"""Is told how many of how many sessions are done."""
+
+
+def nobody(_done: int, _total: int) -> None:
+    """Tell nobody."""
+
+
+@cache
+def _code() -> bytes:
+    """Return a digest of the rules: other rules find other things."""
+    sources = [*sorted(Path(__file__).parent.rglob("*.py")), Path(analysis.__file__)]
+    return blake2b(b"".join([__version__.encode(), *(path.read_bytes() for path in sources)]), digest_size=8).digest()
+
+
+def examinations(
+    connection: sqlite3.Connection,
+    chosen: Sequence[Session],
+    *,
+    now: float,
+    prices: PriceTable,
+    entries: int = 0,
+    most_events: int | None = None,
+    workers: bool = False,
+    note: Note = nobody,
+) -> Mapping[int, Examination]:
+    """Return the examinations of sessions by row id: those that the index keeps, and the others made anew and kept.
+
+    `now` is seconds since 1970 UTC. With `entries`, each has a timeline of at most so many entries, and is made anew.
+    `workers`: whether many are made on all cores. Raises `TooManyEvents` if those to be made have more than
+    `most_events`.
+    """
+    rules = blake2b(_code() + json.encode(prices), digest_size=8).hexdigest()
+    kept = {} if is_team(connection) else histories.kept_health(connection, rules, [one.id for one in chosen])
+    lasting = {one.id: kept[one.id].state for one in chosen if one.id in kept and not is_at_work(one, now)}
+    read = json.Decoder(Examination).decode
+    found = {id: read(unpack(packed)) for id in lasting if not entries and (packed := kept[id].found) is not None}
+    missing = [one for one in chosen if one.id not in found]
+    events = sum(one.event_count for one in missing)
+    if most_events is not None and events > most_events:
+        raise TooManyEvents(len(missing))
+    if not missing:
+        return found
+    from agtrace.health.examine import examine_all  # loads all detectors
+
+    cores = min(os.cpu_count() or 1, _MOST_WORKERS) if workers and events >= LEAST_EVENTS else 1
+    made = examine_all(connection, missing, cores, note, now=now, prices=prices, entries=entries)
+    new = {id: pack(json.encode(replace(one, timeline=None))) for id, one in made.items() if id in lasting}
+    if new:
+        histories.keep_health(path_of(connection), rules, {id: (lasting[id], packed) for id, packed in new.items()})
+    return found | made
+
+
+# -- score -----------------------------------------------------------------------------------------
+
+CORRECTIONS, OUTCOME, CHECKS, FAILURES, LOOPS = 50, 20, 10, 12, 8
+"""The most points that each part can cost."""
+
+_KEPT = 0.5
+"""The share of what corrections can cost that each of them leaves."""
+_HALF = 0.5
+"""What counts for that much of a correction: a refusal without a word, and a review that found problems."""
+
+_ENDINGS: dict[Ending, int] = {
+    "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 6, "interrupted": 10, "abandoned": 12,
+    "unknown": 0,
+}  # fmt: skip
+"""A log that ends within a call says little: it may be a copy that was made there, or the work was never finished."""
+
+_ENDED: dict[Ending, str] = {
+    "finished": "the model had the last word", "question_left": "the model is waiting for the human",
+    "error_left": "it ended on a failure", "tool_left": "the log ends within a call",
+    "interrupted": "the human stopped it", "abandoned": "the last request has no answer",
+    "unknown": "how it ended isn't known",
+}  # fmt: skip
+
+_DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
+"""Points for the worst command that can't be taken back, or that others see, and that nobody asked for; what the human
+had agreed to is Info."""
+
+_A_FAILURE = 3
+"""Points for the first call that failed or never got a result, and for each time that their number and one doubles."""
+
+_LOOP = 4
+"""Points for each loop."""
+
+
+class Score(Struct, frozen=True):
+    """A session's score with its parts; None, with the reason, if there is nothing to judge."""
+
+    score: int | None
+    unscored: str | None
+    parts: list[ScorePart]
+
+
+def score(session: Examination, agents: Sequence[Examination] = ()) -> Score:
+    """Return the score of a session with its sub-agents rolled up; only the session's own ending counts."""
+    every = [session, *agents]
+    calls = sum(one.calls for one in every)
+    found = [insight for one in every for insight in one.insights]
+    unscored = _unscored(session, calls, found)
+    if unscored:
+        return Score(None, unscored, [])
+    loops = [insight for insight in found if insight.lens == "Loops" and insight.severity != "Info"]
+    why = counted(len(loops), "loop") if loops else "no loops"
+    parts = [
+        _corrections(session),
+        _outcome(session),
+        _checks(every),
+        _failures(every),
+        ScorePart(part="loops", lost=min(LOOPS, _LOOP * len(loops)), of=LOOPS, why=why),
+    ]
+    return Score(100 - sum(part.lost for part in parts), None, parts)
+
+
+def _unscored(session: Examination, calls: int, found: Iterable[Insight]) -> str | None:
+    if session.untold:
+        return "its log doesn't say how its tool calls ended"
+    if calls or session.ending.ending not in ("finished", "question_left", "unknown"):
+        return None
+    if any(insight.severity != "Info" for insight in found):
+        return None
+    if session.ending.ending == "unknown":
+        return "no tool was called, and how it ended isn't known"
+    return "no tool was called: there is nothing to judge except that the model answered"
+
+
+def _corrections(session: Examination) -> ScorePart:
+    times, reviews = session.corrections, session.reviews
+    if not times + reviews:
+        return ScorePart(part="corrections", lost=0, of=CORRECTIONS, why="the human corrected nothing")
+    weight = times - _HALF * session.silent + _HALF * reviews
+    lost = round(CORRECTIONS * (1 - _KEPT**weight))
+    why = f"the human corrected the work {counted(times, 'time')} in {counted(session.turns, 'turn')}"
+    if times and session.silent == times:
+        why = f"the human refused {counted(times, 'call')} without a word"
+    if reviews:
+        found = f"{counted(reviews, 'review')} found problems"
+        why = f"{why}, and {found}" if times else found
+    return ScorePart(part="corrections", lost=lost, of=CORRECTIONS, why=why)
+
+
+def _outcome(session: Examination) -> ScorePart:
+    lost = _ENDINGS[session.ending.ending]
+    critical = any(
+        one.severity == "Critical" and one.detector in ("ended_on_failure", "api_errors") for one in session.insights
+    )
+    if session.ending.ending == "error_left" and critical:
+        lost = OUTCOME  # nothing was said after it
+    dangers = (_DANGERS[one.severity] for one in session.insights if one.detector == "dangerous_commands")
+    risked = max(dangers, default=0)
+    why = _ENDED[session.ending.ending] + ("; dangerous commands were run that nobody had asked for" if risked else "")
+    return ScorePart(part="outcome", lost=min(lost + risked, OUTCOME), of=OUTCOME, why=why)
+
+
+def _checks(every: Sequence[Examination]) -> ScorePart:
+    if any(insight.detector == "unchecked_commit" for one in every for insight in one.insights):
+        why = "what was changed after a failed check was committed unchecked"
+        return ScorePart(part="checks", lost=CHECKS, of=CHECKS, why=why)
+    turns, failing, failed = map(sum, zip(*(one.checks for one in every), strict=True))
+    if not turns:
+        return ScorePart(part="checks", lost=0, of=CHECKS, why="no tests, builds or linters were run")
+    why = f"{counted(failed, 'check')} failed, but all passed in the end" if failed else "all passed"
+    if failing:
+        why = f"{failing} of {counted(turns, 'turn')} with checks ended with a failing check"
+    return ScorePart(part="checks", lost=round(CHECKS * failing / turns), of=CHECKS, why=why)
+
+
+def _failures(every: Sequence[Examination]) -> ScorePart:
+    sums = [sum(of_each) for of_each in zip(*((e.calls, e.failed, e.unanswered, e.probes) for e in every), strict=True)]
+    calls, failed, unanswered, probes = sums
+    if not calls:
+        return ScorePart(part="failures", lost=0, of=FAILURES, why="no tool was called")
+    lost = min(FAILURES, round(_A_FAILURE * log2(1 + failed + unanswered)))
+    phrases = (
+        f"{failed:,} of {counted(calls, 'tool call')} failed ({failed / calls:.0%})" if failed else "",
+        f"{unanswered:,} of {counted(calls, 'tool call')} never got a result" if unanswered else "",
+    )
+    why = ", ".join(filter(None, phrases)) or "nothing failed"
+    return ScorePart(
+        part="failures",
+        lost=lost,
+        of=FAILURES,
+        why=f"{why}, not counting {counted(probes, 'probe')}" if probes else why,
     )
 
 
-def _largest(found: Counter[str], per_token: int = 1) -> list[Share]:
-    largest = sorted(found.items(), key=lambda share: (-share[1], share[0]))[:LARGEST]
-    return [Share(name=shown_path(name), tokens=amount // per_token) for name, amount in largest if amount >= per_token]
+# -- a session with its sub-agents -------------------------------------------------------------------
 
 
-# -- examination -------------------------------------------------------------------------------------
-
-_QUOTE = 80
-_TOLD_BEFORE = 0.6
-_MESSAGE = 240
-_LOOPS = "Loops"
-
-
-@dataclass
-class Examination:
-    """One session, read and examined without its sub-agents."""
+class Examined(NamedTuple):
+    """A session with its examination."""
 
     row: Session
     session_id: str
     """In the short form of answers."""
-    history: History
-    examined: Examined
-
-    @cached_property
-    def by_event(self) -> dict[int, Entry]:
-        """The entries that can be quoted, by their events; a call also by the event of its result."""
-        entries = {entry.event_index: entry for entry in self.history.entries}
-        results = {call.result_event: call for call in self.history.calls if call.result_event is not None}
-        return {**results, **entries}
+    health: Examination
 
     def insights(self, *, as_agent: bool = False) -> list[Insight]:
-        """Return its findings with quotes; those of a sub-agent carry its id."""
-        return [self._insight(*pair, as_agent=as_agent) for pair in self.examined.found]
-
-    def _insight(self, detector: Detector, finding: Finding, *, as_agent: bool) -> Insight:
-        return Insight(
-            turn_index=finding.turn,
-            severity=finding.severity,
-            lens=detector.lens,
-            detector=detector.name,
-            version=detector.version,
-            message=one_line(finding.message, _MESSAGE),
-            count=finding.count,
-            session_id=self.session_id if as_agent else None,
-            evidence=[
-                Evidence(
-                    event_index=event,
-                    ref=f"ax://event/{self.session_id}/{event}",
-                    quote=one_line(_said(self.by_event.get(event), event), _QUOTE),
-                )
-                for event in finding.events
-            ],
-        )
-
-
-def examine(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Examination:
-    """Run every detector over a session; `now` is seconds since 1970 UTC."""
-    history = read_history(connection, session, now=now, prices=prices)
-    found = distinct((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
-    calls = [call for call in history.calls if not is_probe(call)]
-    unanswered = sum(finding.count for detector, finding in found if detector.name == "unanswered_calls")
-    examined = Examined(
-        calls=len(calls),
-        failed=sum(call.failed and not is_passed_over(call) for call in calls),
-        unanswered=unanswered,
-        probes=len(history.calls) - len(calls),
-        turns=history.turns,
-        corrections=len(corrections(history)),
-        reviews=len(reviews(history)),
-        silent=sum(correction.silent for correction in corrections(history)),
-        checks=checks(history),
-        ending=ending_of(history),
-        found=found,
-        untold=not failures_known(session.provider, session.tool_calls),
-    )
-    return Examination(session, short_id(connection, session.uid), history, examined)
-
-
-def distinct(found: Iterable[Found]) -> tuple[Found, ...]:
-    """Leave out findings whose events are mostly covered by an earlier, more telling one.
-
-    Of loops that go on at the same time (edits and the check that fails after each of them), the worst is told.
-    """
-    found = list(found)
-    by_severity = iter(sorted(filter(_is_loop, found), key=lambda one: SEVERITIES.index(one[1].severity)))
-    told: set[int] = set()
-    loops: list[tuple[int, int]] = []
-    kept: list[Found] = []
-    for detector, finding in (next(by_severity) if _is_loop(one) else one for one in found):
-        events = finding.told or frozenset(finding.events)
-        if events and len(events & told) > _TOLD_BEFORE * len(events):
-            continue
-        if events and detector.lens == _LOOPS:
-            span = min(events), max(events)
-            if any(_at_the_same_time(span, other) for other in loops):
-                continue
-            loops.append(span)
-        told |= events
-        kept.append((detector, finding))
-    return tuple(kept)
-
-
-def _at_the_same_time(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two spans of events share most of each: a short loop within a long one is another story."""
-    shared = min(one[1], other[1]) - max(one[0], other[0])
-    return shared > _TOLD_BEFORE * max(one[1] - one[0], other[1] - other[0])
-
-
-def _is_loop(found: Found) -> bool:
-    return found[0].lens == _LOOPS
-
-
-def _found(detector: Detector, history: History) -> list[Finding]:
-    """Run a detector. If it breaks on a strange log, only its own findings are missing, and a finding says so."""
-    try:
-        return list(detector.find(history))
-    except Exception as error:  # noqa: BLE001
-        broken = f"The detector {detector.name} broke on this session ({type(error).__name__}): a bug in agtrace"
-        return [Finding(severity="Info", message=broken, count=1, events=())]
-
-
-def agents_of(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> list[Examination]:
-    """Examine the sub-agents of a session, oldest first."""
-    agents = sessions.in_rows(connection, histories.sub_agents(connection, session.id))
-    return [examine(connection, agent, now=now, prices=prices) for agent in agents]
+        """Return its findings; those of a sub-agent carry its id."""
+        id = self.session_id
+        return [
+            replace(
+                insight,
+                session_id=id if as_agent else None,
+                evidence=[replace(one, ref=f"ax://event/{id}/{one.event_index}") for one in insight.evidence],
+            )
+            for insight in self.health.insights
+        ]
 
 
 def analyze(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:
     """Return the health of a session with its sub-agents: all findings, the worst first."""
-    own = examine(connection, session, now=now, prices=prices)
-    agents = agents_of(connection, session, now=now, prices=prices)
+    agents = sessions.in_rows(connection, histories.sub_agents(connection, session.id))
+    found = examinations(connection, [session, *agents], now=now, prices=prices)
+    own, *others = (Examined(row, short_id(connection, row.uid), found[row.id]) for row in (session, *agents))
     types: Counter[EventType] = Counter()
     outcomes: Counter[str] = Counter()
     for type, outcome, count in histories.counts(connection, session.id):
@@ -209,7 +289,7 @@ def analyze(connection: sqlite3.Connection, session: Session, *, now: float, pri
         "notifications": EventType.NOTIFICATION,
     }
     return replace(
-        analysis_of(own, agents),
+        analysis_of(own, others),
         summary={
             "event_counts": {name: types[kind] for name, kind in names.items()},
             "outcomes": dict(outcomes),
@@ -217,9 +297,9 @@ def analyze(connection: sqlite3.Connection, session: Session, *, now: float, pri
     )
 
 
-def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
+def analysis_of(own: Examined, agents: Sequence[Examined]) -> Analysis:
     """Combine a session and its sub-agents; `summary` is left empty, for callers that want it to fill in."""
-    whole = score(own.examined, [agent.examined for agent in agents])
+    whole = score(own.health, [agent.health for agent in agents])
     taken = sorted(((agent.row.total_tokens or 0, agent.session_id) for agent in agents), reverse=True)
     shares = [Share(name=name, tokens=tokens) for tokens, name in taken if tokens]
     return Analysis(
@@ -227,42 +307,25 @@ def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
         score=whole.score,
         unscored=whole.unscored,
         parts=whole.parts,
-        own_score=score(own.examined).score if agents else None,
-        ending=own.examined.ending,
+        own_score=score(own.health).score if agents else None,
+        ending=own.health.ending,
         insights=sorted(  # of one severity, detectors are already in the order in which they tell most
             [*own.insights(), *(found for agent in agents for found in agent.insights(as_agent=True))],
             key=lambda insight: SEVERITIES.index(insight.severity),
         ),
-        time=time_spent(own.history),
-        token_shares=replace(token_shares(own.history), agents=shares[:LARGEST] or None),
+        time=own.health.time,
+        token_shares=replace(own.health.shares, agents=shares[:LARGEST] or None),
         agents=sorted(map(_agent, agents), key=lambda agent: (agent.score is None, agent.score or 0)) or None,
         summary={},
     )
 
 
-def _agent(agent: Examination) -> AgentHealth:
-    own: Score = score(agent.examined)
+def _agent(agent: Examined) -> AgentHealth:
+    own: Score = score(agent.health)
     return AgentHealth(
         session_id=agent.session_id,
         score=own.score,
-        findings=len(agent.examined.found),
+        findings=len(agent.health.insights),
         tool_calls=agent.row.tool_calls,
         failed_calls=known_failures(agent.row.provider, agent.row.tool_calls, agent.row.failed_calls),
     )
-
-
-def _said(entry: Entry | None, event_index: int) -> str:
-    """Return the text of an event to quote; of a failed result, the line that says most about the error."""
-    match entry:
-        case Call() if event_index == entry.result_event:
-            return (telling_text(entry.result) if entry.failed else entry.result) or "(no output)"
-        case Call():
-            return f"{entry.tool} {telling_argument(entry.arguments)}"
-        case Notice() if titles := problems_in(entry.text):
-            return "; ".join(titles)
-        case Said() | Message() | Notice():
-            return entry.text
-        case Usage():
-            return f"{entry.whole_input or 0:,} input tokens, {entry.output_tokens or 0:,} output tokens"
-        case _:
-            return ""

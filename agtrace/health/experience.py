@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
 
 from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.landmarks.wrappers import unwrapped
 from agtrace_schema.events import Outcome
 from agtrace_schema.patterns import later
 
+from agtrace.health.examination import Experience, How
 from agtrace.health.facts.actions import command_of, is_passed_over, is_poll, only_reads
 from agtrace.health.facts.checks import OF_THE_MACHINE, is_check
 from agtrace.health.history import Call, History, Usage
 from agtrace.text.lines import one_line
 from agtrace.text.signatures import signature_of
-
-How = Literal["instead", "before", "look"]
-"""Another command worked; the same one worked after something else; or after a look into the file."""
 
 _AHEAD = 25
 """The most calls after a failure among which the one that succeeded is looked for."""
@@ -43,30 +40,6 @@ _CUT = later(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail)\b[^|;&\n]*\Z|\s+2>&1\Z")
 """What shows only a part of an output, or its errors too: no part of what a command does."""
 
 _SHELL_ERRORS = later(r"(?:\(eval\)|bash|zsh|sh): (?:line \d+: )?")
-
-
-class Experience(NamedTuple):
-    """A failure, with what is known of its end."""
-
-    what: str
-    """The program with its subcommand, or the tool."""
-    error: str
-    """The key of the error, equal for equal errors."""
-    line: str
-    """The error as the log has it."""
-    tried: str
-    """The command or the call that failed."""
-    failed_event: int
-    at: int
-    worked_event: int | None
-    """The call that succeeded; None if none did."""
-    how: How | None
-    worked: str | None
-    """The command that worked, or what was done before."""
-    milliseconds: int
-    tokens: int
-    times: int = 1
-    """How often it failed so before it worked, or before this was given up."""
 
 
 def experiences(history: History) -> list[Experience]:

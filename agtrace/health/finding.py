@@ -12,9 +12,6 @@ from msgspec import Struct
 from agtrace.health.history import Call, Entry, History, Usage, derived
 from agtrace.text.numbers import duration
 
-SEVERITIES: tuple[Severity, ...] = ("Critical", "Warning", "Info")
-"""The worst first."""
-
 EVIDENCE = 5
 """The most events that a finding refers to."""
 

@@ -267,6 +267,11 @@ _LONGEST_ARGUMENT = 20_000
 _LEVELS = 6
 
 
+def is_at_work(session: Session, now: float) -> bool:
+    """Return whether the log of a session grew a moment ago; `now` is seconds since 1970 UTC."""
+    return not session.gone and abs(now - (session.ended_at or 0) / 1000) < AT_WORK_SECONDS
+
+
 def read_history(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> History:
     """Return the history of a session, without copies and superseded events; `now` is seconds since 1970 UTC."""
     reading = _Reading(connection, session.id, prices)
@@ -274,7 +279,7 @@ def read_history(connection: sqlite3.Connection, session: Session, *, now: float
         provider=session.provider,
         entries=reading.entries(),
         turns=session.turn_count,
-        at_work=not session.gone and abs(now - (session.ended_at or 0) / 1000) < AT_WORK_SECONDS,
+        at_work=is_at_work(session, now),
         cwd=session.cwd,
         continued=histories.is_carried_out(connection, session.id),
         agents=reading.agents,

@@ -1,4 +1,7 @@
-"""The index as readers see it: refreshed before every answer, read through read-only connections."""
+"""The index as readers see it: refreshed before every answer, read through read-only connections.
+
+It is one's own, or that of a team if the setting `index` names one.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,24 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from agtrace_indexer import redact
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.lock import Busy, write_lock
 from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
+from agtrace_indexer.index.opening import bytes_on_disk as database_bytes
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import refresh
 from agtrace_indexer.watch.tracker import ChangeTracker
 
-from agtrace.index.freshness import Freshness
-from agtrace.index.trouble import as_sentence, damage_in, explained
+from agtrace.index.trouble import Freshness, as_sentence, damage_in, explained
 from agtrace.problems import IndexUnavailable
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.files import Progress
 
+    from agtrace.index.team import TeamIndex
     from agtrace.settings.model import Settings
 
 Kept = TypeVar("Kept")
@@ -262,3 +266,31 @@ def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
     except OSError:
         return None, 0
     return (status.st_dev, status.st_ino), status.st_size
+
+
+# -- the index that is asked -------------------------------------------------------------------------
+
+AnyIndex: TypeAlias = "Index | TeamIndex"
+
+
+def index_of(settings: Settings) -> AnyIndex:
+    """Return the index that answers come from. Raises `SettingError` if what a team's index takes isn't installed."""
+    if settings.asked is None:
+        return Index(settings)
+    from agtrace.index.team import TeamIndex
+
+    return TeamIndex(settings.asked, settings.user)
+
+
+def opened(settings: Settings) -> sqlite3.Connection:
+    """Return a connection that only reads the index, as it is. Raises `sqlite3.Error`."""
+    if settings.asked is None:
+        return open_read_only(settings.database)
+    from agtrace.index.team import connection_to
+
+    return connection_to(settings.asked, settings.user)
+
+
+def bytes_on_disk(settings: Settings) -> int | None:
+    """Return the size of one's own index; None for that of a team, which is its server's business."""
+    return None if settings.asked is not None else database_bytes(settings.database)

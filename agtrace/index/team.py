@@ -9,9 +9,8 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
-from agtrace.index.freshness import Freshness
 from agtrace.index.reader import CachingReader, lent
-from agtrace.index.trouble import unusable
+from agtrace.index.trouble import Freshness, unusable
 from agtrace.problems import IndexUnavailable, SettingError
 
 if TYPE_CHECKING:

@@ -1,9 +1,12 @@
-"""Why the index can't be used, as an error with the next step."""
+"""Whether the index holds everything in the logs; why it can't be used, as an error with the next step."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
 
 from agtrace.problems import IndexUnavailable
 
@@ -16,6 +19,16 @@ _STEP = f"Run: {REPAIR}. It reads the logs and the archive again."
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
+
+
+class Freshness(Struct, frozen=True):
+    """How far the index is behind the logs; None means unknown."""
+
+    state: Literal["ready", "catching_up", "building"]
+    files_behind: int | None = None
+    bytes_behind: int | None = None
+    problem: str | None = None
+    """Why the logs can't be indexed at the moment, so that answers come from what was indexed before."""
 
 
 def explained(error: sqlite3.Error | OSError, database: Path) -> IndexUnavailable:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.rebuild import Rebuilt
     from agtrace_schema.status import Configuration, Health
 
-    from agtrace.upkeep.programs import Program
+    from agtrace.upkeep.agents import Program
 
 
 def health(found: Health) -> None:

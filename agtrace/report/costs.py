@@ -19,10 +19,11 @@ from agtrace_schema.costs import Costs, ModelTokens, Spent
 from agtrace_schema.requests import CostBy
 from msgspec import Struct, field
 
-from agtrace.report.selection import Family, Selection, believable, families, in_period
+from agtrace.report.selection import Family, Selection, families, in_period
 from agtrace.sessions.counting import YOU
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
+from agtrace.sessions.query import believable
 from agtrace.sessions.usage import Usage
 from agtrace.text.lines import LABEL, one_line
 from agtrace.text.numbers import counted

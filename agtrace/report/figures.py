@@ -6,20 +6,19 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median_low
-from typing import NamedTuple
 
 from agtrace_indexer.index.questions import landmarks
 from agtrace_indexer.index.questions.calls import by_session
 from agtrace_schema.analysis import (
     Ending,
     Figures,
+    Insight,
     Lens,
     ReportedDay,
     ReportedDeeds,
     ReportedDetector,
     ReportedModel,
     ReportedTool,
-    Severity,
 )
 from agtrace_schema.landmarks import LandmarkKind
 from msgspec import Struct
@@ -97,14 +96,6 @@ def endings(tallies: Sequence[Tally]) -> dict[Ending, int]:
 _TENS = 10
 
 
-class Found(NamedTuple):
-    """The facts about a finding that are counted."""
-
-    detector: str
-    lens: Lens
-    severity: Severity
-
-
 def histogram(tallies: Iterable[Tally]) -> list[int]:
     """Return the number of sessions with a score of 0 to 9, 10 to 19, ... 90 to 100."""
     tens = Counter(min(tally.score // _TENS, _TENS - 1) for tally in tallies if tally.score is not None)
@@ -180,7 +171,7 @@ def deeds(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
     ]
 
 
-def detectors(found: Iterable[Sequence[Found]]) -> list[ReportedDetector]:
+def detectors(found: Iterable[Sequence[Insight]]) -> list[ReportedDetector]:
     """Return how often each detector found something, given the findings of each session, the most frequent first."""
     sessions: Counter[str] = Counter()
     findings: Counter[tuple[str, Lens]] = Counter()

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.lessons import Lesson, Lessons, Unsolved
 
-from agtrace.health.experience import Experience, experiences
-from agtrace.health.history import read_history
-from agtrace.problems import TooManyEvents
+from agtrace.health.analysis import examinations
+from agtrace.health.examination import Experience
 from agtrace.report.selection import Selection, families, in_period
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
@@ -45,13 +44,8 @@ def lessons(
     """Return the lessons of the selected sessions, those of the most sessions first. Raises `TooManyEvents`."""
     chosen = [family.row for family in in_period(families(connection, selection), selection.since, selection.until)]
     failing = [session for session in chosen if session.failed_calls]
-    if most_events is not None and sum(session.event_count for session in failing) > most_events:
-        raise TooManyEvents(len(failing))
-    cases = [
-        Case(session, told)
-        for session in failing
-        for told in experiences(read_history(connection, session, now=now, prices=prices))
-    ]
+    known = examinations(connection, failing, now=now, prices=prices, most_events=most_events)
+    cases = [Case(session, told) for session in failing for told in known[session.id].experiences]
     found, again = learned(connection, cases)
     return Lessons(
         selection=selection.sentence(len(chosen)),

@@ -5,19 +5,28 @@ from __future__ import annotations
 import math
 import sqlite3
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from agtrace_schema.analysis import Change, Report, ReportedSession
+from agtrace_indexer.index.questions import sessions
+from agtrace_schema.analysis import Analysis, Change, Insight, Report, ReportedSession, Timeline
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agtrace.health.analysis import Examined, Note, analysis_of, examinations, nobody
 from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.examination import Experience
 from agtrace.report.figures import Tally, days, deeds, detectors, figures, histogram, models, tools, usage_of_all
 from agtrace.report.lessons import Case, learned
 from agtrace.report.selection import Family, Selection, families, in_period, minute
-from agtrace.report.survey import Asked, Note, examine_all
 from agtrace.report.wording import LOW
+from agtrace.sessions.listing import shown_kind
+from agtrace.sessions.prices import PriceTable
+from agtrace.sessions.projects import labels
+from agtrace.sessions.query import believable, short_id
+from agtrace.sessions.usage import Usage, usage_of
+from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.times import iso
 
 # -- comparison ------------------------------------------------------------------------------------
@@ -193,12 +202,12 @@ LESSONS = 10
 """The most lessons that a report has."""
 
 
-def report(connection: sqlite3.Connection, asked: Asked, note: Note | None = None) -> Report:
+def report(connection: sqlite3.Connection, asked: Asked, note: Note = nobody) -> Report:
     """Examine the selected sessions and those of the period before, and sum them up; `note` as in `examine_all`."""
     selection = asked.selection
     every = families(connection, selection)
     chosen = in_period(every, selection.since, selection.until)
-    seen = examine_all(connection, asked, chosen, *([note] if note else []))
+    seen = examine_all(connection, asked, chosen, note)
     tallies = [one.tally for one in seen]
     cases = (Case(family.row, told) for family, one in zip(chosen, seen, strict=True) for told in one.experiences)
     found, _ = learned(connection, cases)
@@ -210,7 +219,7 @@ def report(connection: sqlite3.Connection, asked: Asked, note: Note | None = Non
         days=days(tallies),
         tools=tools(connection, chosen),
         models=models(tallies),
-        detectors=detectors(one.found for one in seen),
+        detectors=detectors(one.insights for one in seen),
         deeds=deeds(connection, chosen),
         lessons=found[:LESSONS],
         undated=sum(not family.started_at for family in every),
@@ -278,3 +287,142 @@ def without_dollars(report: Report) -> Report:
         "sessions": [replace(session, **_NONE) for session in report.sessions],
     }
     return replace(report, **changed)
+
+
+# -- the sessions -------------------------------------------------------------------------------------
+
+INSIGHTS = 50
+"""The most findings that a report shows of a session."""
+
+ENTRIES_IN_ALL, FEWEST_ENTRIES, MOST_ENTRIES = 200_000, 50, 2_000
+"""Limits of timeline entries: sessions share the first number; each gets between the second and the third."""
+
+
+class Asked(Struct, frozen=True):
+    """What a report was asked for."""
+
+    selection: Selection
+    now: float
+    """Seconds since 1970 UTC."""
+    prices: PriceTable
+    timelines: bool = False
+    behind: str | None = None
+    """What the index doesn't have yet, as a sentence."""
+    most_events: int | None = None
+    """The most events to examine, in this process; None for all, on all cores."""
+
+
+class Seen(NamedTuple):
+    """An examined session."""
+
+    tally: Tally
+    shown: ReportedSession
+    insights: list[Insight]
+    """All findings, also those of its sub-agents."""
+    experiences: list[Experience]
+
+
+def examine_all(
+    connection: sqlite3.Connection,
+    asked: Asked,
+    chosen: Sequence[Family],
+    note: Note = nobody,
+    entries: int | None = None,
+) -> list[Seen]:
+    """Return each session as a report shows it. Raises `TooManyEvents`.
+
+    `note` is called with how many sessions are examined, and the number of those that have to be; `entries` are the
+    most that a timeline has.
+    """
+    most = entries or max(FEWEST_ENTRIES, min(MOST_ENTRIES, ENTRIES_IN_ALL // max(len(chosen), 1)))
+    rows = sessions.in_rows(connection, (member for family in chosen for member in family.members))
+    found = examinations(
+        connection,
+        rows,
+        now=asked.now,
+        prices=asked.prices,
+        entries=most if asked.timelines else 0,
+        most_events=asked.most_events,
+        workers=asked.most_events is None,
+        note=note,
+    )
+    top_of = {member: family.row.id for family in chosen for member in family.members}
+    agents_of: dict[int, list[Examined]] = defaultdict(list)
+    for row in rows:
+        if top_of[row.id] != row.id:
+            agents_of[top_of[row.id]].append(Examined(row, short_id(connection, row.uid), found[row.id]))
+    used = usage_of(connection, asked.prices, top_of)
+    projects = labels(connection)
+    seen = []
+    for family in chosen:
+        id, agents = family.row.id, agents_of[family.row.id]
+        own = Examined(family.row, short_id(connection, family.row.uid), found[id])
+        together = Usage()
+        for member in family.members:
+            if member in used:
+                together.include(used[member])
+        analysis = analysis_of(own, agents)
+        tally = _tally(family, analysis, [own, *agents], together)
+        project = None if family.row.project_id is None else projects[family.row.project_id]
+        shown = _shown(family, analysis, tally, project, own.health.timeline)
+        seen.append(Seen(tally, shown, analysis.insights, own.health.experiences))
+    return seen
+
+
+def _shown(
+    family: Family, found: Analysis, tally: Tally, project: str | None, times: Timeline | None
+) -> ReportedSession:
+    row = family.row
+    ended = believable(row.ended_at)
+    return ReportedSession(
+        session_id=found.session_id,
+        provider=row.provider,
+        kind=shown_kind(row),
+        project=project,
+        title=one_line(row.title or row.snippet or "(no request)", USER_MESSAGE),
+        start_time=iso(family.started_at),
+        duration_seconds=(ended - family.started_at) // 1000 if ended and family.started_at else None,
+        active_seconds=row.active_ms // 1000 if family.started_at else None,
+        ending=found.ending,
+        score=found.score,
+        unscored=found.unscored,
+        parts=found.parts,
+        turns=row.turn_count,
+        tool_calls=tally.tool_calls,
+        failed_calls=tally.failed_calls,
+        total_tokens=tally.usage.total,
+        tokens_made=tally.usage.tokens_made,
+        cost_usd=tally.usage.cost,
+        cost_made=tally.usage.cost_made,
+        model=row.model and one_line(row.model, LABEL),
+        agents=found.agents,
+        insights=_kept(found.insights),
+        total_insights=len(found.insights),
+        detectors=Counter(insight.detector for insight in found.insights),
+        severities=Counter(insight.severity for insight in found.insights),
+        time=found.time,
+        timeline=times,
+    )
+
+
+def _kept(insights: Sequence[Insight]) -> list[Insight]:
+    """Return the findings to show, given the worst first: each detector's worst one, then the worst of the rest."""
+    worst: dict[str, int] = {}
+    for place, insight in enumerate(insights):
+        worst.setdefault(insight.detector, place)
+    others = sorted(set(range(len(insights))) - set(worst.values()))
+    return [insights[place] for place in sorted([*worst.values(), *others][:INSIGHTS])]
+
+
+def _tally(family: Family, found: Analysis, every: Sequence[Examined], usage: Usage) -> Tally:
+    """Return the tally of a session, from the examinations of it and its sub-agents."""
+    return Tally(
+        started_at=family.started_at,
+        score=found.score,
+        ending=found.ending.ending,
+        tool_calls=sum(one.row.tool_calls for one in every),
+        failed_calls=sum(one.row.failed_calls for one in every),
+        corrections=every[0].health.corrections,
+        loops=any(insight.lens == "Loops" for insight in found.insights),
+        usage=usage,
+    )

@@ -16,13 +16,11 @@ from agtrace_indexer.index.questions.sessions import Session
 from msgspec import Struct
 
 from agtrace.report.wording import AGENTS
+from agtrace.sessions.query import believable
 from agtrace.text.numbers import counted
 from agtrace.times import iso
 
 _EVER = 1 << 62
-
-_FIRST, _AFTER_LAST = 1_262_304_000_000, 4_102_444_800_000
-"""The beginnings of 2010 and 2100: no agent ran before the first, and a time after the second is from a wrong clock."""
 
 
 class Selection(Struct, frozen=True):
@@ -62,11 +60,6 @@ class Family(Struct, frozen=True):
     def started_at(self) -> int:
         """When the session began, in milliseconds since 1970 UTC; 0 if unknown."""
         return believable(self.row.started_at)
-
-
-def believable(moment: int | None) -> int:
-    """Return a time in milliseconds since 1970 UTC, or 0 if no correct clock can have recorded it."""
-    return moment if moment is not None and _FIRST <= moment < _AFTER_LAST else 0
 
 
 def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:

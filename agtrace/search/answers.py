@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from agtrace_indexer.index.questions import calls, events, sessions, turns
+from agtrace_indexer.index.questions.events import StoredEvent, with_texts
 from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.index.questions.sessions import Session, people_of
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import EventPreview, FoundSession, SearchResult, Worked
 from agtrace_schema.events import EventType, Outcome

@@ -27,7 +27,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agtrace.answers.clients import known
 from agtrace.answers.library_log import take_libraries
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
@@ -35,6 +34,7 @@ from agtrace.problems import SettingError
 from agtrace.serving.connections import listen, run
 from agtrace.serving.http_door import Door, KnownNames, bracketed, is_loopback, known_names, shows, without_token
 from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, Desk, make_server
+from agtrace.settings.limits import known
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 

@@ -25,7 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agtrace import __version__
 
 if TYPE_CHECKING:
-    from agtrace.answers.telemetry.request import Observer, Origin
+    from agtrace.answers.telemetry.recorder import Observer, Origin
     from agtrace.settings.limits import Limits
     from agtrace.settings.live import Live
     from agtrace.shaping.shape import Answer
@@ -220,7 +220,7 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
 
 def origin_of(context: Request) -> Origin:
     """Return who asks: by the handshake, by this request, or by what the HTTP transport remembers."""
-    from agtrace.answers.telemetry.request import Origin
+    from agtrace.answers.telemetry.recorder import Origin
 
     given = context.session.client_params
     asked = None if context.request is None else context.request.scope

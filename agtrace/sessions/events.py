@@ -12,9 +12,8 @@ from typing import Any
 from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, files, sessions, turns, usage
-from agtrace_indexer.index.questions.events import Event
+from agtrace_indexer.index.questions.events import Event, StoredEvent, with_texts
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.landmarks.attempts import attempts
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_indexer.redact import redact

@@ -12,8 +12,8 @@ from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, landmarks
+from agtrace_indexer.index.questions.events import with_texts
 from agtrace_indexer.index.questions.landmarks import Landmark
-from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.answers import Done, LandmarkItem
 from agtrace_schema.events import Json

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from agtrace_indexer.index.questions import calls, files, landmarks, measures, sessions, turns
+from agtrace_indexer.index.questions import calls, files, landmarks, sessions, turns, usage
 from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters, people_of
 from agtrace_indexer.index.questions.usage import Among, largest_request
@@ -192,7 +192,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
 
 
 def _measure(connection: sqlite3.Connection, session: Session, measure: str) -> int:
-    found = measures.of_sessions(connection, [session.id], measure, newest_event=NOW.newest_row)
+    found = usage.of_sessions(connection, [session.id], measure, newest_event=NOW.newest_row)
     return found[session.id] or 0
 
 

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.index.questions import calls, events, landmarks, sessions, usage
 from agtrace_indexer.index.questions import turns as stored_turns
-from agtrace_indexer.index.questions.events import Event, Snapshot
+from agtrace_indexer.index.questions.events import Event, ReadText, Snapshot, StoredEvent, text_reader, with_texts
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import ReadText, StoredEvent, text_reader, with_texts
 from agtrace_indexer.index.questions.usage import Figures
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -285,16 +285,15 @@ _VERSION_FIRST = later(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku|fable)$")
 """Cursor's names for Claude models since the fourth generation, such as claude-4.5-sonnet."""
 
 
-def _names(model: str) -> Iterator[str]:
-    """Yield the names to look a model up by: as given, then without route, region, date and mode, then in Anthropic's
+@lru_cache(1000)
+def _names(model: str) -> tuple[str, ...]:
+    """Return the names to look a model up by: as given, then without route, region, date and mode, then in Anthropic's
     order.
 
     Nothing else is cut off, so that a variant of a model is not taken for the model.
     """
-    yield _spelling(model)
     bare = _spelling(_VERSION.sub("", _REGION.sub("", _ROUTE.sub("", model.strip().lower()))))
-    yield bare
-    yield _VERSION_FIRST.sub(r"claude-\2-\1", bare)
+    return _spelling(model), bare, _VERSION_FIRST.sub(r"claude-\2-\1", bare)
 
 
 def _spelling(name: str) -> str:

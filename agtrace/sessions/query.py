@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from agtrace_indexer.index.questions import events, sessions
+from agtrace_indexer.index.questions.events import StoredEvent, with_texts
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Provider
 from agtrace_schema.patterns import later
@@ -132,6 +132,15 @@ def find_event(connection: sqlite3.Connection, session: Session, event_index: in
         last = events.last(connection, session.id)
         raise InvalidEventIndex(short_id(connection, session.uid), event_index, last or 0)
     return with_texts(connection, [event])[0]
+
+
+_FIRST, _AFTER_LAST = 1_262_304_000_000, 4_102_444_800_000
+"""The beginnings of 2010 and 2100: no agent ran before the first, and a time after the second is from a wrong clock."""
+
+
+def believable(moment: int | None) -> int:
+    """Return a time in milliseconds since 1970 UTC, or 0 if no correct clock can have recorded it."""
+    return moment if moment is not None and _FIRST <= moment < _AFTER_LAST else 0
 
 
 def last_event_of(connection: sqlite3.Connection, session: Session) -> int:

@@ -17,8 +17,8 @@ from itertools import chain, repeat, takewhile
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions import events as stored_events
+from agtrace_indexer.index.questions.events import StoredEvent, text_reader
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, text_reader
 from agtrace_indexer.redact import redact
 from agtrace_schema.events import EventType
 from agtrace_schema.patterns import later

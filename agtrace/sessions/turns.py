@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions import events, turns, usage
+from agtrace_indexer.index.questions.events import StoredEvent, with_texts
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.index.questions.turns import Ending, TokenCounts, Turn
 from agtrace_indexer.index.questions.usage import Figures
 from agtrace_indexer.providers.provider import Notices

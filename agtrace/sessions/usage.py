@@ -14,11 +14,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from agtrace_indexer.index.questions import matches, measures, sessions, usage
-from agtrace_indexer.index.questions.measures import MEASURES
+from agtrace_indexer.index.questions import matches, sessions, usage
 from agtrace_indexer.index.questions.sessions import Session, SessionFilters, people_of
 from agtrace_indexer.index.questions.turns import TokenCounts
-from agtrace_indexer.index.questions.usage import Among, ModelSums
+from agtrace_indexer.index.questions.usage import MEASURES, Among, ModelSums
 from agtrace_schema.answers import Made, ModelTotals
 from agtrace_schema.requests import Sort
 from msgspec import Struct, field
@@ -292,7 +291,7 @@ def _measured(
         return {**sessions.ends(connection, rows)}
     if sort == "user":
         return _places_of_people(people_of(connection, tuple(rows)))
-    return measures.of_sessions(connection, rows, sort, newest_event=snapshot.event)
+    return usage.of_sessions(connection, rows, sort, newest_event=snapshot.event)
 
 
 def _places_of_people(people: dict[int, str]) -> dict[int, int | None]:

@@ -1,4 +1,4 @@
-"""What holds for one request, from the settings that were in force when it arrived.
+"""What holds for one request, from the settings that were in force when it arrived, and what its client accepts.
 
 A request holds one snapshot of the settings from beginning to end, however often the file changes meanwhile. Code deep
 below an answer asks `limits()`; outside of requests that are the defaults.
@@ -6,13 +6,14 @@ below an answer asks `limits()`; outside of requests that are the defaults.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
+from agtrace_indexer.providers.registry import AGENTS
 from msgspec import Struct
 
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, UNPROTECTED_BYTES
@@ -113,3 +114,35 @@ def _lot(connection: str, subject: str) -> float:
     """Return a number from 0 to 100 that depends on nothing else."""
     digest = blake2b(f"{connection}\0{subject}".encode(), digest_size=8).digest()
     return 100 * int.from_bytes(digest) / 2**64
+
+
+# -- what clients accept ------------------------------------------------------------------------------
+
+CLIENTS: dict[str, int] = {
+    agent.client.name: agent.client.characters for agent in AGENTS.values() if agent.client is not None
+}
+"""The limit in characters by the name that a client reports; Gemini CLI appends the name of the server.
+
+A character takes at least one byte, so an answer of as many bytes always fits.
+"""
+
+
+_NONE: Mapping[str, int] = {}
+
+
+def known(name: str | None) -> str | None:
+    """Return the known client with this name, or None."""
+    given = (name or "").lower()
+    return next((client for client in CLIENTS if given == client or given.startswith(f"{client}-")), None)
+
+
+def most_bytes(name: str | None, configured: Mapping[str, int] = _NONE) -> int:
+    """Return the bytes that an answer to a client may take; for an unknown client only the contract is the limit.
+
+    `configured` are the user's own limits by the name that a client reports, which replace the known ones.
+    """
+    own = next((most for client, most in configured.items() if client.lower() == (name or "").lower()), None)
+    if own is not None:
+        return own
+    client = known(name)
+    return configured.get(client or "", ABSOLUTE_MAX_BYTES if client is None else CLIENTS[client])

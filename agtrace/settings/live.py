@@ -206,7 +206,7 @@ class Live:
 
 
 def _content(path: Path) -> bytes | None:
-    from agtrace.settings.files import LARGEST
+    from agtrace.settings.sources import LARGEST
 
     try:
         if not path.is_file():

@@ -20,23 +20,25 @@ Whole = TypeVar("Whole", bound=Model)
 
 def printed(model: Whole) -> Whole:
     """Return a copy with every text redacted, without control characters and changes of the writing direction."""
-    values = {name: getattr(model, name) for name in model.__struct_fields__}
-    changed = {name: clean for name, value in values.items() if (clean := _clean(value)) is not value}
-    return replace(model, **changed) if changed else model
+    return _clean(model, {})  # type: ignore[no-any-return]
 
 
-def _clean(value: Any) -> Any:
-    """Return a cleaned value; the same object if there is nothing to remove."""
+def _clean(value: Any, known: dict[str, str]) -> Any:
+    """Return a cleaned value; the same object if there is nothing to remove. `known` are texts that were cleaned."""
     if isinstance(value, str):
-        text = redact(without_controls(value))
-        return value if text == value else text
+        if value not in known:
+            text = redact(without_controls(value))
+            known[value] = value if text == value else text
+        return known[value]
     if isinstance(value, Model):
-        return printed(value)
+        values = {name: getattr(value, name) for name in value.__struct_fields__}
+        changed = {name: clean for name, one in values.items() if (clean := _clean(one, known)) is not one}
+        return replace(value, **changed) if changed else value
     if isinstance(value, (list, tuple)):
-        items = [_clean(item) for item in value]
+        items = [_clean(item, known) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, dict):
-        return {_clean(key): _clean(item) for key, item in value.items()}
+        return {_clean(key, known): _clean(item, known) for key, item in value.items()}
     return value
 
 

@@ -27,7 +27,7 @@ from agtrace_schema.model import dump
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.index.freshness import Freshness
+from agtrace.index.trouble import Freshness
 from agtrace.problems import Problem
 from agtrace.settings import ABSOLUTE_MAX_BYTES, UNPROTECTED_BYTES
 from agtrace.shaping import ladder

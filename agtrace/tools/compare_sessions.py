@@ -13,9 +13,8 @@ from typing import Annotated, Any, NamedTuple
 
 import orjson
 from agtrace_indexer.index.questions import calls, events, sessions, turns
-from agtrace_indexer.index.questions.events import NOW
+from agtrace_indexer.index.questions.events import NOW, with_texts
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
 from agtrace_schema.events import Outcome
 from agtrace_schema.model import dump

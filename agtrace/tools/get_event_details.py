@@ -8,8 +8,8 @@ from functools import partial
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions import files, turns
+from agtrace_indexer.index.questions.events import StoredEvent
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_schema.answers import EventDetails, EventsAround
 from agtrace_schema.model import dump
 from agtrace_schema.requests import MOST_AROUND, Mode

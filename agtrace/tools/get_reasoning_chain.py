@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import events, texts
-from agtrace_indexer.index.questions.events import Event
+from agtrace_indexer.index.questions import events
+from agtrace_indexer.index.questions.events import Event, StoredEvent, with_texts
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import ReasoningChain, Thought
 from agtrace_schema.events import EventType
@@ -61,7 +60,7 @@ def chain_of(connection: sqlite3.Connection, session: Session, extent: Extent) -
     Codex's encrypted reasoning is counted per log, so it is among the hidden only if no turn is requested.
     """
     found = events.reasoning(connection, session.id, last_event=extent.last_event, turn_index=extent.turn_index)
-    having_text = texts.having_text(connection, session.id, found)
+    having_text = events.having_text(connection, session.id, found)
     left_out = 0 if extent.turn_index is not None else events.reasoning_left_out(connection, session.file_id)
     return Chain(
         readable=[index for index in found if index in having_text],

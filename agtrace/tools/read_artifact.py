@@ -191,9 +191,8 @@ def _analysis(opening: _Opening) -> Reply:
 
 def _report(opening: _Opening) -> Reply:
     """Answer with the health of all sessions that began in a period, as Markdown. Raises `TooManyEvents`."""
-    from agtrace.report.report import report
+    from agtrace.report.report import Asked, report
     from agtrace.report.selection import Selection
-    from agtrace.report.survey import Asked
     from agtrace.report.wording import markdown
 
     context, since = opening.context, opening.reference.since

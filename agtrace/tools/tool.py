@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agtrace_indexer.index.opening import state_of
 from agtrace_indexer.index.questions import turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.metrics import RequestMetrics
@@ -16,7 +15,7 @@ from agtrace_schema.status import Health
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.index.freshness import Freshness
+from agtrace.index.trouble import Freshness
 from agtrace.problems import UnknownProject
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import resolved
@@ -50,11 +49,12 @@ class Context(Struct, frozen=True):
     """Return the figures of the index and the server."""
     metrics: Callable[[int | None], RequestMetrics]
     """Return the figures of the requests since a time, in milliseconds since 1970 UTC."""
-    last_analysis: LastAnalysis
 
     def analysis(self, session: Session) -> Analysis:
         """Return the health of a session, with every finding."""
-        return self.last_analysis.get(self.connection, session, now=self.now, prices=self.prices)
+        from agtrace.health.analysis import analyze  # no other answer needs it
+
+        return analyze(self.connection, session, now=self.now, prices=self.prices)
 
     def projects(self, given: str | None) -> tuple[int, ...] | None:
         """Return the row ids of the folders of a project; None for none given.
@@ -137,25 +137,3 @@ def moment_of(context: Context, since: str | None, until: str | None) -> int:
     times = [("since", since), ("until", until)]
     moves = any(context.moment(field, text) != tomorrow.moment(field, text) for field, text in times)
     return int(context.now * 1000) if moves else 0
-
-
-_GOOD_FOR_SECONDS = 600
-"""The time for which it is uncertain whether a session is still at work."""
-
-
-class LastAnalysis:
-    """A cache of one analysis, valid while the index doesn't change. For one thread at a time."""
-
-    def __init__(self) -> None:
-        self._of: tuple[sqlite3.Connection, int, int, int] | None = None
-        self._found: Analysis | None = None
-
-    def get(self, connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:
-        """Return the result of `agtrace.health.analysis.analyze`."""
-        from agtrace.health.analysis import analyze  # 35 ms: loads all detectors, which no other answer needs
-
-        written = state_of(connection)
-        asked = connection, written, session.id, int(now // _GOOD_FOR_SECONDS)
-        if self._found is None or self._of != asked:
-            self._of, self._found = asked, analyze(connection, session, now=now, prices=prices)
-        return self._found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,14 +20,13 @@ from agtrace_indexer.providers.provider import Agent, Retention
 from agtrace_indexer.providers.registry import AGENTS, HOMES
 from agtrace_indexer.redact import redact_json
 
-from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
+from agtrace.index.trouble import Freshness
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
 from agtrace.settings.sources import told
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
-from agtrace.upkeep.exposure import exposure
 from agtrace.upkeep.service import is_installed
 from agtrace.upkeep.strangers import looks, strangers
 
@@ -182,3 +183,39 @@ def _trouble(found: dict[str, Any]) -> list[str]:
     if not found["files"] and not found["index"]["forgotten_files"]:
         trouble.append("no logs found: run an agent first, or index a folder: `agtrace index PATH`")
     return trouble
+
+
+# -- exposure -----------------------------------------------------------------------------------------
+
+_OURS = ("index.", "cursor.key", "http.token", "forgotten", "redaction.", "telemetry.", "outputs")
+"""Beginnings of our files' names: the folder may hold other files."""
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_PASS = stat.S_IXGRP | stat.S_IXOTH
+
+
+def exposure(folder: Path) -> list[str]:
+    """Return what a data folder lets other users do, as sentences with the command that stops it; empty if nothing.
+
+    Only the owner has access to what agtrace creates. Others can have it if the folder existed before, or if files
+    were copied into it. Always empty on Windows, whose files have no modes.
+    """
+    if os.name == "nt" or not folder.is_dir():
+        return []
+    status = folder.stat()
+    told = []
+    if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and status.st_gid != os.getgid()):
+        told.append(f"other users can put files into {folder}: set AGTRACE_DATA_DIR to a folder of your own")
+    if status.st_mode & _PASS:
+        told += [
+            f"other users can read {path.name}: chmod {'700' if path.is_dir() else '600'} {shlex.quote(str(path))}"
+            for path in sorted(folder.iterdir())
+            if path.name.startswith(_OURS) and _is_open(path)
+        ]
+    return told
+
+
+def _is_open(path: Path) -> bool:
+    status = path.lstat()
+    ours = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return ours and bool(status.st_mode & _OTHERS)

@@ -32,16 +32,15 @@ from agtrace.conversation.code import colouring_for, result_shown
 from agtrace.conversation.document import fit_for_the_page
 from agtrace.conversation.html import SHORT, Begins, Entry, View, Words, Writer
 from agtrace.conversation.items import Added, ItemReader, Turn, turn_of, typed_before, with_agents, written
-from agtrace.health.finding import SEVERITIES
 from agtrace.problems import InvalidEventIndex, InvalidParameter
-from agtrace.report.page.session_data import KINDS, ROW, detail, row
-from agtrace.report.selection import Family, Selection, believable
-from agtrace.report.survey import Asked, Examiner
-from agtrace.report.wording import AGENTS, ENDINGS
+from agtrace.report.page.session_data import ROW, detail, row
+from agtrace.report.report import Asked, examine_all
+from agtrace.report.selection import Family, Selection
+from agtrace.report.wording import AGENTS
 from agtrace.sessions.listing import session_head, shown_kind
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import find_event, find_session, last_event_of, resuming, short_id
+from agtrace.sessions.query import believable, find_event, find_session, last_event_of, resuming, short_id
 from agtrace.settings.limits import limits
 from agtrace.text.lines import LABEL, USER_MESSAGE, repeated
 from agtrace.tools.tool import Context
@@ -315,9 +314,6 @@ def _added(entry: Entry | Place) -> str | None:
 _ENTRIES = 1_600
 """The most entries of the timeline."""
 
-FACTS = {"severities": SEVERITIES, "kinds": KINDS, "endings": ENDINGS, "providers": AGENTS, "charts": []}
-"""What the scripts of the report's page need to know."""
-
 
 def examined(
     connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable, dollars: bool
@@ -328,7 +324,7 @@ def examined(
     """
     family = Family(session, sessions.with_agents(connection, session.id).ids)
     asked = Asked(Selection(), now, prices, timelines=True)
-    (seen,) = Examiner(connection, asked, [family], _ENTRIES).all()
+    (seen,) = examine_all(connection, asked, [family], entries=_ENTRIES)
     texts, timeline = detail(seen.shown, _ENTRIES)
     shown: Any = fit_for_the_page({"row": dict(zip(ROW, row(seen.shown), strict=True)), "details": texts})
     if not dollars:

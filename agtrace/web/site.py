@@ -46,6 +46,7 @@ from agtrace.conversation import html
 from agtrace.conversation.document import as_script, bundled, chart_library, environment, scripts, style
 from agtrace.problems import IndexUnavailable, Problem
 from agtrace.report import wording
+from agtrace.report.page.session_data import FACTS
 from agtrace.serving.connections import listen, run
 from agtrace.serving.ending import at_end
 from agtrace.sessions.query import find_event, find_session, short_id
@@ -88,7 +89,7 @@ class Pages:
         }  # fmt: skip
         self._templates.globals |= {
             "counted": counted, "ago": ago, "address": address, "with_dollars": dollars, "version": static_version(),
-            "why_at_least": wording.why_at_least, "facts": as_script({**session.FACTS, "dollars": dollars}),
+            "why_at_least": wording.why_at_least, "facts": as_script({**FACTS, "charts": [], "dollars": dollars}),
         }  # fmt: skip
 
     def filled(self, template: str, **values: Any) -> str:

@@ -376,6 +376,15 @@ CREATE TABLE model_usage (
   PRIMARY KEY (session_id, model, speed, context_class, told)
 ) WITHOUT ROWID;
 
+-- What the rules of health found in a session, once somebody asked. It no longer holds if the state of the session or
+-- the rules (with the prices) are others than these.
+CREATE TABLE health (
+  session_id INTEGER PRIMARY KEY,
+  state TEXT NOT NULL,           -- JSON
+  rules TEXT NOT NULL,           -- a digest
+  found BLOB NOT NULL            -- agtrace.health.examination.Examination (JSON, zstd)
+);
+
 -- Sums over the first events of a long session, so that its totals aren't computed from its beginning when it grows; no
 -- row once one of these events has changed (agtrace_indexer.index.sums).
 CREATE TABLE sum_so_far (

@@ -30,7 +30,7 @@ from agtrace_schema.analysis import (
 from agtrace_schema.lessons import Lesson
 from msgspec.structs import replace
 
-from agtrace.report.figures import Found, Tally, days, detectors, figures, histogram, models
+from agtrace.report.figures import Tally, days, detectors, figures, histogram, models
 from agtrace.sessions.usage import Usage
 
 TITLES = (
@@ -110,7 +110,7 @@ def around(sessions: list[ReportedSession]) -> Report:
             for name in dict.fromkeys(name for name, _ in calls)
         ],
         models=models(tallies),
-        detectors=detectors([Found(i.detector, i.lens, i.severity) for i in item.insights] for item in sessions),
+        detectors=detectors(item.insights for item in sessions),
         deeds=[],
         lessons=[LESSON],
         undated=sum(item.start_time is None for item in sessions),

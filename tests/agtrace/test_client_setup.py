@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.upkeep.programs import NAMES
+from agtrace.upkeep.agents import NAMES
 from tests.agtrace.terminal import AGTRACE, agtrace_here
 
 SAMPLES = Path(__file__).with_name("clients")

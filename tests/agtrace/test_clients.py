@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agtrace.answers.clients import most_bytes
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.answers.telemetry.request import Origin
+from agtrace.answers.telemetry.recorder import Origin
 from agtrace.settings import ABSOLUTE_MAX_BYTES
+from agtrace.settings.limits import most_bytes
 from tests.agtrace.asking import Asker, claude_log
 
 

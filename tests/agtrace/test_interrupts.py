@@ -26,9 +26,9 @@ COMMAND = BEGIN + "from agtrace.cli import main; main()"
 ON_ALL_CORES = (
     BEGIN
     + """
-from agtrace.report import survey
+from agtrace.health import analysis
 from agtrace_indexer.parallel import pool
-pool.LEAST = survey.LEAST_EVENTS = 1
+pool.LEAST = analysis.LEAST_EVENTS = 1
 pool.cores = os.cpu_count = lambda: 2
 from agtrace.cli import main; main()"""
 )

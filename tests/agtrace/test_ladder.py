@@ -11,7 +11,7 @@ from agtrace_indexer.redact import redact_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agtrace.index.freshness import Freshness
+from agtrace.index.trouble import Freshness
 from agtrace.shaping.ladder import OPTIONAL, RUNGS, down, shortened
 from agtrace.shaping.replies import Reply
 from agtrace.shaping.shape import answer

@@ -9,7 +9,7 @@ from agtrace_indexer.redact import redact
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agtrace.index.freshness import Freshness
+from agtrace.index.trouble import Freshness
 from agtrace.problems import Problem, SessionNotFound
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Body, Entry, Pages, Reply, Stream

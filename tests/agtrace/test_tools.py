@@ -11,7 +11,7 @@ import pytest
 from agtrace_indexer.providers.registry import AGENTS
 
 from agtrace.answers.desk import Answers
-from agtrace.index.freshness import Freshness
+from agtrace.index.trouble import Freshness
 from agtrace.settings.model import Settings
 from tests.agtrace.asking import Asker, claude_log
 from tests.depth import THOROUGH

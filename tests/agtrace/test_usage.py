@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
+from agtrace.health.examine import timeline
 from agtrace.health.history import read_history
-from agtrace.report.survey import timeline
 from agtrace.sessions.prices import load
 from agtrace.sessions.query import find_session
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from agtrace_schema.analysis import Severity
 
-from agtrace.health.analysis import distinct
 from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.examine import Found, distinct
 from agtrace.health.finding import Finding
-from agtrace.health.score import Found
 
 _BY_NAME = {detector.name: detector for detector in DETECTORS}
 
@@ -40,7 +39,5 @@ def test_a_short_loop_within_a_long_one_is_another_story() -> None:
 
 
 def test_a_loop_among_other_findings_is_told() -> None:
-    assert _told(_found("failed_calls", "Critical", 10, 24), _found("edit_churn", "Warning", 12, 16, 20)) == [
-        "failed_calls",
-        "edit_churn",
-    ]
+    failed, edits = _found("failed_calls", "Critical", 10, 24), _found("edit_churn", "Warning", 12, 16, 20)
+    assert _told(failed, edits) == ["failed_calls", "edit_churn"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from agtrace_indexer.index.lock import write_lock
 
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 
@@ -13,10 +17,8 @@ ONE = "d0000000-0000-4000-8000-000000000001"
 
 
 def a_log(folder: Path) -> ClaudeLog:
-    log = claude_log(folder / "logs", ONE)
-    return log.prompt("Mend the ebb.").call(
-        "Edit", {"file_path": "/p/ebb.py", "old_string": "1", "new_string": "2"}, "ok"
-    )
+    edit = {"file_path": "/p/ebb.py", "old_string": "1", "new_string": "2"}
+    return claude_log(folder / "logs", ONE).prompt("Mend the ebb.").call("Edit", edit, "ok")
 
 
 def lost(folder: Path) -> dict[str, int]:
@@ -59,7 +61,7 @@ def test_what_is_committed_unchecked_after_a_failed_check_costs_all_that_checks_
 
 @pytest.mark.parametrize(
     ("failed", "points", "told"),
-    [(1, 3, ": 3 for 1,"), (2, 5, " 5 for 2,"), (6, 8, " 8 for 6,"), (13, 11, ""), (14, 12, " all 12 from 14 on.")],
+    [(1, 3, ": 3 for 1,"), (2, 5, ""), (6, 8, " 8 for 6,"), (13, 11, ""), (14, 12, " all 12 from 14 on.")],
 )
 def test_failed_calls_cost_what_the_documentation_says(failed: int, points: int, told: str, tmp_path: Path) -> None:
     log = a_log(tmp_path)
@@ -69,3 +71,21 @@ def test_failed_calls_cost_what_the_documentation_says(failed: int, points: int,
     assert lost(tmp_path)["failures"] == points
     (documented,) = (line for line in _PAGE.read_text().splitlines() if line.startswith("| failures | 12 |"))
     assert told in documented
+
+
+def test_what_was_found_is_kept_until_the_session_grows(tmp_path: Path) -> None:
+    log = a_log(tmp_path).call("Bash", {"command": "make"}, "no tide", failed=True)
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    with closing(sqlite3.connect(asker.settings.database, isolation_level=None)) as index:
+
+        def asked() -> tuple[int, Any]:
+            parts = asker.ask("analyze_session", session_id=ONE)["data"]["parts"]
+            return index.execute("SELECT count(*) FROM health").fetchone()[0], parts
+
+        with write_lock(asker.settings.database):
+            kept, first = asked()
+        assert (kept, asked()) == (0, (1, first)), "nothing is kept while another process writes"
+        log.call("Bash", {"command": "make all"}, "no ebb", failed=True)
+        assert (grown := asked())[1] != first
+        index.execute("DELETE FROM block_data")
+        assert asked() == grown == (1, grown[1]), "the history isn't read again"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from agtrace_schema.events import UserKind
 
-from agtrace.health.analysis import token_shares
 from agtrace.health.detectors.context import (
     compactions,
     find_cache_misses,
     find_compaction_mid_task,
     find_large_results,
 )
+from agtrace.health.examine import token_shares
 from agtrace.health.facts.changes import files_read
 from agtrace.health.history import History, Usage
 from tests.detecting.histories import Telling, only_call

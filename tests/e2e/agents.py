@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import IO, Any
 
-from agtrace.answers.clients import CLIENTS
+from agtrace.settings.limits import CLIENTS
 from tests.e2e.clients import CLAUDE, CODEX, GEMINI, Client, run, started
 from tests.e2e.model_server import GenerateContent, Messages, ModelServer, Responses, Result, Wire
 

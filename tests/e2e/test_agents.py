@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from agtrace.answers.clients import most_bytes
 from agtrace.serving.server import INSTRUCTIONS
+from agtrace.settings.limits import most_bytes
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
 from agtrace.upkeep import agents

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
 from agtrace import __version__
-from agtrace.answers.clients import CLIENTS
+from agtrace.settings.limits import CLIENTS
 from tests.agtrace.asking import claude_log
 from tests.e2e.test_http import Listening, listening
 from tests.e2e.test_telemetry import MARKER, everything

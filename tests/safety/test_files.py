@@ -26,7 +26,7 @@ from agtrace.shaping.cursors import load_key
 from agtrace.text.kept_texts import KeptTexts
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
-from agtrace.upkeep.exposure import exposure
+from agtrace.upkeep.doctor import exposure
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
 from tests.conftest import SAMPLES

@@ -31,7 +31,7 @@ class _Danger(NamedTuple):
 
 
 def _danger(does: str, severity: Severity, command: str, asked: str) -> _Danger:
-    return _Danger(does, severity, re.compile(command), re.compile(asked))
+    return _Danger(does, severity, later(command), later(asked))
 
 
 _CACHES = r"\.cache|\.npm|\.gradle|\.m2|\.cargo|go/pkg|Library/Caches|Library/Developer|\.Trash|\.local/share/Trash"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from agtrace_schema.analysis import Severity
 
 from agtrace.health.detectors.outcome import ending_of, is_unanswered, shown_by
+from agtrace.health.examination import SEVERITIES
 from agtrace.health.facts.actions import (
     Attempt,
     attempts,
@@ -22,7 +23,7 @@ from agtrace.health.facts.actions import (
     was_retried,
 )
 from agtrace.health.facts.checks import is_check
-from agtrace.health.finding import SEVERITIES, Finding, cost, detector
+from agtrace.health.finding import Finding, cost, detector
 from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
 from agtrace.text.lines import cut
 from agtrace.text.numbers import counted

@@ -16,6 +16,7 @@ from agtrace_schema.events import Json, Outcome
 from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.patterns import later
 
+from agtrace.health.examination import Checks
 from agtrace.health.facts.actions import command_of, own_name
 from agtrace.health.facts.changes import changed_files, writes_by_shell
 from agtrace.health.history import Call, History, Notice, derived
@@ -34,16 +35,6 @@ OF_THE_MACHINE = later(
 """Errors of tests and builds that say something about the machine, not about the code."""
 
 _FETCHING = frozenset({"add", "i", "install", "remove", "uninstall", "upgrade"})
-
-
-class Checks(NamedTuple):
-    """The turns of a session that ran checks."""
-
-    turns: int
-    failing: int
-    """Those whose last check failed."""
-    failed: int
-    """Checks that failed."""
 
 
 def checks(history: History) -> Checks:

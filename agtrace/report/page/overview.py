@@ -12,7 +12,7 @@ from agtrace_schema.analysis import Change, Figures, Report, ReportedSession, Se
 from agtrace_schema.landmarks import LandmarkKind
 from msgspec import Struct
 
-from agtrace.health.finding import SEVERITIES
+from agtrace.health.examination import SEVERITIES
 from agtrace.report import wording
 from agtrace.report.page.session_data import worst
 from agtrace.report.wording import AGENTS, deeds, named, why_at_least

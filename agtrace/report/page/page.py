@@ -26,11 +26,9 @@ from agtrace.conversation.document import (
     style,
 )
 from agtrace.conversation.html import styles_within
-from agtrace.health.finding import SEVERITIES
 from agtrace.report import wording
 from agtrace.report.page.overview import charts, overview
-from agtrace.report.page.session_data import GROUP, KINDS, ROW, Packed, pack, packed, row
-from agtrace.report.wording import AGENTS
+from agtrace.report.page.session_data import FACTS, GROUP, ROW, Packed, pack, packed, row
 from agtrace.text.numbers import counted
 
 MOST_BYTES = 4_500_000
@@ -72,8 +70,7 @@ def _page(shown: dict[str, Any], rows: str, details: Packed, conversations: Mapp
     if conversations:
         styles += styles_within(".conversation")
     facts = {
-        "charts": shown["charts"], "columns": ROW, "severities": SEVERITIES, "kinds": KINDS, "group": GROUP,
-        "endings": wording.ENDINGS, "providers": AGENTS, "dollars": shown["overview"]["dollars"],
+        **FACTS, "charts": shown["charts"], "columns": ROW, "group": GROUP, "dollars": shown["overview"]["dollars"],
     }  # fmt: skip
     found = environment(_HERE / "templates")
     found.filters |= {"number": wording.plain, "dollars": wording.shown_dollars}

@@ -13,7 +13,8 @@ from agtrace_schema.model import dump
 from msgspec.structs import replace
 
 from agtrace.conversation.document import fit_for_the_page
-from agtrace.health.finding import SEVERITIES
+from agtrace.health.examination import SEVERITIES
+from agtrace.report.wording import AGENTS, ENDINGS
 
 ROW = (
     "id", "provider", "project", "title", "start", "duration", "ending", "score", "turns", "calls", "failed",
@@ -22,6 +23,8 @@ ROW = (
 """The columns of a row; the page's script finds them by these names."""
 
 KINDS = ("turn", "step", "tool", "agent", "compaction", "api_error")
+FACTS = {"severities": SEVERITIES, "kinds": KINDS, "endings": ENDINGS, "providers": AGENTS}
+"""What the page's scripts need to know of any session."""
 _LANDMARKS = {"turn", "agent", "compaction", "api_error"}
 
 

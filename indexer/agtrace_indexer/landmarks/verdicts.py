@@ -13,7 +13,7 @@ from agtrace_indexer.events.commands import Command
 
 def _line(*beginnings: str) -> re.Pattern[str]:
     """Return a pattern for lines with any of these beginnings: it is tried nowhere else, which is fast."""
-    return re.compile(f"^(?:{'|'.join(beginnings)})", re.MULTILINE)
+    return later(f"^(?:{'|'.join(beginnings)})", re.MULTILINE)
 
 
 _TESTS, _BUILDS = LandmarkKind.TEST_RUN, LandmarkKind.BUILD

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions.queries import COUNTED, pairs, rows, tuples, values
+from agtrace_indexer.index.catalog import open_database
+from agtrace_indexer.index.lock import Busy, write_lock
+from agtrace_indexer.index.questions.queries import COUNTED, as_json, pairs, rows, tuples, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
 _EVENTS = f"""
@@ -45,11 +49,26 @@ SELECT id FROM below WHERE id != :id
 """
 
 _CARRIED_OUT = """
-SELECT EXISTS (SELECT 1 FROM session s JOIN session o ON o.started_at BETWEEN s.ended_at - 2000 AND s.ended_at + 15000
-  WHERE s.id = ? AND o.id != s.id AND coalesce(o.cwd, '') = coalesce(s.cwd, '')
-    AND o.snippet LIKE 'Implement the following plan%')
+EXISTS (SELECT 1 FROM session o WHERE o.started_at BETWEEN s.ended_at - 2000 AND s.ended_at + 15000
+  AND o.id != s.id AND coalesce(o.cwd, '') = coalesce(s.cwd, '') AND o.snippet LIKE 'Implement the following plan%')
 """
 """Claude Code writes an approved plan as refused where the human has the context cleared: a new session has it."""
+
+_STATES = f"""
+SELECT s.id, json_array(s.uid, s.turn_count, s.event_count, s.copied_events, s.failed_calls, s.total_tokens, s.cwd,
+  (SELECT e.id FROM event e WHERE e.session_id = s.id ORDER BY e.event_index DESC LIMIT 1),
+  (SELECT json_array(count(*), max(a.id), sum(a.started_by)) FROM session a WHERE a.parent_session = s.id),
+  {_CARRIED_OUT}) AS state
+FROM session s WHERE s.id IN (SELECT value FROM json_each(:sessions))
+"""
+"""Everything in the index that a session's history is read from, as a text that changes with it."""
+
+_KEPT = f"""
+SELECT now.id, now.state, h.found FROM ({_STATES}) now
+LEFT JOIN health h ON h.session_id = now.id AND h.state = now.state AND h.rules = :rules
+"""
+
+_KEEP = f"INSERT OR REPLACE INTO health SELECT id, state, :rules, :found FROM ({_STATES}) now WHERE state = :state"
 
 _COUNTS = f"""
 SELECT type, outcome, count(*) FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type, outcome
@@ -78,7 +97,7 @@ class PastEvent(NamedTuple):
 
 def is_carried_out(connection: sqlite3.Connection, session_row: int) -> bool:
     """Return whether another session began to carry out a plan, in the same folder, as this one ended."""
-    return bool(connection.execute(_CARRIED_OUT, (session_row,)).fetchone()[0])
+    return bool(value(connection, f"SELECT {_CARRIED_OUT} FROM session s WHERE s.id = ?", (session_row,)))
 
 
 def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:
@@ -128,3 +147,31 @@ def sub_agents(connection: sqlite3.Connection, session_row: int) -> list[int]:
 def counts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, int | None, int]]:
     """Yield (type, outcome, number) of a session's events, with positions in `EVENT_TYPE_CODES`, `OUTCOME_CODES`."""
     return tuples(connection, _COUNTS, (session_row,))
+
+
+class KeptHealth(NamedTuple):
+    """What the index keeps of the health of a session."""
+
+    state: str
+    """Of the session, as the connection sees it."""
+    found: bytes | None
+    """What the rules found in this state; None if nothing is kept of it."""
+
+
+def kept_health(connection: sqlite3.Connection, rules: str, sessions: Iterable[int]) -> dict[int, KeptHealth]:
+    """Return what is kept of the health of sessions, by row id; `rules` is a name of the rules that found it."""
+    given = {"rules": rules, "sessions": as_json(sessions)}
+    return {id: KeptHealth(*kept) for id, *kept in tuples(connection, _KEPT, given)}
+
+
+def keep_health(database: Path, rules: str, found: Mapping[int, tuple[str, bytes]]) -> None:
+    """Keep what the rules found in sessions, each with the state that it was found in.
+
+    What has changed since is left out. If the index can't be written, or another process writes it, nothing is kept.
+    """
+    with suppress(Busy, OSError, sqlite3.Error), write_lock(database), closing(open_database(database)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for id, (state, packed) in found.items():
+            given = {"rules": rules, "state": state, "found": packed, "sessions": as_json([id])}
+            connection.execute(_KEEP, given)
+        connection.execute("COMMIT")

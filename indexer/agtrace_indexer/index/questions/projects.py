@@ -8,8 +8,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agtrace_indexer.index.membership import is_scratch
-from agtrace_indexer.index.questions.measures import ENDED
 from agtrace_indexer.index.questions.queries import REPOSITORY, rows, tuples, values
+from agtrace_indexer.index.questions.usage import ENDED
 
 _ACTIVE = f"""
 WITH active AS (
