@@ -23,12 +23,13 @@ from agtrace.answers.telemetry.recorder import Observer, Origin, Recorder, Reque
 from agtrace.answers.telemetry.store import Wanted, metrics
 from agtrace.index.reader import index_of
 from agtrace.index.trouble import Freshness
-from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
+from agtrace.problems import IndexUnavailable, InternalError, Problem, SearchTimeout, SettingError
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.prices import load as load_prices
 from agtrace.settings.limits import Limits, holding, limits, limits_for, most_bytes
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
+from agtrace.settings.stopping import stopped
 from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.next_call import taking_along
@@ -199,7 +200,7 @@ class Answers:
         except Problem as problem:
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
-            return error_answer(self._index.explain(error), most)
+            return error_answer(SearchTimeout(0) if stopped() else self._index.explain(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
             return error_answer(self._defect(), most)
 

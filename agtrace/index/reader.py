@@ -25,6 +25,7 @@ from agtrace_indexer.watch.tracker import ChangeTracker
 
 from agtrace.index.trouble import Freshness, as_sentence, damage_in, explained
 from agtrace.problems import IndexUnavailable
+from agtrace.settings.stopping import STEPS_BETWEEN_LOOKS, stopped
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.files import Progress
@@ -244,6 +245,7 @@ class Reader(CachingReader):
             if not path.exists():
                 raise IndexUnavailable("there is no index yet: wait for it, or run `agtrace index`", "Try again.")
             known = self._connection = open_read_only(path)
+            known.set_progress_handler(stopped, STEPS_BETWEEN_LOOKS)
             self._opened, size = _identity(self._settings.database)
         self._size = size
         refuse_newer(known)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from agtrace_indexer.parallel.processes import single
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.pieces import piece_at
 from agtrace_schema.patterns import later
@@ -14,6 +18,7 @@ from msgspec import Struct
 
 from agtrace.problems import InvalidParameter, SearchTimeout
 from agtrace.settings import SEARCH_TIMEOUT_SECONDS
+from agtrace.settings.stopping import stopped
 
 if TYPE_CHECKING:
     import regex
@@ -36,8 +41,8 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Whether the time is up."""
-        return time.monotonic() > self._stop
+        """Whether the time is up, or nobody waits for the result any more."""
+        return time.monotonic() > self._stop or stopped()
 
     @property
     def problem(self) -> SearchTimeout:
@@ -137,20 +142,38 @@ class Matches:
 
     def matched(self, text: str, deadline: Deadline) -> str:
         """Return the first match; empty without any."""
-        found = self._first(text, deadline)
-        return found[0] if found else ""
+        return self._first(text, deadline) or ""
 
     def _is_in(self, text: str, deadline: Deadline) -> bool:
         return self._first(text, deadline) is not None
 
-    def _first(self, text: str, deadline: Deadline) -> regex.Match[str] | None:
-        """Return the first match. The library's clock counts the time of all threads and may go off too early."""
-        while True:
-            try:
-                return self._pattern.search(text, timeout=deadline.left, concurrent=True)
-            except TimeoutError:
-                deadline.check()
+    def _first(self, text: str, deadline: Deadline) -> str | None:
+        """Return the first match. What takes long is left to a process of its own, which can be stopped."""
+        try:
+            found = self._pattern.search(text, timeout=min(deadline.left, _ALONE), concurrent=True)
+            return found and found[0]
+        except TimeoutError:
+            deadline.check()
+        request: bytes | None = json.dumps([self._pattern.pattern, text]).encode()
+        with single(sys.executable, "-P", "-c", _SEARCHING) as process:
+            while True:
+                try:
+                    found_there, _ = process.communicate(request, timeout=_LOOK)
+                except subprocess.TimeoutExpired:
+                    deadline.check()
+                    request = None  # the process has it
+                    continue
+                first: str | None = json.loads(found_there)
+                return first
 
+
+_ALONE, _LOOK = 0.1, 0.03
+"""Seconds for which a text is matched in this process, and between two looks at whether to go on in another one."""
+
+_SEARCHING = (
+    "import json, regex, sys; pattern, text = json.load(sys.stdin)\n"
+    "found = regex.search(pattern, text, regex.IGNORECASE | regex.MULTILINE); print(json.dumps(found and found[0]))"
+)
 
 Matcher: TypeAlias = Contains | Matches
 """A condition that a text meets or doesn't."""

@@ -26,6 +26,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agtrace.search.matching import Deadline, Matcher
+from agtrace.settings.stopping import STEPS_BETWEEN_LOOKS, stopped
 
 _END_OF_TIME = 1 << 62
 
@@ -46,9 +47,6 @@ _FEW = 64
 
 _COUNTED_ON = 32
 """Blocks that may be read beyond a full page if that makes the count of hits exact."""
-
-_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 50_000
-"""Steps of SQLite's virtual machine: about 1 ms."""
 
 
 class Place(NamedTuple):
@@ -364,11 +362,11 @@ class Question(Struct, frozen=True):
 @contextmanager
 def interrupted(connection: sqlite3.Connection, deadline: Deadline) -> Iterator[None]:
     """Make SQLite give up at a deadline, whatever it is doing, and raise `SearchTimeout`."""
-    connection.set_progress_handler(lambda: deadline.passed, _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK)
+    connection.set_progress_handler(lambda: deadline.passed, STEPS_BETWEEN_LOOKS)
     try:
         yield
     except sqlite3.OperationalError:
         deadline.check()
         raise
     finally:
-        connection.set_progress_handler(None, 0)
+        connection.set_progress_handler(stopped, STEPS_BETWEEN_LOOKS)

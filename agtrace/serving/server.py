@@ -9,6 +9,8 @@ that answer, or when its first request needs it.
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -113,7 +115,7 @@ class Desk:
 
     So a slow search delays nothing but other searches, and these no longer than the cores need for it; waiting requests
     are served in order of arrival. A request that is cancelled while it waits isn't answered at all; one in progress
-    keeps its thread until it is done, so that there are never more threads.
+    stops at its next look at `stopped`. A client that gave a token is told every second how long it has taken.
     """
 
     def __init__(self, live: Live, observers: Sequence[Observer] = ()) -> None:
@@ -144,8 +146,26 @@ class Desk:
 
     async def ask(self, name: str, arguments: dict[str, Any], context: Request) -> Answer:
         """Return the answer of a tool, no longer than this client accepts."""
-        origin, threads = origin_of(context), self._threads[_kind(name, arguments)]
-        return await anyio.to_thread.run_sync(self.answers.ask, name, arguments, origin, limiter=threads)
+        from agtrace.settings.stopping import STOP
+
+        ask, threads, stop = self.answers.ask, self._threads[_kind(name, arguments)], threading.Event()
+        STOP.set(stop)
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_report, context)
+                given = await anyio.to_thread.run_sync(
+                    ask, name, arguments, origin_of(context), limiter=threads, abandon_on_cancel=True
+                )
+                group.cancel_scope.cancel()
+            return given
+        finally:
+            stop.set()
+
+
+async def _report(context: Request) -> None:
+    for seconds in itertools.count(1):
+        await anyio.sleep(1)
+        await context.session.report_progress(seconds, message=f"at work for {seconds} s")
 
 
 def _kind(name: str, arguments: dict[str, Any]) -> str:

@@ -345,7 +345,7 @@ def test_a_search_without_time_is_stopped_and_the_connection_goes_on(
 def test_a_query_that_sqlite_is_busy_with_is_stopped_as_well(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 50)
+    monkeypatch.setattr(scan, "STEPS_BETWEEN_LOOKS", 50)
     nowhere = EventFilters(tool="no such tool")  # no block is opened: only SQLite looks at the clock
     asked = Question(connection, Contains("tide"), nowhere, snapshot_of(connection))
     with pytest.raises(SearchTimeout):

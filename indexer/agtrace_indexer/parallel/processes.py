@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
 Portion = TypeVar("Portion")
@@ -114,6 +114,20 @@ class Crew(Generic[Portion, Answer]):
         assert process.stdin is not None
         with suppress(OSError):  # it died before it read the whole request
             process.stdin.close()
+
+
+@contextmanager
+def single(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process that reads one request and writes one answer; at the end of this context it is killed."""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        _RUNNING.add(process)
+        try:
+            yield process
+        finally:
+            process.kill()
+            _RUNNING.discard(process)
 
 
 def end_all() -> None:

@@ -55,6 +55,10 @@ ORDER BY e.id
 """
 
 _AT = "SELECT id FROM event WHERE session_id = :session AND event_index"
+_INSIDE = """ AND ranked.rowid BETWEEN
+  (SELECT id FROM event WHERE session_id = :session_row ORDER BY event_index LIMIT 1)
+  AND (SELECT id FROM event WHERE session_id = :session_row ORDER BY event_index DESC LIMIT 1)"""
+"""Where the events of a session are: without it, those of all others that match are looked at as well."""
 _HELD = f"""
 SELECT EXISTS (
   SELECT 1 FROM ranked CROSS JOIN event e ON e.id = ranked.rowid
@@ -123,7 +127,9 @@ def best(
         weights = [word.weight(size) for word in words]
         arguments |= {"words": [_as_tsquery(word) for word in words], "weights": weights}
         return rows(connection, RankedEvent, _BEST_IN_TEAM.format(conditions=conditions), arguments)
-    return rows(connection, RankedEvent, _BEST.format(conditions=conditions), {**arguments, "words": _any_of(words)})
+    inside = "" if filters.session_row is None else _INSIDE
+    arguments["words"] = _any_of(words)
+    return rows(connection, RankedEvent, _BEST.format(conditions=conditions + inside), arguments)
 
 
 def among(
