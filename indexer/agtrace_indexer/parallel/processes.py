@@ -119,9 +119,7 @@ class Crew(Generic[Portion, Answer]):
 @contextmanager
 def single(*command: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a process that reads one request and writes one answer; at the end of this context it is killed."""
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         _RUNNING.add(process)
         try:
             yield process
