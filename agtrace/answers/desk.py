@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agtrace_indexer.index.opening import one_moment
-from agtrace_schema.metrics import RequestMetrics
+from agtrace_schema.reports import RequestMetrics
 from agtrace_schema.status import Health
 from msgspec import Struct
 from msgspec.structs import replace

@@ -147,7 +147,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
     from agtrace_indexer.redact import UnusableRules
     from agtrace_team.problems import TeamProblem
 
-    from agtrace.upkeep.clients.change import Refused
+    from agtrace.upkeep.client_settings import Refused
 
     if isinstance(error, Refused):
         return Explanation(UNREADABLE, f"{error}; nothing was changed", error.more)

@@ -40,7 +40,7 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
     if no_token and not address:
         raise click.UsageError("--no-token needs --http")
     if show_token:
-        from agtrace.serving.http_door import load_token
+        from agtrace.serving.http_auth import load_token
         from agtrace.settings.live import Live
         from agtrace.settings.sources import told
 
@@ -56,7 +56,7 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
 
 
 def _serve_http(host: str, port: int, *, with_token: bool) -> None:
-    from agtrace.serving.http_door import load_token
+    from agtrace.serving.http_auth import load_token
     from agtrace.settings.live import Live
 
     live = Live.start()

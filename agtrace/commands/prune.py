@@ -37,7 +37,7 @@ def pruner(address: tuple[str, int]) -> None:
     """
     from agtrace.pruning.pruners import serve
     from agtrace.serving.ending import end
-    from agtrace.serving.http_door import is_loopback
+    from agtrace.serving.http_auth import is_loopback
 
     host, port = address
     if not is_loopback(host):
@@ -121,7 +121,7 @@ def prune(address: tuple[str, int] | None) -> None:
         return
     from agtrace.pruning.server import serve_http
     from agtrace.serving.ending import end
-    from agtrace.serving.http_door import is_loopback, load_token
+    from agtrace.serving.http_auth import is_loopback, load_token
 
     host, port = address
     if not is_loopback(host):

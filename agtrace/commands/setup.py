@@ -17,6 +17,7 @@ from agtrace.commands.errors import UNREADABLE, fail, tell, use_rules_at_hand
 from agtrace.commands.printing import print_lines
 from agtrace.serving.interruption import together
 from agtrace.settings import load
+from agtrace.upkeep import client_settings as change
 from agtrace.upkeep import service as upkeep
 from agtrace.upkeep.agents import (
     AGENTS,
@@ -31,11 +32,11 @@ from agtrace.upkeep.agents import (
     remove_command,
     take_out_command,
 )
-from agtrace.upkeep.clients import CLIENTS, Machine, change
+from agtrace.upkeep.clients import CLIENTS, Machine
 
 if TYPE_CHECKING:
+    from agtrace.upkeep.client_settings import Change
     from agtrace.upkeep.clients import Client
-    from agtrace.upkeep.clients.change import Change
 
 
 class Server(NamedTuple):

@@ -27,10 +27,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agtrace.answers.library_log import take_libraries
-from agtrace.answers.log import log_to_stderr
+from agtrace.answers.log import capture_library_logs, log_to_stderr
 from agtrace.serving.connections import listen, run
-from agtrace.serving.http_door import KnownNames, known_names
+from agtrace.serving.http_auth import KnownNames, known_names
 from agtrace.settings.model import Pruner
 from agtrace.text.focus import Focused, Unfocused, focus
 
@@ -207,7 +206,7 @@ def pruned(asked: Asked) -> dict[str, Any]:
 
 def serve(host: str, port: int) -> int:
     """Serve on this address until SIGTERM or SIGINT; return the exit code. Raises `SettingError`."""
-    take_libraries()
+    capture_library_logs()
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
         log_to_stderr({"event": "listening", "url": f"http://{host}:{port}/prune"})

@@ -29,8 +29,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace import __version__
-from agtrace.answers.library_log import take_libraries
-from agtrace.answers.log import log_to_stderr
+from agtrace.answers.log import capture_library_logs, log_to_stderr
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured
@@ -39,7 +38,7 @@ from agtrace.pruning.request import AppState, RequestTrace, answered, request_of
 from agtrace.pruning.states import Log
 from agtrace.pruning.tools import TOOLS, Tool
 from agtrace.serving.connections import Connection, listen, run
-from agtrace.serving.http_door import Door, KnownNames, known_names
+from agtrace.serving.http_auth import Auth, KnownNames, known_names
 from agtrace.serving.server import origin_of
 from agtrace.serving.stdio_transport import serve
 from agtrace.settings.environment import given
@@ -260,7 +259,7 @@ def serve_http(configured: Configured, host: str, port: int, token: str | None) 
 
     When it is ready, that is one line of JSON on stderr. Raises `SettingError` if it can't listen there.
     """
-    take_libraries()
+    capture_library_logs()
     app = app_state(configured)
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
@@ -285,7 +284,7 @@ def _application(app: AppState, host: str, port: int, token: str | None) -> Star
 
     return Starlette(
         routes=[
-            Route("/mcp", Door(_Noticing(manager.handle_request, traces), token, MOST_REQUESTS)),
+            Route("/mcp", Auth(_Noticing(manager.handle_request, traces), token, MOST_REQUESTS)),
             Route("/healthz", _well),
             Route("/readyz", _well),
         ],

@@ -16,8 +16,7 @@ from agtrace.text.numbers import counted, dollars, percent, short, size
 
 if TYPE_CHECKING:
     from agtrace_schema.answers import Made
-    from agtrace_schema.costs import Costs, Spent
-    from agtrace_schema.metrics import AbComparison, ArmFigures, RequestFigures, RequestMetrics
+    from agtrace_schema.reports import AbComparison, ArmFigures, Costs, RequestFigures, RequestMetrics, Spent
 
 _WIDE_COUNTS = 70
 _WIDE_ONLY = frozenset({"output_tokens", "responses"})

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from agtrace_indexer.index.questions import usage
 from agtrace_indexer.index.questions.sessions import people_of
 from agtrace_indexer.index.questions.usage import Among, ModelSums
-from agtrace_schema.costs import Costs, ModelTokens, Spent
+from agtrace_schema.reports import Costs, ModelTokens, Spent
 from agtrace_schema.requests import CostBy
 from msgspec import Struct, field
 

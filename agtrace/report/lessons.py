@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.lessons import Lesson, Lessons, Unsolved
+from agtrace_schema.reports import Lesson, Lessons, Unsolved
 
 from agtrace.health.analysis import examinations
 from agtrace.health.examination import Experience

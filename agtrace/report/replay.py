@@ -391,14 +391,14 @@ def _added(edit: Edit) -> Iterator[tuple[list[str], list[bool]]]:
         yield new, is_new
 
 
-# -- strokes ---------------------------------------------------------------------------------------
+# -- edits of a file -------------------------------------------------------------------------------
 # The calls of all sessions that wrote a file, as edits in the order of time.
 
 _MOST_NAMES = 8
 """The former names of a file that are followed."""
 
 
-class Stroke(NamedTuple):
+class FileEdit(NamedTuple):
     """An edit of a file by a call."""
 
     session: Session
@@ -413,7 +413,7 @@ class Stroke(NamedTuple):
 class Uses(NamedTuple):
     """What sessions did with a file."""
 
-    strokes: list[Stroke]
+    file_edits: list[FileEdit]
     touched: list[tuple[Session, Use]]
     """Every use, oldest first: also those of which it isn't known what they wrote, and reading."""
 
@@ -425,23 +425,23 @@ def uses_of(connection: sqlite3.Connection, names: Iterable[str], *, in_clones: 
     """
     paths = list(dict.fromkeys(names))
     found: dict[tuple[int, int], tuple[Session, Use, bool]] = {}
-    strokes: dict[tuple[int, int], list[Stroke]] = {}
+    file_edits: dict[tuple[int, int], list[FileEdit]] = {}
     seen = 0
     while seen < min(len(paths), _MOST_NAMES):
         target = _Target(connection, paths[seen], in_clones=in_clones)
         seen += 1
         for session, use, here in target.uses():
             place = session.id, use.event_index
-            if place in found and strokes.get(place):
+            if place in found and file_edits.get(place):
                 continue
             found[place] = session, use, here
-            made = list(_strokes(connection, target, session, use, here)) if use.access == "write" else []
-            strokes[place] = made
-            moved = (stroke.edit.moved_from for stroke in made if here and stroke.edit.moved_from)
+            made = list(_file_edits(connection, target, session, use, here)) if use.access == "write" else []
+            file_edits[place] = made
+            moved = (edit.edit.moved_from for edit in made if here and edit.edit.moved_from)
             paths += [path for each in moved if (path := file_key(each, session.cwd, None)) not in paths]
     ordered = sorted(found, key=lambda place: found[place][1].row)
     ordered.sort(key=lambda place: found[place][1].at)
-    return Uses([stroke for place in ordered for stroke in strokes[place]], [(found[place][:2]) for place in ordered])
+    return Uses([edit for place in ordered for edit in file_edits[place]], [(found[place][:2]) for place in ordered])
 
 
 class _Target:
@@ -476,13 +476,13 @@ class _Target:
                 yield known[use.session_row], use, here
 
 
-def _strokes(
+def _file_edits(
     connection: sqlite3.Connection, target: _Target, session: Session, use: Use, here: bool
-) -> Iterator[Stroke]:
+) -> Iterator[FileEdit]:
     copy = None if here else checkout_of(session) or ""
     event = text_reader(connection)(events.one(connection, session.id, use.event_index))
     for edit in edits(event.row.name or "", event.rest.get("arguments"), writes=True):
         if target.matches(edit.path, session) is not None or (
             edit.moved_from and target.matches(edit.moved_from, session) is not None
         ):
-            yield Stroke(session, use.event_index, use.at, edit, copy)
+            yield FileEdit(session, use.event_index, use.at, edit, copy)

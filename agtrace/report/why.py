@@ -18,13 +18,13 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact
 from agtrace_schema.patterns import later
-from agtrace_schema.why import Last, Sure, Why, WhyCommit, WhyFileSession, WhyLines, WhySession
+from agtrace_schema.reports import Last, Sure, Why, WhyCommit, WhyFileSession, WhyLines, WhySession
 from msgspec import Struct, field
 
 from agtrace.conversation.cleaning import Cleaner
 from agtrace.conversation.items import ItemReader, typed_before, when
 from agtrace.problems import InvalidParameter, InvalidRange
-from agtrace.report.replay import Author, Stroke, Uses, agreeing, authors, lines_of, uses_of
+from agtrace.report.replay import Author, FileEdit, Uses, agreeing, authors, lines_of, uses_of
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import resuming, short_id
 from agtrace.settings.environment import for_git
@@ -260,7 +260,7 @@ def _known(
     in_clones: bool,
 ) -> _Known:
     """Find the authors of a file's lines, also under the names that it had before if it was renamed in git."""
-    found = _Known(connection, uses, content, _authors(content, uses.strokes), names=labels(connection))
+    found = _Known(connection, uses, content, _authors(content, uses.file_edits), names=labels(connection))
     if content.lines is None:
         return found
     first, last = lines or (1, len(content.lines))
@@ -271,14 +271,14 @@ def _known(
         former = [os.path.join(found.tracked.root, name) for name in former_names(found.tracked)]
         if former:
             found.uses = uses_of(connection, [path, *former], in_clones=in_clones)
-            found.authors = _authors(content, found.uses.strokes)
+            found.authors = _authors(content, found.uses.file_edits)
     return found
 
 
-def _authors(content: _Content, strokes: Sequence[Stroke]) -> list[Author | None]:
+def _authors(content: _Content, file_edits: Sequence[FileEdit]) -> list[Author | None]:
     if content.lines is None:
         return []
-    return authors(content.lines, [stroke.edit for stroke in strokes], [stroke.copy for stroke in strokes])
+    return authors(content.lines, [edit.edit for edit in file_edits], [edit.copy for edit in file_edits])
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -341,11 +341,11 @@ def _origin(known: _Known, number: int, commit: Commit | None, committed: dict[i
     uncommitted = known.tracked is not None and number not in committed
     author = known.authors[number - 1]
     if author is not None:
-        stroke = known.uses.strokes[author.edit]
+        edit = known.uses.file_edits[author.edit]
         return _Origin(
             "edit matches" if author.sure else "edit may match",
-            stroke.session.id,
-            stroke.event_index,
+            edit.session.id,
+            edit.event_index,
             None,
             commit,
             uncommitted,
@@ -404,7 +404,7 @@ def _writers(known: _Known) -> list[WhyFileSession]:
     by_edit = Counter(author.edit for author in known.authors if author is not None and author.sure)
     lines = Counter[int]()
     for edit, count in by_edit.items():
-        lines[known.uses.strokes[edit].session.id] += count
+        lines[known.uses.file_edits[edit].session.id] += count
     last: dict[int, tuple[Session, int]] = {}
     calls = Counter[int]()
     for session, use in _writing(known.uses):

@@ -27,12 +27,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agtrace.answers.library_log import take_libraries
-from agtrace.answers.log import log_to_stderr
+from agtrace.answers.log import capture_library_logs, log_to_stderr
 from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
 from agtrace.problems import SettingError
 from agtrace.serving.connections import listen, run
-from agtrace.serving.http_door import Door, KnownNames, bracketed, is_loopback, known_names, shows, without_token
+from agtrace.serving.http_auth import Auth, KnownNames, bracketed, is_loopback, known_names, shows, without_token
 from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, Desk, make_server
 from agtrace.settings.limits import known
 from agtrace.settings.live import Live
@@ -57,7 +56,7 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
     settings = live.current.settings
     if settings.http.token is None and not is_loopback(host):
         raise SettingError(f"{host} can be reached from other machines: leave out --no-token, or listen on 127.0.0.1")
-    take_libraries()
+    capture_library_logs()
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
         counts = RequestCounts(known)
@@ -87,7 +86,7 @@ def application(live: Live, desk: Desk, counts: RequestCounts, host: str, port: 
     exposition = Exposition(counts, desk.answers.health, desk.answers.dropped)
     return Starlette(
         routes=[
-            Route("/mcp", Door(_Remembering(manager.handle_request), settings.http.token)),
+            Route("/mcp", Auth(_Remembering(manager.handle_request), settings.http.token)),
             Route("/healthz", probes.alive),
             Route("/readyz", probes.ready),
             Route("/metrics", _Scrapes(exposition, settings.http.token).answer),

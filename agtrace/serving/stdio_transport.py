@@ -22,7 +22,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from agtrace.answers.library_log import take_libraries
+from agtrace.answers.log import capture_library_logs
 from agtrace.problems import SettingError
 from agtrace.serving.ending import begin, end, last_seconds
 from agtrace.serving.server import LARGEST_REQUEST, make_server
@@ -71,7 +71,7 @@ def serve(server: Server[Any], watching: Watching | None = None) -> None:
 
     Raises `SettingError` if one of them is closed.
     """
-    take_libraries()
+    capture_library_logs()
     if sys.stdin is None or sys.stdout is None:
         raise SettingError("stdin and stdout must be open: clients talk to the server through them")
     anyio.run(_converse, server, watching)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.index.questions import turns
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.model import Model
+from agtrace_schema.reports import RequestMetrics
 from agtrace_schema.status import Health
 from msgspec import Struct
 from msgspec.structs import replace

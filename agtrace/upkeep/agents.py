@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from agtrace_indexer.providers import registry
 from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, Setup
 
-from agtrace.upkeep.clients import CLIENTS, Client, Machine, change
-from agtrace.upkeep.clients.change import Refused
+from agtrace.upkeep import client_settings
+from agtrace.upkeep.client_settings import Refused
+from agtrace.upkeep.clients import CLIENTS, Client, Machine
 
 AGENTS = registry.SETUPS
 """The agents that `agtrace setup` knows, by the name that the user types: each loads how our server is added to it."""
@@ -124,7 +125,7 @@ def _has_logs(name: str, machine: Machine) -> bool:
 def _edited(client: Client, machine: Machine) -> Program:
     here, logs = found(client, machine), _has_logs(client.name, machine)
     try:
-        file, added = change.where(client, machine)
+        file, added = client_settings.where(client, machine)
     except Refused as error:
         return Program(client.name, client.title, here, logs, None, client.files(machine)[0], str(error))
     return Program(client.name, client.title, here, logs, added, file)

@@ -62,7 +62,7 @@ class Keys:
         return True
 
 
-class Guard:
+class Auth:
     """Lets requests through that come from our own pages, or by a link. Safe to use from several threads.
 
     A link has a key that works once. The visit gets a cookie, with a value of its own, that scripts can't read and that

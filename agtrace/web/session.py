@@ -33,7 +33,7 @@ from agtrace.conversation.document import fit_for_the_page
 from agtrace.conversation.html import SHORT, Begins, Entry, View, Words, Writer
 from agtrace.conversation.items import Added, ItemReader, Turn, turn_of, typed_before, with_agents, written
 from agtrace.problems import InvalidEventIndex, InvalidParameter
-from agtrace.report.page.session_data import ROW, detail, row
+from agtrace.report.page.page import ROW, detail, row
 from agtrace.report.report import Asked, examine_all
 from agtrace.report.selection import Family, Selection
 from agtrace.report.wording import AGENTS

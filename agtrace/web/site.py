@@ -41,12 +41,12 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from agtrace.answers.desk import Answers
-from agtrace.answers.library_log import take_libraries
+from agtrace.answers.log import capture_library_logs
 from agtrace.conversation import html
 from agtrace.conversation.document import as_script, bundled, chart_library, environment, scripts, style
 from agtrace.problems import IndexUnavailable, Problem
 from agtrace.report import wording
-from agtrace.report.page.session_data import FACTS
+from agtrace.report.page.page import FACTS
 from agtrace.serving.connections import listen, run
 from agtrace.serving.ending import at_end
 from agtrace.sessions.query import find_event, find_session, short_id
@@ -56,7 +56,7 @@ from agtrace.text.next_call import text_of
 from agtrace.text.numbers import counted, percent, seconds, short
 from agtrace.tools.tool import Context
 from agtrace.web import lists, session
-from agtrace.web.auth import ENTRANCE, Guard, Keys
+from agtrace.web.auth import ENTRANCE, Auth, Keys
 
 # -- templates ---------------------------------------------------------------------------------------
 
@@ -339,7 +339,7 @@ def site(desk: Answers, port: int, to: str, *, dollars: bool) -> Site:
 
     `to` is the path of the first page; `dollars` tells whether costs are shown.
     """
-    take_libraries()
+    capture_library_logs()
     listening = listen(HOST, port)
     keys, port = Keys(), listening.getsockname()[1]
     application = _application(desk, keys, port, dollars=dollars)
@@ -456,7 +456,7 @@ def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Star
             Route("/s/{session}/health", value(analyses.health)),
             Route("/s/{session}/live", live),
         ],
-        middleware=[Middleware(Guard, keys=keys, port=port)],
+        middleware=[Middleware(Auth, keys=keys, port=port)],
         exception_handlers={Problem: answering.problem, HTTPException: answering.missing},
     )
 

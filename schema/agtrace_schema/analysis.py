@@ -7,8 +7,8 @@ from typing import Literal
 from agtrace_schema.answers import Done, Made
 from agtrace_schema.events import Provider
 from agtrace_schema.landmarks import LandmarkKind
-from agtrace_schema.lessons import Lesson
 from agtrace_schema.model import Model
+from agtrace_schema.reports import Lesson
 
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage", "Time", "Outcome"]

@@ -23,9 +23,8 @@ from agtrace_indexer.families.belonging import known_as
 from agtrace_indexer.redact import redact
 from msgspec import field
 
-from agtrace_team.leaving import Columns, Leaving, Masked
+from agtrace_team.export import Columns, Export, Masked, TeamWriter
 from agtrace_team.problems import PushRefused
-from agtrace_team.writing import Writing
 
 Audience: TypeAlias = Literal["self", "project", "team"]
 """Who sees a session: the person alone, those who may read its project, or everybody of the team."""
@@ -155,7 +154,7 @@ class Push:
         self._columns = Columns(index, team)
         self._mask = lru_cache(100_000)(redact)
         """The same models, paths and names come again and again."""
-        self._writing = Writing(team, self._columns)
+        self._writing = TeamWriter(team, self._columns)
         self._ids: dict[int, int] = {}
         """Session here -> the row id that is reserved for it there."""
         self._events, self._event_ids = array("q"), range(0)
@@ -259,7 +258,7 @@ class Push:
             return
         (done.changed if there else done.new).append(session.uid)
         done.seen_by[session.uid] = session.audience
-        rows = Leaving(self._index, session.row, self._columns, self._mask, done)
+        rows = Export(self._index, session.row, self._columns, self._mask, done)
         done.events += len(rows.events)
         done.bytes += rows.bytes
         if not dry:
@@ -276,7 +275,7 @@ class Push:
         if not dry:
             self._team.execute("UPDATE session SET audience = %s WHERE id = %s", (session.audience, there.id))
 
-    def _send(self, session: Chosen, digest: bytes, rows: Leaving) -> None:
+    def _send(self, session: Chosen, digest: bytes, rows: Export) -> None:
         with self._team.pipeline(), self._team.transaction():  # most statements wait for no answer
             self._team.execute(
                 "SELECT pg_advisory_xact_lock(%s)",
@@ -293,7 +292,7 @@ class Push:
         told = [list(own), list(state), origins, session.parent_uid in self._there, self._rules]
         return sha256(json.dumps(told, default=repr).encode()).digest()
 
-    def _put(self, session: Chosen, digest: bytes, rows: Leaving) -> None:
+    def _put(self, session: Chosen, digest: bytes, rows: Export) -> None:
         """Put a session in the place of the one that is there, in the open transaction."""
         project = self._project(session)
         parent, there = self._there.get(session.parent_uid or ""), self._there.get(session.uid)
@@ -335,7 +334,7 @@ class Push:
                 found |= {index: ids[original] for index, original in originals.items() if original in ids}
         return found
 
-    def _file(self, session: Chosen, rows: Leaving) -> int:
+    def _file(self, session: Chosen, rows: Export) -> int:
         names = self._columns.of("file")
         listed = ", ".join(f"f.{name}" for name in names)
         sql = f"SELECT f.id, {listed} FROM file f JOIN session s ON s.file_id = f.id WHERE s.id = ?"

@@ -27,7 +27,7 @@ from agtrace_schema.analysis import (
     TimelineEntry,
     TimeSpent,
 )
-from agtrace_schema.lessons import Lesson
+from agtrace_schema.reports import Lesson
 from msgspec.structs import replace
 
 from agtrace.report.figures import Tally, days, detectors, figures, histogram, models

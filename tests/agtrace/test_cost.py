@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from agtrace_schema.costs import Costs
+from agtrace_schema.reports import Costs
 from agtrace_schema.requests import CostBy
 from hypothesis import given
 from hypothesis import strategies as st

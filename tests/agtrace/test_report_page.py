@@ -28,8 +28,7 @@ from msgspec.structs import replace
 
 from agtrace.conversation.document import visible
 from agtrace.report.page.overview import charts
-from agtrace.report.page.page import html
-from agtrace.report.page.session_data import pack, thinned
+from agtrace.report.page.page import html, pack, thinned
 from agtrace.report.report import without_dollars
 from agtrace.report.wording import ENDINGS
 from tests.agtrace.health_reports import around, insight, report, session

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from agtrace.upkeep.clients import CLIENTS, Client, Language, Machine, change
-from agtrace.upkeep.clients.change import Refused
+from agtrace.upkeep import client_settings as change
+from agtrace.upkeep.client_settings import Refused
+from agtrace.upkeep.clients import CLIENTS, Client, Language, Machine
 
 SAMPLES = Path(__file__).with_name("clients")
 EXECUTABLE = "/opt/bin/agtrace"

@@ -17,7 +17,8 @@ from hypothesis import example, given
 from hypothesis import settings as within
 from hypothesis import strategies as st
 
-from agtrace.upkeep.clients import CLIENTS, Machine, change
+from agtrace.upkeep import client_settings as change
+from agtrace.upkeep.clients import CLIENTS, Machine
 from tests.depth import examples
 
 

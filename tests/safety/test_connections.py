@@ -21,9 +21,9 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agtrace.answers.library_log import Lines
+from agtrace.answers.log import Lines
 from agtrace.serving.connections import Connection, listen
-from agtrace.serving.http_door import MOST_REQUESTS, Door
+from agtrace.serving.http_auth import MOST_REQUESTS, Auth
 from tests.depth import SECOND
 from tests.e2e.test_http import Listening, half_a_request, listening, raw
 
@@ -275,7 +275,7 @@ def test_one_request_too_many_waits_until_another_is_answered_but_not_for_long()
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
 
-        door = Door(app, None)
+        door = Auth(app, None)
         async with anyio.create_task_group() as group:
             for _ in range(MOST_REQUESTS):
                 group.start_soon(door, {"type": "http", "method": "POST", "headers": []}, receive, send)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agtrace.problems import SettingError
-from agtrace.serving.http_door import load_token
+from agtrace.serving.http_auth import load_token
 from tests.agtrace.terminal import agtrace_here
 from tests.e2e.test_http import AGTRACE, listening, refused
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, get_args, get_type_hints
 import orjson
 from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.redact import redact
-from agtrace_schema.metrics import AbComparison, ArmFigures, Percentiles, RequestFigures, RequestMetrics
+from agtrace_schema.reports import AbComparison, ArmFigures, Percentiles, RequestFigures, RequestMetrics
 from agtrace_schema.requests import RequestOutcome, RequestsBy
 from msgspec import Struct
 

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from agtrace.health.examination import SEVERITIES
 from agtrace.report import wording
-from agtrace.report.page.session_data import worst
 from agtrace.report.wording import AGENTS, deeds, named, why_at_least
 from agtrace.text.numbers import counted, duration, percent, short
 
@@ -379,3 +378,9 @@ def _label(day: date, step: str) -> str:
     if step == "month":
         return day.isoformat()[:7]
     return (day - timedelta(days=day.weekday()) if step == "week" else day).isoformat()
+
+
+def worst(session: ReportedSession) -> str | None:
+    """Return the message of a session's first most severe finding; None if it has no findings."""
+    found = min(session.insights, key=lambda item: SEVERITIES.index(item.severity), default=None)
+    return found.message if found else None

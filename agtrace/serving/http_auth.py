@@ -1,4 +1,4 @@
-"""The door of a server over HTTP: known names only, a token, a seat for each request.
+"""Who may ask a server over HTTP: known names only, a token, a seat for each request.
 
 No web page can reach a server through a host name of its own (DNS rebinding), and no client keeps others waiting.
 """
@@ -44,7 +44,7 @@ class KnownNames:
         await (refused or self._app)(scope, receive, send)
 
 
-class Door:
+class Auth:
     """Checks the token and method of a request, and gives it a seat, before its body is read.
 
     If no seat is free, the oldest request whose body is still arriving gives up its seat to a new one. Sending an

@@ -1,7 +1,7 @@
 """The programs whose settings `agtrace setup` edits itself, whether or not their logs are read.
 
-To add one, add it to the table at the end; `change.py` edits the files. Claude Code, Codex and Gemini CLI have commands
-that add a server: those are `providers/*/setup.py` of the indexer.
+To add one, add it to the table at the end; `client_settings.py` edits the files. Claude Code, Codex and Gemini CLI have
+commands that add a server: those are `providers/*/setup.py` of the indexer.
 """
 
 from __future__ import annotations
