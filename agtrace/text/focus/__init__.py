@@ -107,7 +107,7 @@ def _focused(
     laid_out = layout(lines, looked)
     in_time()
     found = _found(laid_out.bare, looked, words, in_time)
-    divided = blocks(laid_out.bare, laid_out, in_time)
+    divided = blocks(laid_out, looked, in_time)
     scored = scores(divided, [sum(map(len, lines[one.start : one.end])) for one in divided], found, words)
     in_time()
     if not any(scored):

@@ -28,9 +28,6 @@ LENGTH_MATTERS = 0.3
 IN_HEADER = 0.5
 """What a word counts in a line above a block."""
 
-IN_FIRST_LINE = 1.3
-"""What a word counts in the first line of a block of several lines."""
-
 COMMON = 0.6
 """A word in more than this share of the blocks doesn't tell them apart."""
 
@@ -74,17 +71,15 @@ def scores(
     return _nearby(blocks, _spread(blocks, plain))
 
 
-def _counts(blocks: Sequence[Block], found: Mapping[int, Sequence[int]]) -> dict[int, dict[int, float]]:
+def _counts(blocks: Sequence[Block], found: Mapping[int, Sequence[int]]) -> dict[int, Counter[int]]:
     """Count the words in the blocks that have any, by the number of the block; `found` is in the order of the lines."""
-    counts: dict[int, dict[int, float]] = {}
+    counts: dict[int, Counter[int]] = {}
     at = 0
     for line, numbers in found.items():
         while blocks[at].end <= line:
             at += 1
-        block, count = blocks[at], counts.setdefault(at, {})
-        each = IN_FIRST_LINE if line == block.start and block.end - line > 1 else 1
-        for number in numbers:
-            count[number] = count.get(number, 0) + each
+        count = counts.setdefault(at, Counter())
+        count.update(numbers)
     return counts
 
 

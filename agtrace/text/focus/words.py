@@ -7,9 +7,9 @@ identifier counts as a whole as well.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from agtrace_schema.patterns import later
 from msgspec import Struct
@@ -30,7 +30,7 @@ WHOLE = 1.5
 """The weight of an identifier as a whole."""
 
 LOOSE = 0.4
-"""The share of a word's weight that one like it has, or one that it is a part of."""
+"""The share of a word's weight that one like it has."""
 
 _words = str.split
 
@@ -108,9 +108,7 @@ _ENDING = later(
     r"(?:ications?|i[sz](?:e[sdr]?|ing|ations?)|at(?:e[sd]?|ing|ions?|ors?)|ments?|ings?|ions?|ers?|ors?|ly|ies|ied|y|e[sd]?|"
     r"(?<![su])s)$"
 )
-_LONG_ENDING = later(r"(?:[ae]n(?:ces?|cy|t(?:ly|s)?)|[ai](?:ble|bly|bility)|ive(?:ly|s)?|al(?:ly)?|ness|ity)$")
-_SHORTEST_STEM, _SHORTEST_BEFORE_LONG = 3, 5
-_SHORTEST_BEGINNING, _SHORTEST_END = 4, 5
+_SHORTEST_STEM = 3
 
 
 @lru_cache(4096)
@@ -119,8 +117,6 @@ def stem(word: str) -> str:
     word = word.lower()
     if len(word) <= _SHORTEST_STEM or len(word) > 40:
         return word
-    if long := _LONG_ENDING.search(word, _SHORTEST_BEFORE_LONG):
-        return word[: long.start()]
     if not (ending := _ENDING.search(word, _SHORTEST_STEM)):
         return word
     short = word[: ending.start()]
@@ -165,16 +161,13 @@ class Question(Struct, frozen=True):
     def of(cls, question: str) -> Question:
         """Take the words out of a question that can tell anything."""
         terms: dict[str, Term] = {}
-        written = _IDENTIFIER.findall(question)
-        for identifier in written:
+        for identifier in _IDENTIFIER.findall(question):
             split = parts(identifier)
             if len(split) > 1 and (whole := _plain(identifier)) and len(whole) > _SHORTEST_STEM:
                 terms.setdefault(whole, Term(whole, WHOLE))
             for part in split:
                 if term := _term(part.lower()):
                     terms.setdefault(term.form, term)
-        for compound in _compounds(written):
-            terms.setdefault(compound, Term(compound))
         return cls(tuple(terms.values())[:MOST_WORDS])
 
     def weight(self, number: int) -> float:
@@ -188,12 +181,6 @@ def _term(word: str) -> Term | None:
         return None
     form = stem(word)
     return Term(form, WEAK if word in _WEAK_WORDS else 1.0, _like().get(form, frozenset()) - {form})
-
-
-def _compounds(written: Sequence[str]) -> list[str]:
-    """Return what two words that follow each other would be as one: "file name" is `filename`."""
-    words = [word.lower() for word in written]
-    return [stem(one + other) for one, other in pairwise(words) if len(one) > 1 and len(other) > 2]
 
 
 def _plain(identifier: str) -> str:
@@ -222,34 +209,25 @@ class Finder:
         A word that is only like the question's has that one's number and the count of the question's words.
         """
         known = [identifier for identifier in vocabulary if len(identifier) <= LONGEST]
-        found = {identifier: self._of(identifier, forms) for identifier, forms in self._candidates(known).items()}
+        found = {identifier: self._of(identifier) for identifier in self._candidates(known)}
         return {identifier: numbers for identifier, numbers in found.items() if numbers}
 
-    def _candidates(self, known: Sequence[str]) -> dict[str, list[str]]:
+    def _candidates(self, known: Sequence[str]) -> list[str]:
         """Return the identifiers in which the letters of a word stand: all are searched at once, which is faster."""
         joined = "\n".join(map(str.lower, known))
         begins = list(accumulate((len(identifier.lower()) + 1 for identifier in known), initial=0))
-        candidates: dict[int, list[str]] = {}
+        candidates: set[int] = set()
         for form in self._terms:
             at = joined.find(form)
             while at >= 0:
                 number = bisect_right(begins, at) - 1
-                candidates.setdefault(number, []).append(form)
+                candidates.add(number)
                 at = joined.find(form, begins[number + 1])
-        return {known[number]: candidates[number] for number in sorted(candidates)}
+        return [known[number] for number in sorted(candidates)]
 
-    def _of(self, identifier: str, candidates: Sequence[str]) -> tuple[int, ...]:
+    def _of(self, identifier: str) -> tuple[int, ...]:
         split = parts(identifier)
         forms = dict.fromkeys(map(stem, split))
         if len(split) > 1:
             forms[_plain(identifier)] = None
-        exact = [number for form in forms for number in self._terms.get(form, ())]
-        return tuple(exact) or tuple(self._in_compounds(split, candidates))
-
-    def _in_compounds(self, split: Iterable[str], forms: Iterable[str]) -> Iterator[int]:
-        """Yield the numbers of words that begin or end a longer one: "user" in `username`."""
-        for part in {part.lower() for part in split}:
-            for form in forms:
-                begins = len(form) >= _SHORTEST_BEGINNING and part.startswith(form)
-                if begins or (len(form) >= _SHORTEST_END and part.endswith(form)):
-                    yield from (number + self._count for number in self._terms[form] if number < self._count)
+        return tuple(number for form in forms for number in self._terms.get(form, ()))
