@@ -151,6 +151,8 @@ class LogState(Struct):
     """Types of the current record that the provider doesn't know. Emptied by the caller after every record."""
     skipped: list[str] = field(default_factory=list)
     """Types of the current record that are left out on purpose. Emptied by the caller after every record."""
+    recent: list[Any] = field(default_factory=list)
+    """What the provider read last and needn't read again. It isn't stored: the next run reads it again."""
     printing: dict[str, int] = field(default_factory=dict)
     """The last calls that print a secret -> `redact.printing.Prints`."""
 

@@ -57,7 +57,6 @@ from agtrace_indexer.providers.notes import (
     left_behind,
     note_requests,
     numbered,
-    print_of,
     readable_json,
     remember,
     skip,
@@ -225,9 +224,11 @@ def place(record: Record, state: LogState) -> str:
             state.sessions[thread] = begun_by(record, thread, state)
     else:
         note_origin(record, state)
-        _note_team(record, state)
+        if "asked" not in state.memory or "agentName" in record:
+            _note_team(record, state)
     facts, version = state.sessions[thread], record.get("version")
-    note_session(record, facts)
+    if facts.id is None or facts.kind in _OF_AGENTS:
+        note_session(record, facts)
     facts.cwd = facts.cwd or text(record.get("cwd"))
     facts.branch = facts.branch or text(record.get("gitBranch"))
     if version != facts.version:
@@ -237,8 +238,6 @@ def place(record: Record, state: LogState) -> str:
 
 def _note_team(record: Record, state: LogState) -> None:
     """Note the member of a team whose log this is, if it says so or begins with another member's message."""
-    if "asked" in state.memory and "agentName" not in record:
-        return
     facts, member, team = state.sessions[""], text(record.get("agentName")), text(record.get("teamName"))
     told = "asked" not in state.memory and _FROM_TEAMMATE.fullmatch(
         joined_text(fields(record.get("message")).get("content")).strip()
@@ -704,12 +703,12 @@ def token_usage(record: Record, message: Record, state: LogState) -> Iterator[To
     if not isinstance(usage, dict) or model == SYNTHETIC:
         return
     begun = message.get("stop_reason") is None and bool(record.get("version"))
-    line = print_of(message.get("id"), record.get("requestId"), model, begun, record.get("costUSD"), usage)
-    if state.memory.get("line") == line:
+    line = [message.get("id"), record.get("requestId"), model, begun, record.get("costUSD"), usage]
+    if state.recent == line:
         return
     check_usage(usage, _KNOWN, state)
     state.unknown += (f"usage/{name}" for name, free in _PRICED.items() if usage.get(name) and usage[name] not in free)
-    state.memory["line"] = line if message.get("id") and len(state.unknown) == unknown else None
+    state.recent = line if line[0] and len(state.unknown) == unknown else []
     response, place = _response_id(record, message, state.memory), "us" if usage.get("inference_geo") == "us" else None
     searches = count(fields(usage.get("server_tool_use")).get("web_search_requests")) or 0
     reasoning = count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
@@ -1116,9 +1115,10 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     kind = record.get("type")
     read = READERS.get(kind) if isinstance(kind, str) else None
     said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
-    if kind in ("attachment", "progress", "system") and _has_usage(record) and not any(map(_is_talk, said)):
+    if kind in ("attachment", "progress", "system") and not any(map(_is_talk, said)) and _has_usage(record):
         state.unknown.append(f"{kind}/usage")
-    identify(said, first_identifier(fields(record.get("forkedFrom")).get("messageUuid"), record.get("uuid")))
+    copied = fields(record["forkedFrom"]).get("messageUuid") if "forkedFrom" in record else None
+    identify(said, first_identifier(copied, record.get("uuid")))
     if state.sessions[""].kind == "warmup":
         note_work(said, state)
     dropped = [] if is_inline(record, state) else rewound(said, record, state)
