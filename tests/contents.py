@@ -41,6 +41,7 @@ _BESIDE = {
     "touched": "touched t JOIN path ON path.id = t.path_id",
     "landmarks": "landmark t",
     "clues": "clue t",
+    "secrets": "(SELECT session_id, event_index, number, kind, tier FROM secret) t",
 }
 """The tables with rows of a session, apart from its events."""
 

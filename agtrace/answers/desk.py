@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agtrace_indexer.index.opening import one_moment
+from agtrace_indexer.redact import load_key
 from agtrace_schema.reports import RequestMetrics
 from agtrace_schema.status import Health
 from msgspec import Struct
@@ -30,7 +31,7 @@ from agtrace.settings.limits import Limits, holding, limits, limits_for, most_by
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 from agtrace.settings.stopping import stopped
-from agtrace.shaping.cursors import Cursors, load_key
+from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.next_call import taking_along
 from agtrace.tools import ANSWERED

@@ -56,6 +56,9 @@ def export(
       agtrace export fb3cff44 --markdown --tools --thinking
       agtrace export fb3cff44 --jsonl
     """
+    from agtrace_indexer.redact.engine import looking
+    from agtrace_indexer.redact.values import Tier
+
     from agtrace.conversation.export import Form, Wanted
 
     kind = Form(form or Form.MARKDOWN)
@@ -70,8 +73,9 @@ def export(
     if to_file and not force and Path(str(out)).expanduser().is_file():
         fail(f"{out} exists: use --force to replace it", USAGE)
     images_of = usable().database if images else None
-    found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools, images_of))
-    _leave(found, Path(str(out)) if to_file else None, force=force)
+    with looking(least=Tier.POSSIBLE):
+        found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools, images_of))
+        _leave(found, Path(str(out)) if to_file else None, force=force)
     if images:
         tell("nothing in its images is masked: look at them before you send it")
 

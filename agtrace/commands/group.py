@@ -50,6 +50,7 @@ _GROUPS = {
         "count": ("Count calls or tokens by tool, file, model, day ...", "sessions.count"),
         "report": ("Report the health of many sessions.", "report.report"),
         "lessons": ("Show what keeps failing, and what worked.", "report.lessons"),
+        "secrets": ("Show what was masked, and decide about it.", "report.secrets"),
         "analyze": ("Show what went wrong in a session.", "show.analyze"),
         "compare": ("Compare two sessions.", "show.compare"),
     },

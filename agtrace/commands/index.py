@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _ROOTS_NAMED = 3
 """Folders that are named if nothing is in them; those of all agents would be too many."""
 
-_PATIENCE = 600
+PATIENCE = 600
 """Seconds that the command waits for another process that is writing."""
 
 
@@ -79,7 +79,7 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
             keep_days=chosen.keep_days,
             archive=chosen.archive,
         )
-        summary = patiently(lambda seconds: run(patience=seconds), _PATIENCE)
+        summary = patiently(lambda seconds: run(patience=seconds), PATIENCE)
     missed = _missed(chosen)
     if as_json:
         told = {**asdict(summary), **missed, "no_logs": missed["no_logs"] | summary.no_logs}
@@ -96,7 +96,7 @@ def _optimize(*, as_json: bool) -> None:
     from agtrace_indexer.index.maintenance import optimize
 
     database = with_index().database
-    done = optimize(database, patience=_PATIENCE)
+    done = optimize(database, patience=PATIENCE)
     told = f"the index had {size(done.bytes_before)}, it now has {size(done.bytes_after)}"
     leave_lines({**asdict(done), "index": str(database)}, as_json, [told])
 

@@ -1,21 +1,21 @@
-"""Commands over many sessions: `report` their health, `cost`, `lessons` on what keeps failing, `why` a line exists."""
+"""Commands over many sessions: `report`, `cost`, `lessons` on what keeps failing, `secrets`, `why` a line exists."""
 
 from __future__ import annotations
 
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
 from msgspec import Struct
 
-from agtrace.commands.asking import Filters, selected
-from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
-from agtrace.commands.options import Groups, plain_json, project, provider
-from agtrace.commands.printing import print_json, sessions_bar, write
+from agtrace.commands.asking import Filters, selected, usable, with_index
+from agtrace.commands.errors import TROUBLE, USAGE, fail, patiently, tell
+from agtrace.commands.options import Groups, count_options, plain_json, project, provider
+from agtrace.commands.printing import leave_lines, print_json, sessions_bar, write
 
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Report, ReportedSession
@@ -85,10 +85,53 @@ def lessons(as_json: bool, **filters: str | None) -> None:
         found = printed(learned(connection, selection, now=now, prices=prices))
     if lacking:
         tell(lacking)
-    if as_json:
-        print_json(dump(found))
-    else:
-        sys.stdout.write(text(found, showing))
+    leave_lines(dump(found), as_json, text(found, showing)[:-1].split("\n"))
+
+
+@click.command()
+@click.option("--allow", multiple=True, metavar="ID", help="Show this one from now on: it is no secret.")
+@click.option("--mask", multiple=True, metavar="ID", help="Mask this one from now on: it is a secret.")
+@click.option("--session", metavar="SESSION", help="Only one session: its id or the beginning of it.")
+@count_options
+def secrets(allow: tuple[str, ...], mask: tuple[str, ...], limit: int | None, as_json: bool, **filters: Any) -> None:
+    """Show which secrets were masked and where, the surest first; then what may be one: `export` and `push` mask it.
+
+    A secret is shown as dots; its id says where else it is. --allow and --mask take ids, and can be repeated: what you
+    decide is kept in `redaction.json`, and the logs are read again. Exit code 1: a definite one is among them.
+
+    \b
+      agtrace secrets --since 7d
+      agtrace secrets --session last --json
+      agtrace secrets --allow 92e157d559bcc60a
+    """
+    from agtrace_indexer.redact import redact_json
+    from agtrace_indexer.run import decide
+
+    from agtrace.commands.index import PATIENCE, index_once
+    from agtrace.render.terminal import plain
+    from agtrace.report.secrets import found_in, lines
+    from agtrace.sessions.query import find_session
+
+    settings = usable()
+    if settings.asked is not None:
+        fail("secrets are known to one's own index alone: leave out --index", USAGE)
+    decisions = {**dict.fromkeys(allow, "allow"), **dict.fromkeys(mask, "mask")}
+    if decisions:
+        if not all(re.fullmatch("[0-9a-f]{16}", id) for id in decisions):
+            fail("an id has 16 digits and letters: `agtrace secrets` lists them", USAGE)
+        patiently(lambda seconds: decide(with_index().database, decisions, patience=seconds), PATIENCE)
+        index_once((), rebuild=False, as_json=as_json)
+        return
+    session = filters.pop("session")
+    with selected(Filters(**filters)) as (connection, selection, _, _, lacking):
+        row = None if session is None else find_session(connection, session).id
+        found = found_in(connection, selection, row, limit or settings.default_page_size)
+    if lacking:
+        tell(lacking)
+    told: Any = redact_json(found)
+    leave_lines(told, as_json, map(plain, lines(told)))
+    if found["definite"]:
+        sys.exit(TROUBLE)
 
 
 _PLACE = later(r"(?P<file>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
@@ -122,11 +165,7 @@ def why(place: str, as_json: bool) -> None:
         if lacking:
             tell(lacking)
         found = printed(asked(connection, file, lines))
-    if as_json:
-        print_json(dump(found))
-    else:
-        sys.stdout.write(text(found))
-        sys.stdout.flush()
+    leave_lines(dump(found), as_json, text(found)[:-1].split("\n"))
     if not found.sessions and not any(part.session for part in found.lines or ()):
         sys.exit(TROUBLE)
 

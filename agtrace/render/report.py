@@ -48,8 +48,8 @@ def report(found: Report) -> None:
     """Print the headline, then how sessions ended, what changed, what failed, what it cost, and the worst ones."""
     OUT.print(Text(plain(wording.headline(found)), style="bold"))
     OUT.print(Text(plain(wording.about(found)), style="dim"))
-    if found.behind:
-        OUT.print(Text(plain(found.behind), style="yellow"))
+    for warning in filter(None, (found.behind, found.new_secrets)):
+        OUT.print(Text(plain(warning), style="yellow"))
     if not found.figures.sessions:
         if found.behind is None:
             OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")

@@ -19,6 +19,7 @@ from agtrace.health.detectors.registry import DETECTORS
 from agtrace.health.examination import Experience
 from agtrace.report.figures import Tally, days, deeds, detectors, figures, histogram, models, tools, usage_of_all
 from agtrace.report.lessons import Case, learned
+from agtrace.report.secrets import new_secrets
 from agtrace.report.selection import Family, Selection, families, in_period, minute
 from agtrace.report.wording import LOW
 from agtrace.sessions.listing import shown_kind
@@ -226,6 +227,7 @@ def report(connection: sqlite3.Connection, asked: Asked, note: Note = nobody) ->
         sub_agents=sum(len(family.members) - 1 for family in chosen),
         sessions=sorted(_with_percentiles([one.shown for one in seen]), key=_worst_first),
         versions={detector.name: detector.version for detector in DETECTORS},
+        new_secrets=new_secrets(connection, selection, asked.now),
         made_at=iso(int(asked.now * 1000)),
         behind=asked.behind,
     )

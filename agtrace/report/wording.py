@@ -200,8 +200,8 @@ def markdown(report: Report) -> str:
 def _markdown_lines(report: Report) -> Iterator[str]:
     yield f"## {headline(report)}"
     yield from ("", _quoted(about(report)))
-    if report.behind:
-        yield from ("", f"**{_quoted(report.behind)}**")
+    for warning in filter(None, (report.behind, report.new_secrets)):
+        yield from ("", f"**{_quoted(warning)}**")
     if not report.figures.sessions:
         return
     yield from _table(

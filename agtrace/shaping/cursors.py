@@ -9,13 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import orjson
@@ -27,7 +22,6 @@ from agtrace.problems import InvalidCursor
 
 _VERSION = 3
 """Changes with what the positions of any tool consist of: an older cursor is then malformed."""
-_KEY_BYTES = 32
 _NOT_PART_OF_QUERY = frozenset({"cursor", "limit", "max_bytes"})
 
 
@@ -116,41 +110,3 @@ class Cursors(Struct, frozen=True):
         query = {k: v for k, v in arguments.items() if v is not None and k not in _NOT_PART_OF_QUERY}
         text = orjson.dumps([query, self.of], option=orjson.OPT_SORT_KEYS)
         return int.from_bytes(hmac.digest(self.key, text, "sha256")[:4]) >> 5  # 27 bits and the sign take 4 bytes
-
-
-def load_key(path: Path) -> bytes:
-    """Read the key that signs cursors; make one first unless there is one that only its owner can read.
-
-    Raises `OSError` if none can be made.
-    """
-    key, is_private = _read(path)
-    if key is not None and is_private:
-        return key
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as file:
-        file.write(os.urandom(_KEY_BYTES))
-    fresh = Path(file.name)
-    try:
-        with suppress(OSError):  # another process has put one there, or it is damaged, or there are no hard links
-            os.link(fresh, path)
-        now_there, is_private = _read(path)
-        if now_there is None or (not is_private and _read(fresh)[1]):  # some file systems have no permissions
-            fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return path.read_bytes()
-
-
-def _read(path: Path) -> tuple[bytes | None, bool]:
-    """Return the key in a file, and whether only its owner can read it.
-
-    It is None if there is no file, or one that is damaged, a link or a pipe.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
-        return None, False
-    with open(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        key = file.read(_KEY_BYTES + 1) if stat.S_ISREG(mode) else b""
-    return key if len(key) == _KEY_BYTES else None, os.name == "nt" or not mode & 0o077

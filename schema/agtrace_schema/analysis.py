@@ -331,6 +331,8 @@ class Report(Model):
     """Worst first, unscored ones last."""
     versions: dict[str, int]
     """The version of each detector."""
+    new_secrets: str | None = None
+    """What is to be done about tokens of a known form that weren't in any session before, as a sentence."""
     made_at: str | None = None
     behind: str | None = None
     """What the index is still missing, as a sentence; absent if it has all logs."""

@@ -6,7 +6,7 @@ the tables change, raise `VERSION`: `agtrace index` then rebuilds older indexes 
 
 from __future__ import annotations
 
-VERSION = 10
+VERSION = 11
 """Kept in the file as `user_version`."""
 
 TABLES = """
@@ -352,6 +352,17 @@ CREATE TABLE clue (
   value TEXT NOT NULL,           -- host/owner/name in lower case, the first twelve digits of a hash, or the path of a
                                  -- folder of which the log gives only the hash
   PRIMARY KEY (session_id, event_index, kind, value)
+) WITHOUT ROWID;
+
+-- What the rules for secrets found in events, in order, also where several events have the same value.
+CREATE TABLE secret (
+  session_id INTEGER NOT NULL,
+  event_index INTEGER NOT NULL,
+  number INTEGER NOT NULL,       -- 0, 1, 2 ... within the event, at most 100
+  kind TEXT NOT NULL,            -- the word in its mask
+  tier TEXT NOT NULL,            -- how sure that is: definite | likely | possible, and only then not masked here
+  value TEXT NOT NULL,           -- a keyed digest of it (agtrace_indexer.redact.fingerprint)
+  PRIMARY KEY (session_id, event_index, number)
 ) WITHOUT ROWID;
 
 -- Token sums of a session by model, speed and size of the request, from which totals and costs are calculated.

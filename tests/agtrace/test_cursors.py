@@ -7,11 +7,12 @@ import string
 from pathlib import Path
 
 import pytest
+from agtrace_indexer.redact import load_key
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agtrace.problems import InvalidCursor
-from agtrace.shaping.cursors import Cursors, load_key
+from agtrace.shaping.cursors import Cursors
 
 KEY = bytes(range(32))
 NOON = 1_790_000_000.0

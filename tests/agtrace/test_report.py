@@ -24,7 +24,6 @@ from tests.conftest import SAMPLES
 
 DAY = 86_400
 MONDAY = 1_704_067_200  # 2024-01-01
-KEY = "sk-ant-api03-" + "abcDEF0123456789ghij" * 4
 
 
 def reported(*options: str | Path) -> dict[str, Any]:
@@ -241,29 +240,6 @@ def test_where_no_session_has_a_score_no_build_fails(more: list[str]) -> None:
 
 
 # -- how it leaves -------------------------------------------------------------------------------------
-
-HOSTILE = (
-    "<script>alert(1)</script> [click](javascript:alert(2)) ![i](http://evil.example/i.png) `` `code` | cell "
-    "\x1b[31mred\x1b[0m \x07bell \u202eesrever\u202c \u2067x www.evil.example @mira <b>bold</b>"
-)
-
-
-@pytest.fixture
-def hostile(tmp_path: Path) -> Path:
-    """A session whose title, tool and errors mean harm, and hold a key."""
-    log = session(tmp_path / "logs", 1, failures=9).prompt(f"{HOSTILE} {KEY}")
-    log.call(f"mcp__{HOSTILE}", {"x": HOSTILE}, f"{HOSTILE} {KEY}", failed=True)
-    log.raw({"type": "custom-title", "customTitle": f"{HOSTILE} {KEY}", "sessionId": log.session_id})
-    index_here(tmp_path / "logs")
-    return tmp_path
-
-
-def test_no_secret_leaves_by_any_way(hostile: Path) -> None:
-    page = hostile / "page.html"
-    ways = [[], ["--json"], ["--markdown"], ["--html", "-"], ["--html", page]]
-    printed = [agtrace_here("report", *way).out for way in ways]
-    assert KEY not in "".join([*printed, page.read_text()])
-    assert "[redacted: " in printed[1]
 
 
 def test_the_page_is_written_whole_and_for_its_owner_alone(three: None, tmp_path: Path) -> None:

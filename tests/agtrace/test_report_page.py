@@ -47,7 +47,6 @@ MARKS = [
     *(f"--ending-{name}" for name in ENDINGS), *(f"--series-{n}" for n in range(1, 6)), "--score-good", "--score-fair",
     "--score-low", "--accent", "--quiet-bar", "--bad", "--info", "--line-strong",
 ]  # fmt: skip
-SECRET = "ghp_abcDEF0123456789ghijabcDEF0123456789ghij"
 
 
 # -- what stands in the file -----------------------------------------------------------------------
@@ -96,12 +95,6 @@ def test_a_thinned_timeline_keeps_turns_marks_and_failures_and_the_order() -> No
     entries += [TimelineEntry(kind="turn", start=100, end=101, event_index=100)]
     kept = [entry.event_index for entry in thinned(entries, 5)]
     assert kept == [7, 13, 53, 93, 100]
-
-
-def test_a_secret_leaves_on_no_way_into_the_page() -> None:
-    page = html(_said_everywhere(f"use {SECRET} for it"))
-    assert SECRET not in page and SECRET not in json.dumps(_unpacked(page))
-    assert "[redacted: github-token]" in page
 
 
 def test_what_cannot_be_seen_is_shown_as_text_and_words_stay_as_they_are() -> None:

@@ -202,17 +202,6 @@ def test_a_new_rule_that_finds_nothing_leaves_the_sessions_of_every_agent_as_the
     assert {**contents(database), "files": before["files"]} == before
 
 
-def test_what_is_allowed_comes_back_where_the_log_is_still_there(tmp_path: Path) -> None:
-    log(tmp_path)
-    data = tmp_path / "data"
-    write(data, BADGE)
-    index(data / "index.sqlite3", [str(tmp_path / "home")])
-    assert "12345678" not in stored(data / "index.sqlite3")
-    write(data, {**BADGE, "allow": ["BDG-12345678"]})
-    index(data / "index.sqlite3", ())
-    assert "BDG-12345678" in stored(data / "index.sqlite3")
-
-
 def test_nothing_is_read_while_the_rules_cant_be_used(tmp_path: Path) -> None:
     log(tmp_path)
     write(tmp_path / "data", "{")

@@ -20,9 +20,9 @@ from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.projects import project_root
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.logs.files import open_regular
+from agtrace_indexer.redact import load_key
 from agtrace_indexer.run import index
 
-from agtrace.shaping.cursors import load_key
 from agtrace.text.kept_texts import KeptTexts
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema

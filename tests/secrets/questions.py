@@ -201,6 +201,7 @@ def of_commands(planted: Sequence[Planted], page: Path, *, whole: bool) -> Itera
         ["search", "", "--limit", "50"],
         ["search", "", "--by-session", "--limit", "50", "--json"],
         ["report", "--html", str(page), *since],
+        ["report", "--json", *since],
         *forms,
         ["health"],
         ["health", "--json"],
@@ -208,6 +209,9 @@ def of_commands(planted: Sequence[Planted], page: Path, *, whole: bool) -> Itera
         ["watch", "--json", "--within", "9999d"],
         ["doctor"],
         ["doctor", "--json"],
+        ["lessons", "--json"],
+        ["secrets", "--limit", "9999"],
+        ["secrets", "--limit", "9999", "--json"],
     ):
         yield from _run(arguments)
     yield "report page", page.read_text("utf-8")

@@ -48,26 +48,12 @@ def test_the_corpus_has_300_secrets_of_40_kinds_and_300_near_misses_and_holds_60
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "{0}",
-        "is {1}",
-        '"{0}"',
-        "{2}\n│ {3}",
-        "\\n{0}\\n",
-        "{2}\x1b[0m{3}",
-        "{2}\\u200b{3}",
-        "%5B{0}%5D",
-    ],
+    "text", ["{0}", "is {1}", '"{0}"', "{2}\n│ {3}", "\\n{0}\\n", "{2}\x1b[0m{3}", "{2}\\u200b{3}", "%5B{0}%5D"]
 )
 def test_the_sieve_finds_twelve_characters_in_a_row_however_they_are_written(text: str) -> None:
     whole = "QUICKLY-7f3A-brown-9x8Q-fox"
-    sieve = Sieve(
-        [
-            Case("fox-01", f"key={whole};", (whole,), False),
-            Case("owl-01", "key=a-quiet-owl-77;", ("a-quiet-owl-77",), False),
-        ]
-    )
+    fox = Case("fox-01", f"key={whole};", (whole,), False)
+    sieve = Sieve([fox, Case("owl-01", "key=a-quiet-owl-77;", ("a-quiet-owl-77",), False)])
     shown = text.format(whole, whole[8:20], whole[:9], whole[9:])
     assert list(sieve.found(shown)) == ["fox-01"]
     assert sieve.found(whole[:11] + " or " + whole[-11:]) == {}

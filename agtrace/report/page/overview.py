@@ -47,7 +47,7 @@ def overview(report: Report) -> dict[str, Any]:
     return {
         "selection": report.selection,
         "dollars": report.figures.cost_made is not None,
-        "behind": report.behind,
+        "behind": " ".join(filter(None, (report.behind, report.new_secrets))) or None,
         "made": wording.minute(report.made_at) if report.made_at else None,
         "compared": report.compared,
         "mean": _mean(report.figures),

@@ -179,9 +179,12 @@ class Catalog:
         rows = self.connection.execute("SELECT path, stamp, status, gone FROM file")
         return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
 
-    def take_stamps_away(self) -> None:
-        """Have every file count as changed, until it is read and has a stamp again."""
-        self.connection.execute("UPDATE file SET stamp = '' WHERE status != 'forgotten'")
+    def take_stamps_away(self, secrets: Iterable[str] | None = None) -> None:
+        """Have every file, or those with one of these secrets, count as changed, until it is read and has a stamp."""
+        of_them = "id IN (SELECT s.file_id FROM secret x JOIN session s ON s.id = x.session_id WHERE x.value = ?)"
+        for secret in (None,) if secrets is None else secrets:
+            where, given = ("status != 'forgotten'", ()) if secret is None else (of_them, (secret,))
+            self.connection.execute(f"UPDATE file SET stamp = '' WHERE {where}", given)
 
     def file(self, path: str) -> KnownFile | None:
         """Return the row of a file, without its state, even if the index only has a digest of its path."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
@@ -18,8 +19,11 @@ from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.ranking import is_ranked, words_of
 from agtrace_indexer.index.sums import changes_from, sum_turns
+from agtrace_indexer.redact.engine import Noted
 from agtrace_indexer.texts.blocks import BlockText, OpenBlock
 
+_MOST_SECRETS = 100
+"""The most secrets of one event that are noted."""
 SNIPPET = 200
 """Characters of the first human request that represent a session or a turn."""
 
@@ -69,6 +73,7 @@ class SessionBuffer(Struct):
     named_otherwise: list[tuple[int, int]] = field(default_factory=list)
     """The calls whose results say which files they touched."""
     clues: list[tuple[int, int, str, str]] = field(default_factory=list)
+    secrets: list[tuple[int, int, int, str, str, str]] = field(default_factory=list)
     landmarks: dict[int, list[Landmark]] = field(default_factory=dict)
     """event_index -> all its landmarks as known now."""
     calls_after: list[tuple[int, int, int | None, int | None, str | None]] = field(default_factory=list)
@@ -119,6 +124,11 @@ class SessionBuffer(Struct):
     def note_clues(self, event_index: int, clues: Iterable[Clue]) -> None:
         """Gather what an event tells about the repository of its session."""
         self.clues += ((self.session_id, event_index, clue.kind, clue.value) for clue in clues)
+
+    def note_secrets(self, event_index: int, secrets: Iterable[Noted]) -> None:
+        """Gather what was found in the texts of an event."""
+        first = islice(enumerate(secrets), _MOST_SECRETS)
+        self.secrets += ((self.session_id, event_index, number, *noted) for number, noted in first)
 
     def add(self, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None) -> None:
         """Gather one event with the stored rest of its payload."""
@@ -197,6 +207,7 @@ class SessionBuffer(Struct):
         write("DELETE FROM touched WHERE session_id = ? AND event_index = ?", self.named_otherwise)
         write("INSERT OR IGNORE INTO touched VALUES (?, ?, ?, ?)", self.touched)
         write("INSERT OR IGNORE INTO clue VALUES (?, ?, ?, ?)", self.clues)
+        write("INSERT INTO secret VALUES (?, ?, ?, ?, ?, ?)", self.secrets)
         write("INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)", self.agents)
         write(
             f"{_SUPERSEDE} AND event_index = ?4",
@@ -213,7 +224,7 @@ class SessionBuffer(Struct):
         self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
         self.requests, self.touched, self.agents, self.clues = [], [], [], []
         self.calls_after, self.endings, self.dropped, self.named_otherwise = [], [], [], []
-        self.landmarks, self.ranked = {}, []
+        self.landmarks, self.ranked, self.secrets = {}, [], []
         return ranked
 
     def _write_landmarks(self) -> None:

@@ -39,6 +39,7 @@ from agtrace_indexer.logs.lines import BROKEN, HEAD_OF_LONG_LINE, LONGEST_LINE, 
 from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.reader.log import Log
 from agtrace_indexer.redact import looked_at
+from agtrace_indexer.redact.engine import Noted, looking
 from agtrace_indexer.redact.printing import Prints, mask_output, prints
 
 _UNREADABLE_SHOWN = 64 * 1024
@@ -56,6 +57,7 @@ class _Stored(NamedTuple):
     rest: dict[str, Any] | None
     """The rest of the payload."""
     identity: int | None
+    secrets: list[Noted]
 
 
 class _Open(NamedTuple):
@@ -70,8 +72,8 @@ class _Record(NamedTuple):
 
     line: Line
     drafts: list[Said]
-    texts: list[str]
-    """The text of each draft that is to be examined."""
+    texts: list[str | Prints]
+    """The text of each draft that is to be examined; how a command printed a secret, for what it printed."""
     unknown: tuple[str, ...]
     """Unknown types of records in it."""
     skipped: tuple[str, ...]
@@ -98,6 +100,8 @@ class Transcript:
         self._agent = AGENTS[log.provider]
         self._parser = self._agent.parser()
         self._waiting: list[_Record] = []
+        self._noted: list[Noted] = []
+        """What was found in the texts of the draft that is being stored."""
         self._size = 0
         self._opened: dict[str, _Open] = {}
         """The threads that were opened since anything was committed."""
@@ -166,14 +170,14 @@ class Transcript:
         begun = self.log.threads
         starts = {draft.thread: self._started_by(draft.thread) for draft in drafts if draft.thread not in begun}
         self._waiting.append(_Record(line, drafts, texts, tuple(state.unknown), tuple(state.skipped), starts))
-        self._size += sum(map(len, texts))
+        self._size += sum(len(text) for text in texts if isinstance(text, str))
         state.unknown.clear()
         state.skipped.clear()
         if self._size >= _TOGETHER or len(self._waiting) >= _MOST_TOGETHER:
             self.settle()
 
-    def _text(self, draft: Said) -> str:
-        """Return the text of a draft before it is examined for secrets, without what a command prints that prints one.
+    def _text(self, draft: Said) -> str | Prints:
+        """Return the text of a draft before it is examined for secrets, or that a command prints one in it.
 
         Raises an error if it isn't a string.
         """
@@ -187,14 +191,14 @@ class Transcript:
                 for earliest in list(printing)[:-_MOST_PRINTING]:
                     del printing[earliest]
         elif isinstance(payload, ToolResult) and payload.call_id in printing:
-            said = Prints(printing[payload.call_id])
-            payload.text = mask_output(payload.text, said, failed=payload.outcome is Outcome.FAILED)
+            return Prints(printing[payload.call_id])
         return unmasked(payload)
 
     def settle(self) -> None:
         """Store the events of all waiting records, in order. Nothing may be saved before that."""
         waiting, self._waiting, self._size = self._waiting, [], 0
-        with looked_at(text for record in waiting for text in record.texts if text):
+        texts = (text for record in waiting for text in record.texts if text and isinstance(text, str))
+        with looked_at(texts), looking(self._noted):
             for record in waiting:
                 self._settle(record)
         self._opened.clear()
@@ -222,11 +226,16 @@ class Transcript:
             if not isinstance(draft, Draft):
                 said.append(draft)
                 continue
-            text, rest = _stored(draft.payload, examined)
+            self._noted.clear()
+            if isinstance(examined, Prints) and isinstance(draft.payload, ToolResult):
+                failed = draft.payload.outcome is Outcome.FAILED
+                draft.payload.text = mask_output(draft.payload.text, examined, failed=failed)
+            text, rest = _stored(draft.payload, examined if isinstance(examined, str) else unmasked(draft.payload))
+            secrets = self._noted.copy()
             number = None if draft.identity is None else identity(draft.identity, text)
             if self._agent.replays_items and number is not None and not isinstance(draft.payload, TokenUsage):
                 number = -number
-            said.append(_Stored(draft, text, rest, number))
+            said.append(_Stored(draft, text, rest, number, secrets))
         return said
 
     def _started_by(self, thread: str) -> str | None:
@@ -296,7 +305,7 @@ class Transcript:
             rows.dropped.append((turn, thread.next_index - 1, rolled_back))
 
     def _place(self, said: _Stored, line: Line) -> None:
-        draft, text, rest, number = said
+        draft, text, rest, number, secrets = said
         thread, rows = self._open(draft.thread)
         event = thread.place(draft, line, TOOLS)
         marking = isinstance(draft.payload, _MARKING) and not event.own
@@ -306,6 +315,8 @@ class Transcript:
         if event.outcome is Outcome.OK and event.type is EventType.TOOL_RESULT and following.tell_of_failure(marks):
             event.outcome, rest = Outcome.FAILED, {**(rest or {}), "outcome_source": OutcomeSource.TEXT}
         rows.add(event, text, rest, number)
+        if secrets:
+            rows.note_secrets(event.event_index, secrets)
         if marking:
             if marks is not None:
                 rows.landmarks[marks.event_index] = marks.landmarks
@@ -384,7 +395,10 @@ class Transcript:
 
     def _note(self, notification: Notification, line: Line) -> None:
         self.log.threads.setdefault("", Thread())
-        self._place(_Stored(Draft(notification, None), *_stored(notification, unmasked(notification)), None), line)
+        noted: list[Noted] = []
+        with looking(noted):
+            text, rest = _stored(notification, unmasked(notification))
+        self._place(_Stored(Draft(notification, None), text, rest, None, noted), line)
 
     def _count_types(self, line: Line, unknown: Iterable[str], skipped: Iterable[str]) -> None:
         counts = self.log.record_types

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from functools import cache
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,7 +43,11 @@ COMPILED_FILE = "redaction.compiled"
 ENGINE = 4
 """To be raised when the same rules would mask something else."""
 
+KEY_FILE = "redaction.key"
+"""The name of the file with the key of fingerprints, which tell secrets apart without telling what they are."""
+
 LARGEST_FILE = 1024 * 1024
+_KEY_BYTES = 32
 
 
 class UnusableRules(Exception):
@@ -121,6 +126,40 @@ def redact(text: str) -> str:
     return _redactor().redact(text)
 
 
+def fingerprint(secret: str) -> str:
+    """Return what tells a secret from others, 16 hexadecimal digits that only who has the key can check a guess by."""
+    return blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=8, key=_key(_in_use.folder)).hexdigest()
+
+
+@cache
+def _key(folder: Path | None) -> bytes:
+    with suppress(OSError):
+        return load_key(folder / KEY_FILE) if folder else b""
+    return os.urandom(_KEY_BYTES)  # none can be kept there
+
+
+def masks(secret: str, kind: str) -> bool:
+    """Whether a whole text that is likely a secret, of this kind, is to be masked."""
+    return _redactor().masks(secret, kind)
+
+
+def decide(folder: Path, decisions: Mapping[str, str]) -> None:
+    """Keep in a folder's file which secrets, by fingerprint, are to be shown (`allow`) or masked (`mask`), and use it.
+
+    Raise `UnusableRules` for a file that can't be used, `OSError` if it can't be written.
+    """
+    import orjson
+
+    use(folder)
+    path = (folder / OWN_FILE).resolve()
+    given = orjson.loads(_in_use.data or b"{}")
+    with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as file:
+        made = {**given, "decisions": {**given.get("decisions", {}), **decisions}}
+        file.write(orjson.dumps(made, option=orjson.OPT_INDENT_2))
+    os.replace(file.name, path)
+    use(folder)
+
+
 def secrets(value: Json) -> list[tuple[str, Span]]:
     """Return what is found in the keys and leaves of a JSON value: the text, and where in it.
 
@@ -174,7 +213,7 @@ def _made(data: bytes, path: Path, folder: Path | None) -> Redactor:
     from agtrace_indexer.redact.rules import RuleError, read_own
 
     try:
-        return Redactor(read_own(data), folder and folder / COMPILED_FILE)
+        return Redactor(read_own(data), folder and folder / COMPILED_FILE, fingerprint)
     except RuleError as error:
         raise UnusableRules(path, str(error)) from None
 
@@ -199,3 +238,41 @@ def _read(path: Path) -> bytes:
     if not data.strip() or len(data) > LARGEST_FILE:
         raise UnusableRules(path, f"it must be a file of 1 to {LARGEST_FILE:,} bytes")
     return data
+
+
+def load_key(path: Path) -> bytes:
+    """Read the key in a file; make one first unless there is one that only its owner can read.
+
+    Raises `OSError` if none can be made.
+    """
+    key, is_private = _key_in(path)
+    if key is not None and is_private:
+        return key
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as file:
+        file.write(os.urandom(_KEY_BYTES))
+    fresh = Path(file.name)
+    try:
+        with suppress(OSError):  # another process has put one there, or it is damaged, or there are no hard links
+            os.link(fresh, path)
+        now_there, is_private = _key_in(path)
+        if now_there is None or (not is_private and _key_in(fresh)[1]):  # some file systems have no permissions
+            fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return path.read_bytes()
+
+
+def _key_in(path: Path) -> tuple[bytes | None, bool]:
+    """Return the key in a file, and whether only its owner can read it.
+
+    It is None if there is no file, or one that is damaged, a link or a pipe.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None, False
+    with open(descriptor, "rb") as file:
+        mode = os.fstat(descriptor).st_mode
+        key = file.read(_KEY_BYTES + 1) if stat.S_ISREG(mode) else b""
+    return key if len(key) == _KEY_BYTES else None, os.name == "nt" or not mode & 0o077

@@ -221,19 +221,45 @@ def _lookings(places: Iterable[tuple[int, Finder]], length: int) -> dict[Finder,
     }
 
 
-class _LookedAt(threading.local):
-    """The findings in texts that were looked at together; each thread has its own."""
+Noted: TypeAlias = tuple[str, str, str]
+"""A secret that was found: its kind, how sure that is, and its fingerprint."""
+
+
+class _OfThread(threading.local):
+    """What a thread knows of texts, and what it does with what it finds; each thread has its own."""
 
     found: Mapping[str, _Found | None] = MappingProxyType({})
+    """The findings in texts that were looked at together."""
+    noted: list[Noted] | None = None
+    """All that is found, in order, if that is asked for."""
+    least = Tier.LIKELY
+    """The least tier that is masked."""
+
+
+_thread = _OfThread()
+
+
+@contextmanager
+def looking(noted: list[Noted] | None = None, least: Tier = Tier.LIKELY) -> Iterator[None]:
+    """Within this context, this thread masks what is at least so sure, and notes in a list all that it finds then."""
+    before = _thread.noted, _thread.least
+    _thread.noted, _thread.least = noted, least
+    try:
+        yield
+    finally:
+        _thread.noted, _thread.least = before
 
 
 class Redactor:
     """The built-in rules and a user's. Safe to use from several threads."""
 
-    def __init__(self, own: Own, kept: Path | None = None) -> None:
-        """`kept` is a file that keeps the compiled built-in rules for the next process."""
+    def __init__(self, own: Own, kept: Path | None = None, fingerprint: Callable[[str], str] = str) -> None:
+        """`kept` is a file that keeps the compiled built-in rules for the next process.
+
+        `fingerprint` is what a secret is noted by, and found by in what the user decided.
+        """
         self._rules = _built_in(kept)
-        self._looked_at = _LookedAt()
+        self._fingerprint, self._decisions = fingerprint, own.decisions
         self._mine = own.rules
         self._scanner = Scanner([own_look(form.pattern) for form in own.rules]) if own.rules else None
         self._allowed, self._allowed_patterns = own.allowed, own.allowed_patterns
@@ -253,24 +279,38 @@ class Redactor:
             if found is None and self._scanner is None:
                 break
             readable = _readable(text)
-            spans = [span for span in self._spans(readable, found, _MOST_LAYERS) if span.tier > Tier.POSSIBLE]
+            found_here = _merged(self._spans(readable, found, _MOST_LAYERS))
+            spans = [span for span in found_here if self.masks(readable[span.start : span.end], span.kind, span.tier)]
             if not spans:
                 break
             text = _masked(text, spans)
         return text
 
+    def masks(self, secret: str, kind: str, tier: Tier = Tier.LIKELY) -> bool:
+        """Whether a secret is masked: by its tier, unless the user decided about it. If asked for, it is noted."""
+        if _thread.noted is None and not self._decisions:
+            return tier >= _thread.least
+        value = self._fingerprint(secret)
+        decision = self._decisions.get(value)
+        if decision == "allow":
+            return False
+        tier = max(tier, Tier.LIKELY) if decision else tier
+        if _thread.noted is not None:
+            _thread.noted.append((kind, tier.name.lower(), value))
+        return tier >= _thread.least
+
     def _found(self, text: str) -> _Found | None:
-        known = self._looked_at.found.get(text, _UNKNOWN)
+        known = _thread.found.get(text, _UNKNOWN)
         return self._rules.found(_readable(text)) if known is _UNKNOWN else known
 
     @contextmanager
     def looked_at(self, texts: Iterable[str]) -> Iterator[None]:
         """Look at many texts in one pass; within this context, this thread knows what may be in them."""
-        before, self._looked_at.found = self._looked_at.found, self._rules.found_in(texts)
+        before, _thread.found = _thread.found, self._rules.found_in(texts)
         try:
             yield
         finally:
-            self._looked_at.found = before
+            _thread.found = before
 
     def allows(self, secret: str) -> bool:
         """Whether the user says that this is not a secret."""
@@ -317,7 +357,7 @@ class Redactor:
                 yield Span(start, end, BASE64)
 
     def _holds(self, text: str, layers: int) -> bool:
-        return any(span.tier > Tier.POSSIBLE for span in self._spans(text, self._rules.found(text), layers))
+        return any(span.tier >= _thread.least for span in self._spans(text, self._rules.found(text), layers))
 
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
         """Yield the findings of a user's rule, in bounded time."""

@@ -60,7 +60,7 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
         return value
 
     def named(text: str, span: Span) -> str:
-        surely = span.tier > Tier.POSSIBLE and not redactor.allows(text)
+        surely = not redactor.allows(text) and redactor.masks(text, span.kind, span.tier)
         return f"[redacted: {span.kind}]" if surely else redactor.redact(text)
 
     with redactor.looked_at(texts):

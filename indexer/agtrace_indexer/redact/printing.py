@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from agtrace_schema.patterns import later
 
+from agtrace_indexer.redact import masks
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import compiled
 from agtrace_indexer.redact.values import Sort, sort
@@ -150,8 +151,8 @@ def mask_output(text: str, printing: Prints, *, failed: bool) -> str:
     lines = text.split("\n")
     message = len(lines) <= _MESSAGE and _FAILED.match(text) and all(" " in each or not each.strip() for each in lines)
     if message or failed or printing is Prints.ALSO_A_SECRET:
-        return "\n".join(PRINTED if _is_value(line.strip()) else line for line in lines)
-    return PRINTED if text.strip() else text
+        return "\n".join(PRINTED if _is_value(line.strip()) and masks(line.strip(), KIND) else line for line in lines)
+    return PRINTED if text.strip() and masks(text, KIND) else text
 
 
 def _is_value(line: str) -> bool:

@@ -6,7 +6,8 @@ Forms are data, in `forms.tsv`: a kind, a regular expression that both engines r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -145,12 +146,15 @@ class Own:
     """Texts that, as a whole, are not secrets."""
     allowed_patterns: tuple[str, ...] = ()
     """Patterns for such texts; they must match the whole text."""
+    decisions: Mapping[str, str] = field(default_factory=dict)
+    """What was decided about secrets, by their fingerprints: `allow` or `mask`."""
 
 
 def read_own(data: bytes) -> Own:
     """Read the user's file. Raise `RuleError`.
 
-    `{"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}], "allow": ["BDG-00000000", {"pattern": "BDG-9+"}]}`.
+    `{"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}], "allow": ["BDG-00000000", {"pattern": "BDG-9+"}],
+    "decisions": {"00d1f7b3a2c4e586": "mask"}}`; `agtrace secrets` writes the decisions.
     """
     if not data:
         return Own()
@@ -158,7 +162,7 @@ def read_own(data: bytes) -> Own:
         given = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise RuleError(f"it is not valid JSON: {error}") from None
-    _check_keys(given, {"add", "allow"}, "the file")
+    _check_keys(given, {"add", "allow", "decisions"}, "the file")
     adds, allows = given.get("add", []), given.get("allow", [])
     if not isinstance(adds, list) or not isinstance(allows, list):
         raise RuleError("`add` and `allow` must be lists")
@@ -170,7 +174,10 @@ def read_own(data: bytes) -> Own:
     for number, entry in enumerate(patterns, 1):
         _check_keys(entry, {"pattern"}, f"allow, pattern {number}")
         _check_pattern(entry.get("pattern"), f"allow, pattern {number}")
-    return Own(rules, frozenset(texts), tuple(entry["pattern"] for entry in patterns))
+    decisions = given.get("decisions", {})
+    if not isinstance(decisions, dict) or not set(map(str, decisions.values())) <= {"allow", "mask"}:
+        raise RuleError("`decisions` must say allow or mask for each fingerprint")
+    return Own(rules, frozenset(texts), tuple(entry["pattern"] for entry in patterns), decisions)
 
 
 def _own_rule(number: int, entry: Any) -> Form:

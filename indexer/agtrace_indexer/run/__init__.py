@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -107,6 +107,20 @@ def refresh(
     compare = partial(_compare, otherwise=list(otherwise), changed=changed, keep_days=keep_days, archive=archive)
     with _run(database, compare, report, patience):
         pass
+
+
+def decide(database: Path, decisions: Mapping[str, str], *, patience: float = 0) -> None:
+    """Keep what the user decides about secrets, by their fingerprints; the next run has the index follow.
+
+    It reads the logs again that have one that is allowed; what is to be masked may be elsewhere, too, so it reads all.
+    Raises what `redact.decide` raises, and `lock.Busy` as `index` does.
+    """
+    with write_lock(database, patience), closing(Catalog(database)) as catalog:
+        redact.use(database.parent)
+        in_step = not versions.is_outdated(catalog)
+        redact.decide(database.parent, decisions)
+        if in_step and "mask" not in decisions.values():
+            versions.note_going_on(catalog, decisions)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agtrace_indexer import redact
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog
@@ -34,9 +36,12 @@ def is_going_on(catalog: Catalog) -> bool:
     return catalog.meta(_AGAIN) == _as_read_now()
 
 
-def note_going_on(catalog: Catalog) -> None:
-    """Note that all logs are read again from now on, and take their stamps away: each gets its own when it is read."""
-    catalog.take_stamps_away()
+def note_going_on(catalog: Catalog, secrets: Iterable[str] | None = None) -> None:
+    """Note that all logs, or those with one of these secrets, are read again from now on, and take their stamps away.
+
+    Each gets its own when it is read.
+    """
+    catalog.take_stamps_away(secrets)
     catalog.set_meta(_AGAIN, _as_read_now())
 
 

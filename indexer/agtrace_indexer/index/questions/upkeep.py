@@ -1,4 +1,4 @@
-"""What looking after an index shows: its files' state and what forgetting would delete, as columns of rows by name."""
+"""What looking after an index shows: its files' state, what forgetting would delete, and secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import Any
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.questions.queries import FILES, as_json, dicts, pairs, value, values
+from agtrace_indexer.index.questions.queries import (
+    FILES,
+    OF_PROJECTS,
+    as_json,
+    conditions,
+    dicts,
+    is_team,
+    pairs,
+    value,
+    values,
+)
 
 _TOTALS = """
 SELECT count(*) FILTER (WHERE kind != 'warmup') AS sessions, coalesce(sum(event_count), 0) AS events,
@@ -89,6 +99,19 @@ GROUP BY o.id ORDER BY events DESC, o.uid
 _TOLD_IN = f"""
 SELECT DISTINCT p.uid FROM session s JOIN session p ON p.id = s.parent_session
 WHERE s.file_id IN {FILES} AND p.file_id NOT IN {FILES} AND s.kind IN ('subagent', 'warmup') ORDER BY p.uid
+"""
+
+_WHERE = {
+    "provider": "s.provider = :provider", "projects": OF_PROJECTS, "session": "s.id = :session",
+    "since": "e.ts >= :since", "until": "e.ts <= :until",
+}  # fmt: skip
+_SECRETS = """
+SELECT x.value AS id, x.kind, x.tier, x.session_id AS session_row, s.uid AS session_id,
+  min(x.event_index) AS event_index, count(DISTINCT x.event_index) AS events, min(e.ts) AS first, max(e.ts) AS last
+FROM secret x JOIN session s ON s.id = x.session_id
+JOIN event e ON e.session_id = x.session_id AND e.event_index = x.event_index
+WHERE {where} GROUP BY x.value, x.kind, x.tier, x.session_id
+ORDER BY x.tier, last DESC, x.session_id DESC, min(x.event_index)
 """
 
 
@@ -177,3 +200,25 @@ def head_of(connection: sqlite3.Connection, file: int) -> str | None:
 def files_of_project(connection: sqlite3.Connection, project: int) -> set[int]:
     """Return the log files of a project."""
     return set(values(connection, "SELECT file_id FROM session WHERE project_id = ? AND thread = ''", (project,)))
+
+
+# -- secrets ---------------------------------------------------------------------------------------
+
+
+def secrets(connection: sqlite3.Connection, **where: Any) -> list[dict[str, Any]]:
+    """Return the secrets of each session, the surest first, then the latest; a team's index knows none.
+
+    `where` are any of `_WHERE`. Each has its fingerprint as its id, the first event that has it, and times in ms.
+    """
+    if is_team(connection):
+        return []
+    there, named = conditions(*((sql, name, where.get(name)) for name, sql in _WHERE.items()))
+    if "projects" in named:
+        named["projects"] = as_json(named["projects"])
+    return dicts(connection, _SECRETS.format(where=" AND ".join(["e.copy_of IS NULL", *there])), named)
+
+
+def secrets_of(connection: sqlite3.Connection, session_row: int, event_index: int, kind: str) -> list[str]:
+    """Return the fingerprints of the secrets of this kind in an event, in order."""
+    sql = "SELECT value FROM secret WHERE session_id = ? AND event_index = ? AND kind = ? ORDER BY number"
+    return values(connection, sql, (session_row, event_index, kind))
