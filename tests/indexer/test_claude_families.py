@@ -589,7 +589,7 @@ def test_no_secret_of_a_description_is_stored(logs: Logs) -> None:
     task = call("toolu_9", "Task", prompt="Look", description=f"use {secret}")
     logs.write(f"{MAIN}.jsonl", [*TALK, answer("m-5", task), {"type": "summary", "summary": secret, "leafUuid": "m-5"}])
     assert "[redacted" in logs.session("agent-ab")["description"]
-    states = logs.rows("SELECT state FROM file")
+    states = logs.rows("SELECT state FROM file_state")
     assert states and not [row for row in states if secret.encode() in unpacked(row["state"])]
 
 

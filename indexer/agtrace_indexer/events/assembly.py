@@ -27,6 +27,7 @@ from msgspec import Struct, field
 from agtrace_indexer.events.commands import is_own
 from agtrace_indexer.events.drafts import Draft, Retraction, Settlement
 from agtrace_indexer.events.file_paths import touched
+from agtrace_indexer.events.json_values import remember
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.lines import Line
 
@@ -175,11 +176,11 @@ class Thread(Struct):
         call, outcome, at = self._call_of(draft.key, result.call_id), result.outcome, draft.timestamp
         if call is None:
             if result.call_id:
-                _note(self.early, result.call_id, [self.next_index, str(outcome)], _EARLY_REMEMBERED)
+                remember(self.early, result.call_id, [self.next_index, str(outcome)], _EARLY_REMEMBERED)
             return self._event(draft, line, None, outcome)
         link, turn, step, tool, called_at, *own = call
         if outcome is Outcome.RUNNING and result.call_id:
-            _note(self.running, result.call_id, [link, called_at, self.next_index], _RUNNING_REMEMBERED)
+            remember(self.running, result.call_id, [link, called_at, self.next_index], _RUNNING_REMEMBERED)
         duration = _duration(result, at, called_at, paused=tool in tools.asking)
         kind = EventType.TOOL_RESULT
         return Event(
@@ -249,7 +250,7 @@ class Thread(Struct):
             place = [event.event_index, event.turn_index, event.step_index, event.name, event.timestamp]
             self.calls[call.call_id] = [*place, True] if event.own else place
         if call.name in tools.starting:
-            _note(self.agents, call.call_id, event.event_index, _AGENTS_REMEMBERED)
+            remember(self.agents, call.call_id, event.event_index, _AGENTS_REMEMBERED)
 
     def _interrupted(self, turn: int | None) -> list[Ending]:
         """Return the open calls of an interrupted turn; a result that arrives later still sets its own outcome."""
@@ -280,13 +281,6 @@ class Thread(Struct):
         self.turn += 1
         self.next_step = 0
         self.turns = [*self.turns[-_TURNS_REMEMBERED + 1 :], self.turn]
-
-
-def _note(noted: dict[str, Any], id: str, note: Any, most: int) -> None:
-    """Remember something of the newest ids."""
-    noted[id] = note
-    while len(noted) > most:
-        del noted[next(iter(noted))]
 
 
 def _duration(result: ToolResult, at: int | None, called_at: int | None, *, paused: bool) -> int | None:

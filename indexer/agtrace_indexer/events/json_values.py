@@ -89,3 +89,10 @@ def image_placeholder(media_type: Any, base64_data: Any) -> str:
     """Return a text that stands for an image: its type and its size in bytes, computed from the base64 text."""
     size = len(base64_data) * 3 // 4 if isinstance(base64_data, str) else 0
     return f"[image: {media_type if isinstance(media_type, str) else 'unknown type'}, {size} bytes]"
+
+
+def remember(table: dict[str, Any], key: str, value: Any, limit: int) -> None:
+    """Note a value under a key, and forget the oldest keys above the limit."""
+    table[key] = value
+    while len(table) > limit:
+        del table[next(iter(table))]

@@ -13,7 +13,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.shell import Part, parts
-from agtrace_indexer.landmarks import forges, git, programs
+from agtrace_indexer.landmarks import git, programs
 from agtrace_indexer.landmarks.wrappers import unwrapped
 
 _MOST = 100
@@ -78,7 +78,7 @@ def attempts(command: str) -> tuple[Attempt, ...]:
 
 def _attempts(command: str) -> tuple[Attempt, ...]:
     words = frozenset(_WORD.findall(command))
-    if not (git.is_meant(words) or forges.is_meant(words) or programs.is_meant(words, command)):
+    if not (git.is_meant(words) or git.asks_forge(words) or programs.is_meant(words, command)):
         return ()  # most set out to do nothing of the kind, and aren't taken apart
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
@@ -108,7 +108,7 @@ def _told(part: Part) -> git.Told | None:
     if words[0] == "git":
         return git.attempted(words[1:])
     if words[0] in FORGES:
-        return forges.attempted(words)
+        return git.asked_of_forge(words)
     task = programs.task_of(words)
     return task and (task.kind, "", task.name, None)
 

@@ -9,6 +9,7 @@ from agtrace_schema.events import Json, Outcome, ToolCall, ToolResult
 from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 
 from agtrace_indexer.events.commands import Command
+from agtrace_indexer.events.json_values import remember
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.landmarks import verdicts
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
@@ -45,11 +46,11 @@ def of_call(
         return None
     if call.name in tools.questioning:
         question = asked(arguments)
-        _remember(remembered, call.call_id, [event_index, question.name])
+        remember(remembered, call.call_id, [event_index, question.name], _MOST)
         return Marks(event_index, [question])
     found = attempts(command.text) if command else []
     if command and (found or verdicts.hides_check(command)):
-        _remember(remembered, call.call_id, [event_index, stored(found), command.in_script, ""])
+        remember(remembered, call.call_id, [event_index, stored(found), command.in_script, ""], _MOST)
     return None
 
 
@@ -111,9 +112,3 @@ def _together(found: list[Landmark], told: Iterable[Landmark]) -> list[Landmark]
             one = found[same[0]]
             found[same[0]] = landmark._replace(detail=one.detail or landmark.detail)
     return found
-
-
-def _remember(remembered: Remembered, call_id: str, note: list[Any]) -> None:
-    remembered[call_id] = note
-    while len(remembered) > _MOST:
-        del remembered[next(iter(remembered))]

@@ -10,7 +10,7 @@ from agtrace_schema.events import Outcome
 from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.landmarks import forges, git, verdicts
+from agtrace_indexer.landmarks import git, verdicts
 from agtrace_indexer.landmarks.attempts import Attempt
 
 _EXIT_CODES = later(r"\bexit_code\\?\"?: ?(-?\d{1,9})\b")
@@ -75,7 +75,7 @@ def _of(attempt: Attempt, output: str, well: bool | None) -> Iterator[Landmark]:
     if attempt.kind is LandmarkKind.BRANCH:
         yield from git.branches(told, output, surely=surely)
     elif attempt.how:
-        yield from forges.landmarks(told, output, surely=surely)
+        yield from git.of_forge(told, output, surely=surely)
     elif attempt.kind is LandmarkKind.RELEASE:
         yield from _publication(attempt, output, surely=surely)
 

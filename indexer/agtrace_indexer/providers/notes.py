@@ -18,13 +18,6 @@ Known: TypeAlias = dict[str, Any]
 """The fields of a usage object that a parser reads, or that add nothing: name -> those of the object in it."""
 
 
-def remember(table: dict[str, Any], key: str, value: Any, limit: int) -> None:
-    """Note a value under a key, and forget the oldest keys above the limit."""
-    table[key] = value
-    while len(table) > limit:
-        del table[next(iter(table))]
-
-
 _BASE64 = later(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{256,}={0,2}")
 _BASE64_MARKS = ('"base64"', '"data":"', '"blob"')
 

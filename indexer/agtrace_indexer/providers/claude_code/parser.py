@@ -31,7 +31,17 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Rollback, Said, SessionFacts
-from agtrace_indexer.events.json_values import count, digest, fields, first_text, items, listed, milliseconds, text
+from agtrace_indexer.events.json_values import (
+    count,
+    digest,
+    fields,
+    first_text,
+    items,
+    listed,
+    milliseconds,
+    remember,
+    text,
+)
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.providers.beside import object_beside, runs_agtrace, settings_in
 from agtrace_indexer.providers.claude_code import AGENT_TOOLS, CLAUDE_CODE
@@ -58,7 +68,6 @@ from agtrace_indexer.providers.notes import (
     note_requests,
     numbered,
     readable_json,
-    remember,
     skip,
     unknown,
 )

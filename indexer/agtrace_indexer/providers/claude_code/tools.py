@@ -11,9 +11,9 @@ from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import LogState, Record, Settlement
-from agtrace_indexer.events.json_values import count, fields, first_text, text
+from agtrace_indexer.events.json_values import count, fields, first_text, remember, text
 from agtrace_indexer.events.strings import first_identifier, identifier
-from agtrace_indexer.providers.notes import joined_text, remember
+from agtrace_indexer.providers.notes import joined_text
 
 # -- background ------------------------------------------------------------------------------------
 # Executions that continue in the background: which ones a result leaves running, and how they ended later. The result

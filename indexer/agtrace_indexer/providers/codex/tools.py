@@ -21,12 +21,13 @@ from agtrace_indexer.events.json_values import (
     first_text,
     image_placeholder,
     items,
+    remember,
     text,
 )
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
 from agtrace_indexer.logs.decoding import loads
-from agtrace_indexer.providers.notes import check_usage, known, remember, skip, unknown
+from agtrace_indexer.providers.notes import check_usage, known, skip, unknown
 
 # -- content ---------------------------------------------------------------------------------------
 # The parts of a content as text, with placeholders for images and without encrypted parts.

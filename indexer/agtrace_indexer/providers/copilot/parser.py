@@ -41,6 +41,7 @@ from agtrace_indexer.events.json_values import (
     image_placeholder,
     items,
     milliseconds,
+    remember,
     text,
 )
 from agtrace_indexer.events.strings import first_identifier, identifier, masked
@@ -53,7 +54,6 @@ from agtrace_indexer.providers.notes import (
     known,
     no_document,
     numbered,
-    remember,
     skip,
     unknown,
 )

@@ -44,6 +44,7 @@ from agtrace_indexer.events.json_values import (
     image_placeholder,
     items,
     milliseconds,
+    remember,
     text,
 )
 from agtrace_indexer.events.strings import identifier
@@ -62,7 +63,6 @@ from agtrace_indexer.providers.notes import (
     known_as,
     plain_text,
     print_of,
-    remember,
     replace_message,
     requester,
     skip,

@@ -27,7 +27,7 @@ from agtrace_schema.events import (
 )
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
-from agtrace_indexer.events.json_values import count, fields, listed, milliseconds, text
+from agtrace_indexer.events.json_values import count, fields, listed, milliseconds, remember, text
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.gemini.parser import (
@@ -47,7 +47,6 @@ from agtrace_indexer.providers.notes import (
     no_document,
     note_requests,
     readable_json,
-    remember,
     requester,
     skip,
     unknown,
