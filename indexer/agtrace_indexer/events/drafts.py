@@ -18,6 +18,7 @@ from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.commands import Command
 from agtrace_indexer.events.json_values import by_name
 from agtrace_indexer.events.strings import masked
+from agtrace_indexer.redact.engine import Noted
 
 Record: TypeAlias = dict[str, Any]
 """One decoded JSON object of a log."""
@@ -57,6 +58,14 @@ class Draft(Struct):
     """What the log itself says about the repository."""
     command: Command | None = None
     """Of a call: what a shell is to run, found when its text is read."""
+    text: str = ""
+    """Its searchable text, once that is masked."""
+    rest: dict[str, Any] | None = None
+    """The rest of its payload, once that is masked; None if the text says it all."""
+    number: int | None = None
+    """`identity` as the index has it (`events.identity`)."""
+    secrets: list[Noted] = field(default_factory=list)
+    """What was masked in it."""
     within: str | None = None
     """Of a call: the call of the script that made it. Its result says what it left, not that of the script."""
     files: dict[str, str] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from agtrace_schema.database import TABLES, VERSION
@@ -105,14 +106,12 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 def _create(path: Path) -> None:
     """Make an empty index next to its place and move it there complete, so that no reader sees one without tables."""
-    from sqlite_utils import Database  # takes 0.2 s
-
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # follows no link that was put there
-    with Database(fresh, execute_plugins=False) as database:
-        database.executescript(f"BEGIN;{TABLES}PRAGMA user_version={VERSION};COMMIT;")
+    with closing(sqlite3.connect(fresh)) as connection:
+        connection.executescript(f"BEGIN;{TABLES}PRAGMA user_version={VERSION};COMMIT;")
     fresh.replace(path)
 
 

@@ -21,13 +21,23 @@ from agtrace_indexer.events.strings import masked, masked_json, plain_id
 from agtrace_indexer.index import ranking
 from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.names import Interning
-from agtrace_indexer.index.references import delete_session
+from agtrace_indexer.index.references import COLUMNS, delete_session
 from agtrace_indexer.index.session_buffer import SessionBuffer
 from agtrace_indexer.index.sums import sum_session
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS, REPLACED
 from agtrace_indexer.redact import suspicious
 from agtrace_indexer.texts.blocks import pack, unpack
+
+_BEGIN_LOG = """
+INSERT INTO file (path, status, stamp, size) VALUES (?, 'log', '', 0)
+ON CONFLICT (path) DO UPDATE SET status = 'log', stamp = '' RETURNING id
+"""
+_SAVED = [name for name in COLUMNS["file"] if name != "id"]
+_SAVE_FILE = f"""
+INSERT INTO file ({", ".join(_SAVED)}) VALUES ({", ".join(f":{name}" for name in _SAVED)})
+ON CONFLICT (path) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _SAVED)} RETURNING id
+"""
 
 
 class Store:
@@ -60,16 +70,13 @@ class Store:
         found = self.connection.execute("SELECT state FROM file_state WHERE file_id = ?", (file_id,)).fetchone()
         return None if found is None else orjson.loads(unpack(found[0]))
 
+    def begin_log(self, path: str) -> int:
+        """Return the row of a log that is about to be read: until it is saved, it has neither columns nor a stamp."""
+        return int(self.connection.execute(_BEGIN_LOG, (path,)).fetchone()[0])
+
     def save_file(self, path: str, columns: dict[str, Any], state: dict[str, Any] | None) -> int:
         """Insert or update the row of a file, with the state of its parser if it is a log; return its id."""
-        names = ", ".join(columns)
-        marks = ", ".join("?" * len(columns))
-        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
-        (file_id,) = self.connection.execute(
-            f"INSERT INTO file (path, {names}) VALUES (?, {marks}) "
-            f"ON CONFLICT (path) DO UPDATE SET {changes} RETURNING id",
-            (path, *columns.values()),
-        ).fetchone()
+        (file_id,) = self.connection.execute(_SAVE_FILE, {"path": path, **columns}).fetchone()
         if state is None:
             self.connection.execute("DELETE FROM file_state WHERE file_id = ?", (file_id,))
         else:

@@ -395,7 +395,7 @@ class Reader:
     def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
         log = Log(self._keep(found), None, "log", None, provider, head=digest(head), head_size=len(head))
         log.state = parser_of(provider).begin(PurePath(found.place))
-        log.file_id = self.store.save_file(found.path, log.columns(), None)
+        log.file_id = self.store.begin_log(found.path)
         return log
 
     def _read_lines(self, log: Log, lines: Iterator[Line], content: Content) -> None:

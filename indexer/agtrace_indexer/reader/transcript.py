@@ -13,7 +13,6 @@ from agtrace_schema.events import (
     Notification,
     Outcome,
     OutcomeSource,
-    Payload,
     TokenUsage,
     ToolCall,
     ToolResult,
@@ -24,7 +23,7 @@ from agtrace_indexer.events import clues
 from agtrace_indexer.events.assembly import Event, Supersession, Thread
 from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.commands import shell_command
-from agtrace_indexer.events.drafts import Draft, Retraction, Rollback, Said, Settlement
+from agtrace_indexer.events.drafts import Draft, Retraction, Said, Settlement
 from agtrace_indexer.events.identity import identity
 from agtrace_indexer.events.json_values import compact_json
 from agtrace_indexer.events.searchable_text import stored, unmasked
@@ -46,18 +45,6 @@ _UNREADABLE_SHOWN = 64 * 1024
 _LONGEST_TYPE = 200
 _LONGEST_WORD = 4096
 _BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b",", b";")
-
-
-class _Stored(NamedTuple):
-    """A draft with what is stored of it."""
-
-    draft: Draft
-    text: str
-    """The searchable text."""
-    rest: dict[str, Any] | None
-    """The rest of the payload."""
-    identity: int | None
-    secrets: list[Noted]
 
 
 class _Open(NamedTuple):
@@ -200,43 +187,35 @@ class Transcript:
         texts = (text for record in waiting for text in record.texts if text and isinstance(text, str))
         with looked_at(texts), looking(self._noted):
             for record in waiting:
-                self._settle(record)
+                try:
+                    for draft, examined in zip(record.drafts, record.texts, strict=True):
+                        if isinstance(draft, Draft):
+                            self._mask(draft, examined)
+                except Exception:  # noqa: BLE001  # formats change faster than we do, as above
+                    self._unreadable_record(record.line)
+                else:
+                    self._store(record)
         self._opened.clear()
 
-    def _settle(self, record: _Record) -> None:
-        try:
-            said = self._stored(record)
-        except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
-            self._unreadable_record(record.line)
-            return
-        skipped = record.skipped
-        if self._agent.repeats_lines and self._is_repeated(said):
-            skipped = (*skipped, "repeated line")
-            said = []
-        if record.unknown or skipped:
-            self._count_types(record.line, record.unknown, skipped)
-        self._store(said, record)
-        self.log.records += 1
-        self.progress.records += 1
-
-    def _stored(self, record: _Record) -> list[_Stored | Retraction | Rollback | Settlement]:
-        """Return the items of a record, ready to be stored."""
-        said: list[_Stored | Retraction | Rollback | Settlement] = []
-        for draft, examined in zip(record.drafts, record.texts, strict=True):
-            if not isinstance(draft, Draft):
-                said.append(draft)
-                continue
-            self._noted.clear()
-            if isinstance(examined, Prints) and isinstance(draft.payload, ToolResult):
-                failed = draft.payload.outcome is Outcome.FAILED
-                draft.payload.text = mask_output(draft.payload.text, examined, failed=failed)
-            text, rest = _stored(draft.payload, examined if isinstance(examined, str) else unmasked(draft.payload))
-            secrets = self._noted.copy()
-            number = None if draft.identity is None else identity(draft.identity, text)
-            if self._agent.replays_items and number is not None and not isinstance(draft.payload, TokenUsage):
-                number = -number
-            said.append(_Stored(draft, text, rest, number, secrets))
-        return said
+    def _mask(self, draft: Draft, examined: str | Prints) -> None:
+        """Mask the names and texts in a draft, which is then as it is stored; `examined` is what `_text` returned."""
+        payload = draft.payload
+        self._noted.clear()
+        if isinstance(examined, Prints) and isinstance(payload, ToolResult):
+            payload.text = mask_output(payload.text, examined, failed=payload.outcome is Outcome.FAILED)
+        if isinstance(payload, ToolCall):
+            payload.name = masked(payload.name)
+        elif isinstance(payload, TokenUsage):
+            payload.model = payload.model and masked(payload.model)
+            payload.speed = payload.speed and masked(payload.speed)
+        elif isinstance(payload, Notification):
+            payload.kind = masked(payload.kind)
+        draft.text, draft.rest = stored(payload, examined if isinstance(examined, str) else unmasked(payload))
+        draft.secrets = self._noted.copy()
+        if draft.identity is not None:
+            number = identity(draft.identity, draft.text)
+            between_two = self._agent.replays_items and not isinstance(payload, TokenUsage)
+            draft.number = -number if between_two else number
 
     def _started_by(self, thread: str) -> str | None:
         """Return the call that started a thread, if known when the thread begins."""
@@ -250,37 +229,44 @@ class Transcript:
         self.log.state.unknown.append("a value that is no object")
         return [Draft(Notification("unknown/value", compact_json(value)), None)]
 
-    def _is_repeated(self, said: Iterable[object]) -> bool:
+    def _is_repeated(self, said: Iterable[Said]) -> bool:
         """Whether this log already has all of this from the same line: some agents append their history again."""
         repeated = False
         for one in said:
-            if not isinstance(one, _Stored) or one.identity is None or isinstance(one.draft.payload, TokenUsage):
+            if not isinstance(one, Draft) or one.number is None or isinstance(one.payload, TokenUsage):
                 continue
-            if one.draft.thread in self.log.threads:
-                repeated = self._open(one.draft.thread).rows.has_identity(one.identity)
+            if one.thread in self.log.threads:
+                repeated = self._open(one.thread).rows.has_identity(one.number)
                 if not repeated:
                     return False
         return repeated
 
-    def _is_counted(self, said: _Stored) -> bool:
+    def _is_counted(self, draft: Draft) -> bool:
         """Whether this log already has the figures, too far back for their key to be remembered."""
-        key, name = said.draft.key, said.draft.thread
-        if key is None or said.identity is None or not self._agent.repeats_lines or name not in self.log.threads:
+        if draft.key is None or draft.number is None or not self._agent.repeats_lines:
             return False
-        thread, rows = self._open(name)
-        return key not in thread.keys and rows.has_identity(said.identity)
+        thread, rows = self._open(draft.thread)
+        return draft.key not in thread.keys and rows.has_identity(draft.number)
 
-    def _store(self, said: list[_Stored | Retraction | Rollback | Settlement], record: _Record) -> None:
+    def _store(self, record: _Record) -> None:
+        said, skipped, threads = record.drafts, record.skipped, self.log.threads
+        if self._agent.repeats_lines and self._is_repeated(said):
+            said, skipped = [], (*skipped, "repeated line")
+        if record.unknown or skipped:
+            self._count_types(record.line, record.unknown, skipped)
+        self.log.records += 1
+        self.progress.records += 1
         retracted: list[tuple[str, Supersession]] = []
         dropped: list[tuple[str, int | None, bool]] = []
         for one in said:
-            if isinstance(one, _Stored):
-                if not self._is_counted(one):
-                    if one.draft.thread not in self.log.threads:
-                        self._begin(one.draft.thread, record)
+            if isinstance(one, Draft):
+                if one.thread not in threads:
+                    self._begin(one.thread, record)
+                    self._place(one, record.line)
+                elif not self._is_counted(one):
                     self._place(one, record.line)
                 continue
-            if one.thread not in self.log.threads:
+            if one.thread not in threads:
                 continue
             thread, rows = self._open(one.thread)
             if isinstance(one, Retraction):
@@ -304,24 +290,25 @@ class Transcript:
             thread, rows = self._open(name)
             rows.dropped.append((turn, thread.next_index - 1, rolled_back))
 
-    def _place(self, said: _Stored, line: Line) -> None:
-        draft, text, rest, number, secrets = said
+    def _place(self, draft: Draft, line: Line) -> None:
         thread, rows = self._open(draft.thread)
         event = thread.place(draft, line, TOOLS)
         marking = isinstance(draft.payload, _MARKING) and not event.own
         if draft.within is not None:
             thread.attempts.pop(draft.within, None)
-        marks = self._marks(draft, event, text, rest, thread) if marking else None
+        marks = self._marks(draft, event, thread) if marking else None
         if event.outcome is Outcome.OK and event.type is EventType.TOOL_RESULT and following.tell_of_failure(marks):
-            event.outcome, rest = Outcome.FAILED, {**(rest or {}), "outcome_source": OutcomeSource.TEXT}
-        rows.add(event, text, rest, number)
-        if secrets:
-            rows.note_secrets(event.event_index, secrets)
+            event.outcome, draft.rest = Outcome.FAILED, {**(draft.rest or {}), "outcome_source": OutcomeSource.TEXT}
+        rows.add(event, draft.text, draft.rest, draft.number)
+        if draft.secrets:
+            rows.note_secrets(event.event_index, draft.secrets)
         if marking:
             if marks is not None:
                 rows.landmarks[marks.event_index] = marks.landmarks
-            rows.note_clues(event.event_index, self._clues(draft, text, rest, thread))
-        rows.endings += ((thread.next_index, ending) for ending in event.ends)
+            if told := self._clues(draft, thread):
+                rows.note_clues(event.event_index, told)
+        for ending in event.ends:
+            rows.endings.append((thread.next_index, ending))
         if draft.replayed:
             thread.replayed_to = thread.next_index
         if draft.clustered:
@@ -333,13 +320,11 @@ class Transcript:
                 rows.superseded.append(superseded)
         self.progress.events += 1
 
-    def _marks(
-        self, draft: Draft, event: Event, text: str, rest: dict[str, Any] | None, thread: Thread
-    ) -> Marks | None:
+    def _marks(self, draft: Draft, event: Event, thread: Thread) -> Marks | None:
         """The landmarks that an event tells of, or completes."""
-        payload = draft.payload
+        payload, text = draft.payload, draft.text
         if isinstance(payload, ToolCall):
-            given = (rest or {}).get("arguments")
+            given = (draft.rest or {}).get("arguments")
             if given is not payload.arguments:  # without secrets
                 draft.command = shell_command(payload.name, given, TOOLS)
             return following.of_call(payload, draft.command, given, event.event_index, TOOLS, thread.attempts)
@@ -355,12 +340,12 @@ class Transcript:
             told.append(following.COMPACTION)
         return Marks(event.event_index, told) if told else None
 
-    def _clues(self, draft: Draft, text: str, rest: dict[str, Any] | None, thread: Thread) -> list[Clue]:
+    def _clues(self, draft: Draft, thread: Thread) -> list[Clue]:
         """What an event tells about the repository."""
-        payload, told = draft.payload, list(draft.clues)
+        payload, text, told = draft.payload, draft.text, list(draft.clues)
         facts = self.log.state.sessions[draft.thread]
         if isinstance(payload, ToolCall):
-            clues.of_call(payload, draft.command, (rest or {}).get("arguments"), facts.cwd, thread.clues)
+            clues.of_call(payload, draft.command, (draft.rest or {}).get("arguments"), facts.cwd, thread.clues)
         elif isinstance(payload, ToolResult):
             if thread.clues:
                 told += clues.of_result(payload.call_id, text, thread.clues)
@@ -395,10 +380,10 @@ class Transcript:
 
     def _note(self, notification: Notification, line: Line) -> None:
         self.log.threads.setdefault("", Thread())
-        noted: list[Noted] = []
-        with looking(noted):
-            text, rest = _stored(notification, unmasked(notification))
-        self._place(_Stored(Draft(notification, None), text, rest, None, noted), line)
+        draft = Draft(notification, None)
+        with looking(self._noted):
+            self._mask(draft, unmasked(notification))
+        self._place(draft, line)
 
     def _count_types(self, line: Line, unknown: Iterable[str], skipped: Iterable[str]) -> None:
         counts = self.log.record_types
@@ -434,21 +419,9 @@ def _beginning(data: bytes, most: int) -> bytes:
     return data[: last + 1 if last >= 0 else most - _LONGEST_WORD]
 
 
-def _stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
-    """Mask the names in a payload, and return its searchable text and the rest of it (`searchable_text.stored`)."""
-    if isinstance(payload, ToolCall):
-        payload.name = masked(payload.name)
-    elif isinstance(payload, TokenUsage):
-        payload.model = payload.model and masked(payload.model)
-        payload.speed = payload.speed and masked(payload.speed)
-    elif isinstance(payload, Notification):
-        payload.kind = masked(payload.kind)
-    return stored(payload, text)
-
-
-def _printed(said: Iterable[object]) -> str:
+def _printed(said: Iterable[Said]) -> str:
     """Return what the execution printed whose result is among the items of a record."""
-    printed = [one.text for one in said if isinstance(one, _Stored) and isinstance(one.draft.payload, ToolResult)]
+    printed = [one.text for one in said if isinstance(one, Draft) and isinstance(one.payload, ToolResult)]
     return printed[-1] if printed else ""
 
 
