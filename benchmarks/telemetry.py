@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.answers.telemetry.recorder import Origin, Recorder, Request, request_of
-from agtrace.answers.telemetry.store import append
+from agtrace.answers.telemetry.recorder import Origin, Recorder, request_of
+from agtrace.answers.telemetry.store import Request, append
 from agtrace.settings.limits import limits_for
 from agtrace.settings.model import Settings, Telemetry
 from benchmarks.__main__ import LOGS

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.status import Metrics, OversizedAlert, health
-from agtrace.answers.telemetry.recorder import Observer, Origin, Recorder, Request, request_of
-from agtrace.answers.telemetry.store import Wanted, metrics
+from agtrace.answers.telemetry.recorder import Observer, Origin, Recorder, request_of
+from agtrace.answers.telemetry.store import Request, Wanted, metrics
 from agtrace.index.reader import index_of
 from agtrace.index.trouble import Freshness
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SearchTimeout, SettingError

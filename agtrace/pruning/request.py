@@ -19,7 +19,8 @@ from agtrace_schema.requests import Mode
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct, field
 
-from agtrace.answers.telemetry.recorder import Origin, Request
+from agtrace.answers.telemetry.recorder import Origin
+from agtrace.answers.telemetry.store import Request
 from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
 from agtrace.pruning.configuration import Configured
 from agtrace.pruning.output import Output, ToolContext, ToolFailed

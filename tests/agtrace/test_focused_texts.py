@@ -13,7 +13,7 @@ from agtrace_indexer.redact import redact
 from msgspec.structs import replace
 
 from agtrace.answers.desk import Answers
-from agtrace.answers.telemetry.recorder import Request
+from agtrace.answers.telemetry.store import Request
 from agtrace.settings.model import Pruner, ToolSettings
 from agtrace.shaping import focusing
 from agtrace.text.kept_texts import KeptTexts

@@ -13,8 +13,8 @@ from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.answers.status import OversizedAlert
 from agtrace.answers.telemetry import store
-from agtrace.answers.telemetry.recorder import Recorder, Request, _Writer
-from agtrace.answers.telemetry.store import Wanted, metrics
+from agtrace.answers.telemetry.recorder import Recorder, _Writer
+from agtrace.answers.telemetry.store import Request, Wanted, metrics
 from agtrace.problems import TelemetryUnavailable
 from tests.agtrace.terminal import agtrace, agtrace_here
 

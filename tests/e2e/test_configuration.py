@@ -21,7 +21,7 @@ import anyio.lowlevel
 import httpx2
 import pytest
 
-from agtrace.answers.telemetry.recorder import Request
+from agtrace.answers.telemetry.store import Request
 from tests.agtrace.asking import claude_log
 from tests.conftest import keep_rules
 from tests.e2e.reloading import SECONDS, Running, bytes_allowed, replace, running, tokens, until

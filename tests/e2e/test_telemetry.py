@@ -18,7 +18,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import Implementation
 
-from agtrace.answers.telemetry.recorder import Request
+from agtrace.answers.telemetry.store import Request
 from tests.agtrace.asking import claude_log
 from tests.e2e.test_http import listening
 

@@ -27,7 +27,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.utils import floatToGoString
 
 from agtrace import __version__
-from agtrace.answers.telemetry.recorder import Request
+from agtrace.answers.telemetry.store import Request
 
 OTHER_CLIENT = "other"
 """The label of every client that isn't known: a client can report any name."""

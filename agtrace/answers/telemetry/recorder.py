@@ -21,6 +21,7 @@ from agtrace_indexer.redact import redact, redact_json
 
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.telemetry import store
+from agtrace.answers.telemetry.store import Request
 from agtrace.settings.model import Telemetry
 
 if TYPE_CHECKING:
@@ -168,50 +169,6 @@ class Origin(NamedTuple):
     def connection_digest(self) -> str | None:
         """12 characters that the requests of a connection have in common, and no others."""
         return self.connection and sha256(self.connection.encode()).hexdigest()[:12]
-
-
-class Request(NamedTuple):
-    """A request and the figures of its answer; the fields are the columns of the telemetry file."""
-
-    at: int
-    """Milliseconds since 1970 UTC, when it was answered."""
-    tool: str
-    request_id: str
-    """The id that the server's log has for it, too; made at random."""
-    client: str | None
-    client_version: str | None
-    protocol: str | None
-    transport: str
-    outcome: str
-    """`ok`, or the code of the error."""
-    ms: float
-    """From the request to its answer."""
-    tokens: int
-    """Estimated, of the answer."""
-    asked_bytes: int
-    """The size of the answer as it was asked for; equal to `bytes` if that fit."""
-    bytes: int
-    """The size of the answer that was sent."""
-    items: int | None
-    """The items of a list."""
-    attempt: int
-    """The number of the form that fit: 1 is as asked, or a page, which is fitted before."""
-    paginated: bool
-    chunked: bool
-    summarized: bool
-    """Whether a digest of a text was asked for."""
-    pruned: bool
-    """Whether only the lines that a question is about were given."""
-    cut: bool
-    """Whether parts are missing that no cursor continues."""
-    index_state: str
-    """ready, catching_up or building."""
-    connection: str | None = None
-    """12 characters that the requests of a connection have in common, and no others."""
-    arm: str | None = None
-    """The side of a comparison with answers without protection: protected or unprotected."""
-    arguments: str | None = None
-    """The arguments as JSON, without secrets; None unless the user wants them recorded."""
 
 
 class Observer(Protocol):
