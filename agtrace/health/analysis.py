@@ -53,6 +53,8 @@ LARGEST = 3
 
 # -- what is kept ------------------------------------------------------------------------------------
 
+_WORDS = Path(__file__).parents[1] / "data" / "corrections.toml"
+
 LEAST_EVENTS = 60_000
 """The number of events from which worker processes are started: a second of work alone, half a second with them."""
 
@@ -69,7 +71,7 @@ def nobody(_done: int, _total: int) -> None:
 @cache
 def _code() -> bytes:
     """Return a digest of the rules: other rules find other things."""
-    sources = [*sorted(Path(__file__).parent.rglob("*.py")), Path(analysis.__file__)]
+    sources = [*sorted(Path(__file__).parent.rglob("*.py")), _WORDS, Path(analysis.__file__)]
     return blake2b(b"".join([__version__.encode(), *(path.read_bytes() for path in sources)]), digest_size=8).digest()
 
 
@@ -202,10 +204,7 @@ def _corrections(session: Examination) -> ScorePart:
 
 def _outcome(session: Examination) -> ScorePart:
     lost = _ENDINGS[session.ending.ending]
-    critical = any(
-        one.severity == "Critical" and one.detector in ("ended_on_failure", "api_errors") for one in session.insights
-    )
-    if session.ending.ending == "error_left" and critical:
+    if session.ending.ending == "error_left" and not session.spoken:
         lost = OUTCOME  # nothing was said after it
     dangers = (_DANGERS[one.severity] for one in session.insights if one.detector == "dangerous_commands")
     risked = max(dangers, default=0)
@@ -214,9 +213,6 @@ def _outcome(session: Examination) -> ScorePart:
 
 
 def _checks(every: Sequence[Examination]) -> ScorePart:
-    if any(insight.detector == "unchecked_commit" for one in every for insight in one.insights):
-        why = "what was changed after a failed check was committed unchecked"
-        return ScorePart(part="checks", lost=CHECKS, of=CHECKS, why=why)
     turns, failing, failed = map(sum, zip(*(one.checks for one in every), strict=True))
     if not turns:
         return ScorePart(part="checks", lost=0, of=CHECKS, why="no tests, builds or linters were run")
@@ -315,6 +311,7 @@ def analysis_of(own: Examined, agents: Sequence[Examined]) -> Analysis:
         ),
         time=own.health.time,
         token_shares=replace(own.health.shares, agents=shares[:LARGEST] or None),
+        figures=own.health.figures,
         agents=sorted(map(_agent, agents), key=lambda agent: (agent.score is None, agent.score or 0)) or None,
         summary={},
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from agtrace_schema.analysis import Insight, SessionEnding, Severity, Timeline, TimeSpent, TokenShares
+from agtrace_schema.analysis import Insight, SessionEnding, SessionFigures, Severity, Timeline, TimeSpent, TokenShares
 from msgspec import Struct
 
 SEVERITIES: tuple[Severity, ...] = ("Critical", "Warning", "Info")
 """The worst first."""
 
-How = Literal["instead", "before", "look"]
-"""Another command worked; the same one worked after something else; or after a look into the file."""
+How = Literal["instead", "before"]
+"""The same command worked, changed; or it worked after another one."""
 
 
 class Checks(NamedTuple):
@@ -28,20 +28,22 @@ class Experience(NamedTuple):
     """A failure, with what is known of its end."""
 
     what: str
-    """The program with its subcommand, or the tool."""
+    """The program with its subcommand."""
     error: str
     """The key of the error, equal for equal errors."""
     line: str
     """The error as the log has it."""
     tried: str
-    """The command or the call that failed."""
+    """The command that failed."""
     failed_event: int
     at: int
     worked_event: int | None
     """The call that succeeded; None if none did."""
     how: How | None
     worked: str | None
-    """The command that worked, or what was done before."""
+    """The command that worked, or the one before."""
+    way: str | None
+    """What was different, equal for equal differences."""
     milliseconds: int
     tokens: int
     times: int = 1
@@ -73,8 +75,11 @@ class Examination(Struct, frozen=True):
     that other sessions can make longer."""
     untold: bool
     """Whether its log doesn't say how its calls ended."""
+    spoken: bool
+    """Whether the model said anything after the event that shows how it ended."""
     time: TimeSpent
     shares: TokenShares
+    figures: SessionFigures
     experiences: list[Experience]
     timeline: Timeline | None = None
     """Only if it was asked for; it isn't kept."""

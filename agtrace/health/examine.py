@@ -25,23 +25,26 @@ from agtrace_indexer.index.questions import histories, sessions
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.parallel.processes import Crew
 from agtrace_schema.analysis import ContextPoint, Evidence, Insight, Share, Timeline, TimelineEntry, TokenShares
+from agtrace_schema.events import Outcome
 from msgspec import Struct
 
 from agtrace.health.analysis import LARGEST, Note
-from agtrace.health.detectors.context import CHARS_PER_TOKEN, compactions
-from agtrace.health.detectors.outcome import ending_of
 from agtrace.health.detectors.registry import DETECTORS
-from agtrace.health.detectors.waiting import time_spent
-from agtrace.health.examination import SEVERITIES, Examination
+from agtrace.health.examination import Examination
 from agtrace.health.experience import experiences
 from agtrace.health.facts.actions import is_api_error, is_passed_over, is_probe
+from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.changes import files_read
 from agtrace.health.facts.checks import checks, problems_in, reviews
+from agtrace.health.facts.context import CHARS_PER_TOKEN, compactions, figures
 from agtrace.health.facts.corrections import corrections
+from agtrace.health.facts.ending import ending_of, unanswered
+from agtrace.health.facts.time_spent import time_spent
 from agtrace.health.finding import Detector, Finding
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage, read_history
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, read_history
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import believable, failures_known, short_id
+from agtrace.sessions.said import human_words
 from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, one_line, shown_path
 from agtrace.text.signatures import telling_text
@@ -103,7 +106,6 @@ def serve(database: Path, portions: BinaryIO, answers: BinaryIO) -> None:
 _QUOTE = 80
 _TOLD_BEFORE = 0.6
 _MESSAGE = 240
-_LOOPS = "Loops"
 
 
 def examine(
@@ -118,30 +120,32 @@ def examine(
     quoted: dict[int, Entry] = {call.result_event: call for call in history.calls if call.result_event is not None}
     quoted |= {entry.event_index: entry for entry in history.entries}
     found = distinct((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
-    insights = [_insight(detector, finding, quoted) for detector, finding in found]
+    insights = [_insight(detector, finding, history, quoted) for detector, finding in found]
     calls = [call for call in history.calls if not is_probe(call)]
-    corrected = corrections(history)
+    corrected, ending = corrections(history), ending_of(history)
     return Examination(
         calls=len(calls),
         failed=sum(call.failed and not is_passed_over(call) for call in calls),
-        unanswered=sum(one.count for one in insights if one.detector == "unanswered_calls"),
+        unanswered=sum(1 for _ in unanswered(history)),
         probes=len(history.calls) - len(calls),
         turns=history.turns,
         corrections=len(corrected),
         silent=sum(correction.silent for correction in corrected),
         reviews=len(reviews(history)),
         checks=checks(history),
-        ending=ending_of(history),
+        ending=ending,
         insights=insights,
         untold=not failures_known(session.provider, session.tool_calls),
+        spoken=any(message.event_index > (ending.event_index or 0) for message in history.messages),
         time=time_spent(history),
         shares=token_shares(history),
+        figures=figures(history),
         experiences=experiences(history) if session.failed_calls else [],
         timeline=timeline(history, began, agents, entries) if entries else None,
     )
 
 
-def _insight(detector: Detector, finding: Finding, quoted: dict[int, Entry]) -> Insight:
+def _insight(detector: Detector, finding: Finding, history: History, quoted: dict[int, Entry]) -> Insight:
     """Return a finding with quotes."""
     return Insight(
         turn_index=finding.turn,
@@ -152,44 +156,22 @@ def _insight(detector: Detector, finding: Finding, quoted: dict[int, Entry]) -> 
         message=one_line(finding.message, _MESSAGE),
         count=finding.count,
         evidence=[
-            Evidence(event_index=event, ref="", quote=one_line(_said(quoted.get(event), event), _QUOTE))
+            Evidence(event_index=event, ref="", quote=one_line(_said(quoted.get(event), event, history), _QUOTE))
             for event in finding.events
         ],
     )
 
 
 def distinct(found: Iterable[Found]) -> tuple[Found, ...]:
-    """Leave out findings whose events are mostly covered by an earlier, more telling one.
-
-    Of loops that go on at the same time (edits and the check that fails after each of them), the worst is told.
-    """
-    found = list(found)
-    by_severity = iter(sorted(filter(_is_loop, found), key=lambda one: SEVERITIES.index(one[1].severity)))
+    """Leave out findings whose events are mostly covered by an earlier, more telling one."""
     told: set[int] = set()
-    loops: list[tuple[int, int]] = []
     kept: list[Found] = []
-    for detector, finding in (next(by_severity) if _is_loop(one) else one for one in found):
-        events = finding.told or frozenset(finding.events)
-        if events and len(events & told) > _TOLD_BEFORE * len(events):
-            continue
-        if events and detector.lens == _LOOPS:
-            span = min(events), max(events)
-            if any(_at_the_same_time(span, other) for other in loops):
-                continue
-            loops.append(span)
-        told |= events
-        kept.append((detector, finding))
+    for detector, finding in found:
+        events = set(finding.events)
+        if not events or len(events & told) <= _TOLD_BEFORE * len(events):
+            told |= events
+            kept.append((detector, finding))
     return tuple(kept)
-
-
-def _at_the_same_time(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two spans of events share most of each: a short loop within a long one is another story."""
-    shared = min(one[1], other[1]) - max(one[0], other[0])
-    return shared > _TOLD_BEFORE * max(one[1] - one[0], other[1] - other[0])
-
-
-def _is_loop(found: Found) -> bool:
-    return found[0].lens == _LOOPS
 
 
 def _found(detector: Detector, history: History) -> list[Finding]:
@@ -201,19 +183,22 @@ def _found(detector: Detector, history: History) -> list[Finding]:
         return [Finding(severity="Info", message=broken, count=1, events=())]
 
 
-def _said(entry: Entry | None, event_index: int) -> str:
-    """Return the text of an event to quote; of a failed result, the line that says most about the error."""
+def _said(entry: Entry | None, event: int, history: History) -> str:
+    """Return the text of an event to quote; of a failed result the line that names the cause."""
     match entry:
-        case Call() if event_index == entry.result_event:
-            return (telling_text(entry.result) if entry.failed else entry.result) or "(no output)"
+        case Call() if entry.outcome is Outcome.REJECTED:
+            return human_words(entry.result) or f"{entry.tool} {telling_argument(entry.arguments)}"
+        case Call() if event == entry.result_event and entry.failed:
+            cause = cause_of(entry, history)
+            return (cause.line if cause else telling_text(entry.result)) or "(no output)"
+        case Call() if event == entry.result_event:
+            return entry.result or "(no output)"
         case Call():
             return f"{entry.tool} {telling_argument(entry.arguments)}"
         case Notice() if titles := problems_in(entry.text):
             return "; ".join(titles)
         case Said() | Message() | Notice():
             return entry.text
-        case Usage():
-            return f"{entry.whole_input or 0:,} input tokens, {entry.output_tokens or 0:,} output tokens"
         case _:
             return ""
 

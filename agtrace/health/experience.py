@@ -1,14 +1,16 @@
-"""What a session learned: each failed call, and the call that first succeeded at the same thing.
+"""What a session learned: each failed command, and what made it work.
 
-A fix is what was done differently: another command of the same program, a command or a change in between, or a look
-into the file first. Failures of the product's own tests are no experience: they are what the work was about; those of
-linters and formatters are if a command of theirs put it right.
+That is the same command, changed: without a wrapper or with one, with another option, under another name of its
+program; or an installer or a formatter before it. Failures of the product's own tests are no experience: they are what
+the work was about. Nothing that destroys anything is a remedy.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.landmarks.wrappers import unwrapped
@@ -17,29 +19,54 @@ from agtrace_schema.patterns import later
 
 from agtrace.health.examination import Experience, How
 from agtrace.health.facts.actions import command_of, is_passed_over, is_poll, only_reads
+from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.checks import OF_THE_MACHINE, is_check
 from agtrace.health.history import Call, History, Usage
 from agtrace.text.lines import one_line
-from agtrace.text.signatures import signature_of
 
 _AHEAD = 25
 """The most calls after a failure among which the one that succeeded is looked for."""
 _LONGEST = 160
-_SAME = 2 / 3
-"""The share of a command's words that another one must have to try the same."""
+_MOST_CHANGED = 3
+"""The most words by which a command may differ from the one that failed."""
 _VERSION = "0123456789."
 _ABSENT = later(r"command not found|not recognized as")
 _MOST_MS = 30 * 60_000
+_RUNS_TASKS = frozenset({"run", "exec", "x", "dlx", "-m"})
+_PREPARING = frozenset({"cd", "export", "set", "source", "sleep", "echo", "true", "env", "."})
 
-_FIXER = later(
+_FORMATTER = later(
     r"--(?:fix|write)\b|[\w-]:(?:fix|format|fmt)\b|\b(?:fmt|format)\b(?!.*--(?:check|diff))|\b(?:gofmt|goimports) -\w*w"
 )
-"""A command that puts right what a linter or a formatter complains about."""
+_INSTALLER = later(
+    r"\b(?:npm|pnpm|yarn|bun) (?:ci|i|install|add)\b|\bpip3? install\b|\buv (?:sync|add|pip install)\b"
+    r"|\bcorepack enable\b"
+    r"|\b(?:apt|apt-get|brew|bundle|cargo|composer|dnf|go|mise|playwright|poetry|pipx) (?:install|add|fetch|get|mod)\b"
+    r"|\bdotnet restore\b|\bterraform init\b"
+)
+_DESTROYS = later(
+    r"\brm\b|(?<!\w)(?:--force\S*|-f|--hard|--no-verify|--allow-empty\S*|-D)(?!\w)"
+    r"|\b(?:drop|delete|destroy|prune|truncate|kill\w*|revert)\b"
+    r"|\bgit (?:stash|reset|checkout|clean|restore)\b"
+)
+"""What is never advised, whatever it made work."""
 
 _CUT = later(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail)\b[^|;&\n]*\Z|\s+2>&1\Z")
 """What shows only a part of an output, or its errors too: no part of what a command does."""
 
-_SHELL_ERRORS = later(r"(?:\(eval\)|bash|zsh|sh): (?:line \d+: )?")
+_SHELL_ERRORS = later(r"(?:\(eval\)|(?:/bin/)?(?:bash|zsh|sh)): ?(?:line \d+: |\d+: ?)?")
+
+
+_NO_FOLDER = later(r"\bcd:")
+"""A command was run in the wrong place, which is another one each time."""
+
+
+class _Remedy(NamedTuple):
+    place: int
+    """Of the call that succeeded."""
+    how: How
+    worked: str
+    way: str
 
 
 def experiences(history: History) -> list[Experience]:
@@ -51,21 +78,41 @@ def experiences(history: History) -> list[Experience]:
     for place, call in enumerate(calls):
         if not call.failed or is_passed_over(call) or is_poll(call) or _only_looks(call):
             continue
-        signature = signature_of(call.result)
-        what = _what(call)
-        if signature is None or what is None:
+        what, cause = _what(call), cause_of(call, history)
+        if what is None or cause is None or _NO_FOLDER.search(cause.line):
             continue
-        solved = _solved(calls, place)
-        if is_check(call) and not OF_THE_MACHINE.search(call.result) and not _fixers(calls, place, solved):
+        remedy = _remedy(calls, place)
+        if is_check(call) and not OF_THE_MACHINE.search(call.result) and (remedy is None or remedy.how != "before"):
             continue
-        key = what, signature.key
+        key = what, cause.key
         until, number = told.get(key, (-1, 0))
         if until >= place:
             found[number] = found[number]._replace(times=found[number].times + 1)
             continue
-        told[key] = (place + _AHEAD if solved is None else solved), len(found)
-        found.append(_experience(calls, usages, place, solved, key, signature.line))
+        told[key] = (place + _AHEAD if remedy is None else remedy.place), len(found)
+        until_call = call if remedy is None else calls[remedy.place]
+        took = max((until_call.answered_at or until_call.at) - call.at, 0) if call.at and history.timed else 0
+        found.append(
+            Experience(
+                what=what,
+                error=cause.key,
+                line=one_line(_SHELL_ERRORS.sub("", cause.line), _LONGEST),
+                tried=_shown(call),
+                failed_event=call.evidence,
+                at=call.at,
+                worked_event=None if remedy is None else until_call.event_index,
+                how=None if remedy is None else remedy.how,
+                worked=None if remedy is None else remedy.worked,
+                way=None if remedy is None else remedy.way,
+                milliseconds=min(took, _MOST_MS),
+                tokens=_spent(usages, call.event_index, until_call.evidence),
+            )
+        )
     return found
+
+
+def _spent(usages: Sequence[Usage], first: int, last: int) -> int:
+    return sum(usage.total for usage in usages if first < usage.event_index <= last)
 
 
 def _only_looks(call: Call) -> bool:
@@ -73,115 +120,91 @@ def _only_looks(call: Call) -> bool:
     return command_of(call) is not None and only_reads(call) and not _ABSENT.search(call.result)
 
 
-def _fixers(calls: Sequence[Call], place: int, solved: int | None) -> list[Call]:
-    """Return the commands after a failure, up to the one that succeeded, that put right what they complain about."""
-    found = [] if solved is None else calls[place + 1 : solved + 1]
-    return [call for call in found if call.outcome is Outcome.OK and _FIXER.search(command_of(call) or "")]
+def _main(command: str) -> Part | None:
+    """Return the part of a command that did the work: the first one that doesn't only prepare it, as `cd` does."""
+    found = [part for part in parts(_CUT.sub("", command)) if not part.substituted and part.words]
+    return next((part for part in found if part.program not in _PREPARING), None)
 
 
 def _what(call: Call) -> str | None:
-    """Return what a call tried, equal for all that try the same: a program with its subcommand, or a tool."""
-    command = command_of(call)
-    if command is None:
-        return call.tool
-    part = _main(command)
-    if part is None:
-        return None
-    words = [word for word in unwrapped(part.words) if not word.startswith("-") and "=" not in word]
-    named = words[:2] if len(words) > 1 and re.fullmatch(r"[a-z][\w:-]*", words[1]) else words[:1]
-    return " ".join(named) or None
+    """Return what a command tried, equal for all that try the same: a program with its subcommand."""
+    part = _main(command_of(call) or "")
+    return None if part is None else " ".join(_named(unwrapped(part.words))) or None
 
 
-def _main(command: str) -> Part | None:
-    """Return the part of a command that did the work: the first one that doesn't only prepare it, as `cd` does."""
-    found = [part for part in parts(command) if not part.substituted and part.words]
-    for part in found:
-        if part.program not in ("cd", "export", "set", "source", "sleep", "echo", "true", "env"):
-            return part
-    return None
+def _named(words: Sequence[str]) -> list[str]:
+    """Return the words that name what is done: the program, its subcommand, the task that it runs."""
+    named = [word for word in words if not word.startswith("-") and "=" not in word]
+    if len(named) > 1 and not re.fullmatch(r"[a-z][\w:-]*", named[1]):
+        return named[:1]
+    return named[: 3 if len(named) > 1 and named[1] in _RUNS_TASKS else 2]
 
 
-def _solved(calls: Sequence[Call], place: int) -> int | None:
-    """Return the place of the first call that succeeded at the same thing."""
+def _remedy(calls: Sequence[Call], place: int) -> _Remedy | None:
+    """Return what first made the command work that failed at this place."""
     failed = calls[place]
-    what, file = _what(failed), failed.writes or failed.reads
-    for solved in range(place + 1, min(place + 1 + _AHEAD, len(calls))):
-        call = calls[solved]
-        if call.outcome is not Outcome.OK:
+    command = _CUT.sub("", command_of(failed) or "")
+    helped: Call | None = None
+    for number in range(place + 1, min(place + 1 + _AHEAD, len(calls))):
+        call = calls[number]
+        then = _CUT.sub("", command_of(call) or "")
+        if call.outcome is not Outcome.OK or not then or _DESTROYS.search(then):
             continue
-        if command_of(failed) is not None and _tries_the_same(failed, call):
-            return solved
-        if command_of(failed) is None and call.tool == what and (not file or file == (call.writes or call.reads)):
-            return solved
+        if _INSTALLER.search(then) or _FORMATTER.search(then):
+            helped = call
+        if then == command and helped is not None:
+            return _Remedy(number, "before", _shown(helped), _way(helped))
+        if way := _difference(command, then):
+            return _Remedy(number, "instead", _shown(call), way)
+    if helped is not None and _formats(failed, helped):
+        return _Remedy(calls.index(helped), "before", _shown(helped), _way(helped))
     return None
 
 
-def _tries_the_same(failed: Call, call: Call) -> bool:
-    command = command_of(call)
-    if command is None:
-        return False
-    wanted, given = _words(command_of(failed) or ""), _words(command)
-    if _what(call) == _what(failed):
-        return len(wanted & given) >= _SAME * len(wanted)
-    return _is_another_name(command_of(failed) or "", command)
+def _formats(failed: Call, helped: Call) -> bool:
+    """Whether a command puts right what another one complained of, so that this needn't be run again."""
+    what, whose = _what(failed), _what(helped)
+    alike = what is not None and whose is not None and what.split()[:2] == whose.split()[:2]
+    return _FORMATTER.search(command_of(helped) or "") is not None and (is_check(failed) or alike)
 
 
-def _is_another_name(failed: str, command: str) -> bool:
-    """Whether a command is another one but for the name of its program, which has a version: `python`, `python3`."""
-    one, other = _main(failed), _main(command)
-    if one is None or other is None:
-        return False
-    (program, *rest), (another, *others) = unwrapped(one.words) or [""], unwrapped(other.words) or [""]
-    return bool(rest) and rest == others and program.rstrip(_VERSION) == another.rstrip(_VERSION) != ""
+def _way(helped: Call) -> str:
+    """Return what is equal for the same remedy with other arguments."""
+    return _what(helped) or _shown(helped)
 
 
-def _words(command: str) -> set[str]:
-    """Return the words of a command that aren't options: with other options, it tries the same."""
-    return {word for part in parts(_CUT.sub("", command)) for word in part.words if not word.startswith("-")}
-
-
-def _experience(
-    calls: Sequence[Call], usages: Sequence[Usage], place: int, solved: int | None, key: tuple[str, str], line: str
-) -> Experience:
-    failed = calls[place]
-    how, worked = (None, None) if solved is None else _difference(calls, place, solved)
-    until = failed if solved is None else calls[solved]
-    last = until.evidence
-    took = max((until.answered_at or until.at) - failed.at, 0) if failed.at else 0
-    spent = sum(usage.total for usage in usages if failed.event_index < usage.event_index <= last)
-    return Experience(
-        what=key[0],
-        error=key[1],
-        line=one_line(_SHELL_ERRORS.sub("", line), _LONGEST),
-        tried=_shown(failed),
-        failed_event=failed.evidence,
-        at=failed.at,
-        worked_event=None if solved is None else calls[solved].event_index,
-        how=how,
-        worked=worked,
-        milliseconds=min(took, _MOST_MS),
-        tokens=spent,
-    )
-
-
-def _difference(calls: Sequence[Call], place: int, solved: int) -> tuple[How | None, str | None]:
-    """Return what was different when it worked; None if nothing was."""
-    failed, worked = calls[place], calls[solved]
-    between = [call for call in calls[place + 1 : solved] if call.outcome is Outcome.OK]
-    if command_of(failed) is None:
-        files = {*failed.writes, *failed.reads}
-        if any(call.outcome is Outcome.OK and set(call.reads) & files for call in calls[:place]):
-            return None, None  # it had been looked at: looking once more isn't what was missing
-        looked = [call for call in between if set(call.reads) & files]
-        return ("look", looked[0].tool) if looked else (None, None)
-    if is_check(failed) and (fixers := _fixers(calls, place, solved)):
-        return "before", _shown(fixers[-1])
-    if command_of(worked) != command_of(failed):
-        return "instead", _shown(worked)
-    prepared = [
-        call for call in between if command_of(call) is not None and not only_reads(call) and not is_check(call)
+def _difference(failed: str, worked: str) -> str | None:
+    """Return what of a command was changed; None if it isn't the same one, or nothing was."""
+    one, other = _main(failed), _main(worked)
+    if one is None or other is None or failed == worked:
+        return None
+    tried, given = list(one.words), list(other.words)
+    if tried == given:
+        before = _set_up(worked) - _set_up(failed)
+        return f"after {min(before)}" if before else None
+    for longer, shorter, sign in ((tried, given, "without"), (given, tried, "with")):
+        for most in range(1, min(len(longer), _MOST_CHANGED + 1)):
+            if _named(longer[most:]) == _named(shorter) and longer[most] == shorter[0]:
+                return f"{sign} {' '.join(longer[:most])}"
+    name, another = unwrapped(one.words), unwrapped(other.words)
+    if name[1:] == another[1:] and name[:1] != another[:1]:
+        same = bool(name[1:]) and name[0].rstrip(_VERSION) == another[0].rstrip(_VERSION) != ""
+        return f"{name[0]} as {another[0]}" if same else None
+    if _named(name) != _named(another):
+        return None
+    changed = [
+        (tried[a:b], given[c:d])
+        for kind, a, b, c, d in SequenceMatcher(None, tried, given, autojunk=False).get_opcodes()
+        if kind != "equal"
     ]
-    return ("before", _shown(prepared[-1])) if len(prepared) == 1 else (None, None)
+    if sum(max(len(gone), len(new)) for gone, new in changed) > _MOST_CHANGED or not changed:
+        return None
+    return "; ".join(f"{' '.join(gone)} -> {' '.join(new)}" for gone, new in changed)
+
+
+def _set_up(command: str) -> set[str]:
+    """Return what a command sets up in its shell first."""
+    return {" ".join(part.words) for part in parts(command) if part.program in ("export", "source", ".")}
 
 
 def _shown(call: Call) -> str:

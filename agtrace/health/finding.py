@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
 
 from agtrace_schema.analysis import Lens, Severity
 from msgspec import Struct
 
-from agtrace.health.history import Call, Entry, History, Usage, derived
+from agtrace.health.history import Call, Entry, History
 from agtrace.text.numbers import duration
 
 EVIDENCE = 5
@@ -26,8 +25,6 @@ class Finding(Struct, frozen=True):
     """The number of what the finding is about: exact, even if fewer events are listed."""
     events: tuple[int, ...]
     """Events that show it, in file order, at most `EVIDENCE`."""
-    told: frozenset[int] = frozenset()
-    """All events that show it, if there are more: a finding about the same events as a more telling one is left out."""
     turn: int | None = None
     """The turn in which it begins."""
 
@@ -40,11 +37,10 @@ class Finding(Struct, frozen=True):
         turn: int | None = None,
         *,
         count: int | None = None,
-        told: frozenset[int] = frozenset(),
     ) -> Finding:
         """Return a finding that these events show, as many as it is about unless `count` says otherwise."""
         shown = tuple(events if len(events) <= EVIDENCE else (*events[: EVIDENCE - 1], events[-1]))
-        return cls(severity, message, len(events) if count is None else count, shown, told, turn)
+        return cls(severity, message, len(events) if count is None else count, shown, turn)
 
 
 class Detector(Struct, frozen=True):
@@ -77,24 +73,14 @@ def detector(
     return make
 
 
-def cost(history: History, first_event: int, last_event: int) -> str:
-    """Return the time and tokens between two events as a clause, `, 4 min and 120,000 tokens`; empty if unknown."""
+def took(history: History, first_event: int, last_event: int) -> str:
+    """Return the time from one event to another as a clause, ` within 4 min`; empty if unknown or under a second."""
     begin = bisect_left(history.entries, first_event, key=_place)
     end = bisect_right(history.entries, last_event, lo=begin, key=_place)
-    if begin == end:
+    if begin == end or not history.timed or not history.entries[begin].at:
         return ""
-    sums = _token_sums(history)
-    start, tokens = history.entries[begin].at, sums[end] - sums[begin]
-    lasted = max(map(_ended_at, history.entries[max(begin, end - 20) : end])) - start if start else 0
-    known = [duration(lasted)] if lasted >= 1_000 else []
-    known += [f"{tokens:,} tokens"] if tokens else []
-    return f", {' and '.join(known)}" if known else ""
-
-
-@derived
-def _token_sums(history: History) -> list[int]:
-    """Return the sums of tokens before each entry, and finally of all entries."""
-    return list(accumulate((entry.total if isinstance(entry, Usage) else 0 for entry in history.entries), initial=0))
+    lasted = max(map(_ended_at, history.entries[max(begin, end - 20) : end])) - history.entries[begin].at
+    return f" within {duration(lasted)}" if lasted >= 1_000 else ""
 
 
 def _ended_at(entry: Entry) -> int:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import orjson
@@ -32,6 +33,8 @@ T = TypeVar("T")
 
 KEPT = 4_000
 """Characters kept of the beginning, and of the end, of a longer text."""
+
+_CLOCKS_DIFFER_MS, _MANY_AT_ONCE = 60_000, 20
 
 _VARIES = later(
     r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"  # a time of day
@@ -224,6 +227,17 @@ class History:
     """The sub-agent session started by each call, by the call's event."""
     derived: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """A cache of what detectors derive from the history and share."""
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether its times can tell durations: not if time runs backwards, or many entries share one second, as in
+        logs that were written anew.
+        """
+        times = [entry.at for entry in self.entries if entry.at]
+        if any(later < earlier - _CLOCKS_DIFFER_MS for earlier, later in pairwise(times)):
+            return False
+        same = max(Counter(at // 1000 for at in times).values(), default=0)
+        return same < _MANY_AT_ONCE or 2 * same < len(times)
 
     @cached_property
     def calls(self) -> list[Call]:

@@ -35,6 +35,11 @@ _SPENT = (
     ("unknown", "unknown_seconds"),
 )
 _SHARES = (("turn", "turns"), ("tool", "tools"), ("file", "files"), ("sub-agent", "agents"))
+_FIGURES = (
+    ("api_errors", "errors of the model's API, retried ones included"),
+    ("unanswered_calls", "calls without a result"),
+    ("compactions", "compactions"),
+)
 _LONGEST_NAME = 60
 
 
@@ -70,6 +75,7 @@ def analysis(answer: dict[str, Any]) -> None:
         heading("Time")
         OUT.print(indented(Text(" · ".join(spent))))
     _token_shares(data.get("token_shares", {}))
+    _figures(data.get("figures", {}))
     _agents(data)
     if data.get("total_insights"):
         OUT.print()
@@ -100,6 +106,18 @@ def _token_shares(shares: dict[str, list[dict[str, Any]]]) -> None:
     for label, largest in found:
         named = (f"{end_of_path(plain(share['name']), _LONGEST_NAME)} {short(share['tokens'])}" for share in largest)
         OUT.print(indented(Text(f"{label:<10}", style="dim").append(" · ".join(named), style="not dim")))
+
+
+def _figures(figures: dict[str, Any]) -> None:
+    """Print the counts that are no findings, each with what it counts."""
+    told = [f"{figures[name]:,} {what}" for name, what in _FIGURES if name in figures]
+    if missed := figures.get("cache_missed_tokens"):
+        paid = f", for ${figures['cache_missed_usd']:,.4f} more" if "cache_missed_usd" in figures else ""
+        reasons = ", ".join(f"{plain(reason)} {short(tokens)}" for reason, tokens in missed.items())
+        told.append(f"{short(sum(missed.values()))} tokens not read from the cache{paid} ({reasons})")
+    if told:
+        heading("Figures")
+        OUT.print(indented(Text(" · ".join(told))))
 
 
 def _agents(data: dict[str, Any]) -> None:

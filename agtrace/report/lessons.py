@@ -61,7 +61,7 @@ def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list
     """Return what these experiences teach, and the failures that taught nothing, those of the most sessions first."""
     groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in cases:
-        groups[case.told.what, case.told.error].append(case)
+        groups[_alike(case.told)].append(case)
     found, unsolved = [], []
     for alike in groups.values():
         if len(_sessions(alike)) < FEWEST_SESSIONS and len(alike) < FEWEST_TIMES:
@@ -74,6 +74,13 @@ def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list
     found.sort(key=lambda one: (-one.sessions, -one.times, one.what, one.error))
     unsolved.sort(key=lambda alike: (-len(_sessions(alike)), -len(alike), alike[0].told.what, alike[0].told.error))
     return found, unsolved
+
+
+def _alike(told: Experience) -> tuple[str, str]:
+    """Return what is equal for failures that teach the same: a wrapper breaks a command with whatever error."""
+    if told.way is not None and told.way.startswith(("with ", "without ")):
+        return told.what, told.way
+    return told.what, told.error
 
 
 def _unsolved(connection: sqlite3.Connection, cases: Sequence[Case]) -> Unsolved:
@@ -122,25 +129,19 @@ def _lesson(connection: sqlite3.Connection, cases: Sequence[Case]) -> Lesson | N
 
 
 def _what_worked(cases: Sequence[Case]) -> Case | None:
-    """Return the newest case that was overcome as most were; None if each was in another way."""
-    overcome = [case for case in cases if case.told.worked is not None]
+    """Return the newest case that was overcome as most were, in two sessions or more; None if there is none."""
+    overcome = [case for case in cases if case.told.way is not None]
     if not overcome:
         return None
-    way, times = Counter(_way(case.told) for case in overcome).most_common(1)[0]
-    if times < _AGREEING * len(overcome):
+    way = Counter(case.told.way for case in overcome).most_common(1)[0][0]
+    same = [case for case in overcome if case.told.way == way]
+    if len(_sessions(same)) < FEWEST_SESSIONS or len(same) < _AGREEING * len(overcome):
         return None
-    return max((case for case in overcome if _way(case.told) == way), key=lambda case: case.told.at)
-
-
-def _way(told: Experience) -> tuple[str | None, str]:
-    """Return how a failure was overcome, equal for the same program with other arguments."""
-    return told.how, " ".join((told.worked or "").split()[:2])
+    return max(same, key=lambda case: case.told.at)
 
 
 def _advice(told: Experience, worked: str) -> str:
     error = told.line.removesuffix(".").removesuffix(":")
-    if told.how == "look":
-        return f"Look at the file with `{worked}` before `{told.what}`: otherwise it fails with “{error}”."
     if told.how == "before":
         return f"Before `{told.tried}`, run `{worked}`: otherwise it fails with “{error}”."
     return f"Instead of `{told.tried}`, run `{worked}`: the first fails with “{error}”."

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 
+import orjson
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
@@ -73,11 +75,20 @@ _GENERIC = later(
     r"|(?:\[[^\]]+\] )?exitcode '\d+': failure$"
     r"|npm (?:ERR!|error) (?:code|errno|path|command|A complete log|\S+@[\d.]+ |Exit status|Test failed|lifecycle|$)"
     r"|(?:\S+: )?\*\*\* \[|FAILURE: |FAILED: |BUILD FAIL|ninja: |\W*ELIFECYCLE|\S*##\[error\]Process completed"
+    r"|Script (?:completed|failed|running)\b|<shellId: |\(no output\)$|=== (?:RUN|PAUSE|CONT)\b|\*\* \w"
+    r"|> \S+@\S+ \S+|> \S+$"
+    r"|error: failed to push some refs|! *==> Fatal error occurred|husky - |error: script \"|Failed tasks:$"
+    r"|- [\w:-]+$|Reinitialized existing|\(?[Uu]se (?:\"git|--)|hint: "
+    r"|Command (?:was manually backgrounded|running in background)|npm (?:warn|WARN)\b"
+    r"|(?:added|up to date|changed|audited) \d+ packages?\b"
     r"|\d+ (?:errors?|failed|failing|failures?)\b[^:]*$|!{3,} |={3,}|-{3,}|_{3,}"
     r"|Traceback \(most recent call last\)|During handling of |The above exception was|Caused by:$",
     re.I,
 )
 """Lines that say that something failed, but not what: they are skipped."""
+
+_IN_JSON = later(r'\s*\{(?:"\w+": ?[\w.-]+, ?)*"(?:output|stdout|stderr|error|message)": ?"((?:[^"\\]|\\.)+)')
+"""An output as a program hands it on, perhaps cut."""
 
 _LABEL = later(
     r"\[[^\]\n]{1,80}\](?: {1,4}\| | {1,4}(?=[❌🏁]))"
@@ -95,8 +106,9 @@ _NAMED = later(r"[A-Za-z](?:Error|Exception|Failure)\b")
 
 _SPEAKS_OF_ERRORS = later(
     r"\b(?:error|errno|exception|fatal|failed|failure|cannot|can't|couldn't|could not|unable to|not found|no such"
-    r"|denied|forbidden|unauthorized|invalid|illegal|missing|unexpected|unknown|unsupported|unrecognized|undefined|refused"
-    r"|timed out|timeout|expired|must be|not allowed|not permitted|not exist|not supported|already exists|conflict)\b",
+    r"|denied|forbidden|unauthorized|invalid|illegal|missing|unexpected|unknown|unsupported|unrecognized|undefined|refused|blocked"
+    r"|timed out|timeout|expired|must be|is required|rejected|requires approval|not allowed|not permitted|not exist"
+    r"|not supported|already exists|conflict)\b",
     re.I,
 )
 
@@ -108,6 +120,8 @@ class Signature(Struct, frozen=True):
     """Equal for equal errors."""
     line: str
     """The line as in the text, without control characters."""
+    sure: bool = True
+    """Whether the line speaks of an error; else it is only what a short text says."""
 
 
 def signature_of(text: str) -> Signature | None:
@@ -116,7 +130,14 @@ def signature_of(text: str) -> Signature | None:
     The line is the first that compilers, test runners and programs print for an error, else the last that mentions one,
     else the first of a short text.
     """
-    return next((found for _, line in _telling(_lines(text)) if (found := _signature(line))), None)
+    return next(signatures_in(text), None)
+
+
+def signatures_in(text: str) -> Iterator[Signature]:
+    """Yield the signatures of a failed result's lines, the most telling first."""
+    for _, line, sure in _telling(_lines(text)):
+        if found := _signature(line):
+            yield found if sure else Signature(found.key, found.line, sure=False)
 
 
 def telling_text(text: str) -> str:
@@ -151,7 +172,7 @@ def from_telling_line(text: str) -> str:
 def _quotable(lines: Sequence[str]) -> tuple[int, str] | None:
     """The place and text of the first line with a signature; else of one that only names an error: `KeyError: 3`."""
     named = None
-    for number, line in _telling(lines):
+    for number, line, _ in _telling(lines):
         if found := _signature(line):
             return number, found.line
         said = _bare(line)
@@ -160,8 +181,8 @@ def _quotable(lines: Sequence[str]) -> tuple[int, str] | None:
     return named
 
 
-def _telling(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that describe an error, the most telling first, with their place among these lines."""
+def _telling(lines: Sequence[str]) -> Iterator[tuple[int, str, bool]]:
+    """Yield the lines that describe an error, the most telling first, with their place, and whether they surely do."""
     by_kind: dict[str, list[tuple[int, str]]] = {"error": [], "detail": [], "test": []}
     for number, (line, told) in enumerate(zip(lines, read(lines), strict=True)):
         if told is not None and told.kind in by_kind and (told.kind != "detail" or _NAMED.search(line, 0, LOOKED_AT)):
@@ -169,12 +190,12 @@ def _telling(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         elif by_kind["test"] and _GO_DETAIL.match(line):
             by_kind["detail"].append((number, _whole(lines, number)))
     for kind in ("error", "detail", "test"):
-        yield from by_kind[kind]
+        yield from ((number, line, True) for number, line in by_kind[kind])
     left = [(number, line) for number, line in enumerate(lines) if line.strip() and not _FRAME.match(line)]
-    yield from (told for told in reversed(left) if _SPEAKS_OF_ERRORS.search(told[1], 0, LOOKED_AT))
+    yield from ((*told, True) for told in reversed(left) if _SPEAKS_OF_ERRORS.search(told[1], 0, LOOKED_AT))
     said = [(number, line) for number, line in left if not _GENERIC.match(line.strip())]
     if len(said) <= _FEW_LINES:
-        yield from said
+        yield from ((*told, False) for told in said)
 
 
 def _whole(lines: Sequence[str], number: int) -> str:
@@ -184,7 +205,13 @@ def _whole(lines: Sequence[str], number: int) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that are examined: those at the beginning and at the end, and in between those that report failures."""
+    """The lines that are examined: those at the beginning and at the end, and in between those that report failures.
+
+    Of an output within JSON, its own lines.
+    """
+    if wrapped := _IN_JSON.match(text):
+        with suppress(orjson.JSONDecodeError):
+            text = str(orjson.loads(f'"{wrapped[1]}"'))
     if len(text) > 2 * _LONGEST_PART:
         text = f"{text[:_LONGEST_PART]}\n{text[-_LONGEST_PART:]}"
     lines = [_LABEL.sub("", line, count=1) for line in without_controls(text).split("\n")]

@@ -102,6 +102,20 @@ class TokenShares(Model):
     """Sub-agents, according to their own logs."""
 
 
+class SessionFigures(Model):
+    """Counts that are no findings; those that are 0 are absent."""
+
+    api_errors: int | None = None
+    """Errors of the model's API, those that the agent retried by itself included."""
+    unanswered_calls: int | None = None
+    """Calls without a result, although the session went on."""
+    compactions: int | None = None
+    cache_missed_tokens: dict[str, int] | None = None
+    """Tokens that weren't read from the cache although they could have been, by the reason that the log names."""
+    cache_missed_usd: float | None = None
+    """What that cost more than reading them."""
+
+
 class AgentHealth(Model):
     """A sub-agent of a session."""
 
@@ -130,6 +144,8 @@ class Analysis(Model):
     insights: list[Insight]
     time: TimeSpent | None = None
     token_shares: TokenShares | None = None
+    figures: SessionFigures | None = None
+    """Without its sub-agents."""
     agents: list[AgentHealth] | None = None
     """Worst score first, unscored ones last."""
     total_agents: int | None = None

@@ -73,7 +73,7 @@ class Lesson(Model):
     """A failure that came again and again."""
 
     what: str
-    """The program with its subcommand, or the tool."""
+    """The program with its subcommand."""
     error: str
     """The line of the output that says most."""
     times: int
@@ -87,9 +87,9 @@ class Lesson(Model):
     """From each failure to the success that followed, at most half an hour each."""
     tokens: int
     tried: str
-    """The command or tool that failed."""
-    how: Literal["instead", "before", "look"]
-    """instead: `worked` worked in its place; before: it worked after `worked`; look: after `worked` showed the file."""
+    """The command that failed."""
+    how: Literal["instead", "before"]
+    """instead: `worked` worked in its place; before: it worked after `worked`."""
     worked: str
     advice: str
     """A sentence for CLAUDE.md or AGENTS.md."""
@@ -103,7 +103,7 @@ class Unsolved(Model):
     """A failure that came again and again, and that nothing is known to fix."""
 
     what: str
-    """The program with its subcommand, or the tool."""
+    """The program with its subcommand."""
     error: str
     times: int
     sessions: int

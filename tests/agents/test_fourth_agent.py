@@ -68,7 +68,7 @@ def test_its_health_is_told_by_the_words_of_its_package(indexed: Nest) -> None:
     analysis, report = indexed.ask("analyze t-1 --json", "report --provider tern")
     told = json.loads(analysis)["data"]
     assert told["ending"]["ending"] == "error_left" and "the sky is overloaded" in told["ending"]["reason"]
-    assert {"api_errors", "left_failure"} & {finding["detector"] for finding in told["insights"]}
+    assert {"ended_on_failure"} & {finding["detector"] for finding in told["insights"]}
     assert "5 sessions of Tern" in report
 
 

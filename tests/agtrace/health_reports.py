@@ -50,17 +50,17 @@ MODELS = ("claude-opus-4-5", "claude-sonnet-4-5", "gpt-5.1-codex", "gemini-3-pro
 TOOLS = ("Bash", "Read", "Edit", "Grep", "Write", "Task", "WebFetch", "mcp__github__create_pull_request")
 ENDINGS: tuple[Ending, ...] = get_args(Ending)
 FOUND: tuple[tuple[str, Lens, Severity, str, str], ...] = (
-    ("failed_calls", "Failures", "Critical", "{n} of 30 Bash calls failed (43 %)",
+    ("refused_again", "Failures", "Critical", "{n} of 30 Bash calls failed (43 %)",
      "FAILED tests/test_queue.py::test_it_waits_between_attempts - AssertionError: assert 3 == 4"),
     ("returning_error", "Failures", "Warning", "the same error came back {n} times from 4 different actions",
      "error: Cannot find module '@/components/form' or its corresponding type declarations."),
-    ("same_action_same_error", "Loops", "Warning", "the same command failed {n} times in a row: npm run build",
+    ("repeated_failure", "Loops", "Warning", "the same command failed {n} times in a row: npm run build",
      "Exit code 1\nsrc/pages/settings.tsx(14,22): error TS2307: Cannot find module"),
-    ("edit_churn", "Loops", "Warning", "src/queue/retry.py was changed {n} times in one turn, the same lines again",
+    ("redone", "Loops", "Warning", "src/queue/retry.py was changed {n} times in one turn, the same lines again",
      "-    delay = min(delay * 2, 30)\n+    delay = min(delay * 2, self.longest)"),
-    ("cache_misses", "TokenUsage", "Warning", "{n} responses paid again for 412,000 tokens that were cached",
+    ("stopped", "TokenUsage", "Warning", "{n} responses paid again for 412,000 tokens that were cached",
      "input_tokens 182,412, cache_read_tokens 0"),
-    ("compaction_mid_task", "TokenUsage", "Info", "the context was compacted {n} times in mid-task",
+    ("review_problems", "TokenUsage", "Info", "the context was compacted {n} times in mid-task",
      "This session is being continued from a previous conversation that ran out of context."),
     ("slow_tools", "Time", "Info", "{n} tool calls took more than 5 minutes: 21 minutes in sum",
      "docker compose build --no-cache"),
@@ -197,7 +197,7 @@ def insight(**fields: Any) -> Insight:
     known: dict[str, Any] = {
         "severity": "Critical",
         "lens": "Failures",
-        "detector": "failed_calls",
+        "detector": "refused_again",
         "version": 1,
         "message": "1 of 1 Bash calls failed (100 %)",
         "count": 1,

@@ -55,14 +55,32 @@ def test_another_command_of_the_same_program_is_what_works_instead(tmp_path: Pat
     )
 
 
-def test_a_file_that_had_to_be_read_first_is_a_lesson_about_the_tool(tmp_path: Path) -> None:
-    for number in (1, 2):
-        edit = {"file_path": f"/w/{number}.py", "old_string": "a", "new_string": "b"}
-        error = "<tool_use_error>File has not been read yet. Read it first before writing to it.</tool_use_error>"
-        log = session(tmp_path, number).call("Edit", edit, error, failed=True)
-        log.call("Read", {"file_path": f"/w/{number}.py"}, "a").call("Edit", edit, "updated")
+def test_a_wrapper_that_breaks_whatever_it_runs_is_one_lesson(tmp_path: Path) -> None:
+    for number, (task, error) in enumerate((("lint", "no such option"), ("lint --all", "a tty is missing")), 1):
+        log = session(tmp_path, number)
+        log.call("Bash", {"command": f"rtk bun run {task}"}, f"Exit code 2\nerror: {error}", failed=True)
+        log.call("Bash", {"command": f"bun run {task}"}, "ok")
     (lesson,) = learned(tmp_path)
-    assert str(lesson["advice"]).startswith("Look at the file with `Read` before `Edit`: otherwise it fails with")
+    assert str(lesson["advice"]).startswith("Instead of `rtk bun run lint --all`, run `bun run lint --all`: ")
+
+
+@pytest.mark.parametrize("remedy", ["rm -rf build", "git push --force", "git commit --no-verify -m ebb"])
+def test_what_destroys_is_never_advised(tmp_path: Path, remedy: str) -> None:
+    words = "git push" if "push" in remedy else "git commit -m ebb" if "commit" in remedy else "make build"
+    for number in (1, 2):
+        log = session(tmp_path, number).call(
+            "Bash", {"command": words}, "Exit code 1\nerror: it is rejected", failed=True
+        )
+        log.call("Bash", {"command": remedy}, "").call("Bash", {"command": words}, "ok")
+    assert learned(tmp_path) == []
+
+
+def test_what_worked_in_one_session_alone_is_no_lesson(tmp_path: Path) -> None:
+    log = session(tmp_path, 1)
+    for _ in range(3):
+        log.call("Bash", {"command": "python tide.py"}, "Exit code 127\npython: command not found", failed=True)
+        log.call("Bash", {"command": "python3 tide.py"}, "ok")
+    assert learned(tmp_path) == []
 
 
 @pytest.mark.parametrize(

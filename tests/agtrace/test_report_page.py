@@ -243,7 +243,7 @@ def test_sessions_are_found_by_words_and_every_filter(seventy: tuple[Report, str
         ("#by-provider", "codex", lambda item: item.provider == "codex"),
         ("#by-ending", "finished", lambda item: item.ending.ending == "finished"),
         ("#by-project", "/home/ada/infra", lambda item: item.project == "/home/ada/infra"),
-        ("#by-finding", "detector:edit_churn", lambda item: "edit_churn" in {one.detector for one in item.insights}),
+        ("#by-finding", "detector:redone", lambda item: "redone" in {one.detector for one in item.insights}),
         ("#by-finding", "severity:0", lambda item: "Critical" in {one.severity for one in item.insights}),
         ("#since", "2026-11-10", lambda item: (item.start_time or "") >= "2026-11-10"),
         ("#lasted", "60", lambda item: (item.duration_seconds or 0) >= 3600),
@@ -342,11 +342,11 @@ def test_a_session_is_opened_read_and_left_by_keyboard(seventy: tuple[Report, st
 def test_findings_that_are_not_shown_are_counted_and_a_command_shows_them(opened: Opener) -> None:
     odd = session(
         session_id="a;reboot", insights=[insight(severity="Warning")], total_insights=63,
-        detectors={"failed_calls": 61, "edit_churn": 2}, severities={"Warning": 60, "Info": 3},
+        detectors={"refused_again": 61, "redone": 2}, severities={"Warning": 60, "Info": 3},
     )  # fmt: skip
     page = opened(html(around([odd])))
     assert page.inner_text("#rows-shown .marks").split() == ["60", "warnings", "3", "info"]
-    page.select_option("#by-finding", "detector:edit_churn")
+    page.select_option("#by-finding", "detector:redone")
     assert page.inner_text("#found") == "1 session"
     page.click("#rows-shown a")
     page.wait_for_selector("#session-title")

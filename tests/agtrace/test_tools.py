@@ -283,8 +283,8 @@ def test_no_event_is_too_odd_to_be_opened(tmp_path: Path, most: int) -> None:
 def test_the_same_call_that_fails_five_times_in_a_row_is_a_finding_with_evidence_that_opens(samples: Asker) -> None:
     data = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
     (loop,) = [insight for insight in data["insights"] if insight["lens"] == "Loops"]
-    assert (loop["detector"], loop["count"], loop["severity"]) == ("same_action_same_error", 5, "Critical")
-    assert "run 5 times in a row and failed each time" in loop["message"]
+    assert (loop["detector"], loop["count"], loop["severity"]) == ("repeated_failure", 5, "Warning")
+    assert loop["message"].startswith("5 attempts got the same error within ")
     for evidence in loop["evidence"]:
         opened = samples.ask("get_event_details", session_id=LOOP, event_index=evidence["event_index"])["data"]
         assert (opened["event_type"], opened["outcome"]) == ("ToolResult", "failed")
@@ -304,7 +304,7 @@ def test_thousands_of_failures_are_counted_in_five_kilobytes(tmp_path: Path) -> 
     (failures,) = (part for part in data["parts"] if part["part"] == "failures")
     assert failures["why"] == f"{failed:,} of {calls:,} tool calls failed (83%)"
     told = {insight["detector"]: insight["count"] for insight in data["insights"]}
-    assert told == {"ended_on_failure": 1, "returning_error": failed}, "one finding for one set of events"
+    assert told == {"returning_error": failed}, "one finding for one set of events"
 
 
 def test_a_finding_that_is_not_asked_for_is_not_shown_and_costs_all_the_same(samples: Asker) -> None:

@@ -138,13 +138,14 @@ def test_a_price_table_that_cannot_be_used_is_said_and_costs_the_server_no_answe
     assert [str(own) in record["problem"] for record in said if record["event"] == "invalid_setting"] == [True]
 
 
-def test_what_the_log_says_of_missed_caches_is_a_finding_with_its_reasons(tmp_path: Path) -> None:
+def test_what_the_log_says_of_missed_caches_is_a_figure_with_its_reasons(tmp_path: Path) -> None:
     lines = [claude_families.said("m-1", "go")]
     for number, reason in enumerate(("tools_changed", "messages_changed"), 2):
         why = {"type": reason, "cache_missed_input_tokens": 30_000 + number}
         lines.append(claude_families.answer(f"m-{number}", "ok", message={"diagnostics": {"cache_miss_reason": why}}))
     claude_families.Logs(tmp_path, tmp_path / "x").write(f"{claude_families.MAIN}.jsonl", lines)
     found = Asker(tmp_path / "data", tmp_path / "projects").ask("analyze_session", session_id=claude_families.MAIN)
-    reasons = "messages_changed 30,003, tools_changed 30,002"
-    told = f"2 responses could have read 60,005 more tokens from the cache, for $0.3450 less: {reasons}"
-    assert told in [finding["message"] for finding in found["data"]["insights"]]
+    assert found["data"]["figures"] == {
+        "cache_missed_tokens": {"messages_changed": 30_003, "tools_changed": 30_002},
+        "cache_missed_usd": 0.345,
+    }

@@ -7,7 +7,7 @@ import time
 import pytest
 from agtrace_schema.events import Outcome, UserKind
 
-from agtrace.health.detectors.outcome import ending_of
+from agtrace.health.facts.ending import ending_of
 from agtrace.health.facts.questions import asks_to_go_on
 from tests.detecting.histories import Telling
 

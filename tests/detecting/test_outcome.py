@@ -7,11 +7,10 @@ import json
 import pytest
 from agtrace_schema.events import Outcome
 
-from agtrace.health.detectors.commits import find_silenced_check, find_swept_commit
 from agtrace.health.detectors.dangers import find_dangerous_commands
-from agtrace.health.detectors.failures import find_unanswered_calls
 from agtrace.health.detectors.outcome import find_review_problems
 from agtrace.health.facts.corrections import corrections
+from agtrace.health.facts.ending import unanswered
 from tests.detecting.histories import Telling
 
 _NO = "The user doesn't want to proceed with this tool use. The tool use was rejected."
@@ -79,37 +78,14 @@ def test_a_review_counts_for_the_files_that_the_session_changed() -> None:
         told, ("[P1] It floods", "/x/src/sea.py"), ("[P1] It ebbs", "/x/src/moon.py"), ("[P3] A comma", "/x/src/sea.py")
     )
     (finding,) = find_review_problems(told.history)
-    assert finding.message == "A review found 1 problem in what the model had made: `[P1] It floods`"
+    assert finding.message == "A review or the CI found problems in what had been done: `[P1] It floods`"
     assert not list(find_review_problems(reviewed(Telling("codex").human(), ("[P1] It floods", "/x/sea.py")).history))
-
-
-def test_a_check_that_was_switched_off_after_a_failure_is_told() -> None:
-    told = Telling().human().run("act push", "1 job failed", code=1)
-    told.edit("ci.yml", "run: pyright", "run: pyright\n  continue-on-error: true")
-    (finding,) = find_silenced_check(told.history)
-    assert (finding.severity, "`act push` had failed" in finding.message) == ("Warning", True)
-    told.edit("ci.yml", "run: pyright\n  continue-on-error: true", "run: pyright")
-    (undone,) = find_silenced_check(told.history)
-    assert (undone.severity, undone.message.endswith(", which was undone later")) == ("Info", True)
-    assert not list(find_silenced_check(Telling().human().edit("ci.yml", "a", "continue-on-error: true").history))
-
-
-def test_a_check_that_the_human_had_switched_off_is_not() -> None:
-    told = Telling().human("Skip the job for now.").run("act push", "1 job failed", code=1)
-    assert not list(find_silenced_check(told.edit("ci.yml", "a", "continue-on-error: true").history))
-
-
-def test_what_lay_around_is_told_if_everything_was_committed() -> None:
-    told = Telling().human().run("git status --short", " M a\n?? docs/generated/\n?? new.py").write("new.py", "x = 1")
-    (finding,) = find_swept_commit(told.run("git add -A && git commit -m ebb", "[main 1a2b3c4] ebb").history)
-    assert "`docs/generated/`" in finding.message
-    assert finding.count == 1
 
 
 def test_a_result_that_does_not_say_whose_it_is_answers_the_call_before_it() -> None:
     told = Telling().human().call("Bash", {"command": "ls"}, answered=False, outcome=Outcome.UNKNOWN)
     told.call("unknown", None, "a b")
     told.entries[-1].event_index = told.entries[-1].result_event or 0
-    assert not list(find_unanswered_calls(told.say("Two files.").history))
-    unanswered = Telling().human().call("Bash", {"command": "ls"}, answered=False, outcome=Outcome.UNKNOWN).say("Hm.")
-    assert len(list(find_unanswered_calls(unanswered.history))) == 1
+    assert not list(unanswered(told.say("Two files.").history))
+    left = Telling().human().call("Bash", {"command": "ls"}, answered=False, outcome=Outcome.UNKNOWN).say("Hm.")
+    assert len(list(unanswered(left.history))) == 1

@@ -52,13 +52,6 @@ def test_a_lesser_danger_costs_less_and_both_parts_of_the_outcome_have_their_mos
     assert lost(tmp_path)["outcome"] == 20
 
 
-def test_what_is_committed_unchecked_after_a_failed_check_costs_all_that_checks_can(tmp_path: Path) -> None:
-    log = a_log(tmp_path).call("Bash", {"command": "pytest -q"}, "1 failed, 8 passed", failed=True)
-    log.call("Edit", {"file_path": "/p/ebb.py", "old_string": "2", "new_string": "3"}, "ok")
-    log.call("Bash", {"command": "git commit -am ebb"}, "[main 3fa9c21] ebb").say("Mended.")
-    assert lost(tmp_path) == {"checks": 10, "failures": 3}
-
-
 @pytest.mark.parametrize(
     ("failed", "points", "told"),
     [(1, 3, ": 3 for 1,"), (2, 5, ""), (6, 8, " 8 for 6,"), (13, 11, ""), (14, 12, " all 12 from 14 on.")],

@@ -1,4 +1,4 @@
-"""Where the time of a session went, and what was slow."""
+"""Where the time of a session went."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agtrace_schema.events import Outcome, UserKind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agtrace.health.detectors.waiting import find_slow_model, time_spent
+from agtrace.health.facts.time_spent import time_spent
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought
 from tests.depth import examples
 
@@ -84,7 +84,6 @@ def test_what_the_agent_says_in_place_of_a_model_took_no_time_of_the_models() ->
     own = Message(3, 0, None, START + 10 * MINUTE, "No response requested.")
     history = _history(_said(0, 0), _message(1, SECOND), left, own, _said(4, 11 * MINUTE), _message(5, 11 * MINUTE, 1))
     assert time_spent(history) == TimeSpent(tools_seconds=0, model_seconds=1, human_seconds=11 * 60 - 1)
-    assert not list(find_slow_model(history))
 
 
 def test_without_times_nothing_is_said() -> None:
@@ -121,31 +120,17 @@ def _entries(draw: st.DrawFn) -> list[Entry]:
 def test_the_parts_add_up_to_the_span(entries: list[Entry]) -> None:
     times = [entry.at for entry in entries if entry.at]
     times += [entry.answered_at for entry in entries if isinstance(entry, Call) and entry.answered_at]
-    spent = time_spent(_history(*entries))
+    history = _history(*entries)
+    spent = time_spent(history)
+    if not history.timed:
+        assert spent == TimeSpent()
+        return
     parts = [spent.tools_seconds, spent.model_seconds, spent.human_seconds, spent.unknown_seconds]
     assert all(part is None or part >= 0 for part in parts)
     assert sum(filter(None, parts)) == (round((max(times) - min(times)) / 1000) if times else 0)
 
 
-def test_a_lunch_break_is_no_slow_model() -> None:
-    lunch = _history(_said(0, 0), _message(1, SECOND), _said(2, HOUR), _message(3, HOUR + SECOND, 1))
-    asleep = _history(_said(0, 0), _message(1, 3 * HOUR))
-    assert not list(find_slow_model(lunch))
-    assert not list(find_slow_model(asleep))
-
-
-def test_the_model_is_slow_from_the_last_result_on() -> None:
-    results = _ran(1, 0, MINUTE), _ran(3, 0, 4 * MINUTE)
-    assert not list(find_slow_model(_history(_said(0, 0), *results, _message(5, 8 * MINUTE, 1))))
-    (slow,) = find_slow_model(_history(_said(0, 0), *results, _message(5, 10 * MINUTE, 1)))
-    assert (slow.count, slow.events, slow.severity) == (1, (5,), "Info")
-
-
-def test_a_second_call_of_the_same_response_is_no_answer_to_the_first() -> None:
-    history = _history(_said(0, 0), _ran(1, 0, SECOND), _ran(3, 6 * MINUTE, SECOND), _message(5, 7 * MINUTE, 1))
-    assert not list(find_slow_model(history))
-
-
-def test_a_line_behind_a_command_is_no_slow_answer() -> None:
-    history = _history(_said(0, 0), _message(1, SECOND), _said(2, MINUTE, UserKind.COMMAND), _message(3, 9 * MINUTE, 1))
-    assert not list(find_slow_model(history))
+def test_a_log_whose_time_runs_backwards_or_stands_still_tells_no_durations() -> None:
+    assert time_spent(_history(_said(0, HOUR), _message(1, 0), _said(2, 2 * HOUR))) == TimeSpent()
+    rewritten = (_message(number, 10 if number < 30 else HOUR + number * MINUTE) for number in range(40))
+    assert time_spent(_history(*rewritten)) == TimeSpent()

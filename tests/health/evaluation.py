@@ -23,8 +23,8 @@ from tests.health.writing import NOW
 LEAST = 0.95
 """The least precision and recall that are good enough."""
 
-ENOUGH, ENOUGH_STRUCTURAL = 12, 4
-"""The positives, and as many near-misses, that a detector needs; fewer for one that goes by structure."""
+ENOUGH = 4
+"""The positives, and as many near-misses, that a detector needs."""
 
 
 @dataclass
@@ -124,8 +124,7 @@ def score(judged: Sequence[Judged], detectors: Sequence[Detector]) -> list[Score
     for detector in detectors:
         own = [one for one in judged if one.story.file == detector.name]
         positives = sum(detector.name in one.story.finds for one in own)
-        needed = ENOUGH_STRUCTURAL if detector.structural else ENOUGH
-        enough = min(positives, len(own) - positives) >= needed
+        enough = min(positives, len(own) - positives) >= ENOUGH
         rates = Rates.of(detector.name, own), Rates.of(detector.name, judged)
         scores.append(Score(detector.name, positives, len(own) - positives, *rates, enough))
     return scores

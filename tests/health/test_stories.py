@@ -20,7 +20,7 @@ from tests.health.writing import NOW
 
 EVERYWHERE = """\
 === everything that all three agents log
-finds: failed_calls
+finds: returning_error
 provider: PROVIDER
 age: 2m
 
@@ -209,7 +209,7 @@ def test_codex_tells_compactions_windows_and_mcp_tools(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_named_with_its_line(tmp_path: Path, lines: str, message: str) -> None:
     with pytest.raises(StoryError) as error:
         _history(tmp_path, f"=== a story\n{lines}")
-    assert str(error.value).startswith(f"failed_calls.sessions:{message}")
+    assert str(error.value).startswith(f"returning_error.sessions:{message}")
 
 
 def test_precision_counts_what_is_too_much_and_recall_what_is_missing() -> None:
@@ -218,9 +218,9 @@ def test_precision_counts_what_is_too_much_and_recall_what_is_missing() -> None:
 
 
 def _history(folder: Path, text: str) -> History:
-    path = folder / "failed_calls.sessions"
+    path = folder / "returning_error.sessions"
     path.write_text(text, "utf-8")
-    [uid] = write_logs(folder / "logs", stories_of(path, ["failed_calls"]))
+    [uid] = write_logs(folder / "logs", stories_of(path, ["returning_error"]))
     settings = Settings(data_dir=folder / "index", environment={})
     index(settings.database, [str(folder / "logs")])
     connection = Reader(settings).connection

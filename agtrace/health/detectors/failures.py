@@ -1,232 +1,190 @@
-"""Findings about failures: by tool, in streaks, errors that return, the model's API, calls without a result."""
+"""Findings about failures: the same error again and again, what was refused again and again, a check left red."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
-from agtrace_schema.analysis import Severity
+from agtrace_indexer.landmarks.attempts import attempts as landmarks_in
+from agtrace_indexer.landmarks.recognition import landmarks
+from agtrace_schema.events import Outcome
+from agtrace_schema.landmarks import LandmarkKind, Verdict
+from agtrace_schema.patterns import later
 
-from agtrace.health.detectors.outcome import ending_of, is_unanswered, shown_by
-from agtrace.health.examination import SEVERITIES
 from agtrace.health.facts.actions import (
-    Attempt,
     attempts,
+    command_of,
     deed,
-    error_text,
-    is_api_error,
-    is_interruption,
     is_passed_over,
+    is_poll,
     is_probe,
+    named,
+    only_reads,
     quoted,
-    tool_named,
-    was_retried,
+    refused_by_human,
 )
-from agtrace.health.facts.checks import is_check
-from agtrace.health.finding import Finding, cost, detector
-from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
-from agtrace.text.lines import cut
-from agtrace.text.numbers import counted
-from agtrace.text.signatures import Signature, signature_of
+from agtrace.health.facts.causes import cause_of
+from agtrace.health.facts.changes import changed_files
+from agtrace.health.facts.checks import OF_THE_MACHINE, Kind, kinds_of
+from agtrace.health.facts.ending import ending_of
+from agtrace.health.finding import Finding, detector, took
+from agtrace.health.history import Call, History, derived
+from agtrace.text.signatures import Signature
 
-FEW_FAILURES, FAILING_SHARE, MANY_FAILURES = 4, 0.2, 10
-STREAK, LONG_STREAK = 3, 6
-RETURNS, MANY_RETURNS = 3, 6
+RETURNS, MANY_REPEATED, MANY_RETURNS = 3, 5, 6
+_LONG_MS = 2 * 60_000
+_SHOWN, _COMMAND, _ERROR = 120, 60, 100
+_SET_ASIDE = later(r"\bgit (?:stash|worktree|checkout|switch)\b")
+"""The check was to show how things were without the changes."""
+_RUNS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
 
-_SHOWN = 120
-
-
-@detector("Failures", version=3)
-def find_failed_calls(history: History) -> Iterator[Finding]:
-    """Of a tool's calls, at least 4 and at least one in five failed, or at least 10; probes, tests, builds and linters
-    don't count.
-    """
-    by_tool: dict[str, list[Call]] = defaultdict(list)
-    for call in history.calls:
-        by_tool[call.tool].append(call)
-    found = [finding for tool, calls in by_tool.items() if (finding := _failed_calls(tool, calls))]
-    yield from _worst_first(found)
-
-
-@detector("Failures")
-def find_failure_streak(history: History) -> Iterator[Finding]:
-    """At least 3 attempts in a row failed within one turn, whatever the tools."""
-    found = []
-    for streak in _streaks(history):
-        calls = [call for attempt in streak for call in attempt.counted]
-        tools = Counter(call.tool for call in calls)
-        which = ", ".join(tool_named(tool) for tool, _ in tools.most_common(3))
-        spent = cost(history, streak[0].first_event, streak[-1].last_event)
-        error = next(filter(None, (signature_of(call.result) for call in calls if call.failed)), None)
-        found.append(
-            Finding.of(
-                "Critical" if len(streak) >= LONG_STREAK else "Warning",
-                f"{len(streak):,} attempts in a row failed ({which}){spent}"
-                + (f": {quoted(error.line, _SHOWN)}" if error else ""),
-                [attempt.counted[0].evidence for attempt in streak],
-                streak[0].turn,
-                told=frozenset(call.evidence for call in calls),
-            )
-        )
-    yield from _worst_first(found)
+_GUARD = later(
+    r"(?i)\b(?:blocked|denied|rejected|refused|not allowed|not permitted|forbidden|disallowed)\b.{0,60}"
+    r"\b(?:by|hook|policy|rule|sandbox|permission|guard|settings|parsed safely|workspace)"
+    r"|\b(?:hook|policy|sandbox|guard|permission)s?\b.{0,40}\b(?:blocked|denied|rejected|refused|error)\b"
+    r"|\boutside (?:of )?the (?:allowed|workspace|project)|\bwas blocked\b|\boperation not permitted\b"
+    r"|\brequires? (?:approval|permission)\b"
+    r"|\bmust be within\b|\brequested permissions\b|\bsudo: a (?:terminal|password) is required"
+)
+"""How hooks, rules and sandboxes refuse a call."""
 
 
 @detector("Failures")
+def find_refused_again(history: History) -> Iterator[Finding]:
+    """A hook, a rule, a sandbox or a missing permission refused at least 3 attempts for the same reason."""
+    for cause, calls, times in _same_errors(history):
+        if _GUARD.search(cause.line):
+            yield _finding(history, "attempts were refused", cause, calls, times)
+
+
+@detector("Loops")
+def find_repeated_failure(history: History) -> Iterator[Finding]:
+    """The same call got the same error at least 4 times, or 3 times in over two minutes; 6 times if it only reads."""
+    yield from _again(history, same=True)
+
+
+@detector("Failures", version=2)
 def find_returning_error(history: History) -> Iterator[Finding]:
-    """At least 3 attempts, with at least 2 different actions, got the same error; numbers, paths and quoted texts in it
-    don't matter.
+    """Different calls got the same error, as often as for `repeated_failure`, and 6 times if they are edits; numbers,
+    paths and quoted texts in it don't matter.
     """
-    came: dict[str, list[Call]] = defaultdict(list)
-    lines: dict[str, Signature] = {}
-    tries: Counter[str] = Counter()
-    for attempt in attempts(history):
-        told = [(call, signature_of(call.result)) for call in attempt.counted if call.failed]
-        for call, signature in told:
-            if signature is not None:
-                came[signature.key].append(call)
-                lines.setdefault(signature.key, signature)
-        tries.update({signature.key for _, signature in told if signature is not None})
-    found = []
-    for key, calls in came.items():
-        if tries[key] < RETURNS or len({deed(call) for call in calls}) < 2:
+    yield from _again(history, same=False)
+
+
+def _again(history: History, *, same: bool) -> Iterator[Finding]:
+    for cause, calls, times in _same_errors(history):
+        if _GUARD.search(cause.line) or same != _is_one_deed(calls):
             continue
-        found.append(
-            Finding.of(
-                "Critical" if tries[key] >= MANY_RETURNS else "Warning",
-                f"{tries[key]:,} attempts with different actions got the same error: {quoted(lines[key].line, _SHOWN)}",
-                [call.evidence for call in calls],
-                calls[0].turn,
-                count=tries[key],
-                told=frozenset(call.evidence for call in calls),
-            )
-        )
-    yield from _worst_first(found)
+        quick = all(only_reads(call) or (not same and command_of(call) is None and call.writes) for call in calls)
+        brief = times == RETURNS and not (cause.sure and _lasted(history, calls[0], calls[-1]))
+        if not brief and (times >= MANY_RETURNS or not quick):
+            yield _finding(history, "attempts got the same error", cause, calls, times)
 
 
-@detector("Failures", structural=True)
-def find_api_errors(history: History) -> Iterator[Finding]:
-    """The model's API failed, according to the log."""
-    errors = [n for n in history.notices if is_api_error(n, history.provider)]
-    if not errors:
-        return
-    shown = sum(not was_retried(error) for error in errors)
-    last = ending_of(history).event_index == errors[-1].event_index
-    severity: Severity = "Critical" if last else "Warning" if shown or len(errors) >= 3 else "Info"
-    what = [
-        f"{shown:,} shown to the human" if shown else "",
-        f"{len(errors) - shown:,} retried" if shown < len(errors) else "",
-    ]
-    said = next(filter(None, map(error_text, reversed(errors))), "")
-    message = f"The model's API failed {counted(len(errors), 'time')} ({', '.join(filter(None, what))})"
-    message += ", and nothing came after it" if last else ""
-    yield Finding.of(
-        severity, f"{message}: {said}" if said else message, [error.event_index for error in errors], errors[0].turn
-    )
-
-
-@detector("Failures", structural=True)
-def find_unanswered_calls(history: History) -> Iterator[Finding]:
-    """Calls never got a result although the session went on; interrupted calls don't count."""
-    calls = list(_unanswered(history))
-    if not calls:
-        return
-    tools = ", ".join(sorted({tool_named(call.tool) for call in calls}))
-    yield Finding.of(
-        "Warning",
-        f"{counted(len(calls), 'call')} never got a result although the session went on ({cut(tools, _SHOWN)})",
-        [call.event_index for call in calls],
-        calls[0].turn,
-    )
-
-
-@detector("Failures")
-def find_ended_on_failure(history: History) -> Iterator[Finding]:
-    """The last attempt of the session failed, or it ended with an error of the model's API, whatever was said
-    afterwards.
-    """
-    ending = ending_of(history)
-    if ending.ending != "error_left" or ending.event_index is None:
-        return
-    spoken = any(message.event_index > ending.event_index for message in history.messages)
-    how = "and the model spoke after it" if spoken else "and the model said nothing after it"
-    turn = next((entry.turn for entry in reversed(history.entries) if shown_by(entry) == ending.event_index), None)
-    yield Finding.of(
-        "Warning" if spoken else "Critical",
-        f"The session ended on a failure, {how}: {ending.reason}",
-        (ending.event_index,),
-        turn,
-    )
-
-
-def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
-    failed = [call for call in calls if call.failed]
-    telling = [call for call in failed if not is_passed_over(call)]
-    real = [call for call in telling if not is_check(call)]
-    if len(real) < FEW_FAILURES or (len(real) < FAILING_SHARE * len(calls) and len(real) < MANY_FAILURES):
-        return None
-    rate, told = len(failed) / len(calls), sum(call.told_by_text for call in failed)
-    probes, checks = sum(map(is_probe, failed)), len(telling) - len(real)
-    message = f"{len(failed):,} of {counted(len(calls), f'{tool_named(tool)} call')} failed ({rate:.0%})"
-    others = [f"{counted(probes, 'probe')} that answered “no”"] if probes else []
-    others += [counted(checks, "check")] if checks else []
-    if others:
-        message += f", including {' and '.join(others)}"
-    if told:
-        message += f"; for {'it' if len(failed) == 1 else f'{told:,} of them'} only the output says so"
+def _finding(history: History, what: str, cause: Signature, calls: Sequence[Call], times: int) -> Finding:
+    first, same = calls[0], _is_one_deed(calls)
+    never = same and not _solved(history, calls)
     return Finding.of(
-        "Critical" if 2 * len(real) >= len(calls) else "Warning",
-        message,
-        [call.evidence for call in real],
-        real[0].turn,
-        count=len(failed),
-        told=frozenset(call.evidence for call in real),
+        "Warning" if never or times >= (MANY_REPEATED if same else MANY_RETURNS) else "Info",
+        f"{times:,} {what}{took(history, first.event_index, calls[-1].evidence)}"
+        f"{', and it never worked' if never else ''}: "
+        f"{quoted(cause.line, _SHOWN)}, {'as' if same else 'first'} {named(first)}",
+        [call.evidence for call in calls],
+        first.turn,
+        count=times,
     )
 
 
-def _streaks(history: History) -> Iterator[list[Attempt]]:
-    """Yield runs of failed attempts within one turn; attempts that are passed over don't end a run."""
-    streak: list[Attempt] = []
-    spoken = False
-    for attempt in attempts(history):
-        spoken |= attempt.after_human
-        if attempt.passed_over:
-            continue
-        if streak and (spoken or not attempt.failed or attempt.turn != streak[-1].turn):
-            if len(streak) >= STREAK:
-                yield streak
-            streak = []
-        if attempt.failed:
-            streak.append(attempt)
-        spoken = False
-    if len(streak) >= STREAK:
-        yield streak
+def _is_one_deed(calls: Sequence[Call]) -> bool:
+    return len({deed(call) for call in calls}) == 1
 
 
-def _unanswered(history: History) -> Iterator[Call]:
-    """Yield calls that never got a result and weren't interrupted, after which the session went on."""
-    waiting: list[Call] = []  # of one response: the next response shows that the session went on
-    for entry in history.entries:
-        if isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
-            waiting = []
-        elif (isinstance(entry, Said) and entry.opens_turn) or (
-            isinstance(entry, (Call, Message, Thought)) and waiting and not _goes_with(entry, waiting[0])
-        ):
-            yield from waiting
-            waiting = []
-        if isinstance(entry, Call):
-            if entry.result_event == entry.event_index:
-                waiting = waiting[1:]  # a result that doesn't say whose it is
-            elif is_unanswered(entry, history.provider):
-                waiting.append(entry)
+@derived
+def _same_errors(history: History) -> list[tuple[Signature, list[Call], int]]:
+    """Return the causes of at least three failed attempts, with the calls and the number of attempts, most first."""
+    came: dict[str, list[Call]] = defaultdict(list)
+    tries: dict[str, set[int]] = defaultdict(set)
+    causes: dict[str, Signature] = {}
+    for number, attempt in enumerate(attempts(history)):
+        for call in attempt.calls:
+            refused = call.outcome is Outcome.REJECTED and not refused_by_human(call)
+            if not (refused or (call.failed and not is_passed_over(call))) or is_poll(call):
+                continue
+            cause = cause_of(call, history)
+            if cause is not None:
+                came[cause.key].append(call)
+                tries[cause.key].add(number)
+                causes.setdefault(cause.key, cause)
+    found = [(causes[key], calls, len(tries[key])) for key, calls in came.items() if len(tries[key]) >= RETURNS]
+    return sorted(found, key=lambda one: -one[2])
 
 
-def _goes_with(entry: Call | Message | Thought, waiting: Call) -> bool:
-    """Whether an entry belongs to the response of a call, or is a result without a call."""
-    if isinstance(entry, Call) and entry.result_event == entry.event_index:
-        return True
-    return of_one_response(waiting, entry)
+def _lasted(history: History, first: Call, last: Call) -> bool:
+    return not history.timed or last.at - first.at >= _LONG_MS
 
 
-def _worst_first(found: Iterable[Finding]) -> list[Finding]:
-    """Sort findings, the worst first."""
-    return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.count, finding.events))
+def _solved(history: History, calls: Sequence[Call]) -> bool:
+    """Whether the same, or a check of the same kind, went well after the last failure."""
+    last, kinds = calls[-1], kinds_of(calls[-1])
+    after = (call for call in history.calls if call.event_index > last.event_index and call.outcome is Outcome.OK)
+    return any(deed(call) == deed(last) or not kinds.isdisjoint(kinds_of(call)) for call in after)
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+@detector("Outcome", version=2)
+def find_failing_check(history: History) -> Iterator[Finding]:
+    """The last test run, build or linter of the session failed because of the code, not the machine or the command
+    line; none of its kind passed after it, and the session didn't end on a failure. It is only information if nothing
+    that it printed names a file that the session had changed.
+    """
+    if history.at_work or ending_of(history).ending == "error_left":
+        return
+    left = _left_failing(history)
+    if not left:
+        return
+    kind, last = max(left.items(), key=lambda one: one[1].event_index)
+    cause = cause_of(last, history)
+    assert cause is not None
+    written = {PurePath(path).name for call in history.calls for path in changed_files(call)}
+    own = any(name in last.result for name in written)
+    yield Finding.of(
+        "Warning" if own else "Info",
+        f"The last {kind} failed{'' if own else ', maybe not because of what was changed'}: "
+        f"{quoted(command_of(last) or '', _COMMAND)}, {quoted(cause.line, _ERROR)}",
+        (last.evidence,),
+        last.turn,
+        count=len(left),
+    )
+
+
+def _left_failing(history: History) -> dict[Kind, Call]:
+    """Return the last check of each kind, if it failed."""
+    left: dict[Kind, Call] = {}
+    for call in history.calls if any(call.failed for call in history.calls) else ():
+        kinds = kinds_of(call) if call.outcome in (Outcome.OK, Outcome.FAILED) else ()
+        if call.outcome is Outcome.OK or (kinds and _passed(call)):
+            for kind in kinds:
+                left.pop(kind, None)
+                if kind == "test run":
+                    left.pop("build", None)  # what is tested was built
+        elif kinds and not is_probe(call) and not _SET_ASIDE.search(command_of(call) or "") and _tells(call, history):
+            left |= dict.fromkeys(kinds, call)
+    return left
+
+
+def _tells(call: Call, history: History) -> bool:
+    """Whether a failed check tells of the code: not if the machine or the command was the cause, or none is named."""
+    cause = cause_of(call, history)
+    return cause is not None and cause.sure and OF_THE_MACHINE.search(cause.line) is None
+
+
+def _passed(call: Call) -> bool:
+    """Whether the tests and builds of a command that failed passed, as what it printed says: the rest of it failed."""
+    if "linter" in kinds_of(call):
+        return False  # whose verdict isn't known apart
+    found = landmarks(landmarks_in(command_of(call) or ""), call.result, call.outcome)
+    runs = [landmark for landmark in found if landmark.kind in _RUNS]
+    return bool(runs) and all(landmark.verdict is Verdict.PASSED for landmark in runs)

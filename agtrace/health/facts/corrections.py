@@ -12,13 +12,22 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from agtrace_schema.events import Outcome, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import asks_human, command_of, is_interruption, named, only_reads, refused_by_human
-from agtrace.health.facts.changes import Change, changes
+from agtrace.health.facts.actions import (
+    asks_human,
+    command_of,
+    is_interruption,
+    named,
+    only_reads,
+    quoted,
+    refused_by_human,
+)
+from agtrace.health.facts.changes import changes
 from agtrace.health.facts.questions import own_words, phrases
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, derived
 from agtrace.sessions.said import human_words
@@ -29,10 +38,14 @@ _STRONG, _WEAK, _ADMITTED, _REFUSED, _INTERRUPTED, _WORKED, _UNDONE, _GIT = 2, 1
 _LONGEST = 1_500
 """Characters of a request in the human's own words; a longer one is a task, or a text that somebody else wrote."""
 
+_QUOTED, _PLAIN = 80, 300
+"""Characters up to which words alone make a correction; in a longer text they are rarely what it is about."""
+
 _LOOKED_AT = 600
 _ADMISSION = 200
 
 _BY_A_PROGRAM = later(r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)")
+_SENTENCE_END = later(r"[.!?…]\s+|[。！？]|\n+")
 _NAME = later(r"\w{4,}")
 _DEFINED = later(
     r"\b(?:def|func|function|fn|fun|class|struct|type|interface|enum|trait|const|let|var|sub)\s+(?:\([^()\n]*\)\s*)?(\w{4,})"
@@ -124,19 +137,18 @@ class _Weighing:
 
     def said(self, text: Said, place: int) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
-        goes_ahead = self.refused is not None and (
-            len(text.text) <= _GO_AHEAD_LENGTH and _GO_AHEAD.fullmatch(text.text) is not None
-        )
-        if not self.first and not goes_ahead and self._is_correction(text, place):
-            yield Correction(text.event_index, text.turn, " ".join(text.text.split()))
-        elif not goes_ahead:
-            yield from self.refused_silently()
+        by_mistake = self.refused is not None and goes_ahead(text.text)
+        if not self.first and not by_mistake and self._is_correction(text, place):
+            yield Correction(text.event_index, text.turn, _strongest(text.text))
+        elif not by_mistake:
+            yield from self.refused_silently(text.text)
         self.first, self.worked, self.before, self.stopped, self.refused = False, False, self.worked, 0, None
 
-    def refused_silently(self) -> Iterator[Correction]:
-        """Yield the refusal about which the human said nothing."""
+    def refused_silently(self, then: str = "") -> Iterator[Correction]:
+        """Yield the refusal about which the human said nothing, with what they wrote next."""
         if self.refused:
-            yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), silent=True)
+            quote = named(self.refused) + (f", and then wrote {quoted(then)}" if then else "")
+            yield Correction(self.refused.evidence, self.refused.turn, quote, silent=True)
 
     def _is_correction(self, text: Said, place: int) -> bool:
         said = own_words(text.text)
@@ -145,8 +157,10 @@ class _Weighing:
         weight = self._by_words(text, said)
         if not weight:
             return False
-        weight += self.stopped + (self.worked or self.before) * _WORKED + self.undone.get(text.turn, 0)
-        return weight + _admitted(self.history.entries, place) >= ENOUGH
+        confirmed = self.stopped + self.undone.get(text.turn, 0) + _admitted(self.history.entries, place)
+        if not confirmed and len(said) > _PLAIN:
+            return False
+        return weight + confirmed + (self.worked or self.before) * _WORKED >= ENOUGH
 
     def _by_words(self, text: Said, said: str) -> int:
         looked_at, words = _normal(said)[:_LOOKED_AT], _words()
@@ -189,7 +203,7 @@ def _admitted(entries: list[Entry], place: int) -> int:
 
 def _undone(history: History) -> dict[int | None, int]:
     """Return what speaks for work being taken back in each turn: edits exactly undone, commands of git."""
-    made: dict[str, list[tuple[int | None, Change]]] = {}
+    made: dict[tuple[str, frozenset[str], frozenset[str]], set[int | None]] = {}
     found: dict[int | None, int] = {}
     for call in history.calls:
         command = command_of(call)
@@ -198,16 +212,30 @@ def _undone(history: History) -> dict[int | None, int]:
         if call.outcome is not Outcome.OK:
             continue
         for change in changes(call):
-            before = made.setdefault(change.path, [])
-            if any(turn != call.turn and _takes_back(change, earlier) for turn, earlier in before):
+            if change.whole:
+                continue
+            if change.removed and made.get((change.path, change.added, change.removed), set()) - {call.turn}:
                 found[call.turn] = _UNDONE
-            before.append((call.turn, change))
+            made.setdefault((change.path, change.removed, change.added), set()).add(call.turn)
     return found
 
 
-def _takes_back(change: Change, earlier: Change) -> bool:
-    told = not change.whole and not earlier.whole and bool(earlier.added)
-    return told and change.removed == earlier.added and change.added == earlier.removed
+def goes_ahead(text: str) -> bool:
+    """Whether the human only tells the model to go on."""
+    return len(text) <= _GO_AHEAD_LENGTH and _GO_AHEAD.fullmatch(text) is not None
+
+
+def _strongest(text: str) -> str:
+    """Return a correction on one line, a long one from the sentence on that says most clearly what is wrong."""
+    said = own_words(text) or text
+    if len(said) <= _QUOTED:
+        return " ".join(text.split())
+    starts = [0, *(found.end() for found in _SENTENCE_END.finditer(said))]
+    for sign in (_words().strong, _words().faults):
+        for begin, end in pairwise([*starts, len(said)]):
+            if sign.search(_normal(said[begin:end])):
+                return " ".join(said[begin:].split())
+    return " ".join(text.split())
 
 
 def _normal(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the time of a session went: tools, model or human; and findings about what was slow."""
+"""Where the time of a session went: tools, model or human."""
 
 from __future__ import annotations
 
@@ -7,18 +7,13 @@ from operator import itemgetter
 from typing import Literal, TypeGuard
 
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.analysis import Severity, TimeSpent
+from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
-from msgspec import Struct
 
 from agtrace.health.facts.actions import asks_human, is_shell
-from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, Entry, History, Message, Said, Thought
-from agtrace.text.numbers import duration
 
 _MINUTE = 60_000
-SLOW_MS = 5 * _MINUTE
-MUCH_MS = 15 * _MINUTE
 ABSENT_MS = 120 * _MINUTE
 """A longer wait isn't a slow model: the machine was asleep, or nobody was there."""
 
@@ -30,40 +25,6 @@ _HUMAN: _Who = "human"
 
 _What = Literal["typed", "put", "said", "done", "noted"]
 """Typed by the human; put in the user's role by the harness; said by the model; done by it or a tool; none of these."""
-
-
-# -- slow answers ----------------------------------------------------------------------------------
-
-
-class _Wait(Struct, frozen=True):
-    milliseconds: int
-    event_index: int
-    turn: int | None
-    what: str = ""
-
-
-@detector("Time", version=2)
-def find_slow_model(history: History) -> Iterator[Finding]:
-    """The model took at least 5 minutes, but less than 2 hours, from the request or the last result to the beginning of
-    its response.
-    """
-    slow = list(_slow_answers(history))
-    if not slow:
-        return
-    longest = max(slow, key=lambda wait: wait.milliseconds)
-    if len(slow) == 1:
-        message = f"The model took {duration(longest.milliseconds)} to begin its answer"
-    else:
-        message = (
-            f"The model took {duration(SLOW_MS)} or more to begin its answer {len(slow):,} times, "
-            f"{duration(_sum(slow))} in total; the longest wait was {duration(longest.milliseconds)}"
-        )
-    severity: Severity = "Warning" if _sum(slow) >= MUCH_MS else "Info"
-    yield Finding.of(severity, message, [wait.event_index for wait in slow], slow[0].turn)
-
-
-def _sum(waits: list[_Wait]) -> int:
-    return sum(wait.milliseconds for wait in waits)
 
 
 def _took(call: Call) -> int:
@@ -81,49 +42,13 @@ def _cut_off(call: Call, took: int, provider: Provider) -> int:
     return most if most is not None and is_shell(call) and took > most + _MINUTE else 0
 
 
-def _slow_answers(history: History) -> Iterator[_Wait]:
-    """Yield the waits for the first entry of a response, from the last entry that it responds to."""
-    ready, response = 0, None
-    for event, entry, is_result in _in_file_order(history):
-        if isinstance(entry, Said):
-            ready = (entry.at or ready) if ready or entry.opens_turn else 0
-            continue
-        if is_result and isinstance(entry, Call):
-            ready = entry.answered_at or ready
-            continue
-        asked = (entry.turn, entry.step)
-        if entry.step is not None and asked == response:
-            continue
-        if ready and SLOW_MS <= entry.at - ready < ABSENT_MS:
-            yield _Wait(entry.at - ready, event, entry.turn)
-        ready, response = 0, asked
-
-
-def _in_file_order(history: History) -> list[tuple[int, Call | Message | Thought | Said, bool]]:
-    """Return texts, calls and their results, each with its event, in file order."""
-    placed: list[tuple[int, Call | Message | Thought | Said, bool]] = []
-    for entry in history.entries:
-        if not isinstance(entry, (Call, Said)) and not _by_model(entry):
-            continue
-        result = entry.result_event if isinstance(entry, Call) else None
-        if result != entry.event_index:  # otherwise the log has only the result
-            placed.append((entry.event_index, entry, False))
-        if result is not None:
-            placed.append((result, entry, True))
-    placed.sort(key=itemgetter(0))
-    return placed
-
-
-# -- where the time went ---------------------------------------------------------------------------
-
-
 def time_spent(history: History) -> TimeSpent:
-    """Return where the time went from the first event to the last; empty if the log has no times.
+    """Return where the time went from the first event to the last; empty if the log's times can't tell.
 
     The parts add up to that span. While a call ran, the time is the tools'; otherwise it is the human's while they were
     asked or until they typed; otherwise the model's, or unknown if longer than `ABSENT_MS`.
     """
-    pieces = _pieces(history)
+    pieces = _pieces(history) if history.timed else []
     if not pieces:
         return TimeSpent()
     shares: dict[_Who, int] = dict.fromkeys(("tools", "model", "human", "unknown"), 0)

@@ -1,0 +1,67 @@
+"""Why a call failed: the line of its result that names the cause."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from agtrace_indexer.events.shell import parts
+from agtrace_schema.patterns import later
+
+from agtrace.health.facts.actions import command_of
+from agtrace.health.history import Call, History, derived
+from agtrace.text.failing_lines import found as failures_in
+from agtrace.text.signatures import Signature, signatures_in
+
+_NUMBER = later(r"[\d.]+")
+_FEWEST_CHARS = 20
+"""A shorter line stands in many outputs by chance."""
+
+
+def cause_of(call: Call, history: History) -> Signature | None:
+    """Return the most telling line of a failed call, surely an error's if it has one; None if it says nothing.
+
+    A line that the same program also prints when all goes well is no cause.
+    """
+    known = _causes(history)
+    if call.event_index not in known:
+        harmless = _printed_when_well(history)[_program(call)]
+        told = [one for one in signatures_in(call.result) if one.line not in harmless]
+        sure = next((one for one in told if one.sure), None)
+        known[call.event_index] = sure or _failed_test(call, harmless) or (told[0] if told else None)
+    return known[call.event_index]
+
+
+def _failed_test(call: Call, harmless: set[str]) -> Signature | None:
+    """Return the first failed test that a result names, what it expected, or what its runner sums up."""
+    lines = call.result.splitlines()
+    failing = [(told.kind, lines[place].strip()) for place, told in failures_in(lines)]
+    named = [
+        line for kind in ("test", "detail", "verdict") for it, line in failing if it == kind and line not in harmless
+    ]
+    return Signature(_NUMBER.sub("#", named[0]), named[0]) if named else None
+
+
+@derived
+def _causes(_history: History) -> dict[int, Signature | None]:
+    """Return the causes that were asked for, by the event of the call."""
+    return {}
+
+
+@derived
+def _printed_when_well(history: History) -> defaultdict[str, set[str]]:
+    """Return the lines that commands printed that went well, by their program, if the session has failures of it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    failing = {_program(call) for call in history.calls if call.failed}
+    for call in history.calls:
+        program = _program(call)
+        if program in failing and not call.failed and command_of(call) is not None:
+            found[program].update(
+                line for line in map(str.strip, call.result.splitlines()) if len(line) >= _FEWEST_CHARS
+            )
+    return found
+
+
+def _program(call: Call) -> str:
+    """Return the program that a call runs, the one after `cd`; else its tool."""
+    programs = (part.program for part in parts(command_of(call) or ""))
+    return next((program for program in programs if program not in ("cd", "export", "set", "")), call.tool)

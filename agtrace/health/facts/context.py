@@ -1,0 +1,67 @@
+"""The context window and the cache: when the context was compacted, and what the log says was missed of the cache."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.analysis import SessionFigures
+from agtrace_schema.events import UserKind
+from msgspec import Struct
+
+from agtrace.health.facts.actions import is_api_error, is_compaction
+from agtrace.health.facts.ending import unanswered
+from agtrace.health.history import Call, History, Message, Notice, Said, Usage, derived
+
+CHARS_PER_TOKEN = 4
+"""For estimating the tokens of texts: about right for English and for code."""
+
+
+class Compaction(Struct, frozen=True):
+    """A replacement of the context by a summary of it."""
+
+    event_index: int
+    at: int
+
+
+@derived
+def compactions(history: History) -> list[Compaction]:
+    """Return the compactions of a session, in file order.
+
+    One may be recorded twice, as a boundary and by its summary: if the model does nothing in between, both are the same
+    compaction, unless there is a second boundary.
+    """
+    found: list[Compaction] = []
+    told: set[bool] = set()
+    for entry in history.entries:
+        boundary = is_compaction(entry, history.provider)
+        if boundary or (isinstance(entry, Said) and entry.kind is UserKind.COMPACTION_SUMMARY):
+            if not told or boundary in told:
+                found.append(Compaction(entry.event_index, entry.at))
+                told = set()
+            told.add(boundary)
+        elif isinstance(entry, (Call, Message)) or (isinstance(entry, Said) and entry.opens_turn):
+            told = set()
+    return found
+
+
+def figures(history: History) -> SessionFigures:
+    """Return the counts that are no findings; those that are 0 are left out."""
+    kinds, last = AGENTS[history.provider].notices.cache_misses, None
+    missed = Counter[str]()
+    paid = 0.0
+    for entry in history.entries:
+        if isinstance(entry, Usage):
+            last = entry
+        elif isinstance(entry, Notice) and entry.kind in kinds and last:
+            reason, _, tokens = entry.text.partition(" ")
+            if tokens.isdecimal():
+                missed[reason] += int(tokens)
+                paid += int(tokens) * last.missed_usd
+    return SessionFigures(
+        api_errors=sum(is_api_error(notice, history.provider) for notice in history.notices) or None,
+        unanswered_calls=sum(1 for _ in unanswered(history)) or None,
+        compactions=len(compactions(history)) or None,
+        cache_missed_tokens=dict(missed.most_common()) or None,
+        cache_missed_usd=round(paid, 4) or None,
+    )
