@@ -57,7 +57,6 @@ def export(
       agtrace export fb3cff44 --jsonl
     """
     from agtrace_indexer.redact.engine import looking
-    from agtrace_indexer.redact.values import Tier
 
     from agtrace.conversation.export import Form, Wanted
 
@@ -73,7 +72,7 @@ def export(
     if to_file and not force and Path(str(out)).expanduser().is_file():
         fail(f"{out} exists: use --force to replace it", USAGE)
     images_of = usable().database if images else None
-    with looking(least=Tier.POSSIBLE):
+    with looking(possible=True):
         found = _exported(session, Wanted(kind, turns or (None, None), thinking, tools, images_of))
         _leave(found, Path(str(out)) if to_file else None, force=force)
     if images:

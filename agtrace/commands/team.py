@@ -287,7 +287,6 @@ def push(dry_run: bool, url: str | None, as_json: bool) -> None:
       agtrace push
     """
     from agtrace_indexer.redact.engine import looking
-    from agtrace_indexer.redact.values import Tier
 
     from agtrace.commands.printing import sessions_bar
     from agtrace.upkeep import sharing
@@ -302,7 +301,7 @@ def push(dry_run: bool, url: str | None, as_json: bool) -> None:
     refreshed(settings, _REFRESH_SECONDS)
     if not dry_run:
         sharing.save(settings.data_dir, shared)  # keeps the number of this machine
-    with looking(least=Tier.POSSIBLE), sessions_bar("looking" if dry_run else "pushing") as note:
+    with looking(possible=True), sessions_bar("looking" if dry_run else "pushing") as note:
         done, unknown = sharing.push(settings, to, shared, dry=dry_run, report=note)
     told = {**asdict(done), "masked": dict(done.masked), "unknown_projects": unknown, "dry_run": dry_run}
     leave_lines(told, as_json, _lines(done, unknown, dry=dry_run))

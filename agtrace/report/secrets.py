@@ -11,7 +11,6 @@ from agtrace_indexer.index.questions import events, upkeep
 from agtrace_indexer.index.questions.events import text_reader
 from agtrace_indexer.redact import redact
 from agtrace_indexer.redact.engine import looking
-from agtrace_indexer.redact.values import Tier
 
 from agtrace.report.selection import Selection
 from agtrace.text.lines import one_line
@@ -46,7 +45,7 @@ def _around(connection: sqlite3.Connection, found: dict[str, Any]) -> str | None
     """Return the text around a secret, with dots in its place and all others masked; None if only a name told it."""
     place = found["session_row"], found["event_index"]
     event = text_reader(connection)(events.one(connection, *place))
-    with looking(least=Tier.POSSIBLE):
+    with looking(possible=True):
         text = redact(event.text)
     masks = [mask.span() for mask in re.finditer(re.escape(f"[redacted: {found['kind']}]"), text)]
     number = upkeep.secrets_of(connection, *place, found["kind"]).index(found["id"])

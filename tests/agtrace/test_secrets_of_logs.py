@@ -15,24 +15,19 @@ from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 from tests.secrets.stored import bytes_of
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-PASSWORD, POSSIBLE, PRINTED = "Kq8vLw3pZ", "sunshine", "horse battery"
+PASSWORD, POSSIBLE, PRINTED, OPEN = "Kq8vLw3pZ", "sunshine", "horse battery", "public_secret: Zt5rNb8mQ1wX"
 SESSION = "5e551000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture(autouse=True)
-def built_in_again(tmp_path: Path) -> Iterator[None]:
-    """All of a process has the same rules: those of this test go with it."""
-    yield
-    redact.use(tmp_path / "nowhere")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> ClaudeLog:
+def log(tmp_path: Path) -> Iterator[ClaudeLog]:
+    """A log that is indexed. All of a process has the same rules: those of this test go with it."""
     log = claude_log(tmp_path / "home", SESSION).prompt(f"It says {TOKEN}, and {TOKEN} again.")
-    log.prompt(f"password: {POSSIBLE}\nfor the rest, password='{PASSWORD}' will do")
+    log.prompt(f"password: {POSSIBLE}\nfor the rest, password='{PASSWORD}' will do, {OPEN}")
     log.call("Bash", {"command": "pass show tide"}, PRINTED).call("Login", {"user": "mira", "password": PASSWORD}, "ok")
     index_here(tmp_path / "home")
-    return log
+    yield log
+    redact.use(tmp_path / "nowhere")
 
 
 def listed(*arguments: str) -> dict[str, dict[str, str]]:
@@ -41,7 +36,6 @@ def listed(*arguments: str) -> dict[str, dict[str, str]]:
     return {f"{one['tier']} {one['kind']}": one for one in found["secrets"] + found["possible_secrets"]}
 
 
-@pytest.mark.usefixtures("log")
 def test_each_secret_is_listed_with_its_place_and_dots_instead_of_it() -> None:
     found = listed()
     assert {name: (one["event_index"], one["events"]) for name, one in found.items()} == {
@@ -49,7 +43,7 @@ def test_each_secret_is_listed_with_its_place_and_dots_instead_of_it() -> None:
         "possible password": (1, 1),
     }  # fmt: skip
     assert found["definite github-token"]["text"] == "It says ••••••••, and [redacted: github-token] again."
-    assert found["likely password"]["text"].endswith("password='••••••••' will do")
+    assert found["likely password"]["text"].endswith(f"password='••••••••' will do, {OPEN}")
     assert found["possible password"]["text"].startswith("password: •••••••• for the rest, password='[redacted")
     whole = agtrace_here("secrets", "--json").json()
     assert (whole["definite"], whole["likely"], whole["possible"]) == (1, 2, 1)
@@ -79,7 +73,6 @@ def test_a_decision_is_kept_and_the_index_follows_it(log: ClaudeLog, tmp_path: P
     assert PASSWORD not in agtrace_here("show", SESSION, "--all").out
 
 
-@pytest.mark.usefixtures("log")
 def test_what_is_possible_is_masked_in_what_leaves_and_a_new_token_is_reported() -> None:
     assert POSSIBLE in agtrace_here("show", SESSION, "--all").out
     exported = (agtrace_here("export", SESSION, form).out for form in ("--jsonl", "--html", "--markdown"))
@@ -87,3 +80,8 @@ def test_what_is_possible_is_masked_in_what_leaves_and_a_new_token_is_reported()
     since = ("report", "--since", "2020-01-01")
     told = agtrace_here(*since, "--json").json()["new_secrets"]
     assert told.startswith("1 token was printed in a session: rotate it") and told in agtrace_here(*since).out
+
+
+def test_a_query_is_looked_for_as_it_is_and_masked_where_it_is_repeated() -> None:
+    found = agtrace_here("search", OPEN.removeprefix("public_"), "--newest", "--json").json()
+    assert found["summary"].endswith("containing 'secret: [redacted: secret]'") and found["data"]["matches"]

@@ -46,21 +46,18 @@ def masked(folder: Path, text: str) -> str:
     return redact.redact(text)
 
 
-def test_an_added_rule_masks_and_says_its_name(tmp_path: Path) -> None:
+def test_an_added_rule_masks_and_says_its_name_or_only_its_group_secret(tmp_path: Path) -> None:
     write(tmp_path, BADGE)
     assert masked(tmp_path, SAID) == "my badge is [redacted: badge], let me in"
     assert redact.redact("password=abc12345") == "password=[redacted: password]"
+    write(tmp_path, {"add": [{"name": "badge", "pattern": "badge is (?P<secret>[A-Z]{3}-[0-9]+)"}]})
+    assert masked(tmp_path, SAID) == "my badge is [redacted: badge], let me in"
 
 
 def test_even_the_first_answer_is_masked_by_them_though_it_is_a_refusal(tmp_path: Path) -> None:
     write(tmp_path, BADGE)
     refused = Answers(load({"AGTRACE_DATA_DIR": str(tmp_path)}), log=silent).ask("list_sessions", {"BDG-12345678": 1})
     assert "[redacted: badge]" in refused.text and "12345678" not in refused.text
-
-
-def test_only_the_group_secret_is_masked(tmp_path: Path) -> None:
-    write(tmp_path, {"add": [{"name": "badge", "pattern": "badge is (?P<secret>[A-Z]{3}-[0-9]+)"}]})
-    assert masked(tmp_path, SAID) == "my badge is [redacted: badge], let me in"
 
 
 def test_an_allowed_text_or_pattern_stays(tmp_path: Path) -> None:
@@ -95,21 +92,18 @@ def test_a_change_of_the_file_is_seen_and_so_is_its_end(tmp_path: Path) -> None:
         ({"add": [{"name": "a", "pattern": "a", "colour": 1}]}, "colour"),
         ({"allow": [{"pattern": "["}]}, "allow"),
         ({"allow": [""]}, "empty"),
+        ({"decisions": {"00d1f7b3a2c4e586": "show"}}, "allow or mask"),
     ],
 )
-def test_a_file_that_cant_be_used_is_named_with_what_is_wrong(tmp_path: Path, rules: Any, said: str) -> None:
+def test_a_file_that_cant_be_used_is_named_with_what_is_wrong_and_the_rules_before_it_stay(
+    tmp_path: Path, rules: Any, said: str
+) -> None:
+    write(tmp_path, BADGE)
+    assert masked(tmp_path, SAID) != SAID
     write(tmp_path, rules)
     with pytest.raises(UnusableRules) as trouble:
         redact.use(tmp_path)
     assert str(tmp_path / redact.OWN_FILE) in str(trouble.value) and said in str(trouble.value)
-
-
-def test_rules_that_cant_be_used_leave_those_before_them_in_use(tmp_path: Path) -> None:
-    write(tmp_path, BADGE)
-    assert masked(tmp_path, SAID) != SAID
-    write(tmp_path, "{")
-    with pytest.raises(UnusableRules):
-        redact.use(tmp_path)
     assert redact.redact(SAID) != SAID
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.events.searchable_text import call_text, clean_json, stored, unmasked
-from agtrace_indexer.redact import redact, redact_json, suspicious
+from agtrace_indexer.redact import engine, redact, redact_json, scanner, suspicious
 from agtrace_indexer.redact import secrets as found_in
 from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.engine import secret_of
@@ -199,6 +199,14 @@ def test_a_token_is_found_however_much_of_nothing_splits_it() -> None:
 def test_a_pattern_that_the_scanner_cant_look_for_is_refused(pattern: str) -> None:
     with pytest.raises(ScannerError):
         Scanner([Look("fine"), Look(pattern)])
+
+
+def test_without_hyperscan_the_same_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = part([case.text for case in (*secrets(), *near_misses())], 0, 4)
+    before = list(map(redact, texts))
+    monkeypatch.setattr(scanner, "hyperscan", None)
+    monkeypatch.setattr(engine, "_built", [])
+    assert list(map(engine.Redactor(engine.Own()).redact, texts)) == before
 
 
 @pytest.mark.thorough

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
@@ -125,10 +124,10 @@ class SessionBuffer(Struct):
         """Gather what an event tells about the repository of its session."""
         self.clues += ((self.session_id, event_index, clue.kind, clue.value) for clue in clues)
 
-    def note_secrets(self, event_index: int, secrets: Iterable[Noted]) -> None:
+    def note_secrets(self, event_index: int, secrets: list[Noted]) -> None:
         """Gather what was found in the texts of an event."""
-        first = islice(enumerate(secrets), _MOST_SECRETS)
-        self.secrets += ((self.session_id, event_index, number, *noted) for number, noted in first)
+        numbered = enumerate(secrets[:_MOST_SECRETS])
+        self.secrets += ((self.session_id, event_index, number, *noted) for number, noted in numbered)
 
     def add(self, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None) -> None:
         """Gather one event with the stored rest of its payload."""

@@ -240,10 +240,10 @@ _thread = _OfThread()
 
 
 @contextmanager
-def looking(noted: list[Noted] | None = None, least: Tier = Tier.LIKELY) -> Iterator[None]:
-    """Within this context, this thread masks what is at least so sure, and notes in a list all that it finds then."""
+def looking(noted: list[Noted] | None = None, *, possible: bool = False) -> Iterator[None]:
+    """Within this context, this thread masks also what is only possible, or notes in a list all that it finds."""
     before = _thread.noted, _thread.least
-    _thread.noted, _thread.least = noted, least
+    _thread.noted, _thread.least = noted, Tier.POSSIBLE if possible else Tier.LIKELY
     try:
         yield
     finally:
@@ -254,10 +254,7 @@ class Redactor:
     """The built-in rules and a user's. Safe to use from several threads."""
 
     def __init__(self, own: Own, kept: Path | None = None, fingerprint: Callable[[str], str] = str) -> None:
-        """`kept` is a file that keeps the compiled built-in rules for the next process.
-
-        `fingerprint` is what a secret is noted by, and found by in what the user decided.
-        """
+        """`kept` is a file that keeps the compiled built-in rules; a `fingerprint` tells a secret from others."""
         self._rules = _built_in(kept)
         self._fingerprint, self._decisions = fingerprint, own.decisions
         self._mine = own.rules

@@ -12,17 +12,21 @@ import stat
 import threading
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
 from shutil import disk_usage
 from tempfile import mkstemp
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-import hyperscan
 from msgspec import Struct
+
+try:
+    import hyperscan
+except ImportError:  # Windows on ARM has no wheel
+    hyperscan = None  # type: ignore[assignment]  # as where it is
 
 
 class ScannerError(ValueError):
@@ -51,8 +55,25 @@ APART = 64
 class _Scratch(threading.local):
     """Hyperscan's working memory: threads may share a database, but each needs a scratch of its own."""
 
-    def __init__(self, database: hyperscan.Database) -> None:
-        self.own = hyperscan.Scratch(database)
+    def __init__(self, database: Any) -> None:
+        self.own = hyperscan and hyperscan.Scratch(database)
+
+
+class _Patterns:
+    """Stands in for Hyperscan's database where there is none: masking takes fifty times as long, and no linear time."""
+
+    def __init__(self, looks: Sequence[Look]) -> None:
+        import regex
+
+        self._patterns = [regex.compile(look.pattern, look.any_case * regex.IGNORECASE) for look in looks]
+
+    def scan(self, data: bytes, match_event_handler: Callable[..., None], scratch: None) -> None:
+        """Call the handler with number, start and end of each match, in bytes; `scratch` is Hyperscan's."""
+        text = data.decode()
+        at = range(len(text) + 1) if text.isascii() else [0, *accumulate(len(sign.encode()) for sign in text)]
+        for number, pattern in enumerate(self._patterns):
+            for found in pattern.finditer(text, overlapped=True):
+                match_event_handler(number, at[found.start()], at[found.end()], 0, None)
 
 
 class Scanner:
@@ -63,6 +84,7 @@ class Scanner:
 
         Raises `ScannerError` for a pattern that Hyperscan doesn't accept.
         """
+        kept = kept if hyperscan else None
         known = _kept(looks, kept)
         self._database = known or _compile(looks)
         if known is None and kept is not None:
@@ -108,7 +130,9 @@ class Scanner:
         return found
 
 
-def _compile(looks: Sequence[Look]) -> hyperscan.Database:
+def _compile(looks: Sequence[Look]) -> Any:
+    if hyperscan is None:
+        return _Patterns(looks)
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     try:
         database.compile(
@@ -130,7 +154,7 @@ def _sealed(looks: Sequence[Look], compiled: bytes) -> bytes:
     return digest.digest() + compiled
 
 
-def _kept(looks: Sequence[Look], path: Path | None) -> hyperscan.Database | None:
+def _kept(looks: Sequence[Look], path: Path | None) -> Any:
     """Load these patterns from a file; return None if there are none, or others, or for another processor.
 
     A file that others can write to is not read, as it is executable code of a kind.
@@ -145,7 +169,7 @@ def _kept(looks: Sequence[Look], path: Path | None) -> hyperscan.Database | None
         return None
 
 
-def _keep(looks: Sequence[Look], database: hyperscan.Database, path: Path) -> None:
+def _keep(looks: Sequence[Look], database: Any, path: Path) -> None:
     """Keep the compiled patterns, readable only by their owner; do nothing if there is too little room."""
     try:
         if disk_usage(path.parent).free < _ROOM:

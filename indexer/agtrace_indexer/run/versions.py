@@ -37,10 +37,7 @@ def is_going_on(catalog: Catalog) -> bool:
 
 
 def note_going_on(catalog: Catalog, secrets: Iterable[str] | None = None) -> None:
-    """Note that all logs, or those with one of these secrets, are read again from now on, and take their stamps away.
-
-    Each gets its own when it is read.
-    """
+    """Note that all logs, or those with one of these secrets, are read again: they have no stamp until they are."""
     catalog.take_stamps_away(secrets)
     catalog.set_meta(_AGAIN, _as_read_now())
 

@@ -206,10 +206,7 @@ def files_of_project(connection: sqlite3.Connection, project: int) -> set[int]:
 
 
 def secrets(connection: sqlite3.Connection, **where: Any) -> list[dict[str, Any]]:
-    """Return the secrets of each session, the surest first, then the latest; a team's index knows none.
-
-    `where` are any of `_WHERE`. Each has its fingerprint as its id, the first event that has it, and times in ms.
-    """
+    """Return the secrets of each session `where` these hold, the surest first, then the latest; times are in ms."""
     if is_team(connection):
         return []
     there, named = conditions(*((sql, name, where.get(name)) for name, sql in _WHERE.items()))
