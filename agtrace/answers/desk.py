@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.answers.log import log_to_stderr
+from agtrace.answers.sent import Known, Sent
 from agtrace.answers.status import Metrics, OversizedAlert, health
 from agtrace.answers.telemetry.recorder import Observer, Origin, Recorder, request_of
 from agtrace.answers.telemetry.store import Request, Wanted, metrics
@@ -97,6 +98,7 @@ class Answers:
         self._key: bytes | None = None
         self._spare_key = os.urandom(32)
         self._problem: str | None = None
+        self._sent = Sent()
         self._live.tell(self._log)
         self._priced = _Priced(settings.prices, self._load_prices(settings.prices))
 
@@ -125,9 +127,11 @@ class Answers:
         held = limits_for(self._live.current.settings, name, origin.connection)
         with holding(held):
             most = min(most_bytes(origin.client, held.settings.clients), held.settings.max_response_bytes)
-            given = self._ask(self.tools[name], arguments, most)
+            sent = self._sent.before(origin.connection, name, arguments)
+            given = self._ask(self.tools[name], arguments, most, sent)
             with suppress(Exception):  # counting answers must never cost one
                 self._note(name, arguments, given, 1000 * (time.monotonic() - started), origin)
+                self._sent.note(origin.connection, name, arguments, given.value.get("data", {}))
         return given
 
     def _note(self, name: str, arguments: Mapping[str, Any], given: Answer, ms: float, origin: Origin) -> None:
@@ -187,17 +191,19 @@ class Answers:
         is_on = self._live.current.settings.telemetry.enabled
         return self._recorder.dropped if self._recorder is not None and is_on else None
 
-    def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
+    def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int, sent: Known) -> Answer:
         user, arguments = self._user_in(arguments)
         with taking_along(user=user):
-            return self._ask_of(user, tool, arguments, most)
+            return self._ask_of(user, tool, arguments, most, sent)
 
-    def _ask_of(self, user: str | None, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
+    def _ask_of(self, user: str | None, tool: Tool, arguments: Mapping[str, Any], most: int, sent: Known) -> Answer:
         try:
             wanted = self._parse(tool.arguments, arguments)
             fresh = self._index.refresh(self._refresh_seconds)
             self._index.note(tool.name)
-            return self._read(lambda context: answer(tool.answer(context, wanted), fresh, most), fresh, user)
+            return self._read(
+                lambda context: answer(tool.answer(replace(context, sent=sent), wanted), fresh, most), fresh, user
+            )
         except Problem as problem:
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:

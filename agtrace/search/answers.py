@@ -121,8 +121,12 @@ class Best(Struct, frozen=True):
     """The best session."""
 
 
-def best_matches(connection: sqlite3.Connection, ranked: Ranked, query: str) -> Best:
+def best_matches(
+    connection: sqlite3.Connection, ranked: Ranked, query: str, sent: Mapping[tuple[str, int], str]
+) -> Best:
     """Show the best of these sessions with their hits, and name a few more.
+
+    What else is told of a session leaves out the events that were `sent` before.
 
     If words of the query are found nowhere and the rest is weak, the answer is short: it is hardly what was wanted.
     """
@@ -147,7 +151,10 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, query: str) -> 
         nowhere=list(ranked.nowhere) or None,
         lacking=list(ranked.lacking) or None,
         matches=[],
-        sessions=[_with_course(connection, shown[0], doubted=doubted), *(one.about for one in shown[1:])],
+        sessions=[
+            _unsent(_with_course(connection, shown[0], doubted=doubted), shown[0].row, sent),
+            *(one.about for one in shown[1:]),
+        ],
         others=[_line(connection, rows[one.session_row]) for one in others] or None,
     )
     listed = sorted((pair for one in shown for pair in one.matches), key=lambda pair: pair[0].id not in ranked.literal)
@@ -316,6 +323,20 @@ def _with_course(connection: sqlite3.Connection, shown: _Shown, *, doubted: bool
         "open_call": open_call(connection, row, last_event),
     }
     return replace(shown.about, **told)
+
+
+def _unsent(found: FoundSession, row: Session, sent: Mapping[tuple[str, int], str]) -> FoundSession:
+    """Return what is told of a session without what its reader has, and with a call that has it."""
+    has = {event: by for (session, event), by in sent.items() if session in (row.uid, found.session_id)}
+    last, told = found.last_message, [one.event_index for one in found.landmarks or ()]
+    told += [*(one[0] for one in found.course or ()), *((last[0],) if last and last[1] != _ABOVE else ())]
+    return replace(
+        found,
+        landmarks=[one for one in found.landmarks or () if one.event_index not in has] or None,
+        course=[one for one in found.course or () if one[0] not in has] or None,
+        last_message=None if last and last[1] != _ABOVE and last[0] in has else last,
+        seen=next((has[event] for event in told if event in has), None),
+    )
 
 
 def _course(

@@ -266,10 +266,7 @@ class _Envelope(Struct):
         }
 
     def _fits(self, parts: dict[str, Any]) -> bool:
-        size = len(_serialize(parts, self.budget))
-        if size > self.budget:
-            self.asked_bytes = self.asked_bytes or size
-        return size <= self.budget
+        return len(_serialize(parts, self.budget)) <= self.budget
 
 
 def _placed(data: Any, text: Body | Digest, part: dict[str, Any]) -> dict[str, Any]:

@@ -93,15 +93,10 @@ def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, i
     return next(places, None)
 
 
-def opens_evidence(place: tuple[str, int]) -> NextCall:
-    """Return the call that opens a piece of evidence."""
-    return opens_event(*place, "opens the first piece of evidence")
-
-
 def _hint(session: Session, session_id: str, insights: list[Insight], left_out: int) -> NextCall:
     place = first_evidence(session_id, insights)
     if place is not None:
-        return opens_evidence(place)
+        return opens_event(*place, "opens the first piece of evidence")
     if left_out:
         again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
         return again.saying("shows every finding")

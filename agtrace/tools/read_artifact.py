@@ -25,7 +25,7 @@ from agtrace.text.kept_texts import REFERENCE, KeptTexts
 from agtrace.text.lines import named, named_path
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
-from agtrace.tools.analyze_session import first_evidence, opens_evidence
+from agtrace.tools.analyze_session import first_evidence
 from agtrace.tools.long_text import (
     LongText,
     TextArguments,
@@ -184,7 +184,7 @@ def _analysis(opening: _Opening) -> Reply:
     place = first_evidence(found.session_id, found.insights)
     hint = call("get_session_details", session_id=found.session_id).saying("shows its turns")
     if place is not None:
-        hint = opens_evidence(place)
+        hint = opens_event(*place, "opens the first piece of evidence")
     given = opening.text(f"ax://analysis/{found.session_id}", hint, _json(dump(found)))
     return opening.reply(f"Analysis of session {found.session_id}: {counted(len(found.insights), 'finding')}", given)
 

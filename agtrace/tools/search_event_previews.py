@@ -248,7 +248,7 @@ def _otherwise(wanted: SearchEventPreviews) -> NextCall:
 
 def _ranked_page(context: Context, wanted: SearchEventPreviews, walk: _Walk, ranked: Ranked) -> Reply:
     """Answer with the matches of the best sessions, saying how well they hold the query, or with those after them."""
-    best, seen = best_matches(context.connection, ranked, wanted.query), walk.seen
+    best, seen = best_matches(context.connection, ranked, wanted.query, context.sent), walk.seen
     size, is_usual = len(best.matches), not seen and wanted.limit <= limits().page_size
     end = seen + (min(best.first, wanted.limit) if is_usual else wanted.limit)
     after = best.rest[max(seen - size, 0) : max(end - size, 0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from agtrace_schema.analysis import Analysis
 
 
-EVENT_AROUND = 1_800
-"""The most bytes that an opened event takes in addition to its text."""
-
-
 class Context(Struct, frozen=True):
     """Everything a tool needs to answer."""
 
@@ -49,6 +45,8 @@ class Context(Struct, frozen=True):
     """Return the figures of the index and the server."""
     metrics: Callable[[int | None], RequestMetrics]
     """Return the figures of the requests since a time, in milliseconds since 1970 UTC."""
+    sent: Mapping[tuple[str, int], str] = {}
+    """What the reader has: (session, event) -> the call whose answer has it."""
 
     def analysis(self, session: Session) -> Analysis:
         """Return the health of a session, with every finding."""

@@ -584,6 +584,8 @@ class FoundSession(Model):
     """Of the best session: [event_index, beginning] of the last message of the model, what it came to."""
     open_call: tuple[int, str, str] | None = None
     """Of the best session: [event_index, tool, text] of the call on which its log ends, without a result."""
+    seen: str | None = None
+    """The call of this connection whose answer has what is left out here; get_session_details sends it again."""
 
 
 class Worked(Model):

@@ -51,26 +51,14 @@ def test_lines_of_other_events_cannot_be_asked_for_with_a_part_of_this_one(asker
     assert error["details"]["field"] == "around"
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "meant"),
-    [
-        ("get_event_details", "event", "event_index"),
-        ("get_session_details", "turn", "turn_index"),
-        ("get_session_details", "level", "detail_level"),
-        ("list_sessions", "agent", "provider"),
-        ("list_sessions", "order", "sort"),
-        ("search_event_previews", "sort", "order"),
-        ("search_event_previews", "role", "kind"),
-        ("search_event_previews", "querry", "query"),
-        ("count_events", "by", "group_by"),
-        ("read_artifact", "uri", "ref"),
-    ],
-)
-def test_an_unknown_argument_is_answered_with_the_one_that_is_meant(
-    samples: Asker, tool: str, given: str, meant: str
-) -> None:
-    error = samples.error(tool, **{given: "x"})
-    assert error["details"]["nearest"] == meant and f"did you mean {meant}?" in error["message"]
+def test_an_unknown_argument_is_answered_with_the_one_that_is_meant(samples: Asker) -> None:
+    for tool, given, meant in (
+        ("get_event_details", "event", "event_index"), ("get_session_details", "turn", "turn_index"),
+        ("list_sessions", "agent", "provider"), ("list_sessions", "order", "sort"), ("read_artifact", "uri", "ref"),
+        ("search_event_previews", "role", "kind"), ("search_event_previews", "querry", "query"),
+    ):  # fmt: skip
+        error = samples.error(tool, **{given: "x"})
+        assert error["details"]["nearest"] == meant and f"did you mean {meant}?" in error["message"]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,3 @@ def test_it_finds_what_the_new_search_finds_and_its_hint_is_the_new_call(asker: 
 
 def test_its_cursor_goes_on(asker: Asker) -> None:
     assert len(asker.items("search_events", "matches", pattern="tide", limit=2)) == 3
-
-
-def test_a_pattern_too_long_for_a_hint_is_not_quoted_in_it(asker: Asker) -> None:
-    assert len(old(asker, pattern="tide " * 300)["hint"]) <= 400

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agtrace.answers.telemetry.recorder import Origin
 from agtrace.sessions.said import TEXT
 from tests.agtrace.asking import Asker, best_in, claude_log
 from tests.indexer.test_codex_families import T0, Rollout
@@ -148,6 +149,19 @@ def test_a_last_message_that_is_a_hit_is_named_as_the_last_one(tmp_path: Path) -
     claude_log(tmp_path / "logs", ONE).prompt("Paint the buoys.").say("The northern buoys of the harbour are painted.")
     best = best_of(tmp_path, "northern buoys harbour painted")
     assert best["last_message"] == [1, "(the hit above)"] and 1 in [hit[0] for hit in best["hits"]]
+
+
+def test_what_was_sent_in_a_connection_is_not_sent_again_but_named(asker: Asker) -> None:
+    def told(query: str, connection: str | None) -> dict[str, Any]:
+        answer = asker.answers.ask("search_event_previews", {"query": query}, Origin(connection=connection))
+        (best,) = best_in(answer.value)["sessions"]
+        return {name: best[name] for name in ("landmarks", "course", "last_message", "seen") if name in best}
+
+    first, other = told("tide table northern harbour", "one"), told("northern harbour mended", "one")
+    assert "seen" not in first and {"landmarks", "course", "last_message"} <= first.keys()
+    assert other["seen"] == "search_event_previews(query='tide table northern harbour')" and "landmarks" not in other
+    assert told("tide table northern harbour", "one") == first, "the same call has the same answer"
+    assert all("seen" not in told("northern harbour mended", one) for one in ("two", None))
 
 
 def test_a_request_that_came_to_nothing_says_so(tmp_path: Path) -> None:
