@@ -26,9 +26,18 @@ from agtrace_schema.events import (
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
-from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, items, milliseconds, text
+from agtrace_indexer.events.json_values import fields, items, milliseconds, text
 from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.providers.notes import no_document, numbered, requester, skip, unknown
+from agtrace_indexer.providers.notes import (
+    block_text,
+    block_type,
+    joined_text,
+    no_document,
+    numbered,
+    requester,
+    skip,
+    unknown,
+)
 
 # -- user texts ------------------------------------------------------------------------------------
 # Texts in the user's role: what the user typed, in `<user_query>`, and what Cursor put around it.
@@ -138,17 +147,11 @@ def _of_user(blocks: list[Any], state: LogState) -> list[Payload]:
             payloads += user_texts(told["text"], state)
         elif kind in _RESULTS:
             payloads.append(_result(told))
+        elif kind == "image":
+            payloads.append(Notification("image", block_text(told)))
         else:
-            payloads.append(_image(told) or unknown(f"user.{_type(kind)}", block, state))
+            payloads.append(unknown(f"user.{block_type(block)}", block, state))
     return payloads
-
-
-def _image(block: Record) -> Notification | None:
-    """Read a picture in a request, which no published transcript has: its place is kept, not its data."""
-    if block.get("type") != "image":
-        return None
-    source = fields(block.get("source"))
-    return Notification("image", image_placeholder(source.get("media_type"), source.get("data")))
 
 
 def _said(block: Any, state: LogState) -> Payload | None:
@@ -164,21 +167,14 @@ def _said(block: Any, state: LogState) -> Payload | None:
         return ToolCall(identifier(told.get("id", told.get("toolCallId"))), name, arguments)
     if kind in _RESULTS:
         return _result(told)
-    return unknown(f"assistant.{_type(kind)}", block, state)
+    return unknown(f"assistant.{block_type(block)}", block, state)
 
 
 def _result(block: Record) -> ToolResult:
     """Read a result, which only fixtures have: it says how it ended only if it says that it failed."""
     content = block.get("content", block.get("result"))
-    parts = [content] if isinstance(content, str) else items(content)
-    said = "\n".join(
-        part if isinstance(part, str) else text(fields(part).get("text")) or compact_json(part) for part in parts
-    )
+    said = joined_text(content if isinstance(content, (str, list)) else None)
     failed = block.get("is_error", block.get("isError"))
     outcome = {True: Outcome.FAILED, False: Outcome.OK}.get(failed) if isinstance(failed, bool) else None
     call = identifier(block.get("tool_use_id", block.get("toolCallId")))
     return ToolResult(call, said, outcome or Outcome.UNKNOWN, OutcomeSource.STRUCTURE if outcome else None)
-
-
-def _type(kind: Any) -> str:
-    return kind if isinstance(kind, str) else "untyped"
