@@ -30,10 +30,6 @@ ReadPhase: TypeAlias = "Callable[[Record], Phase | None]"
 ReadRetention: TypeAlias = "Callable[[Mapping[str, str], Path], list[Retention]]"
 """Given the variables of a machine and a home folder, returns one for each folder of settings."""
 
-Rewrite: TypeAlias = "Callable[[list[Record]], list[Record]] | None"
-"""Turns the records of a rewritten document into a patch of what was read before; None if it is read from scratch."""
-
-
 Refresh: TypeAlias = "Callable[[LogState, LogState], bool]"
 """Takes the facts of a state that has just begun into one that a log has reached, and returns whether that is enough;
 otherwise the log has to be read again, as it would now yield other events."""

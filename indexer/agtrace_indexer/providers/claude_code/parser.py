@@ -71,7 +71,7 @@ from agtrace_indexer.providers.notes import (
     skip,
     unknown,
 )
-from agtrace_indexer.providers.provider import Retention, Rewrite
+from agtrace_indexer.providers.provider import Retention
 from agtrace_indexer.providers.setup import Setup
 
 # -- identities ------------------------------------------------------------------------------------
@@ -1099,8 +1099,6 @@ READERS: dict[str, Callable[[Record, LogState], Sequence[Said]]] = {
 
 
 # -- parser ----------------------------------------------------------------------------------------
-
-as_patch: Rewrite = None
 
 
 def recognizes(record: Record) -> bool:

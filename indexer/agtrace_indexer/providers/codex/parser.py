@@ -47,7 +47,6 @@ from agtrace_indexer.events.json_values import (
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.codex import tools
 from agtrace_indexer.providers.notes import element_before, empty_state, skip
-from agtrace_indexer.providers.provider import Rewrite
 from agtrace_indexer.providers.setup import Setup
 
 # -- identities ------------------------------------------------------------------------------------
@@ -627,7 +626,6 @@ LINES: dict[str, tools.Handler] = {
 
 # -- parser ----------------------------------------------------------------------------------------
 
-as_patch: Rewrite = None
 begin = empty_state
 
 _LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context"}
