@@ -170,7 +170,7 @@ def secrets(value: Json) -> list[tuple[str, Span]]:
     return fields.secrets(_redactor(), value)
 
 
-def looked_at(texts: Iterable[str]) -> AbstractContextManager[None]:
+def looked_at(texts: Iterable[str]) -> AbstractContextManager[bool]:
     """Look at many texts in one pass; within this context, `redact` then skips those without anything to mask.
 
     One pass over a hundred texts takes a third of the time of a hundred passes.

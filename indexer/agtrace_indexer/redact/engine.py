@@ -95,10 +95,9 @@ class _BuiltIn:
 
     def found_in(self, texts: Iterable[str]) -> dict[str, _Found | None]:
         """Do the same for many texts in one pass over all of them, which is faster than as many passes."""
-        known = [text for text in dict.fromkeys(texts) if _is_encodable(text)]
-        found: dict[str, _Found | None] = dict.fromkeys(known)
-        found.update((known[number], self._sorted(hits)) for number, hits in self._scanner.hits_in(known).items())
-        return found
+        known = list(dict.fromkeys(texts))
+        hits = self._scanner.hits_in(list(map(_readable, known)))
+        return {text: self._sorted(hits[number]) if number in hits else None for number, text in enumerate(known)}
 
     def _sorted(self, hits: list[Hit]) -> _Found:
         known = [(self._closer[look], place) for place, look in hits if look < self._disguise]
@@ -301,11 +300,14 @@ class Redactor:
         return self._rules.found(_readable(text)) if known is _UNKNOWN else known
 
     @contextmanager
-    def looked_at(self, texts: Iterable[str]) -> Iterator[None]:
-        """Look at many texts in one pass; within this context, this thread knows what may be in them."""
+    def looked_at(self, texts: Iterable[str]) -> Iterator[bool]:
+        """Look at many texts in one pass; within this context, this thread knows what may be in them.
+
+        Yield whether anything may be in any of them.
+        """
         before, _thread.found = _thread.found, self._rules.found_in(texts)
         try:
-            yield
+            yield self._scanner is not None or any(_thread.found.values())
         finally:
             _thread.found = before
 
@@ -381,17 +383,18 @@ def _fits(pattern: str, text: str) -> bool:
         return False
 
 
-def _is_encodable(text: str) -> bool:
-    """Whether UTF-8 can have the text: it has no lone surrogate."""
-    return text.isascii() or not _SURROGATE.search(text)
+def _readable(text: str) -> str:
+    """Return the text with lone surrogates, which UTF-8 can't have, replaced by something invisible."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\u200b", text)
+    return text
 
 
 _SURROGATE = later("[\ud800-\udfff]")
-
-
-def _readable(text: str) -> str:
-    """Return the text with lone surrogates, which UTF-8 can't have, replaced by something invisible."""
-    return text if text.isascii() else _SURROGATE.sub("\u200b", text)
 
 
 def _masked(text: str, spans: Iterable[Span]) -> str:

@@ -56,15 +56,14 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
     if not isinstance(value, (dict, list)):
         return value
     texts: list[str] = []
-    if not _gather(value, texts) and not redactor.suspicious("\n".join(texts)):
-        return value
+    named_any = _gather(value, texts)
 
     def named(text: str, span: Span) -> str:
         surely = not redactor.allows(text) and redactor.masks(text, span.kind, span.tier)
         return f"[redacted: {span.kind}]" if surely else redactor.redact(text)
 
-    with redactor.looked_at(texts):
-        return _treated(_Treatment(redactor.redact, named), value)
+    with redactor.looked_at(texts) as suspicious:
+        return _treated(_Treatment(redactor.redact, named), value) if named_any or suspicious else value
 
 
 def secrets(redactor: Redactor, value: Json) -> list[tuple[str, Span]]:

@@ -97,8 +97,8 @@ class _Join(Struct, frozen=True):
     takes: str = ""
     """Only a `quoted` value, one that ends its `line`, the contents of a `tag` or a `cell`; otherwise any."""
     written: str = ""
-    """How the name must be written: as a command's `option`, a `setter`, `shouted` as an environment's variable, or as
-    something that is no `word` of prose."""
+    """How the name must be written: `in a tag`, as a command's `option`, a `setter`, `shouted` as an environment's
+    variable, or as something that is `no word` of prose."""
 
 
 _JOINS = (
@@ -126,6 +126,7 @@ _JOINS = (
         r"(?:[^<>\n]{0,120}>|</[A-Za-z:]{1,30}>\s{0,40}<[A-Za-z:]{1,30}>)\s{0,40}(?:<[A-Za-z:]{1,30}>\s{0,40})?",
         Context.SETTING,
         "tag",
+        "in a tag",
     ),
     _Join("", r"(?P<sign>[ \t]{1,4}|=)(?:pass:)?", Context.TIGHT, written="option"),  # --NAME value
     _Join("", r"[ \t]{1,40}", Context.LITERAL, "quoted", "shouted"),  # define NAME "value"
@@ -226,7 +227,9 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
         return
     lead = text[max(0, first - _LONGEST_BEFORE) : first]
     for join in _joins(text[end : end + 60]):
-        found = compiled(join.pattern).match(text, end, end + looking.reach) if _fits(join, name, lead) else None
+        if not _fits(join, name, lead, text[end : end + 60]):
+            continue
+        found = compiled(join.pattern).match(text, end, end + looking.reach)
         if found is None:
             continue
         tier = None
@@ -272,13 +275,17 @@ def _is_part(text: str, start: int, end: int) -> bool:
     )
 
 
-def _fits(join: _Join, name: str, lead: str) -> bool:
+def _fits(join: _Join, name: str, lead: str, behind: str) -> bool:
     """Whether a name is written as the join requires it."""
     match join.written:
         case "option":
             return name.startswith("-")
         case "shouted":
             return "_" in name and name.isupper()
+        case "in a tag":
+            return lead.endswith(">") or lead.rfind("<") > lead.rfind(">")
+        case "no word":
+            return name.lower() not in words("prose") or max(map(len, behind.split()), default=0) >= _LONG_TOKEN
         case "setter":
             called = lead.endswith((".", "->", "::", "@", "\n")) or lead.isspace() or not lead
             return called and _NO_SETTER.match(name) is None
