@@ -132,7 +132,7 @@ _JOINS = (
     _Join("", r"[ \t]{1,40}", Context.LITERAL, "quoted", "shouted"),  # define NAME "value"
     _Join("", rf"(?:[ \t]{{1,4}}|{_NEXT_LINE})", takes="line", written="shouted"),
     _Join(  # the NAME for the old server is value
-        "",
+        "adefgilnopstwèé→-=",
         r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|è|é|lautet|to|as|was|set to"
         r"|(?:was|has been|is|now) (?:changed|set|reset) to|→|->|=>|-"
         r"|(?:for|of|to|on|de|do|da|del|pour|para|für)(?:[ \t]{1,3}\w[\w.-]{0,29}){1,4}[ \t]{0,2}"
@@ -158,7 +158,6 @@ _AT: dict[str, tuple[_Join, ...]] = {
 _BEHIND_BLANKS = tuple(join for join in _JOINS if not join.begins)
 _AT_BEHIND_BLANKS = {sign: (*joins, *_BEHIND_BLANKS) for sign, joins in _AT.items()}
 _BLANKS = frozenset(" \t\r\n\\><=")
-_SETTER = later(r"(?:set|with|add|use|put)[A-Z_]|[a-z]+(?:_[a-z]+)*\Z|[a-z]+(?:Key|Token|Secret|Password)\Z")
 _NO_SETTER = later(
     r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)"
 )
@@ -176,7 +175,10 @@ _BARE = later(r"[^\s\x1b\"'`\\,;&|<>(){}\[\]]{0,500}")
 _RUN = later(r"(?:(?![;&,|][A-Za-z_][\w. -]*=|</[A-Za-z])[^\s\x1b\"'`\\]){0,500}")
 """A value that ends at a blank, a quotation mark, or another setting."""
 _REST = later(r"[^\s\x1b\"'`\\,;&|<>(){}\[\]]*+")
-_LINE = later(r"[^\n\x1b\\]{0,200}?(?=[ \t]*(?:[ \t]\#[^\n]*)?(?:\r?\n|\\{1,7}n|\Z))")
+_PHRASE = later(r"[a-z]{3,10}(?:[ ][a-z]{3,10}){3,8}(?=[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\{1,7}n|\Z))")
+"""Words up to the end of a line."""
+_HINT = later(r"[<\[({][^\n]{0,200}[>\])}]")
+"""A placeholder with blanks."""
 _CELL = later(r"[^\n│┃║|\"'`]{8,200}?(?=[ \t]*[│┃║|])")
 _ELEMENT = later(r"<!\[CDATA\[(?P<data>[^\n]{4,500}?)\]\]>|(?P<text>[^<\n]{4,500}?)(?=\s{0,40}</)")
 _ENDED = later(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
@@ -196,6 +198,7 @@ _OPENS = {")": "(", "]": "[", "}": "{"}
 _ESCAPED_END = later(r"\\{1,15}[nrt]")
 _HASH = later(r"[0-9a-f]*\Z")
 _LONG_TOKEN = 24
+_QUOTES = ("'", '"', "`")
 _EMPTY = 2
 _DELIMITERS = tuple(",;:.)}]+?")
 """What follows an empty text rather than a doubled quotation mark."""
@@ -225,22 +228,22 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
     first -= len(before)
     if not level or _is_part(text, first, end):
         return
+    behind = text[end : end + 60]
     lead = text[max(0, first - _LONGEST_BEFORE) : first]
-    for join in _joins(text[end : end + 60]):
-        if not _fits(join, name, lead, text[end : end + 60]):
-            continue
-        found = compiled(join.pattern).match(text, end, end + looking.reach)
-        if found is None:
-            continue
-        tier = None
-        for value in _values(join, found, name, lead, closed='"' in named[2] or "'" in named[2]):
-            tier = _tier(level, join, found, name, value)
+    written = _written(name, lead, behind)
+    for join in _joins(behind):
+        found = None
+        if join.written in written:
+            found = compiled(join.pattern).match(text, end, end + looking.reach)
+        for value in _values(join, found, name, lead, closed='"' in named[2] or "'" in named[2]) if found else ():
+            tier = _tier(level, join, found, name, value) if found else None
             if tier:
                 yield Span(value.start, _whole(text, value.start, value.end), level.name.lower(), tier)
             if tier is Tier.LIKELY:
                 break
-        if tier is Tier.LIKELY:
-            break
+        else:
+            continue
+        break
     if _CELL_ENDS.match(text, end):
         yield from in_table(text, named.start(1), looking.tables)
 
@@ -275,21 +278,20 @@ def _is_part(text: str, start: int, end: int) -> bool:
     )
 
 
-def _fits(join: _Join, name: str, lead: str, behind: str) -> bool:
-    """Whether a name is written as the join requires it."""
-    match join.written:
-        case "option":
-            return name.startswith("-")
-        case "shouted":
-            return "_" in name and name.isupper()
-        case "in a tag":
-            return lead.endswith(">") or lead.rfind("<") > lead.rfind(">")
-        case "no word":
-            return name.lower() not in words("prose") or max(map(len, behind.split()), default=0) >= _LONG_TOKEN
-        case "setter":
-            called = lead.endswith((".", "->", "::", "@", "\n")) or lead.isspace() or not lead
-            return called and _NO_SETTER.match(name) is None
-    return True
+def _written(name: str, lead: str, behind: str) -> set[str]:
+    """Return in which of the ways that joins may require a name is written, given the text before and after it."""
+    written = {""}
+    if name.startswith("-"):
+        written.add("option")
+    if "_" in name and name.isupper():
+        written.add("shouted")
+    if lead.endswith(">") or lead.rfind("<") > lead.rfind(">"):
+        written.add("in a tag")
+    if behind[:1] == "(" and lead[-1:] in ("", ".", ">", ":", "@", "\n", " ", "\t") and not _NO_SETTER.match(name):
+        written.add("setter")
+    if name.lower() not in words("prose") or max(map(len, behind.split()), default=0) >= _LONG_TOKEN:
+        written.add("no word")
+    return written
 
 
 def _before(text: str, at: int) -> str:
@@ -315,7 +317,7 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
         yield _Value(*cell.span())
     if join.takes in ("tag", "cell"):
         return
-    tuple_of = _TUPLE.search(lead) if "=" in found[0] else None
+    tuple_of = _TUPLE.search(lead) if lead.rstrip().endswith(",") and "=" in found[0] else None
     for _ in range(tuple_of[1].count(",") if tuple_of else 0):
         item = _ITEM.match(text, at)
         if item is None:
@@ -331,20 +333,18 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
     if join.takes == "quoted" or text[at : at + 1] in ("", "\\"):
         return
     at = opened.end() if opened else at
-    bare = _BARE.match(text, at)
-    assert bare is not None
     if join.takes == "line":
         run = _RUN.match(text, at)
-        if run is not None and _ENDS_LINE.match(text, run.end()) and text[run.end() - 1] not in ":,":
+        if run is not None and run[0] and run[0][-1] not in ":," and _ENDS_LINE.match(text, run.end()):
             yield _Value(*run.span(), literal=is_scrambled(run[0]))
         return
-    rest = _LINE.match(text, at)
-    if rest is not None and text[at] in "<[({" and sort(rest[0]) is Sort.NOTHING:  # a placeholder with blanks
+    if text[at] in "<[({" and (hint := _HINT.match(text, at)) and sort(hint[0]) is Sort.NOTHING:
         return
-    if rest is not None and not closed and " " in rest[0] and sort(rest[0]) is Sort.PHRASE:
-        yield _Value(*rest.span(), literal=True)
+    if not closed and (phrase := _PHRASE.match(text, at)):
+        yield _Value(*phrase.span(), literal=True)
     yield from _enclosed(join, text, at, name, lead, closed=closed)
-    yield _Value(*bare.span())
+    if bare := _BARE.match(text, at):
+        yield _Value(*bare.span())
 
 
 def _enclosed(join: _Join, text: str, at: int, name: str, lead: str, *, closed: bool) -> Iterator[_Value]:
@@ -353,9 +353,9 @@ def _enclosed(join: _Join, text: str, at: int, name: str, lead: str, *, closed: 
     assert run is not None
     end = run.end()
     line = _LINE_BEGINS.split(lead)[-1]
-    connection = _CONNECTION.search(lead)
+    connection = _CONNECTION.search(lead) if lead.rstrip(" ").endswith((";", "&", "?")) else None
     shell = name.isupper() and text[at - 1] == "="
-    if not closed and lead.endswith(("'", '"', "`")) and text[end : end + 1] not in (";", "&", ",", "|"):
+    if not closed and lead.endswith(_QUOTES) and text[end : end + 1] not in (";", "&", ",", "|"):
         end = _closing(text, at, lead[-1]) if join.context is not Context.TOLD else end
         escaped = _ESCAPED_END.search(text, at, end)
         end = escaped.start() if escaped else end
@@ -363,7 +363,11 @@ def _enclosed(join: _Join, text: str, at: int, name: str, lead: str, *, closed: 
         end = _closing(text, at, connection[1] or "&") if connection[1] == ";" else end
         place = text.find(connection[1] or "&", at, end)
         end = place if place >= 0 else end
-    elif _OF_CODE.intersection(line) or line.rstrip().endswith((",", "[")) or _CALL.match(text, at, end + 1):
+    elif (
+        _OF_CODE.intersection(line)
+        or line.rstrip().endswith((",", "["))
+        or (text[end : end + 1] in _QUOTES and _CALL.match(text, at, end + 1))
+    ):
         return
     said = text[at:end].rstrip(",;" if shell else ".,;:!?")
     while not shell and said[-1:] in _OPENS and said.count(said[-1]) > said.count(_OPENS[said[-1]]):
