@@ -35,6 +35,8 @@ _MOST_LAYERS = 3
 """The most levels of nested encodings that are decoded."""
 _BEFORE, _LONGEST = 500, 2000
 """Characters before the end of a first look in which its match began, and the longest token from there on."""
+_BEGIN = 100
+"""The most characters of a beginning."""
 _MOST_BEGINS = 4
 """The most beginnings that are tried: those nearest to the end of a first look."""
 _OPEN, _REPEATS = later(r"[*+]|\{[0-9]+,\}"), later(r"\{(?:[0-9]*,)?([0-9]+)")
@@ -132,7 +134,9 @@ def _finder(rule: Carrier, look: Look) -> Finder:
     def find(text: str, at: int, looking: Looking) -> Iterator[Span]:
         open_ended = bool(rule.begins) or _OPEN.search(begins) is not None
         reach = _BEFORE if rule.begins else _reach(begins)
-        for begin in deque(compiled(begins, flags).finditer(text, max(0, at - reach), at), _MOST_BEGINS):
+        since = max(0, at - reach, looking.last - _BEGIN)  # those before were tried when it looked from there
+        looking.last = at
+        for begin in deque(compiled(begins, flags).finditer(text, since, at), _MOST_BEGINS):
             if (open_ended or begin.end() == at) and begin.start() not in looking.tried:
                 looking.tried.add(begin.start())
                 yield from _secret_at(rule, text, begin.start(), looking.reach)

@@ -215,7 +215,7 @@ def in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
     return counted
 
 
-class Looking(Struct, frozen=True):
+class Looking(Struct):
     """How closely a rule looks at one text."""
 
     reach: int
@@ -224,6 +224,8 @@ class Looking(Struct, frozen=True):
     """Where the rows end that were gone through, by the separator of a table and the strengths of its header."""
     tried: set[int]
     """Where it has looked: near places lead to the same beginning."""
+    last: int = 0
+    """The last place that it looked from."""
 
 
 @cache
