@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.matches import EventFilters
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent

@@ -27,6 +27,7 @@ from pydantic import BaseModel
 from agtrace import settings
 from agtrace.commands.group import agtrace
 from agtrace.health.detectors.registry import DETECTORS
+from agtrace.sessions.terms import TERMS
 from agtrace.settings.schema import allowed, keys
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
@@ -45,6 +46,7 @@ def documents() -> dict[Path, str]:
         "configuration.md": ("settings", setting_table()),
         "health.md": ("detectors", detector_table()),
         "clients.md": ("clients", client_table()),
+        "how-it-works.md": ("words", "\n".join(f"- **{word}**: {meaning}" for word, meaning in TERMS.items())),
     }
     pages = {ROOT / "docs" / name: table for name, table in tables.items()}
     written = {page: between(page.read_text(encoding="utf-8"), *table) for page, table in pages.items()}

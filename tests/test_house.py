@@ -233,7 +233,7 @@ def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_write
     assert "run" in ours
     assert {name for name in ours if name.startswith("providers")} <= FACTS_OF_AGENTS, "no parser"
     assert {name for name in ours if name.split(".")[0] in ("texts", "parallel", "rebuild")} == set()
-    assert {name for name in ours if name.split(".")[0] == "reader"} == {"reader", "reader.plan", "reader.containers"}
+    assert {name for name in ours if name.split(".")[0] == "reader"} == {"reader", "reader.plan"}
     assert ours & {"index.store", "events.assembly", "events.searchable_text", "logs.decoding"} == set()
     assert {name for name in ours if name.startswith("redact")} == {"redact"}, "the digest of the rules, and no rule"
     others = {"mcp", "mcp_types", "pydantic", "pydantic_core", "rich", "orjson", "zstandard"}

@@ -200,6 +200,7 @@ def _index(connection: sqlite3.Connection | None, settings: Settings, freshness:
         bytes_behind=freshness.bytes_behind,
         problem=freshness.problem and _line(freshness.problem),
         sessions=totals.get("sessions", 0),
+        sub_agents=totals.get("sub_agents", 0),
         events=totals.get("events", 0),
         logs=totals.get("logs", 0),
         bytes=bytes_on_disk(settings),

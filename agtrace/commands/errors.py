@@ -104,7 +104,7 @@ def use_rules_at_hand() -> None:
 
 def patiently(work: Callable[[float], Done], seconds: float) -> Done:
     """Call `work`, which writes the index, with the seconds to wait for another writer; say so before a long wait."""
-    from agtrace_indexer.index.lock import Busy
+    from agtrace_indexer.index.opening import Busy
 
     try:
         return work(1)
@@ -142,7 +142,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
     import sqlite3
 
     from agtrace_indexer.index.catalog import NotRebuilt
-    from agtrace_indexer.index.lock import Busy
+    from agtrace_indexer.index.opening import Busy
     from agtrace_indexer.index.roots import UnknownRoot
     from agtrace_indexer.redact import UnusableRules
     from agtrace_team.problems import TeamProblem

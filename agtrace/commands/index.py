@@ -19,7 +19,7 @@ from agtrace.commands.asking import usable, with_index
 from agtrace.commands.errors import patiently, tell
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import bar_of, leave_lines, print_json, print_lines
-from agtrace.text.numbers import counted, size
+from agtrace.text.numbers import counted, counted_sessions, size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,7 +159,7 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
             yield "Whether another agent keeps logs here: agtrace doctor (all places: --json)"
         yield "To index a file or folder elsewhere: agtrace index PATH"
         return
-    found = f"{counted(summary.sessions, 'session')}, {counted(summary.events, 'event')}"
+    found = f"{counted_sessions(summary.sessions, summary.sub_agents)}, {counted(summary.events, 'event')}"
     files = f"{counted(summary.files_seen, 'file')} ({summary.files_changed:,} changed)"
     yield f"{found} from {files} in {summary.seconds:.2f} s; the index has {size(summary.index_bytes)}"
     if summary.unreadable_lines:
@@ -237,7 +237,7 @@ def _progress_bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]
 
 def watch_index(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     """Index, then keep the index fresh. SIGTERM ends it with exit code 0, Ctrl-C with 130."""
-    from agtrace_indexer.watch.loop import watch
+    from agtrace_indexer.watch.watcher import watch
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     threading.excepthook = lambda failed: tell(  # of watchdog, whose notifications are set up again

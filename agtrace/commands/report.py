@@ -44,7 +44,7 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
     from agtrace_schema.model import dump
 
     from agtrace.report.costs import costs
-    from agtrace.shaping.projection import printed
+    from agtrace.shaping.replies import printed
 
     with selected(Filters(**filters)) as (connection, selection, _, prices, lacking):
         found = printed(costs(connection, selection, by, prices=prices, dollars=not no_dollars, behind=lacking))
@@ -61,8 +61,8 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
 @click.command()
 @project
 @provider
-@click.option("--since", metavar="TIME", help="Only sessions begun from this time on: 2026-11-03, 12h, 7d, yesterday.")
-@click.option("--until", metavar="TIME", help="Only sessions begun up to this time, written as for --since.")
+@click.option("--since", metavar="TIME", help="Only sessions active from this time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="Only sessions active up to this time, written as for --since.")
 @plain_json
 def lessons(as_json: bool, **filters: str | None) -> None:
     """Show what keeps failing across sessions and what worked in the end: sentences to put into CLAUDE.md or AGENTS.md.
@@ -78,7 +78,7 @@ def lessons(as_json: bool, **filters: str | None) -> None:
 
     from agtrace.report.lessons import lessons as learned
     from agtrace.report.lessons import text
-    from agtrace.shaping.projection import printed
+    from agtrace.shaping.replies import printed
     from agtrace.text.next_call import showing
 
     with selected(Filters(**filters)) as (connection, selection, now, prices, lacking):
@@ -158,7 +158,7 @@ def why(place: str, as_json: bool) -> None:
 
     from agtrace.report.why import text
     from agtrace.report.why import why as asked
-    from agtrace.shaping.projection import printed
+    from agtrace.shaping.replies import printed
 
     file, lines = parted(place)
     with selected(Filters()) as (connection, _, _, _, lacking):
@@ -210,8 +210,8 @@ class Ways(Struct, frozen=True):
 @click.command()
 @project
 @provider
-@click.option("--since", metavar="TIME", help="Only sessions begun from this time on: 2026-11-03, 12h, 7d, yesterday.")
-@click.option("--until", metavar="TIME", help="Only sessions begun up to this time, written as for --since.")
+@click.option("--since", metavar="TIME", help="Only sessions active from this time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="Only sessions active up to this time, written as for --since.")
 @click.option("--html", metavar="FILE", help="Write a page for a browser, one file that works offline; - is stdout.")
 @click.option("--transcripts", is_flag=True, help="With --html: the conversations of the worst sessions, too.")
 @click.option("--no-dollars", is_flag=True, help="Only tokens, for those who pay by subscription.")
@@ -232,7 +232,7 @@ def report(
     """Report the health of all sessions, or those of a project, period or agent: scores, how they ended, what failed,
     what it cost, the worst ones; and what got better or worse since the period before.
 
-    A session belongs to the period in which it began. Its sub-agents are rolled up into it.
+    Its sub-agents are rolled up into a session.
 
     \b
       agtrace report --since 7d
@@ -260,7 +260,7 @@ def made(
     """Make the report, with secrets masked as in every answer, and the markup of its worst sessions' conversations."""
     from agtrace.report.report import Asked, without_dollars
     from agtrace.report.report import report as survey
-    from agtrace.shaping.projection import printed
+    from agtrace.shaping.replies import printed
 
     with selected(filters) as (connection, selection, now, prices, lacking):
         with sessions_bar("examining") as note:

@@ -45,7 +45,8 @@ from agtrace.health.examination import SEVERITIES, Examination
 from agtrace.health.history import is_at_work
 from agtrace.problems import TooManyEvents
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.query import known_failures, short_id
+from agtrace.sessions.query import short_id
+from agtrace.sessions.terms import ENDINGS, known_failures
 from agtrace.text.numbers import counted
 
 LARGEST = 3
@@ -129,13 +130,6 @@ _ENDINGS: dict[Ending, int] = {
 }  # fmt: skip
 """A log that ends within a call says little: it may be a copy that was made there, or the work was never finished."""
 
-_ENDED: dict[Ending, str] = {
-    "finished": "the model had the last word", "question_left": "the model is waiting for the human",
-    "error_left": "it ended on a failure", "tool_left": "the log ends within a call",
-    "interrupted": "the human stopped it", "abandoned": "the last request has no answer",
-    "unknown": "how it ended isn't known",
-}  # fmt: skip
-
 _DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
 """Points for the worst command that can't be taken back, or that others see, and that nobody asked for; what the human
 had agreed to is Info."""
@@ -208,7 +202,7 @@ def _outcome(session: Examination) -> ScorePart:
         lost = OUTCOME  # nothing was said after it
     dangers = (_DANGERS[one.severity] for one in session.insights if one.detector == "dangerous_commands")
     risked = max(dangers, default=0)
-    why = _ENDED[session.ending.ending] + ("; dangerous commands were run that nobody had asked for" if risked else "")
+    why = ENDINGS[session.ending.ending] + ("; dangerous commands were run that nobody had asked for" if risked else "")
     return ScorePart(part="outcome", lost=min(lost + risked, OUTCOME), of=OUTCOME, why=why)
 
 

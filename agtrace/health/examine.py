@@ -43,8 +43,9 @@ from agtrace.health.facts.time_spent import time_spent
 from agtrace.health.finding import Detector, Finding
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, read_history
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.query import believable, failures_known, short_id
+from agtrace.sessions.query import short_id
 from agtrace.sessions.said import human_words
+from agtrace.sessions.terms import believable, failures_known
 from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, one_line, shown_path
 from agtrace.text.signatures import telling_text

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from agtrace_indexer import redact
 from agtrace_indexer.index import meta
-from agtrace_indexer.index.lock import Busy, write_lock
-from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
+from agtrace_indexer.index.opening import Busy, Reading, open_read_only, refuse_newer, write_lock
 from agtrace_indexer.index.opening import bytes_on_disk as database_bytes
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import refresh

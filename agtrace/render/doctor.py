@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, figure, heading, left_out, plain, plain_line, when
-from agtrace.text.numbers import counted, size
+from agtrace.text.numbers import counted, counted_sessions, size
 
 if TYPE_CHECKING:
     from agtrace_indexer.rebuild import Rebuilt
@@ -32,6 +32,7 @@ def health(found: Health) -> None:
         ("index", state),
         ("logs", figure(index.logs)),
         ("sessions", figure(index.sessions)),
+        ("sub-agents", figure(index.sub_agents)),
         ("events", figure(index.events)),
         ("newest event", when(index.newest_event)),
         ("size", "" if index.bytes is None else size(index.bytes)),
@@ -140,7 +141,7 @@ def doctor(found: dict[str, Any]) -> None:
         f"{plain_line(index['path'])}  ({size(index['bytes'])}, {index['state']})",
         soft_wrap=True,
     )
-    count = f"{counted(index['sessions'], 'session')}, {counted(index['events'], 'event')}"
+    count = f"{counted_sessions(index['sessions'], index['sub_agents'])}, {counted(index['events'], 'event')}"
     OUT.print(f"      {count}, integrity {index['integrity']}")
     largest = (
         f"{one['name']} {one['rows']:,} rows{_in_bytes(one['bytes'])}" for one in index["tables"][:_TABLES_SHOWN]

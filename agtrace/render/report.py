@@ -11,6 +11,7 @@ from rich.text import Text
 from agtrace.render.terminal import OUT, STYLES, compact, figure, fills, heading, indented, left_out, plain
 from agtrace.report import wording
 from agtrace.report.wording import GOOD, LOW
+from agtrace.sessions.terms import ENDINGS
 from agtrace.text.lines import one_line
 from agtrace.text.next_call import command
 from agtrace.text.numbers import dollars, percent, short
@@ -56,13 +57,13 @@ def report(found: Report) -> None:
         return
     _lessons(found)
     heading("how they ended")
-    there = [(ending, found.figures.endings[ending]) for ending in wording.ENDINGS if found.figures.endings.get(ending)]
+    there = [(ending, found.figures.endings[ending]) for ending in ENDINGS if found.figures.endings.get(ending)]
     bar, legend = Text(no_wrap=True), [Text()]
     widest = OUT.width - 2
     for (ending, count), cells in zip(there, _cells([count for _, count in there], min(widest, _BAR)), strict=True):
         mark, style = _LOOKS[ending]
         bar.append(mark * cells, style=style)
-        named = Text.assemble((mark, style), f" {wording.ENDINGS[ending]} {count:,}   ")
+        named = Text.assemble((mark, style), f" {ENDINGS[ending]} {count:,}   ")
         if legend[-1].cell_len + named.cell_len > widest:
             legend.append(Text())
         legend[-1].append_text(named)

@@ -18,12 +18,13 @@ from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.reports import Costs, ModelTokens, Spent
 from agtrace_schema.requests import CostBy
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agtrace.report.selection import Family, Selection, families, in_period
 from agtrace.sessions.counting import YOU
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import believable
+from agtrace.sessions.terms import believable
 from agtrace.sessions.usage import Usage
 from agtrace.text.lines import LABEL, one_line
 from agtrace.text.numbers import counted
@@ -61,8 +62,10 @@ def costs(
     behind: str | None = None,
 ) -> Costs:
     """Return what the selected sessions spent in the selected period, by group."""
-    groups = _grouped(connection, selection, by, prices)
+    chosen = families(connection, selection)
+    groups = _grouped(connection, selection, by, prices, chosen)
     total = _together(groups.values())
+    active = {family.row.id for family in in_period(chosen, selection.since, selection.until)}
     among = Among("session", sessions=tuple(total.members))
     obscure = usage.not_understood(connection, among).keys()
     for group in (*groups.values(), total):
@@ -70,10 +73,10 @@ def costs(
     shown = [_spent(name, group, dollars=dollars) for name, group in groups.items()]
     used = total.used.models.items()
     return Costs(
-        selection=selection.sentence(len(total.sessions)),
+        selection=selection.sentence(len(total.sessions | active)),
         by=by,
         groups=sorted(shown, key=(lambda one: (one.group == UNKNOWN, one.group)) if by in OVER_TIME else _most_first),
-        total=_spent("total", total, dollars=dollars),
+        total=replace(_spent("total", total, dollars=dollars), sessions=len(total.sessions | active)),
         unpriced=_models({name: one.unpriced for name, one in used if dollars}),
         faster=_models({name: one.faster for name, one in used if dollars}),
         incomplete_responses=total.used.incomplete,
@@ -94,8 +97,10 @@ def lacking(found: Costs) -> Iterator[str]:
         yield f"not everything understood in the logs of {counted(found.sessions_not_understood, 'session')}"
 
 
-def _grouped(connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable) -> dict[str, _Group]:
-    families_of = {member: family for family in families(connection, selection) for member in family.members}
+def _grouped(
+    connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable, chosen: Iterable[Family]
+) -> dict[str, _Group]:
+    families_of = {member: family for family in chosen for member in family.members}
     label = _label(connection, by, families_of.values())
     groups: dict[str, _Group] = defaultdict(_Group)
     for day, sums in _responses(connection, selection, families_of):

@@ -25,7 +25,8 @@ from agtrace.report.wording import LOW
 from agtrace.sessions.listing import shown_kind
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import believable, short_id
+from agtrace.sessions.query import short_id
+from agtrace.sessions.terms import believable
 from agtrace.sessions.usage import Usage, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.times import iso
@@ -261,7 +262,9 @@ def _comparison(
             for first, last in (found.before, found.now)
         )
     else:
-        earlier = examine_all(connection, replace(asked, timelines=False), in_period(every, *found.before))
+        chosen = {one.row.id for one in in_period(every, asked.selection.since, asked.selection.until)}
+        others = [one for one in in_period(every, *found.before) if one.row.id not in chosen]
+        earlier = examine_all(connection, replace(asked, timelines=False), others)
         before, now = [one.tally for one in earlier], list(tallies)
     few = "" if comparable(before, now) else f"; no verdicts, as a side has fewer than {ENOUGH} scored sessions"
     return {

@@ -2,7 +2,7 @@
 
 A sub-agent is rolled up into the session that started it, whenever and wherever it ran; it counts by itself only if
 that session isn't in the index. Warm-ups don't count as sessions. Filters apply to the session, not to its sub-agents.
-A session belongs to the period in which it began, so adjacent periods never share one.
+What `since` and `until` mean, `sessions/terms.py` says.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from agtrace_indexer.index.questions.sessions import Session
 from msgspec import Struct
 
 from agtrace.report.wording import AGENTS
-from agtrace.sessions.query import believable
+from agtrace.sessions.terms import believable, is_active_within
 from agtrace.text.numbers import counted
 from agtrace.times import iso
-
-_EVER = 1 << 62
 
 
 class Selection(Struct, frozen=True):
@@ -78,11 +76,8 @@ def families(connection: sqlite3.Connection, selection: Selection) -> list[Famil
 
 
 def in_period(found: Iterable[Family], since: int | None, until: int | None) -> list[Family]:
-    """Return those that began in the period; those without a time only if no period is given."""
-    if since is None and until is None:
-        return list(found)
-    first, last = since or 0, _EVER if until is None else until
-    return [family for family in found if family.started_at and first <= family.started_at <= last]
+    """Return those in which something happened in the period; those without a time only if no period is given."""
+    return [one for one in found if is_active_within(one.started_at, one.row.ended_at, since, until)]
 
 
 def _top(id: int, parents: dict[int, int | None]) -> int:

@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from agtrace_indexer.providers import registry
-from agtrace_schema.analysis import Change, Ending, Figures, Report, ReportedSession
+from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
 from agtrace_schema.answers import Made
 
+from agtrace.sessions.terms import ENDINGS
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted, dollars, how_made, percent, short
 
 WORST = 5
 """The number of worst sessions that are listed."""
-
-ENDINGS: dict[Ending, str] = {
-    "finished": "finished",
-    "question_left": "waiting for you",
-    "interrupted": "interrupted",
-    "abandoned": "abandoned",
-    "tool_left": "cut off mid-call",
-    "error_left": "ended on an error",
-    "unknown": "unknown",
-}
-"""The endings of sessions in words, from best to worst."""
 
 LOW, GOOD = 60, 80
 """Scores below the first are low, from the second on good."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from agtrace_indexer.index.questions import counts, files, sessions
 from agtrace_indexer.index.questions.counts import Group
 from agtrace_indexer.index.questions.events import NOW, Snapshot
-from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import Counts, TouchedFile
 from agtrace_schema.comparison import ComparedFiles, SharedFile

@@ -19,7 +19,8 @@ from agtrace.problems import Problem
 from agtrace.sessions.landmarks import done_by, titled_landmarks
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import SHORT_HASH, labels
-from agtrace.sessions.query import failures_known, find_session, known_failures, short_id
+from agtrace.sessions.query import find_session, short_id
+from agtrace.sessions.terms import failures_known, known_failures
 from agtrace.sessions.usage import FIELDS, KINDS, Order, Place, Snapshot, Usage, sorted_page, usage_by, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.times import iso
@@ -46,6 +47,8 @@ class SessionPage(Struct, frozen=True):
     total: int
     failures: int
     """How many of the `total` sessions have failed tool calls."""
+    sub_agents: int
+    """How many of them are part of another session."""
     more: bool
     measured: float | None
     """The measure of the whole list (`usage.SortedPage.total`)."""
@@ -69,7 +72,7 @@ def list_sessions(
     `with_deeds`: whether each comes with what it did.
     """
     page = sorted_page(connection, filters, sort, limit, snapshot=snapshot, behind=behind, prices=prices)
-    total, failures = sessions.count(connection, filters, newest=snapshot.session)
+    total, failures, sub_agents = sessions.count(connection, filters, newest=snapshot.session)
     rows = [session.id for session in page.sessions]
     used = usage_of(connection, prices, rows)
     deeds, names = done_by(connection, rows) if with_deeds else {}, labels(connection)
@@ -88,7 +91,7 @@ def list_sessions(
         more |= {shown_only: page.measured.get(session.id)} if shown_only else {}
         item = session_item(connection, session, used.get(session.id, Usage()), names.get(session.project_id or 0))
         items.append(replace(item, **more))
-    return SessionPage(items, page.places, total, failures, page.more, page.total, page.at_least)
+    return SessionPage(items, page.places, total, failures, sub_agents, page.more, page.total, page.at_least)
 
 
 def session_item(connection: sqlite3.Connection, session: Session, usage: Usage, project: str | None) -> SessionItem:

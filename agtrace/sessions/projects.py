@@ -19,7 +19,7 @@ from agtrace_schema.patterns import later
 
 from agtrace.problems import UnknownProject
 from agtrace.sessions.prices import PriceTable
-from agtrace.sessions.query import known_failures_of_all
+from agtrace.sessions.terms import known_failures_of_all
 from agtrace.sessions.usage import Snapshot, Usage, usage_by
 from agtrace.text.lines import LABEL, one_line, repeated, shown_path
 from agtrace.times import iso

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from agtrace_indexer.index.questions import events, sessions
 from agtrace_indexer.index.questions.events import StoredEvent, with_texts
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.events import Provider
 from agtrace_schema.patterns import later
 from msgspec import Struct
 
@@ -71,21 +69,6 @@ def session_in(text: str) -> str:
         return text
 
 
-def failures_known(provider: Provider, calls: int) -> bool:
-    """Whether a log of this agent with so many tool calls says how many of them failed."""
-    return not calls or AGENTS[provider].logs_results
-
-
-def known_failures(provider: Provider, calls: int, failed: int) -> int | None:
-    """Return the number of failed calls; None if it is unknown, which isn't none."""
-    return failed if failures_known(provider, calls) else None
-
-
-def known_failures_of_all(providers: Iterable[Provider], failed: int) -> int | None:
-    """Return the number of failed calls in sessions of these agents; None if no log of theirs tells it."""
-    return failed if any(AGENTS[provider].logs_results for provider in providers) else None
-
-
 SHORTEST_ID = 8
 """The fewest characters of an id that answers show."""
 
@@ -132,15 +115,6 @@ def find_event(connection: sqlite3.Connection, session: Session, event_index: in
         last = events.last(connection, session.id)
         raise InvalidEventIndex(short_id(connection, session.uid), event_index, last or 0)
     return with_texts(connection, [event])[0]
-
-
-_FIRST, _AFTER_LAST = 1_262_304_000_000, 4_102_444_800_000
-"""The beginnings of 2010 and 2100: no agent ran before the first, and a time after the second is from a wrong clock."""
-
-
-def believable(moment: int | None) -> int:
-    """Return a time in milliseconds since 1970 UTC, or 0 if no correct clock can have recorded it."""
-    return moment if moment is not None and _FIRST <= moment < _AFTER_LAST else 0
 
 
 def last_event_of(connection: sqlite3.Connection, session: Session) -> int:

@@ -21,8 +21,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.problems import InvalidRange
-from agtrace.sessions.query import failures_known, known_failures
 from agtrace.sessions.said import beginnings, error_of, seen
+from agtrace.sessions.terms import failures_known, known_failures
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.times import iso
 

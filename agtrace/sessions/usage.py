@@ -274,9 +274,13 @@ def sorted_page(
     places = [Place(key, row) for key, _, row in ranked[:limit]]
     by_row = {session.id: session for session in sessions.in_rows(connection, (place.row for place in places))}
     more = len(ranked) > limit
-    at_least = any(usage.cost_made in ("partial", "unknown") for usage in used.values())
+    together = Usage()
+    for usage_of_one in used.values():
+        together.include(usage_of_one)
+    at_least = together.cost_made in ("partial", "unknown")
+    total = together.cost if sort == "cost" else _total(measured, sort)
     shown = [by_row[place.row] for place in places]
-    return SortedPage(shown, places, more, measured, _total(measured, sort), at_least)
+    return SortedPage(shown, places, more, measured, total, at_least)
 
 
 def _costs(used: Mapping[int, Usage]) -> dict[int, int | None]:
@@ -307,4 +311,4 @@ def _total(measured: dict[int, int | None], sort: Order) -> float | None:
         return None
     if sort == "failure_run":
         return max(known)
-    return sum(known) / _PARTS_OF_DOLLAR if sort == "cost" else sum(known)
+    return sum(known)

@@ -11,6 +11,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def counted_sessions(sessions: int, sub_agents: int) -> str:
+    """Return `196 sessions and 44 sub-agents`, without what there is none of."""
+    below = [counted(sub_agents, "sub-agent")] if sub_agents else []
+    return " and ".join([counted(sessions, "session")] * bool(sessions or not below) + below)
+
+
 def short(number: float | None) -> str:
     """Return a count to two or three digits: `4.8B`, `15.1M`, `225k`, `950`; nothing if it is unknown."""
     if number is None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import orjson
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.analysis import Analysis, Ending, Insight
+from agtrace_schema.analysis import Analysis, Insight
 from agtrace_schema.model import dump
 from msgspec.structs import replace
 
 from agtrace.sessions.landmarks import done_by
 from agtrace.sessions.query import find_session
+from agtrace.sessions.terms import ENDINGS
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import SUMMARY
@@ -59,14 +60,6 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     )
 
 
-_ENDED: dict[Ending, str] = {
-    "finished": "finished", "question_left": "waiting for the human", "interrupted": "interrupted",
-    "abandoned": "the last request unanswered", "tool_left": "cut off within a call", "error_left": "ended on an error",
-    "unknown": "end unknown",
-}  # fmt: skip
-"""The endings in words."""
-
-
 def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str:
     """`Session fb3cff44: health 65 of 100, ended on an error, 4 findings; most points lost: failures`.
 
@@ -74,7 +67,7 @@ def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str
     """
     health = "no score" if found.score is None else f"health {found.score} of 100"
     more = f", {left_out} more left out" if left_out else ""
-    ending = _ENDED[found.ending.ending]
+    ending = ENDINGS[found.ending.ending]
     said = f"Session {found.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}"
     costly = max(found.parts, key=lambda part: part.lost, default=None)
     if costly is None or not costly.lost:

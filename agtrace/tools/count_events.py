@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_schema.answers import Counts
 from agtrace_schema.model import dump
 from agtrace_schema.requests import CountOf, GroupBy, SessionKind, columns

@@ -8,8 +8,7 @@ from agtrace_schema.model import dump_all
 from agtrace.sessions import projects
 from agtrace.sessions.usage import Snapshot, snapshot_now
 from agtrace.settings.limits import limits
-from agtrace.shaping.projection import of_rows
-from agtrace.shaping.replies import Pages, Reply
+from agtrace.shaping.replies import Pages, Reply, of_rows
 from agtrace.text.next_call import Hint, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Fields, Limit

@@ -19,8 +19,7 @@ from agtrace_schema.model import dump_all
 from agtrace.sessions import turns
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.settings.limits import limits
-from agtrace.shaping.projection import of_rows
-from agtrace.shaping.replies import Pages, Reply
+from agtrace.shaping.replies import Pages, Reply, of_rows
 from agtrace.text.lines import LABEL, SUMMARY, cut, named, one_line, without_controls
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted

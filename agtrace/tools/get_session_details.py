@@ -34,12 +34,12 @@ from agtrace.problems import InvalidParameter
 from agtrace.sessions import listing, parts, transcript, turns
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.parts import LISTS, FocusedQuotes, Section, Source
-from agtrace.sessions.query import failures_known, find_session, last_event_of, short_id
+from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.sessions.said import Quotes, last_message, open_call
+from agtrace.sessions.terms import failures_known
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.settings.limits import limits
-from agtrace.shaping.projection import meant, projection
-from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting
+from agtrace.shaping.replies import Digest, Pages, Reply, Stream, fitting, meant, projection
 from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, Cursor, Fields, FocusQuestion, SessionId, TurnIndex

@@ -20,10 +20,9 @@ from agtrace.sessions import listing
 from agtrace.sessions.projects import folder_names, remote_of, resolved
 from agtrace.sessions.usage import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.settings.limits import limits
-from agtrace.shaping.projection import projection
-from agtrace.shaping.replies import Pages, Reply
+from agtrace.shaping.replies import Pages, Reply, projection
 from agtrace.text.next_call import Hint, NextCall, call
-from agtrace.text.numbers import counted
+from agtrace.text.numbers import counted, counted_sessions
 from agtrace.tools.arguments import (
     DEFAULT_LIMIT,
     LARGEST,
@@ -115,8 +114,12 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
     failures = f" ({page.failures} with failures)" if page.failures else ""
     measured = _measured(wanted.sort, page.measured, at_least=page.at_least)
     folders = _in_folders(context, filters.projects or ())
-    agents = "" if filters.kind != "top" else _sub_agents(context, filters, page.total, snapshot)
-    summary = f"Found {counted(page.total, 'session')}{failures}{folders}{measured}{agents}"
+    agents = (
+        "" if filters.kind != "main" or wanted.kind == "main" else _sub_agents(context, filters, page.total, snapshot)
+    )
+    summary = (
+        f"Found {counted_sessions(page.total - page.sub_agents, page.sub_agents)}{failures}{folders}{measured}{agents}"
+    )
     return Reply(
         summary=unless_behind(summary, page.total, context.freshness),
         data=Pages(
@@ -153,7 +156,7 @@ def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
     return SessionFilters(
         **given,
         projects=context.projects(wanted.project),
-        kind=None if wanted.kind == "all" else wanted.kind or ("top" if plain else None),
+        kind=None if wanted.kind == "all" else wanted.kind or ("main" if plain else None),
         since=period.since,
         until=period.until,
     )
@@ -211,7 +214,7 @@ def _widening(context: Context, wanted: ListSessions, snapshot: int) -> Hint:
         if left and len(without.written) + sum(len(str(one)) for one in more) <= _LONGEST_CALL:
             others = f"shows {counted(left, 'session')} that {{}} hides"
             return (without.saying(others, names=(name,), after=after), *more)
-    total = sessions.count(context.connection, SessionFilters(kind="top"), newest=snapshot).sessions
+    total = sessions.count(context.connection, SessionFilters(kind="main"), newest=snapshot).sessions
     if given and total:
         shows = call(TOOL.name).saying(f"shows all {total} without filters", after=after)
         return (shows, *more)
@@ -226,7 +229,7 @@ def _of_project(context: Context, name: str, snapshot: int) -> NextCall | None:
         found = resolved(context.connection, name, roughly=False)
     except UnknownProject:
         return None
-    total = sessions.count(context.connection, SessionFilters(projects=found, kind="top"), newest=snapshot).sessions
+    total = sessions.count(context.connection, SessionFilters(projects=found, kind="main"), newest=snapshot).sessions
     listed = call(TOOL.name, project=name)
     return listed.saying(f"lists the {counted(total, 'session')} of the project")
 

@@ -18,8 +18,7 @@ from agtrace.sessions import events, transcript
 from agtrace.sessions.query import Reference, find_event, find_session, last_event_of, parse, short_id
 from agtrace.sessions.transcript import place_of, session_lines, session_stream
 from agtrace.settings.limits import limits
-from agtrace.shaping.projection import printed
-from agtrace.shaping.replies import Body, Digest, Reply, Stream
+from agtrace.shaping.replies import Body, Digest, Reply, Stream, printed
 from agtrace.text.chunking import line_count
 from agtrace.text.kept_texts import REFERENCE, KeptTexts
 from agtrace.text.lines import named, named_path

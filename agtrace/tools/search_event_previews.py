@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from agtrace_indexer.index.questions import events, sessions, turns
-from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.answers import EventPreview, SearchResult
 from agtrace_schema.events import EventType
@@ -25,8 +25,7 @@ from agtrace.search.scan import Hit, Hits, Order, Place, Question, SessionHits, 
 from agtrace.sessions.query import find_session, short_id
 from agtrace.sessions.usage import snapshot_now
 from agtrace.settings.limits import limits
-from agtrace.shaping.projection import of_rows
-from agtrace.shaping.replies import Pages, Reply
+from agtrace.shaping.replies import Pages, Reply, of_rows
 from agtrace.text.lines import SUMMARY, cut, repeated
 from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted

@@ -130,7 +130,7 @@ def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         "bytes": settings.database.stat().st_size,
         "state": freshness.state,
         "problem": freshness.problem,
-        **{name: totals[name] for name in ("sessions", "events", "archived_files", "forgotten_files")},
+        **{name: totals[name] for name in ("sessions", "sub_agents", "events", "archived_files", "forgotten_files")},
         "archive": Archive(settings.database).size()._asdict(),
         "traces_left": scrub_is_due(connection),
         "integrity": "ok",

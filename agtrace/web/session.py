@@ -26,7 +26,7 @@ from agtrace_schema.model import dump
 from markupsafe import Markup
 from starlette.requests import Request
 
-from agtrace.answers.at_work import open_calls
+from agtrace.answers.running import open_calls
 from agtrace.conversation.cleaning import Cleaner, home_in
 from agtrace.conversation.code import colouring_for, result_shown
 from agtrace.conversation.document import fit_for_the_page
@@ -40,7 +40,8 @@ from agtrace.report.wording import AGENTS
 from agtrace.sessions.listing import session_head, shown_kind
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import believable, find_event, find_session, last_event_of, resuming, short_id
+from agtrace.sessions.query import find_event, find_session, last_event_of, resuming, short_id
+from agtrace.sessions.terms import believable
 from agtrace.settings.limits import limits
 from agtrace.text.lines import LABEL, USER_MESSAGE, repeated
 from agtrace.tools.tool import Context

@@ -17,8 +17,8 @@ from agtrace_indexer.families.belonging import Logs, lies_beside
 from agtrace_indexer.families.joining import join_families, tell_apart
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog, remove_attempts
-from agtrace_indexer.index.lock import write_lock
 from agtrace_indexer.index.maintenance import note_scrub, scrub
+from agtrace_indexer.index.opening import write_lock
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import AGED, FORGOTTEN, Tombstones, add, stamp
 from agtrace_indexer.logs.archive import Archive

@@ -22,9 +22,8 @@ from msgspec import Struct
 from sqlite_utils import Database
 
 from agtrace_indexer.index.catalog import Catalog, NotRebuilt, remove_attempts
-from agtrace_indexer.index.lock import reach_disk, write_lock
 from agtrace_indexer.index.maintenance import optimize
-from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer, version_of
+from agtrace_indexer.index.opening import is_damage, open_to_read, reach_disk, refuse_newer, version_of, write_lock
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
 from agtrace_indexer.run import index
 from agtrace_indexer.run.versions import refuse_newer_reading

@@ -19,7 +19,7 @@ class Spent(Model):
     """A day (UTC), the Monday of a week, or a month, as 2026-11-03, 2026-11-02 or 2026-11; or what `--project` or
     `--provider` takes; or the model's name. `unknown` if the log doesn't tell."""
     sessions: int
-    """The sessions that spent something, each with its sub-agents."""
+    """The sessions that spent something, each with its sub-agents; in the total, all that are meant."""
     input_tokens: int | None = None
     """Uncached input."""
     cache_write_tokens: int | None = None

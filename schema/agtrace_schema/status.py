@@ -18,6 +18,7 @@ class IndexHealth(Model):
     problem: str | None = None
     """Why the logs can't be indexed, or the index can't be read, at the moment."""
     sessions: int
+    sub_agents: int = 0
     events: int
     logs: int
     """Files that contain sessions, including those deleted since."""

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 
 from agtrace.report.costs import calendar
 from agtrace.sessions.prices import ModelUsage, load
-from agtrace.text.numbers import dollars
+from agtrace.text.numbers import counted_sessions, dollars
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
 from tests.agtrace.test_usage import respond
@@ -60,17 +60,27 @@ def asked(each: Asker, monkeypatch: pytest.MonkeyPatch) -> Asker:
 # -- sums ------------------------------------------------------------------------------------------
 
 
-def test_the_total_is_that_of_a_report_and_of_a_list(asked: Asker) -> None:
+def test_every_place_has_the_same_figures_of_a_home(asked: Asker) -> None:
     largest = max(asked.items("get_project_info", "projects", limit=50), key=lambda one: one["session_count"])["name"]
     for options in ([], ["--provider", "codex"], ["--project", largest]):
-        figures = agtrace_here("report", "--json", *options).json()["figures"]
+        report = agtrace_here("report", "--json", *options).json()
+        figures, sub_agents = report["figures"], report["sub_agents"]
+        listed = agtrace_here("sessions", "--kind", "all", "--json", *options).json()["summary"]
+        assert listed.startswith(f"Found {counted_sessions(figures['sessions'], sub_agents)}")
         for by in GROUPS:
             total = cost(by, *options)["total"]
-            assert total.get("total_tokens", 0) == figures["total_tokens"]
+            assert (total["sessions"], total.get("total_tokens", 0)) == (figures["sessions"], figures["total_tokens"])
             assert (total.get("cost_usd"), total.get("cost_made")) == (
                 figures.get("cost_usd"), figures.get("cost_made"))  # fmt: skip
-    listed = asked.items("list_sessions", "sessions", limit=50, kind="all")
-    assert sum(item.get("total_tokens", 0) for item in listed) == cost("agent")["total"]["total_tokens"]
+    items = asked.items("list_sessions", "sessions", limit=50, kind="all")
+    server, total = asked.answers.health().index, cost("agent")["total"]
+    assert sum(item.get("total_tokens", 0) for item in items) == total["total_tokens"]
+    assert server.sessions == total["sessions"] == len(items) - server.sub_agents
+    assert f"{total['cost_usd']} cost_usd" in asked.ask("list_sessions", sort="cost")["summary"]
+    since = ("--since", "2026-10-22")
+    active = agtrace_here("report", "--json", *since).json()["figures"]["sessions"]
+    assert f"Found {active} session" in agtrace_here("sessions", "--json", *since).json()["summary"]
+    assert cost("day", *since)["total"]["sessions"] == active
 
 
 def test_a_period_and_its_days_are_those_of_counted_tokens(asked: Asker) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args
 import pytest
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
-from agtrace_schema.requests import GroupBy, columns
+from agtrace_schema.requests import CountOf, GroupBy, columns
 
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log, query
 from tests.conftest import SAMPLES
@@ -112,30 +112,22 @@ def test_what_no_log_tells_is_unknown_and_not_none(tmp_path: Path) -> None:
     assert "failed_calls" not in project
 
 
-@pytest.mark.parametrize("by", GROUPS)
-def test_groups_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
+@pytest.mark.parametrize(
+    ("by", "measure"),
+    [*((by, "calls") for by in GROUPS if by not in ("file", "program")), *((by, "tokens") for by in OF_TOKENS)],
+)
+def test_groups_come_to_the_same_as_the_lists(each: Asker, by: GroupBy, measure: CountOf) -> None:
     """Calls to agtrace itself count, copies and warm-ups don't."""
-    if by in ("file", "program"):
-        pytest.skip("not every call names a file or runs a command")
-    items = each.items("list_sessions", "sessions", limit=50, kind="all")
-    calls, failed = (sum(item.get(name, 0) for item in items) for name in ("tool_calls", "failed_calls"))
-    value = counts(each, by, limit=50)
-    others = value["data"].get("others", [0, 0, 0])
-    assert sum(row[1] for row in value["data"]["rows"]) + others[1] == calls
-    assert sum(row[2] or 0 for row in value["data"]["rows"]) + (others[2] or 0) == failed
-    assert value["summary"] == f"{calls:,} tool calls by {by}; [{', '.join(columns(by, 'calls'))}]"
-    assert counts(each, by, measure="failed")["summary"].startswith(f"{failed:,} failed tool call")
-
-
-@pytest.mark.parametrize("by", OF_TOKENS)
-def test_tokens_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
-    items = each.items("list_sessions", "sessions", limit=50, sort="output_tokens")
-    total, output = (sum(item.get(name, 0) for item in items) for name in ("total_tokens", "output_tokens"))
-    value = counts(each, by, measure="tokens", limit=50)
-    others = value["data"].get("others", [0, 0, 0, 0])
-    assert sum(row[1] for row in value["data"]["rows"]) + others[1] == total
-    assert sum(row[2] for row in value["data"]["rows"]) + others[2] == output
-    assert value["summary"].startswith(f"{total:,} tokens by {by}; [{by}, total_tokens, output_tokens, responses, ")
+    what, *names = ("tokens", "total_tokens", "output_tokens") if measure == "tokens" else (
+        "tool calls", "tool_calls", "failed_calls")  # fmt: skip
+    items = each.items("list_sessions", "sessions", limit=50, kind="all", sort="output_tokens")
+    sums = [sum(item.get(name, 0) for item in items) for name in names]
+    value = counts(each, by, measure=measure, limit=50)
+    rows = [*value["data"]["rows"], value["data"].get("others", [0, 0, 0])]
+    assert [sum(row[column] or 0 for row in rows) for column in (1, 2)] == sums
+    assert value["summary"].startswith(f"{sums[0]:,} {what} by {by}; [{', '.join(columns(by, measure)[:3])}")
+    if measure == "calls":
+        assert counts(each, by, measure="failed")["summary"].startswith(f"{sums[1]:,} failed tool call")
 
 
 @pytest.mark.parametrize("measure", ["calls", "failed"])

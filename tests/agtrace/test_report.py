@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.index.lock import write_lock
+from agtrace_indexer.index.opening import write_lock
 from agtrace_schema.analysis import Report, SessionEnding
 from msgspec import convert
 from rich.cells import cell_len

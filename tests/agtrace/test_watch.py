@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 from agtrace_indexer.index.catalog import Catalog
-from agtrace_indexer.index.lock import write_lock
+from agtrace_indexer.index.opening import write_lock
 
 from tests.hostile import _claude_lines
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.index.lock import write_lock
+from agtrace_indexer.index.opening import write_lock
 
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 

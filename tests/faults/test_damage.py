@@ -19,10 +19,9 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.index.catalog import NotRebuilt, old_files
-from agtrace_indexer.index.lock import Busy, write_lock
 from agtrace_indexer.index.maintenance import optimize
-from agtrace_indexer.index.opening import open_read_only
-from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.opening import Busy, open_read_only, write_lock
+from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.index.tombstones import FORGOTTEN, add, digest_of
 from agtrace_indexer.rebuild import Rebuilt, damage_in, rebuild
 from agtrace_indexer.run import index

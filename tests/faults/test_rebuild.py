@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from agtrace_indexer.index.catalog import open_database
-from agtrace_indexer.index.lock import write_lock
-from agtrace_indexer.index.opening import OlderIndex, open_read_only
+from agtrace_indexer.index.opening import OlderIndex, open_read_only, write_lock
 from agtrace_indexer.rebuild import rebuild
 from agtrace_indexer.run import index
 from agtrace_schema.database import VERSION

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.logs.content import ZSTD_MAGIC
-from agtrace_indexer.reader.containers import all_rows
+from agtrace_indexer.reader.plan import all_rows
 from agtrace_indexer.run import index
 
 from tests.conftest import copy_of_samples

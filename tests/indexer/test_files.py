@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import zstandard
-from agtrace_indexer.index.lock import Busy, write_lock
+from agtrace_indexer.index.opening import Busy, write_lock
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import Summary, index, refresh
 

@@ -12,7 +12,7 @@ import pytest
 from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.maintenance import optimize
-from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.run import index
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from agtrace.health.examination import SEVERITIES
 from agtrace.report import wording
 from agtrace.report.wording import AGENTS, deeds, named, why_at_least
+from agtrace.sessions.terms import ENDINGS
 from agtrace.text.numbers import counted, duration, percent, short
 
 WORST = 10
@@ -36,7 +37,7 @@ _VERDICTS = {"better": "better", "worse": "worse", "same": "no clear change", "n
 def overview(report: Report) -> dict[str, Any]:
     """Return the values for the templates of the overview."""
     begun, pieces = 0.0, []
-    for ending, name in wording.ENDINGS.items():
+    for ending, name in ENDINGS.items():
         number = report.figures.endings.get(ending, 0)
         if number:
             length = 1000 * number / max(report.figures.sessions, 1)
@@ -140,7 +141,7 @@ def _session(session: ReportedSession) -> dict[str, Any]:
         "score": session.score,
         "grade": wording.grade(session.score),
         "ending": session.ending.ending,
-        "ended": wording.ENDINGS[session.ending.ending],
+        "ended": ENDINGS[session.ending.ending],
         "worst": worst(session) or "nothing found",
         "about": [
             AGENTS.get(str(session.provider), str(session.provider)),
@@ -202,15 +203,15 @@ def charts(report: Report) -> list[Chart]:
 def _sessions_chart(report: Report) -> Chart | None:
     days = {day.day: day.endings for day in report.days}
     step, spans = _spans(days)
-    ended = Counter({name: sum(day.get(name, 0) for day in days.values()) for name in wording.ENDINGS})
-    names = [name for name in wording.ENDINGS if ended[name]]
+    ended = Counter({name: sum(day.get(name, 0) for day in days.values()) for name in ENDINGS})
+    names = [name for name in ENDINGS if ended[name]]
     return Chart(
         name="sessions",
         title=f"Sessions {_BY[step]}, and how they ended",
         kind="columns",
         unit="number",
-        says=", ".join(f"{wording.plain(ended[name])} {wording.ENDINGS[name]}" for name in names),
-        columns=[step.capitalize(), *(wording.ENDINGS[name].capitalize() for name in names)],
+        says=", ".join(f"{wording.plain(ended[name])} {ENDINGS[name]}" for name in names),
+        columns=[step.capitalize(), *(ENDINGS[name].capitalize() for name in names)],
         colours=[f"--ending-{name}" for name in names],
         rows=[(label, [sum(days[day].get(name, 0) for day in those) for name in names]) for label, those in spans],
         note=f"{counted(report.undated, 'session')} without a time: not shown here" if report.undated else None,

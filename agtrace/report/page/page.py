@@ -33,7 +33,8 @@ from agtrace.conversation.html import styles_within
 from agtrace.health.examination import SEVERITIES
 from agtrace.report import wording
 from agtrace.report.page.overview import charts, overview, worst
-from agtrace.report.wording import AGENTS, ENDINGS
+from agtrace.report.wording import AGENTS
+from agtrace.sessions.terms import ENDINGS
 from agtrace.text.numbers import counted
 
 MOST_BYTES = 4_500_000

@@ -31,7 +31,10 @@ SELECT id, path, status, reason, provider, gone, stamp, size, read_to, lines, re
 """
 
 
-_SUMS_OF_SESSIONS = "SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0) FROM session"
+_SUMS_OF_SESSIONS = """
+SELECT count(*) FILTER (WHERE kind != 'warmup' AND (kind != 'subagent' OR parent_session IS NULL)),
+  count(*) FILTER (WHERE kind = 'subagent' AND parent_session IS NOT NULL), coalesce(sum(event_count), 0) FROM session
+"""
 _SUMS_OF_FILES = """
 SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0),
   count(*) FILTER (WHERE status = 'unreadable' OR (status = 'log' AND stamp = '' AND NOT gone))
@@ -45,6 +48,7 @@ class Totals(Struct, frozen=True):
     """Totals over the whole index."""
 
     sessions: int
+    sub_agents: int
     events: int
     records: int
     unreadable_lines: int
@@ -216,9 +220,9 @@ class Catalog:
     def totals(self) -> Totals:
         """Return totals over all sessions and files."""
         query = self.connection.execute
-        sessions, events = query(_SUMS_OF_SESSIONS).fetchone()
+        sessions, sub_agents, events = query(_SUMS_OF_SESSIONS).fetchone()
         records, lines, files = query(_SUMS_OF_FILES).fetchone()
-        return Totals(sessions, events, records, lines, files, dict(query(_UNKNOWN).fetchall()))
+        return Totals(sessions, sub_agents, events, records, lines, files, dict(query(_UNKNOWN).fetchall()))
 
     def is_unfinished(self) -> bool:
         """Whether a run ended before it determined which sessions are related, or left traces of deleted texts."""

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from agtrace_indexer.index import meta, ranking, repositories, word_index
 from agtrace_indexer.index.catalog import Catalog
-from agtrace_indexer.index.lock import write_lock
-from agtrace_indexer.index.opening import bytes_on_disk
+from agtrace_indexer.index.opening import bytes_on_disk, write_lock
 from agtrace_indexer.index.references import SHARED, unused
 
 _FREE = 10

@@ -13,7 +13,7 @@ import orjson
 
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog
-from agtrace_indexer.index.lock import write_lock
+from agtrace_indexer.index.opening import write_lock
 
 _REMOVED = "removed_roots"
 _BELOW = "NOT f.gone AND f.status != 'forgotten' AND (f.path = {0} OR instr(f.path, rtrim({0}, :sep) || :sep) = 1)"

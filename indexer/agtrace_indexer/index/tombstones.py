@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.index.lock import reach_disk
+from agtrace_indexer.index.opening import reach_disk
 
 FORGOTTEN = "forgotten"
 AGED = "aged"

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path, PurePath
 
     from agtrace_indexer.events.drafts import LogState, Record, Said
-    from agtrace_indexer.logs.containers import Container
-    from agtrace_indexer.logs.discovery import Found
+    from agtrace_indexer.logs.discovery import Container, Found
     from agtrace_indexer.providers.setup import Setup
 
 

@@ -25,7 +25,7 @@ from agtrace_indexer.logs.discovery import Found, in_pieces, known_as
 from agtrace_indexer.logs.files import checksum_to, open_regular, read_up_to
 from agtrace_indexer.logs.lines import MAX_LINE
 from agtrace_indexer.providers.registry import CONTAINERS, FORMS
-from agtrace_indexer.reader.containers import rows_of
+from agtrace_indexer.reader.plan import rows_of
 
 _MOST_BYTES, _MOST_IMAGES = 16 * 1024 * 1024, 50
 """The most bytes of an image that is shown, and images of an event."""

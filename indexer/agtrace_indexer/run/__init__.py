@@ -19,7 +19,7 @@ from msgspec.structs import asdict
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
 from agtrace_indexer.index.catalog import Catalog, Totals, remove_attempts
-from agtrace_indexer.index.lock import write_lock
+from agtrace_indexer.index.opening import write_lock
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import versions
 from agtrace_indexer.run.work import Work

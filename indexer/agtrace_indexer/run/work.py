@@ -134,7 +134,7 @@ class Work(Struct):
         today = str(int(now // _DAY))
         if self.plan.changed or self.catalog.meta("tended") == today:
             return
-        from agtrace_indexer.reader.containers import all_rows
+        from agtrace_indexer.reader.plan import all_rows
 
         for found in archive.tend(self.catalog.logs_there(), all_rows, now):
             self.catalog.note_stamp(found)

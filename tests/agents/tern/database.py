@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from agtrace_indexer.logs.containers import Container
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import Container, Found
 from agtrace_indexer.logs.foreign_database import ask
 from agtrace_indexer.providers.provider import LogInside, Row
 

@@ -7,8 +7,7 @@ from operator import attrgetter
 from pathlib import PurePath
 from typing import Any
 
-from agtrace_indexer.logs.containers import Container
-from agtrace_indexer.logs.discovery import Found, walk
+from agtrace_indexer.logs.discovery import Container, Found, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.providers.provider import LogInside, Row
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.requests import GroupBy
 
-from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
+from agtrace_indexer.index.questions.matches import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.queries import CODES, COUNTED, REPOSITORY, is_team, rows
 from agtrace_indexer.index.sums import TOTAL
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agtrace_indexer.index.membership import is_scratch
-from agtrace_indexer.index.questions.queries import REPOSITORY, rows, tuples, values
+from agtrace_indexer.index.questions.queries import BELOW, REPOSITORY, rows, tuples, values
 from agtrace_indexer.index.questions.usage import ENDED
 
 _ACTIVE = f"""
 WITH active AS (
   SELECT {REPOSITORY} AS id,
-    count(*) FILTER (WHERE s.kind != 'subagent' OR s.parent_session IS NULL) AS sessions,
+    count(*) FILTER (WHERE NOT {BELOW}) AS sessions,
     group_concat(DISTINCT s.provider) AS providers,
     sum(s.failed_calls) AS failed, coalesce(max({ENDED}), 0) AS last
   FROM session s WHERE s.project_id IS NOT NULL AND s.kind != 'warmup' AND s.id <= :snapshot GROUP BY 1)

@@ -44,6 +44,9 @@ AND e.turn_index = :turn_index AND e.step_index = :step_index AND e.superseded_b
 OF_PROJECTS = "s.project_id IN (SELECT value FROM json_each(:projects))"
 """The sessions whose folders have these row ids."""
 
+BELOW = "(s.kind = 'subagent' AND s.parent_session IS NOT NULL)"
+"""The sessions that are part of another one in the index, which started them; all others count as sessions."""
+
 REPOSITORY = """
 coalesce((SELECT f.repository_id FROM repository_folder f WHERE f.project_id = s.project_id), s.project_id)
 """

@@ -11,7 +11,7 @@ from agtrace_schema.events import EventType
 from msgspec import Struct
 
 from agtrace_indexer.index import ranking
-from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
+from agtrace_indexer.index.questions.matches import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.queries import FOUND, as_json, is_team, rows, value
 from agtrace_indexer.index.team_words import tsquery
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.queries import (
+    BELOW,
     COUNTED,
     GIVEN,
     IS_COMMIT,
@@ -39,9 +40,7 @@ FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.p
 
 _BEGINS = f"uid >= :prefix AND uid < :prefix || {LAST}"
 
-_OF_KIND = """
-(s.kind = 'subagent') = (:kind = 'subagent' OR (:kind = 'top' AND s.kind = 'subagent' AND s.parent_session IS NULL))
-"""
+_OF_KIND = f"{BELOW} = (:kind = 'subagent')"
 
 # instr rather than LIKE, so that the text is taken literally.
 _SAYS = """
@@ -192,6 +191,8 @@ class Counts(NamedTuple):
     sessions: int
     with_failures: int
     """Sessions with failed tool calls."""
+    sub_agents: int
+    """Those that are part of another session."""
 
 
 class Family(Struct, frozen=True):
@@ -365,7 +366,8 @@ def ends(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, int]:
 def count(connection: sqlite3.Connection, filters: SessionFilters, *, newest: int) -> Counts:
     """Return the number of sessions in a list."""
     condition, arguments = _condition(filters, newest)
-    sql = f"SELECT count(*), coalesce(sum(s.failed_calls > 0), 0) FROM session s WHERE {condition}"
+    columns = f"count(*), coalesce(sum(s.failed_calls > 0), 0), count(*) FILTER (WHERE {BELOW})"
+    sql = f"SELECT {columns} FROM session s WHERE {condition}"
     return only(connection, Counts, sql, arguments)
 
 

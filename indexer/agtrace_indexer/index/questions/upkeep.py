@@ -10,6 +10,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.queries import (
+    BELOW,
     FILES,
     OF_PROJECTS,
     as_json,
@@ -21,12 +22,13 @@ from agtrace_indexer.index.questions.queries import (
     values,
 )
 
-_TOTALS = """
-SELECT count(*) FILTER (WHERE kind != 'warmup') AS sessions, coalesce(sum(event_count), 0) AS events,
+_TOTALS = f"""
+SELECT count(*) FILTER (WHERE s.kind != 'warmup' AND NOT {BELOW}) AS sessions,
+  count(*) FILTER (WHERE {BELOW}) AS sub_agents, coalesce(sum(event_count), 0) AS events,
   (SELECT count(*) FROM file WHERE gone) AS archived_files,
   (SELECT count(*) FROM file WHERE status = 'forgotten') AS forgotten_files,
   (SELECT count(*) FROM file WHERE status = 'log') AS logs, max(ended_at) AS newest_event
-FROM session
+FROM session s
 """
 
 _BYTES = """

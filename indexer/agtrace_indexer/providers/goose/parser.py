@@ -43,9 +43,8 @@ from agtrace_indexer.events.json_values import (
     text,
 )
 from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode, single
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import Container, Found
 from agtrace_indexer.logs.foreign_database import as_bytes, ask, tables_of
 from agtrace_indexer.providers.notes import check_usage, empty_state, known, log_name, no_document, skip, unknown
 from agtrace_indexer.providers.provider import LogInside, Row

@@ -40,9 +40,8 @@ from agtrace_indexer.events.json_values import (
     text,
 )
 from agtrace_indexer.events.strings import identifier, masked
-from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import single
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import Container, Found
 from agtrace_indexer.logs.foreign_database import Question, as_bytes, ask, columns_of
 from agtrace_indexer.providers.beside import object_beside
 from agtrace_indexer.providers.kiro import OF_EVENTS

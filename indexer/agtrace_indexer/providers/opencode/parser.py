@@ -48,9 +48,8 @@ from agtrace_indexer.events.json_values import (
     text,
 )
 from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import crowded, single
-from agtrace_indexer.logs.discovery import Found, walk
+from agtrace_indexer.logs.discovery import Container, Found, walk
 from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.logs.foreign_database import Question, ask, columns_of
 from agtrace_indexer.providers.notes import (

@@ -40,9 +40,8 @@ from agtrace_indexer.events.json_values import (
     text,
 )
 from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.logs.containers import Container
 from agtrace_indexer.logs.decoding import decode
-from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.discovery import Container, Found
 from agtrace_indexer.logs.foreign_database import as_bytes, ask, columns_of, tables_of
 from agtrace_indexer.providers.beside import small_file
 from agtrace_indexer.providers.notes import (
