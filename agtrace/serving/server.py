@@ -56,7 +56,7 @@ CONNECTION = "agtrace.connection"
 _PROCESS = uuid4().hex
 """The connection over stdio: a process has one."""
 
-_JSON = "application/json"
+_JSON, _MARKDOWN = "application/json", "text/markdown"
 _STAYS = CacheHint(ttl_ms=3_600_000, scope="public")  # a version of agtrace lists the same for every client
 _FOLLOWS = CacheHint(scope="public")  # it has the page sizes of the settings, which may change at any time
 _NOT_FOUND = frozenset(
@@ -69,21 +69,31 @@ _OLD_RESOURCE_NOT_FOUND = -32002
 """The code of the handshake era; protocol version 2026-07-28 uses -32602."""
 _LONGEST_ADDRESS = 2_000
 
-RESOURCES = types.ListResourcesResult(
-    resources=[
-        types.Resource(
-            uri="ax://health",
-            name="health",
-            title="Health",
-            description="Status and backlog of the index, answer sizes since the start, configuration.",
-            mime_type=_JSON,
-        )
-    ]
+_READABLE = frozenset({"session", "event", "report", "lessons", "why"})
+"""The kinds of resources that are read as Markdown; the others are figures."""
+
+_RECENT = 10
+"""The sessions among the resources, the newest ones; templates have all others."""
+
+_PERIODS = ("1d", "7d", "30d")
+
+RESOURCES = (
+    types.Resource(
+        uri="ax://health",
+        name="health",
+        title="Health",
+        description="Status and backlog of the index, answer sizes since the start, configuration.",
+        mime_type=_JSON,
+    ),
 )
 TEMPLATES = types.ListResourceTemplatesResult(
     resource_templates=[
         types.ResourceTemplate(
-            uri_template=f"ax://{path}", name=name, title=title, description=description, mime_type=_JSON
+            uri_template=f"ax://{path}",
+            name=name,
+            title=title,
+            description=description,
+            mime_type=_MARKDOWN if name in _READABLE else _JSON,
         )
         for path, name, title, description in (
             (
@@ -195,7 +205,35 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
         await at_desk()
 
     async def list_tools(context: Request, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        _only_page(params)
         return (await at_desk()).listed
+
+    async def list_resources(
+        context: Request, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        _only_page(params)
+        newest = await rows("list_sessions", "sessions", context, limit=_RECENT, fields=["title"])
+        sessions = [
+            types.Resource(uri=f"ax://session/{one['id']}", name=one["id"], title=one.get("title"), mime_type=_MARKDOWN)
+            for one in newest
+        ]
+        return types.ListResourcesResult(resources=[*RESOURCES, *sessions])
+
+    async def complete(context: Request, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Complete the ids of sessions and the names of projects, the newest first."""
+        name, begun = params.argument.name, params.argument.value.lower()
+        known = list(_PERIODS) if name == "since" else []
+        if name in ("id", "id1", "id2", "session", "session_id"):
+            known = [one["id"] for one in await rows("list_sessions", "sessions", context, limit=50, fields=["id"])]
+        elif name == "project":
+            known = [one["name"] for one in await rows("get_project_info", "projects", context, limit=50)]
+        values = [one for one in known if one.lower().startswith(begun)]
+        return types.CompleteResult(completion=types.Completion(values=values, has_more=len(known) == 50))
+
+    async def rows(tool: str, key: str, context: Request, **arguments: Any) -> list[dict[str, Any]]:
+        answer = await (await at_desk()).ask(tool, arguments, context)
+        found: list[dict[str, Any]] = answer.value.get("data", {}).get(key, [])
+        return found
 
     async def call_tool(context: Request, params: types.CallToolRequestParams) -> types.CallToolResult:
         at = await at_desk()
@@ -203,7 +241,7 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {_repeated(params.name)}")
         answer = await at.ask(params.name, params.arguments or {}, context)
         return types.CallToolResult(
-            content=[types.TextContent(type="text", text=answer.text)],
+            content=[types.TextContent(type="text", text=answer.text), *_links(answer)],
             structured_content=answer.value,
             is_error=answer.is_error,
         )
@@ -212,8 +250,11 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
         answer = await (await at_desk()).ask("read_artifact", {"ref": params.uri}, context)
         if answer.is_error:
             _refuse_resource(params.uri, answer, context.protocol_version)
-        text = types.TextResourceContents(uri=params.uri, mime_type=_JSON, text=answer.text)
-        return types.ReadResourceResult(contents=[text])
+        text, mime_type = answer.text, _JSON
+        if _kind("read_artifact", {"ref": params.uri}) in _READABLE and "text" in answer.value["data"]:
+            text, mime_type = f"{answer.value['data']['text']}{_onward(params.uri, answer)}", _MARKDOWN
+        contents = types.TextResourceContents(uri=params.uri, mime_type=mime_type, text=text)
+        return types.ReadResourceResult(contents=[contents])
 
     server: Server[Any] = Server(
         "agtrace",
@@ -222,13 +263,14 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
         instructions=INSTRUCTIONS,
         cache_hints={
             "tools/list": _FOLLOWS,
-            "resources/list": _STAYS,
+            "resources/list": CacheHint(scope="private"),
             "resources/templates/list": _STAYS,
             "prompts/list": _STAYS,
         },
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=_list_resources,
+        on_list_resources=list_resources,
+        on_completion=complete,
         on_list_resource_templates=_list_templates,
         on_read_resource=read_resource,
         on_list_prompts=_list_prompts,
@@ -264,19 +306,37 @@ def _refuse_resource(uri: str, answer: Answer, version: str) -> NoReturn:
     raise MCPError(code, message, {"uri": _repeated(uri, _LONGEST_ADDRESS), **answer.value})
 
 
-async def _list_resources(context: Request, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-    return RESOURCES
+def _only_page(params: types.PaginatedRequestParams | None) -> None:
+    """Refuse a cursor: each list is one page, so none was given out."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(types.INVALID_PARAMS, f"Invalid cursor: {_repeated(params.cursor)}; the list is one page")
+
+
+def _links(answer: Answer) -> list[types.ResourceLink]:
+    """Return the link to the whole of what an answer only shows a part of."""
+    uri = answer.value.get("artifact_ref")
+    if uri is None or not ("truncation" in answer.value or answer.value.get("chunk", {}).get("next_cursor")):
+        return []
+    return [types.ResourceLink(uri=uri, name=uri, mime_type=_MARKDOWN)]
+
+
+def _onward(uri: str, answer: Answer) -> str:
+    """Return how a text goes on that is longer than an answer."""
+    cursor = answer.value.get("chunk", {}).get("next_cursor")
+    return f"\n\n[read_artifact(ref={uri!r}, cursor={cursor!r}) goes on]\n" if cursor else ""
 
 
 async def _list_templates(
     context: Request, params: types.PaginatedRequestParams | None
 ) -> types.ListResourceTemplatesResult:
+    _only_page(params)
     return TEMPLATES
 
 
 async def _list_prompts(context: Request, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
     from agtrace.serving.prompts import PROMPTS
 
+    _only_page(params)
     return types.ListPromptsResult(prompts=[*PROMPTS.values()])
 
 

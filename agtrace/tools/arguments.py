@@ -250,17 +250,16 @@ def input_schema(tool: type[Arguments], held: Limits | None = None) -> dict[str,
 
 def _properties(tool: type[Arguments]) -> dict[str, dict[str, Any]]:
     """Return the JSON schema of each argument, besides null."""
-    found = _model(tool).model_json_schema(by_alias=False)["properties"]
-    return {name: _besides_null(part) for name, part in found.items() if name not in _HIDDEN}
+    schema = _model(tool).model_json_schema(by_alias=False)
+    return {name: _besides_null(part, schema.get("$defs", {})) for name, part in schema["properties"].items()}
 
 
-def _besides_null(schema: dict[str, Any]) -> dict[str, Any]:
+def _besides_null(schema: dict[str, Any], enums: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     given = {**schema, **schema.get("anyOf", [{}])[0]}
+    if enum := enums.get(given.pop("$ref", "").rpartition("/")[2]):
+        given |= {"enum": enum["enum"], "type": enum["type"]}
     return {**given, "enum": [given["const"]]} if "const" in given else given  # not every client knows `const`
 
-
-_HIDDEN = frozenset({"event_type"})
-"""Arguments that `kind` has replaced, which are still understood."""
 
 _UNREAD = frozenset({"anyOf", "const", "minItems", "minLength", "maxLength", "title"})
 _SENSELESS = (("minimum", 0), ("minimum", 1), ("maximum", LARGEST), ("default", None), ("default", False))

@@ -64,10 +64,10 @@ class SearchEventPreviews(Arguments):
             description="Words to rank by, or a literal text, case-insensitive; no syntax. Empty: every event.",
         ),
     ]
-    regex: Annotated[bool, Meta(description="query is a regular expression; ^ and $ match per line.")] = False
+    regex: Annotated[bool, Meta(description="^ and $ match per line.")] = False
     order: Annotated[
         Literal["best", "newest", "oldest"] | None,
-        Meta(description="best (default): ranked by the words of query; else: every event containing it."),
+        Meta(description="best (default): by the words of query; else: every event containing it."),
     ] = None
     group_by: Annotated[Literal["session"] | None, Meta(description="Each session once, with its number of hits.")] = (
         None

@@ -178,7 +178,7 @@ def check_call(server: Server, frame: dict[str, Any]) -> None:
     message = next(one for one in said(server, sent, frame["id"]) if one.get("id") == frame["id"])
     told = check_message(message)
     if frame["method"] == "tools/call" and isinstance(params["arguments"], dict) and not told:
-        (content,) = message["result"]["content"]
+        content, *_ = message["result"]["content"]
         answer = Answer(content["text"], message["result"]["structuredContent"], bool(message["result"].get("isError")))
         schema_of(params["name"]).validate(answer.value)
         check(answer, budget(params["name"], params["arguments"]))
