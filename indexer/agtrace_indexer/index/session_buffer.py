@@ -35,9 +35,16 @@ INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, na
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-_INSERT_USAGE = """
-INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+_BESIDE = {
+    "usage": "INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "request": "INSERT OR REPLACE INTO request VALUES (?, ?, ?)",
+    "touched otherwise": "DELETE FROM touched WHERE session_id = ? AND event_index = ?",
+    "touched": "INSERT OR IGNORE INTO touched VALUES (?, ?, ?, ?)",
+    "clue": "INSERT OR IGNORE INTO clue VALUES (?, ?, ?, ?)",
+    "secret": "INSERT INTO secret VALUES (?, ?, ?, ?, ?, ?)",
+    "agent": "INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)",
+}
+"""The statements for rows of other tables, in their order; a result may say which files its call touched."""
 
 _SUPERSEDE = """
 UPDATE event SET superseded_by = ?3 * (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), copy_of = NULL
@@ -62,17 +69,11 @@ class SessionBuffer(Struct):
     rows: list[list[Any]] = field(default_factory=list)
     ranked: list[tuple[int, str]] = field(default_factory=list)
     """(number of a gathered row, from 1 on; what is ranked of its text)."""
-    usages: list[tuple[Any, ...]] = field(default_factory=list)
     superseded: list[Supersession] = field(default_factory=list)
     identities: set[int] = field(default_factory=set)
     """Identities of the gathered rows."""
-    requests: list[tuple[int, int, str]] = field(default_factory=list)
-    agents: list[tuple[str, int, int]] = field(default_factory=list)
-    touched: list[tuple[int, int, int, str]] = field(default_factory=list)
-    named_otherwise: list[tuple[int, int]] = field(default_factory=list)
-    """The calls whose results say which files they touched."""
-    clues: list[tuple[int, int, str, str]] = field(default_factory=list)
-    secrets: list[tuple[int, int, int, str, str, str]] = field(default_factory=list)
+    beside: dict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: {name: [] for name in _BESIDE})
+    """The arguments of the statements in `_BESIDE`."""
     landmarks: dict[int, list[Landmark]] = field(default_factory=dict)
     """event_index -> all its landmarks as known now."""
     calls_after: list[tuple[int, int, int | None, int | None, str | None]] = field(default_factory=list)
@@ -122,12 +123,12 @@ class SessionBuffer(Struct):
 
     def note_clues(self, event_index: int, clues: Iterable[Clue]) -> None:
         """Gather what an event tells about the repository of its session."""
-        self.clues += ((self.session_id, event_index, clue.kind, clue.value) for clue in clues)
+        self.beside["clue"] += ((self.session_id, event_index, clue.kind, clue.value) for clue in clues)
 
     def note_secrets(self, event_index: int, secrets: list[Noted]) -> None:
         """Gather what was found in the texts of an event."""
         numbered = enumerate(secrets[:_MOST_SECRETS])
-        self.secrets += ((self.session_id, event_index, number, *noted) for number, noted in numbered)
+        self.beside["secret"] += ((self.session_id, event_index, number, *noted) for number, noted in numbered)
 
     def add(self, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None) -> None:
         """Gather one event with the stored rest of its payload."""
@@ -160,25 +161,25 @@ class SessionBuffer(Struct):
 
     def _add_rows_beside(self, event: Event, text: str) -> None:
         """Gather an event's rows in other tables, for questions that would otherwise have to read every payload."""
-        session, index, payload = self.session_id, event.event_index, event.payload
+        session, index, payload, beside = self.session_id, event.event_index, event.payload, self.beside
         if event.type is EventType.TOOL_CALL and event.link is not None:
             self.calls_after.append((event.link, index, event.turn_index, event.step_index, event.name))
         if event.files is not None:
             call = event.link if isinstance(payload, ToolResult) and event.link is not None else index
             if call != index:
-                self.touched = [row for row in self.touched if row[1] != call]
-                self.named_otherwise.append((session, call))
+                beside["touched"] = [row for row in beside["touched"] if row[1] != call]
+                beside["touched otherwise"].append((session, call))
             for path, access in event.files.items():
-                self.touched.append((session, call, self.interning.path(path), access))
+                beside["touched"].append((session, call, self.interning.path(path), access))
         if isinstance(payload, ToolResult):
             if payload.agent_id:
-                self.agents.append((plain_id(payload.agent_id), session, index))
+                beside["agent"].append((plain_id(payload.agent_id), session, index))
             if event.link is not None:
                 self._answer_call(event)
         elif isinstance(payload, TokenUsage):
-            self.usages.append((session, index, *_usage(payload)))
+            beside["usage"].append((session, index, *_usage(payload)))
         elif isinstance(payload, User) and payload.kind in REQUESTS:
-            self.requests.append((session, index, snippet(text)))
+            beside["request"].append((session, index, snippet(text)))
 
     def write(self) -> list[tuple[int, str]]:
         """Write the gathered rows into the open transaction, and compute the totals of the turns that changed.
@@ -201,13 +202,10 @@ class SessionBuffer(Struct):
         write(_INSERT_EVENT, self.rows)
         (last,) = self.connection.execute("SELECT last_insert_rowid()").fetchone()
         ranked = [(last - len(self.rows) + number, words) for number, words in self.ranked]
-        write(_INSERT_USAGE, self.usages)
-        write("INSERT OR REPLACE INTO request VALUES (?, ?, ?)", self.requests)
-        write("DELETE FROM touched WHERE session_id = ? AND event_index = ?", self.named_otherwise)
-        write("INSERT OR IGNORE INTO touched VALUES (?, ?, ?, ?)", self.touched)
-        write("INSERT OR IGNORE INTO clue VALUES (?, ?, ?, ?)", self.clues)
-        write("INSERT INTO secret VALUES (?, ?, ?, ?, ?, ?)", self.secrets)
-        write("INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)", self.agents)
+        for name, rows in self.beside.items():
+            if rows:
+                write(_BESIDE[name], rows)
+                self.beside[name] = []
         write(
             f"{_SUPERSEDE} AND event_index = ?4",
             [(self.session_id, s.by, -1 if s.rolled_back else 1, s.event_index) for s in self.superseded],
@@ -220,10 +218,8 @@ class SessionBuffer(Struct):
         for supersession in self.superseded:
             self._note_change(supersession.event_index)
         self.first_row += len(self.rows)
-        self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
-        self.requests, self.touched, self.agents, self.clues = [], [], [], []
-        self.calls_after, self.endings, self.dropped, self.named_otherwise = [], [], [], []
-        self.landmarks, self.ranked, self.secrets = {}, [], []
+        self.rows, self.superseded, self.identities, self.landmarks, self.ranked = [], [], set(), {}, []
+        self.calls_after, self.endings, self.dropped = [], [], []
         return ranked
 
     def _write_landmarks(self) -> None:

@@ -312,17 +312,12 @@ def described_at(path: str, root: str, endings: Endings) -> Found | None:
     if file is None:
         return None
     others = (found_at(other, root) for other in beside(path, endings))
-    return _described(file, endings, {other.path: other.stamp for other in others if other is not None})
+    return described([file, *filter(None, others)], endings)[0]
 
 
 def is_sidecar(path: str, endings: Endings) -> bool:
     """Whether a file may describe a log, judging by its name."""
     return path.endswith(tuple(itself for _, itself in endings))
-
-
-def _described(file: Found, endings: Endings, stamps: dict[str, str]) -> Found:
-    sidecar = next((stamps[path] for path in beside(file.path, endings) if path in stamps), None)
-    return file if sidecar is None else _with(file, sidecar)
 
 
 def _with(file: Found, sidecar: str) -> Found:
