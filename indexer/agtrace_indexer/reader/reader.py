@@ -388,7 +388,9 @@ class Reader:
                 transcript.read_line(line, value_of(line))
                 log.lines, log.position = max(log.lines, row.number), row.position
                 self.progress.bytes_read += len(row.data)
-                self._save_if_due(transcript, log, len(row.data))
+                self._uncommitted += len(row.data) + _OVERHEAD_OF_A_LINE
+                if self._uncommitted >= self._batch:
+                    self._save_so_far(transcript, log)
         finally:
             transcript.settle()
 
@@ -419,17 +421,17 @@ class Reader:
                     return
                 note_position(log, line)
                 self.progress.bytes_done += line.length
-                self._save_if_due(transcript, log, line.length)
+                self._uncommitted += line.length + _OVERHEAD_OF_A_LINE
+                if self._uncommitted >= self._batch:
+                    self._save_so_far(transcript, log)
         finally:
             transcript.settle()
 
-    def _save_if_due(self, transcript: Transcript, log: Log, size: int) -> None:
-        """Commit in the middle of a log if enough has accumulated, including a line of this size."""
-        self._uncommitted += size + _OVERHEAD_OF_A_LINE
-        if self._uncommitted >= self._batch:
-            transcript.settle()
-            self._save(log, complete=False)
-            self.commit_if_due()
+    def _save_so_far(self, transcript: Transcript, log: Log) -> None:
+        """Commit in the middle of a log."""
+        transcript.settle()
+        self._save(log, complete=False)
+        self.commit_if_due()
 
     def _save(self, log: Log, *, complete: bool = True) -> None:
         """Save the facts about the log's sessions, and the position up to which it was read.

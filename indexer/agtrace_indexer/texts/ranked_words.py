@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from string import ascii_lowercase, ascii_uppercase, digits
+
 from agtrace_schema.patterns import later
 
 _FIRST, _LAST = 400, 200
@@ -14,8 +17,9 @@ _MOST_SAID = 20_000
 _LONGEST = 40
 """Characters of a word of a query; what is longer is a digest or a token."""
 
-_CASES = bytes(97 if 97 <= byte <= 122 else 65 if 65 <= byte <= 90 else 32 for byte in range(256))
-"""ASCII letters -> `a` or `A`, any other byte -> a space."""
+_KINDS = dict.fromkeys(ascii_lowercase, "a") | dict.fromkeys(ascii_uppercase, "A") | dict.fromkeys(f"{digits}_", "0")
+_CASES = "".join(_KINDS.get(chr(byte), " ") for byte in range(256)).encode()
+"""ASCII letters -> `a` or `A`, digits and `_` -> `0`, any other byte -> a space."""
 
 _WORD = later(r"[^\W_]+")
 _NAME_IN_PARTS = later(r"\b\w*[a-z][A-Z]\w*")
@@ -31,10 +35,21 @@ def ranked_text(text: str, *, said: bool) -> str:
         text = text[:_MOST_SAID]
     elif len(text) > _FIRST + _LAST:
         text = f"{text[:_FIRST]} {text[-_LAST:]}"
-    if b"aA" not in text.encode("utf-8", "replace").translate(_CASES):  # most texts: the pattern would take a while
-        return text
-    parts = [part for name in _NAME_IN_PARTS.findall(text) for part in _PART.findall(name)]
-    return " ".join((text, *parts))
+    return " ".join((text, *_parts(text)))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the parts of names in a text."""
+    cases = text.encode("utf-8", "replace").translate(_CASES) + b" "
+    at = cases.find(b"aA")
+    if at >= 0 and not text.isascii():
+        for name in _NAME_IN_PARTS.findall(text):
+            yield from _PART.findall(name)
+        return
+    while at >= 0:  # a third of the time that the pattern takes
+        end = cases.find(b" ", at)
+        yield from _PART.findall(text, cases.rfind(b" ", 0, at) + 1, end)
+        at = cases.find(b"aA", end)
 
 
 def query_words(query: str) -> list[str]:
