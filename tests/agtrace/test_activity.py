@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,145 +44,131 @@ def only(database: Path, home: Path, *, later: float = 0) -> RunningSession:
     return session
 
 
-# -- Claude Code -----------------------------------------------------------------------------------
+# -- what a log tells, line by line ------------------------------------------------------------------
+
+Step = tuple[str, tuple[Any, ...], dict[str, Any], dict[str, Any]]
+"""What is added to a log, and what the session then is, of which only these fields are looked at."""
+
+DOUBT = {"later": 300}
+"""With this, a step is looked at five minutes later."""
 
 
-def test_claude_has_answered_when_the_response_ended_its_turn(database: Path, own_home: Path) -> None:
-    log = Claude(own_home)
-    log.asked("When does the tide ebb?")
-    log.says("In two hours.")
-    session = only(database, own_home)
-    assert (session.state, session.waits, session.waits_for_you) == ("waiting", "answer", True)
-    assert session.now == "In two hours."
-    assert session.request == session.title == "When does the tide ebb?"
-    assert (session.project, session.agent) == ("tidepool", "Claude Code")
+def step(how: str, *given: Any, then: dict[str, Any] | None = None, **more: Any) -> Step:
+    return how, given, more, then or {}
 
 
-def test_claude_asks_when_its_answer_ends_with_a_question_it_needs_an_answer_to(database: Path, own_home: Path) -> None:
-    log = Claude(own_home)
-    log.asked("Remove the old tables.")
-    log.says("There are two old tables. Which of the two should I delete?")
-    assert only(database, own_home).waits == "question"
+ANSWERED = {"state": "waiting", "waits": "answer", "waits_for_you": True}
+PYTEST = {"command": "pytest -x"}
+
+STORIES: dict[str, tuple[Callable[[Path], Any], list[Step]]] = {
+    "Claude answers, and its turn is over": (Claude, [
+        step("asked", "When does the tide ebb?", then={"state": "thinking"}),
+        step("says", "In two hours.", then={**ANSWERED, "now": "In two hours.", "agent": "Claude Code",
+             "request": "When does the tide ebb?", "title": "When does the tide ebb?", "project": "tidepool"}),
+        step("asked", "<command-name>/model</command-name>\n<command-message>model</command-message>"),
+        step("asked", "<local-command-stdout>Set model to opus</local-command-stdout>", then=ANSWERED),
+    ]),
+    "Claude needs an answer": (Claude, [
+        step("asked", "Remove the old tables."),
+        step("says", "There are two old tables. Which of the two should I delete?", then={"waits": "question"}),
+    ]),
+    "Claude calls, and nobody knows whether it may": (Claude, [
+        step("asked", "Run the tests."),
+        step("calls", "Bash", **PYTEST, then={"state": "calling", "waits": None, "waits_for_you": None,
+             "tool": "Bash", "now": "Bash pytest -x"}),
+        step("returns", "1 failed", failed=True, then={"state": "thinking", "waits_for_you": False, "failed_calls": 1}),
+    ]),
+    "Claude asks by a tool": (Claude, [
+        step("asked", "Make a plan."),
+        step("calls", "AskUserQuestion", questions=[{"question": "Which station first?"}],
+             then={**ANSWERED, "waits": "question", "now": "Which station first?"}),
+    ]),
+    "Claude shows a plan": (Claude, [
+        step("asked", "Make a plan."),
+        step("calls", "ExitPlanMode", plan="First the gauge.", then={**ANSWERED, "waits": "plan"}),
+    ]),
+    "Claude of a version without reasons why it stops": (partial(Claude, stop_reasons=False), [
+        step("asked", "When does the tide ebb?"),
+        step("says", "In two hours.", then={"state": "answering"}),
+        step("", then=DOUBT | {"state": "unknown", "waits_for_you": None}),
+        step("system", "turn_duration", then=ANSWERED),
+    ]),
+    "Claude is interrupted": (Claude, [
+        step("asked", "Run the tests."),
+        step("asked", "[Request interrupted by user]", then={"waits": "interruption"}),
+    ]),
+    "Claude's API fails": (Claude, [step("asked", "Run the tests."), step("fails", then={"waits": "error"})]),
+    "Codex answers": (Codex, [
+        step("asked", "How many rows?", then={"state": "thinking"}),
+        step("says", "Five stations.", then={"state": "answering"}),
+        step("", then=DOUBT | {"state": "unknown"}),  # an old version doesn't log the end of a turn
+        step("event", "task_complete", last_agent_message="Five stations.",
+             then={"waits": "answer", "now": "Five stations.", "agent": "Codex"}),
+    ]),
+    "Codex waits for approval": (Codex, [
+        step("asked", "How many rows?"),
+        step("calls", "exec_command", cmd="sqlite3 tidepool.db",
+             then={"state": "calling", "now": "exec_command sqlite3 tidepool.db", "waits_for_you": None}),
+        step("event", "exec_approval_request", call_id="call_1", command=["sqlite3"],
+             then={"waits": "permission", "now": "exec_command sqlite3 tidepool.db"}),
+    ]),
+    "Codex is interrupted": (Codex, [
+        step("asked", "How many rows?"),
+        step("event", "turn_aborted", reason="interrupted", then={"waits": "interruption", "now": ""}),
+    ]),
+    "Codex asks": (Codex, [
+        step("asked", "How many rows?"),
+        step("calls", "request_user_input", questions=[{"question": "Which database?"}],
+             then={"waits": "question", "now": "Which database?"}),
+    ]),
+    "Gemini, whose log doesn't tell whether a turn is over": (Gemini, [
+        step("asked", "Export the chart.", then={"state": "thinking"}),
+        step("says", "It is exported.", then={"state": "answering"}),
+        step("", then=DOUBT | {"state": "unknown", "waits_for_you": None, "now": "It is exported."}),
+    ]),
+    "Copilot, whose log has requests for permission": (Copilot, [
+        step("asked", "Run the tests.", then={"state": "thinking"}),
+        step("calls", "bash", **PYTEST, then={"state": "calling"}),
+        step("event", "permission.requested", requestId="r1",
+             permissionRequest={"kind": "shell", "toolCallId": "call_1"},
+             then={"waits": "permission", "now": "bash pytest -x", "agent": "Copilot CLI"}),
+        step("event", "permission.completed", requestId="r1", result={"kind": "approved"}, then={"state": "calling"}),
+        step("event", "session.shutdown", shutdownType="routine", then={"is_closed": True}),
+    ]),
+}  # fmt: skip
 
 
-def test_claude_thinks_after_a_request_and_after_a_result(database: Path, own_home: Path) -> None:
-    log = Claude(own_home)
-    log.asked("Run the tests.")
-    assert only(database, own_home).state == "thinking"
-    log.calls("Bash", command="pytest -x")
-    log.returns("1 failed", failed=True)
-    session = only(database, own_home)
-    assert (session.state, session.waits_for_you, session.failed_calls) == ("thinking", False, 1)
+@pytest.mark.parametrize("story", STORIES)
+def test_what_a_session_does_is_what_its_log_tells(database: Path, own_home: Path, story: str) -> None:
+    begin, steps = STORIES[story]
+    log = begin(own_home)
+    for how, given, more, then in steps:
+        if how:
+            getattr(log, how)(*given, **more)
+        if then:
+            session = only(database, own_home, later=then.get("later", 0))
+            expected = {name: value for name, value in then.items() if name != "later"}
+            assert {name: getattr(session, name) for name in expected} == expected, (how, given)
 
 
-def test_an_open_call_runs_or_waits_for_permission_and_nobody_knows_which(database: Path, own_home: Path) -> None:
-    log = Claude(own_home)
-    log.asked("Run the tests.")
-    log.calls("Bash", command="pytest -x tests/test_tides.py")
-    session = only(database, own_home)
-    assert (session.state, session.waits, session.waits_for_you) == ("calling", None, None)
-    assert (session.tool, session.now) == ("Bash", "Bash pytest -x tests/test_tides.py")
-    assert "permission" in session.why
-
-
-@pytest.mark.parametrize(("tool", "waits"), [("AskUserQuestion", "question"), ("ExitPlanMode", "plan")])
-def test_claude_waits_when_a_tool_asks_the_human(database: Path, own_home: Path, tool: str, waits: str) -> None:
-    log = Claude(own_home)
-    log.asked("Make a plan.")
-    log.calls(tool, questions=[{"question": "Which station first?"}])
-    session = only(database, own_home)
-    assert (session.state, session.waits, session.waits_for_you) == ("waiting", waits, True)
-    assert session.now == "Which station first?"
-
-
-def test_without_stop_reasons_a_text_is_an_answer_only_once_the_turn_is_logged_as_over(
-    database: Path, own_home: Path
-) -> None:
+def test_of_what_nobody_knows_the_reason_is_told(database: Path, own_home: Path) -> None:
     log = Claude(own_home, stop_reasons=False)
-    log.asked("When does the tide ebb?")
-    log.says("In two hours.")
-    assert only(database, own_home).state == "answering"
-    unclear = only(database, own_home, later=300)
-    assert (unclear.state, unclear.waits_for_you) == ("unknown", None)
-    assert "doesn't say" in unclear.why
-    log.system("turn_duration")
-    assert only(database, own_home).waits == "answer"
+    log.asked("Run the tests.")
+    log.calls("Bash", **PYTEST)
+    assert "permission" in only(database, own_home).why
+    log.returns("1 passed")
+    log.says("They pass.")
+    assert "doesn't say" in only(database, own_home, later=300).why
 
 
-def test_a_local_command_after_an_answer_changes_nothing_and_exit_closes_the_session(
-    database: Path, own_home: Path
-) -> None:
+def test_a_session_that_was_left_is_closed(database: Path, own_home: Path) -> None:
     log = Claude(own_home)
     log.asked("When does the tide ebb?")
     log.says("In two hours.")
-    log.asked("<command-name>/model</command-name>\n<command-message>model</command-message>")
-    log.asked("<local-command-stdout>Set model to opus</local-command-stdout>")
-    assert only(database, own_home).waits == "answer"
     log.asked("<command-name>/exit</command-name>\n<command-message>exit</command-message>")
     found = look(database, own_home)
     assert [session.state for session in found.sessions] == ["closed"]
     assert [session.title for session in found.recent] == ["When does the tide ebb?"], "none is running"
-
-
-def test_claude_that_was_interrupted_or_failed_waits(database: Path, own_home: Path) -> None:
-    stopped, failed = Claude(own_home, 1), Claude(own_home, 2)
-    for log in (stopped, failed):
-        log.asked("Run the tests.")
-    stopped.asked("[Request interrupted by user]")
-    failed.fails()
-    assert {session.session_id: session.waits for session in look(database, own_home).sessions} == {
-        stopped.uid: "interruption",
-        failed.uid: "error",
-    }
-
-
-# -- Codex -----------------------------------------------------------------------------------------
-
-
-def test_codex_has_answered_when_its_task_is_complete(database: Path, own_home: Path) -> None:
-    log = Codex(own_home)
-    log.asked("How many rows?")
-    assert only(database, own_home).state == "thinking"
-    log.says("Five stations.")
-    assert only(database, own_home).state == "answering"
-    assert only(database, own_home, later=300).state == "unknown", "an old version doesn't log the end of a turn"
-    log.event("task_complete", last_agent_message="Five stations.")
-    session = only(database, own_home)
-    assert (session.waits, session.now, session.agent) == ("answer", "Five stations.", "Codex")
-
-
-def test_codex_that_calls_may_wait_for_approval_unless_its_log_says_so(database: Path, own_home: Path) -> None:
-    log = Codex(own_home)
-    log.asked("How many rows?")
-    log.calls("exec_command", cmd="sqlite3 tidepool.db")
-    session = only(database, own_home)
-    assert (session.state, session.now, session.waits_for_you) == ("calling", "exec_command sqlite3 tidepool.db", None)
-    log.event("exec_approval_request", call_id="call_1", command=["sqlite3"])
-    session = only(database, own_home)
-    assert (session.waits, session.now) == ("permission", "exec_command sqlite3 tidepool.db")
-
-
-def test_codex_that_was_aborted_waits_and_one_that_asks_asks(database: Path, own_home: Path) -> None:
-    stopped, asking = Codex(own_home, 1), Codex(own_home, 2)
-    for log in (stopped, asking):
-        log.asked("How many rows?")
-    stopped.event("turn_aborted", reason="interrupted")
-    asking.calls("request_user_input", questions=[{"question": "Which database?"}])
-    found = {session.session_id: (session.waits, session.now) for session in look(database, own_home).sessions}
-    assert found == {stopped.uid: ("interruption", ""), asking.uid: ("question", "Which database?")}
-
-
-# -- Gemini CLI ------------------------------------------------------------------------------------
-
-
-def test_gemini_s_log_doesn_t_tell_whether_a_turn_is_over(database: Path, own_home: Path) -> None:
-    log = Gemini(own_home)
-    log.asked("Export the chart.")
-    assert only(database, own_home).state == "thinking"
-    log.says("It is exported.")
-    assert only(database, own_home).state == "answering"
-    unclear = only(database, own_home, later=300)
-    assert (unclear.state, unclear.waits_for_you, unclear.now) == ("unknown", None, "It is exported.")
 
 
 def test_gemini_waits_for_approval_where_a_call_says_so(database: Path, own_home: Path) -> None:
@@ -193,24 +180,6 @@ def test_gemini_waits_for_approval_where_a_call_says_so(database: Path, own_home
     assert only(database, own_home).waits == "permission"
     log.info("Request cancelled.")
     assert only(database, own_home).waits == "interruption"
-
-
-# -- Copilot CLI -----------------------------------------------------------------------------------
-
-
-def test_copilot_s_log_has_requests_for_permission_and_the_end_of_a_session(database: Path, own_home: Path) -> None:
-    log = Copilot(own_home)
-    log.asked("Run the tests.")
-    assert only(database, own_home).state == "thinking"
-    log.calls("bash", command="pytest -x")
-    assert only(database, own_home).state == "calling"
-    log.event("permission.requested", requestId="r1", permissionRequest={"kind": "shell", "toolCallId": "call_1"})
-    session = only(database, own_home)
-    assert (session.waits, session.now, session.agent) == ("permission", "bash pytest -x", "Copilot CLI")
-    log.event("permission.completed", requestId="r1", result={"kind": "approved"})
-    assert only(database, own_home).state == "calling"
-    log.event("session.shutdown", shutdownType="routine")
-    assert only(database, own_home).is_closed
 
 
 # -- figures ---------------------------------------------------------------------------------------

@@ -76,19 +76,6 @@ def test_settings_get_our_entry_and_lose_it_to_the_byte(name: str, machine: Mach
         assert file.read_bytes() == (b"{}\n" if name == "antigravity" else before), "servers that were empty go, too"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_read_afterwards_is_what_was_read_before_and_our_entry(name: str, machine: Machine) -> None:
-    client = client_of(name)
-    before, after = (said(client, (SAMPLES / f"{name}.{when}").read_text()) for when in ("before", "after"))
-    inner = after
-    for step in client.path(before):
-        inner = inner[step]
-        before = before.setdefault(step, {}) if isinstance(before, dict) else before
-    entry = inner.pop("agtrace")
-    assert entry == client.entry(EXECUTABLE, VARIABLES)
-    assert inner == before
-
-
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=lambda client: client.name)
 @pytest.mark.parametrize("content", [None, b"", b"\n"], ids=["missing", "empty", "blank"])
 def test_settings_that_are_missing_or_empty_are_begun(client: Client, content: bytes | None, machine: Machine) -> None:
@@ -288,8 +275,3 @@ def test_the_settings_file_follows_the_platform_and_the_clients_own_variables(
     name: str, platform: str, environment: dict[str, str], path: str
 ) -> None:
     assert CLIENTS[name].files(Machine(HOME, environment, platform))[0] == Path(path)
-
-
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=lambda client: client.name)
-def test_every_client_says_where_its_format_is_documented(client: Client) -> None:
-    assert client.documented.startswith("https://") and client.programs and client.title

@@ -15,8 +15,8 @@ from agtrace.conversation.html import markdown_html as html
 from tests.web.hostile_sessions import EVIL, LINES, SECRET, SESSIONS, TEXTS
 from tests.web.opening import Site
 
-_ALLOWED = {
-    *(
+_ALLOWED = set(
+    [
         "html",
         "head",
         "meta",
@@ -31,12 +31,57 @@ _ALLOWED = {
         "path",
         "circle",
         "span",
-    ),
-    *("nav", "div", "kbd", "button", "main", "article", "h1", "h2", "h3", "h4", "h5", "h6", "p", "b", "bdi", "small"),
-    *("details", "summary", "section", "ul", "ol", "li", "code", "pre", "mark", "table", "thead", "tbody", "tr", "th"),
-    *("td", "caption", "form", "label", "input", "select", "option", "dialog", "dl", "dt", "dd", "time", "blockquote"),
-    *("em", "strong", "s", "hr", "br", "aside"),
-}
+        "nav",
+        "div",
+        "kbd",
+        "button",
+        "main",
+        "article",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "p",
+        "b",
+        "bdi",
+        "small",
+        "details",
+        "summary",
+        "section",
+        "ul",
+        "ol",
+        "li",
+        "code",
+        "pre",
+        "mark",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "caption",
+        "form",
+        "label",
+        "input",
+        "select",
+        "option",
+        "dialog",
+        "dl",
+        "dt",
+        "dd",
+        "time",
+        "blockquote",
+        "em",
+        "strong",
+        "s",
+        "hr",
+        "br",
+        "aside",
+    ]
+)
 _LOADING = {"src", "srcset", "poster", "data", "background", "action", "formaction", "ping", "style", "srcdoc"}
 
 
