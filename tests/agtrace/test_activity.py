@@ -53,8 +53,8 @@ DOUBT = {"later": 300}
 """With this, a step is looked at five minutes later."""
 
 
-def step(how: str, *given: Any, then: dict[str, Any] | None = None, **more: Any) -> Step:
-    return how, given, more, then or {}
+def step(how: str, *words: Any, then: dict[str, Any] | None = None, **more: Any) -> Step:
+    return how, words, more, then or {}
 
 
 ANSWERED = {"state": "waiting", "waits": "answer", "waits_for_you": True}
@@ -142,13 +142,13 @@ STORIES: dict[str, tuple[Callable[[Path], Any], list[Step]]] = {
 def test_what_a_session_does_is_what_its_log_tells(database: Path, own_home: Path, story: str) -> None:
     begin, steps = STORIES[story]
     log = begin(own_home)
-    for how, given, more, then in steps:
+    for how, words, more, then in steps:
         if how:
-            getattr(log, how)(*given, **more)
+            getattr(log, how)(*words, **more)
         if then:
             session = only(database, own_home, later=then.get("later", 0))
             expected = {name: value for name, value in then.items() if name != "later"}
-            assert {name: getattr(session, name) for name in expected} == expected, (how, given)
+            assert {name: getattr(session, name) for name in expected} == expected, (how, words)
 
 
 def test_of_what_nobody_knows_the_reason_is_told(database: Path, own_home: Path) -> None:
