@@ -260,44 +260,8 @@ def _session(data: dict[str, Any]) -> None:
     OUT.print(grid)
 
 
-def _tool(item: dict[str, Any]) -> Row:
-    return {
-        "calls": figure(item["calls"]),
-        "failed": Text(figure(item["failed"] or None), style=STYLES["failed"]),
-        "tool": Text(plain(item["name"])),
-    }
-
-
-def _file(item: dict[str, Any]) -> Row:
-    return {
-        "writes": figure(item["writes"] or None),
-        "reads": figure(item["reads"] or None),
-        "file": Text(plain(item["path"])),
-    }
-
-
-def _failure(item: dict[str, Any]) -> Row:
-    turn = item.get("turn_index")
-    return {
-        "event": str(item.get("result_event", item["call_event"])),
-        "turn": "" if turn is None else str(turn),
-        "tool": Text(plain(item["tool"])[:20]),
-        "outcome": Text(item["outcome"], style=STYLES.get(item["outcome"], "")),
-        "what it said": Text(plain(item["quote"])),
-    }
-
-
-def _child(item: dict[str, Any]) -> Row:
-    return {"session": plain(item["id"]), "by event": str(item.get("started_by", "")), "kind": plain(item["kind"])}
-
-
-def _model(item: dict[str, Any]) -> Row:
-    return {
-        "responses": figure(item["responses"]),
-        "tokens": short(item.get("total_tokens")),
-        "cost": spent(item.get("cost_usd"), item.get("cost_made")),
-        "model": Text(plain(item["model"])),
-    }
+def _outcome(item: dict[str, Any]) -> Text:
+    return Text(item["outcome"], style=STYLES.get(item["outcome"], ""))
 
 
 def _landmark(item: list[Any]) -> Row:
@@ -310,21 +274,30 @@ def _landmark(item: list[Any]) -> Row:
     }
 
 
-def _request(item: dict[str, Any]) -> Row:
-    return {
-        "event": str(item["event_index"]),
-        "turn": str(item.get("turn_index", "")),
-        "request": Text(plain(item["text"])),
-    }
-
-
 _LISTS: dict[str, tuple[Callable[[Any], Row], frozenset[str], frozenset[str]]] = {
-    "tools": (_tool, frozenset({"calls", "failed"}), frozenset()),
-    "files": (_file, frozenset({"writes", "reads"}), frozenset()),
-    "failures": (_failure, frozenset({"event", "turn"}), frozenset({"turn", "outcome"})),
-    "children": (_child, frozenset({"by event"}), frozenset()),
-    "requests": (_request, frozenset({"event", "turn"}), frozenset({"turn"})),
+    "tools": (lambda item: {
+        "calls": figure(item["calls"]), "failed": Text(figure(item["failed"] or None), style=STYLES["failed"]),
+        "tool": Text(plain(item["name"])),
+    }, frozenset({"calls", "failed"}), frozenset()),
+    "files": (lambda item: {
+        "writes": figure(item["writes"] or None), "reads": figure(item["reads"] or None),
+        "file": Text(plain(item["path"])),
+    }, frozenset({"writes", "reads"}), frozenset()),
+    "failures": (lambda item: {
+        "event": str(item.get("result_event", item["call_event"])), "turn": str(item.get("turn_index", "")),
+        "tool": Text(plain(item["tool"])[:20]), "outcome": _outcome(item), "what it said": Text(plain(item["quote"])),
+    }, frozenset({"event", "turn"}), frozenset({"turn", "outcome"})),
+    "children": (lambda item: {
+        "session": plain(item["id"]), "by event": str(item.get("started_by", "")), "kind": plain(item["kind"]),
+    }, frozenset({"by event"}), frozenset()),
+    "requests": (lambda item: {
+        "event": str(item["event_index"]), "turn": str(item.get("turn_index", "")),
+        "request": Text(plain(item["text"])),
+    }, frozenset({"event", "turn"}), frozenset({"turn"})),
     "landmarks": (_landmark, frozenset({"event"}), frozenset()),
-    "models": (_model, frozenset({"responses", "tokens", "cost"}), frozenset({"responses"})),
-}
+    "models": (lambda item: {
+        "responses": figure(item["responses"]), "tokens": short(item.get("total_tokens")),
+        "cost": spent(item.get("cost_usd"), item.get("cost_made")), "model": Text(plain(item["model"])),
+    }, frozenset({"responses", "tokens", "cost"}), frozenset({"responses"})),
+}  # fmt: skip
 """For each list: how an item becomes a row, its columns of numbers, and those left out on a narrow terminal."""
