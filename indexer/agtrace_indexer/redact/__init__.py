@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from agtrace_schema.events import Json
 
     from agtrace_indexer.redact.engine import Redactor
-    from agtrace_indexer.redact.values import Span
 
 OWN_FILE = "redaction.json"
 """The name of the user's file."""
@@ -158,16 +157,6 @@ def decide(folder: Path, decisions: Mapping[str, str]) -> None:
         file.write(orjson.dumps(made, option=orjson.OPT_INDENT_2))
     os.replace(file.name, path)
     use(folder)
-
-
-def secrets(value: Json) -> list[tuple[str, Span]]:
-    """Return what is found in the keys and leaves of a JSON value: the text, and where in it.
-
-    `redact_json` masks what is likely or definite; what is only possible stays.
-    """
-    from agtrace_indexer.redact import fields
-
-    return fields.secrets(_redactor(), value)
 
 
 def looked_at(texts: Iterable[str]) -> AbstractContextManager[bool]:

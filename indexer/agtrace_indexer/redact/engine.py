@@ -268,10 +268,6 @@ class Redactor:
         """Whether a rule may apply to a text, or to any part of it: first looks don't depend on their surroundings."""
         return self._found(text) is not None or bool(self._scanner and self._scanner.hits(_readable(text)))
 
-    def secrets(self, text: str) -> list[Span]:
-        """Return all that a rule finds in a text, in order, and also what is only possible."""
-        return list(_merged(self._spans(_readable(text), self._found(text), _MOST_LAYERS)))
-
     def redact(self, text: str) -> str:
         """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays unchanged."""
         for _ in range(_MOST_PASSES):  # a mask may expose the start of another secret

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from agtrace_schema.events import Json
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.engine import Redactor
 from agtrace_indexer.redact.names import LONGEST, Strength, strength, words
-from agtrace_indexer.redact.values import Context, Sort, Span, Tier, is_login, sort, tier_of
+from agtrace_indexer.redact.values import Context, Sort, Tier, is_login, sort, tier_of
 
 _FORMS: dict[str, Callable[[str], object]] = {
     "auth": is_login,
@@ -38,49 +37,19 @@ def _bare(key: str) -> str:
     return _SEPARATORS.sub("", key.lower())
 
 
-class _Treatment(NamedTuple):
-    """What is done with the texts of a JSON value, each time returning the text that is to stand there."""
-
-    text: Callable[[str], str]
-    named: Callable[[str, Span], str]
-    """With a text that is a secret as a whole because of its name."""
-
-
 def redact_json(redactor: Redactor, value: Json) -> Json:
     """Mask the secrets in the keys and leaves of a JSON value, and whole texts under the name of a secret.
 
-    Nearly all values have none, which one look at all their texts together shows as well as a look at each.
+    Nearly all values have none, which one look at all their texts together shows.
     """
     if isinstance(value, str):
         return redactor.redact(value)
     if not isinstance(value, (dict, list)):
         return value
     texts: list[str] = []
-    named_any = _gather(value, texts)
-
-    def named(text: str, span: Span) -> str:
-        surely = not redactor.allows(text) and redactor.masks(text, span.kind, span.tier)
-        return f"[redacted: {span.kind}]" if surely else redactor.redact(text)
-
+    named = _gather(value, texts)
     with redactor.looked_at(texts) as suspicious:
-        return _treated(_Treatment(redactor.redact, named), value) if named_any or suspicious else value
-
-
-def secrets(redactor: Redactor, value: Json) -> list[tuple[str, Span]]:
-    """Return all that is found in the keys and leaves, with the text of each, and also what is only possible."""
-    found: list[tuple[str, Span]] = []
-
-    def within(text: str) -> str:
-        found.extend((text, span) for span in redactor.secrets(text))
-        return text
-
-    def named(text: str, span: Span) -> str:
-        if not redactor.allows(text):
-            found.append((text, span))
-        return text if span.tier > Tier.POSSIBLE else within(text)
-
-    _treated(_Treatment(within, named), value)
-    return found
+        return _redacted(redactor, value) if named or suspicious else value
 
 
 def _gather(value: Json, texts: list[str]) -> bool:
@@ -98,19 +67,28 @@ def _gather(value: Json, texts: list[str]) -> bool:
     return named
 
 
-def _treated(treatment: _Treatment, value: Json) -> Json:
-    """Treat every key and leaf, one by one."""
-    if isinstance(value, str):
-        return treatment.text(value)
+def _redacted(redactor: Redactor, value: Json, name: str = "") -> Json:
+    """Mask every key and leaf, one by one; a text below the name of a secret unless it is a placeholder or a reference.
+
+    Such a name holds also for the value of an object below it, and that of a password for the items of a list.
+    """
+    level = strength(name)
     if isinstance(value, list):
-        return [_treated(treatment, item) for item in value]
-    if not isinstance(value, dict):
+        return [_redacted(redactor, item, name if level is Strength.PASSWORD else "") for item in value]
+    if isinstance(value, dict):
+        outer = _named_value(value) or (name if level else "")
+        return {
+            redactor.redact(key): _redacted(redactor, item, outer if outer and key.lower() in _NAMED else key)
+            for key, item in value.items()
+        }
+    if value is None or isinstance(value, (bool, float)):
         return value
-    named = _named_value(value)
-    return {
-        treatment.text(key): _field(treatment, named or key if key.lower() in _NAMED else key, item)
-        for key, item in value.items()
-    }
+    text = str(value)
+    tier = _tier(level, name, text) if level or _bare(name) in _FORMS else None
+    kind = level.name.lower() if level else "secret"
+    if tier and not redactor.allows(text) and redactor.masks(text, kind, tier):
+        return f"[redacted: {kind}]"
+    return redactor.redact(value) if isinstance(value, str) else value
 
 
 def _named_value(value: dict[str, Json]) -> str | None:
@@ -119,29 +97,6 @@ def _named_value(value: dict[str, Json]) -> str | None:
         if key.lower() in _NAMING and isinstance(name, str) and len(name) <= LONGEST and strength(name):
             return name
     return None
-
-
-def _field(treatment: _Treatment, key: str, value: Json) -> Json:
-    """Treat a text because of its key's name, unless it is a placeholder or a reference."""
-    level = strength(key)
-    if (not level and _bare(key) not in _FORMS) or value is None or isinstance(value, bool):
-        return _treated(treatment, value)
-    if level is Strength.PASSWORD and isinstance(value, list):
-        return [_field(treatment, key, item) for item in value]
-    if isinstance(value, dict):
-        return {
-            treatment.text(inner): _field(treatment, key if inner.lower() in _NAMED else inner, item)
-            for inner, item in value.items()
-        }
-    if not isinstance(value, (str, int)):
-        return _treated(treatment, value)
-    text = str(value)
-    tier = _tier(level, key, text)
-    if tier is None:
-        return treatment.text(value) if isinstance(value, str) else value
-    span = Span(0, len(text), level.name.lower() if level else "secret", tier)
-    treated = treatment.named(text, span)
-    return value if treated == text else treated
 
 
 def _tier(level: Strength, key: str, text: str) -> Tier | None:
