@@ -121,8 +121,10 @@ def _label(folder: Folder, known: Repository | None, taken: Counter[str]) -> str
     return shown_path(folder.root_path) if folder.root_path else folder.hash[:SHORT_HASH]
 
 
-def resolved(connection: sqlite3.Connection, given: str, *, roughly: bool = True) -> tuple[int, ...]:
-    """Return the row ids of all folders of the repository that somebody names.
+def resolved(
+    connection: sqlite3.Connection, given: str, *, roughly: bool = True, several: bool = False
+) -> tuple[int, ...]:
+    """Return the row ids of all folders of the repository that somebody names; of `several` if these are called so.
 
     Understood are the path of a folder or of one inside it, a name, an owner and a name, the address of a remote, the
     end of a path, the beginning of a hash, and, if `roughly` will do, a part of a name that no other has. Raises
@@ -133,7 +135,7 @@ def resolved(connection: sqlite3.Connection, given: str, *, roughly: bool = True
     found = found or _by_end(folders, given) or {folder.repository for folder in _with_hash(folders, given)}
     called = "are called" if found else "have in a name"
     found = found or (_by_part(connection, given) if roughly else set())
-    if len(found) == 1:
+    if len(found) == 1 or (found and several):
         return tuple(folder.id for folder in folders if folder.repository in found)
     names = labels(connection)
     if found:
@@ -141,6 +143,20 @@ def resolved(connection: sqlite3.Connection, given: str, *, roughly: bool = True
         raise UnknownProject(f"{len(found)} projects {called} {repeated(given, 100)!r}", among)
     known = {*names.values()}
     raise _unknown(f"no project matches {repeated(given, 100)!r} (the index has {len(known) or 'none'})", given, known)
+
+
+def in_folders(connection: sqlite3.Connection, rows: Collection[int]) -> str:
+    """Return whose folders these are and their names, where they differ, as the end of a summary.
+
+    Whoever knows a project by one name has all of them, and sees whether that meant several.
+    """
+    meant, known = {one.repository for one in projects.folders(connection) if one.id in rows}, labels(connection)
+    if len(meant) > 1:
+        return f" of {len(meant)} projects: {', '.join(sorted(known[id] for id in meant)[:_FOLDERS_SHOWN])}"
+    named, remote = folder_names(connection, rows), remote_of(connection, rows)
+    more = " ..." if len(named) > _FOLDERS_SHOWN else ""
+    inside = f"{f' of {remote}' if remote else ''} in the folders {', '.join(named[:_FOLDERS_SHOWN])}{more}"
+    return inside if len(named) > 1 else ""
 
 
 def hashes_of(connection: sqlite3.Connection, rows: Collection[int]) -> list[str]:

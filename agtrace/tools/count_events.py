@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import counting
+from agtrace.sessions.projects import in_folders
 from agtrace.sessions.query import find_session
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
@@ -53,7 +54,9 @@ def answer(context: Context, wanted: CountEvents) -> Reply:
     """Answer with the largest groups, and what all others come to."""
     connection, kind = context.connection, None if wanted.kind == "all" else wanted.kind
     _check(wanted)
-    found = counting.counted(connection, wanted.group_by, wanted.measure, _filters(context, wanted), kind)
+    filters = _filters(context, wanted)
+    found = counting.counted(connection, wanted.group_by, wanted.measure, filters, kind)
+    folders = in_folders(connection, filters.projects or ())
     shown = counting.shown(connection, wanted.group_by, found, wanted.limit)
     totals = counting.totals(found)
     (total,) = (totals[1:2] if wanted.measure == "failed" else totals[:1]) or [0]
@@ -62,7 +65,7 @@ def answer(context: Context, wanted: CountEvents) -> Reply:
     names = ", ".join(columns(wanted.group_by, wanted.measure))
     known = f"unknown how many {what}s" if total is None else counted(total, what)
     return Reply(
-        summary=unless_behind(f"{known} by {wanted.group_by}; [{names}]", len(found), context.freshness),
+        summary=unless_behind(f"{known} by {wanted.group_by}; [{names}]{folders}", len(found), context.freshness),
         data=dump(shown),
         budget=limits().list_bytes(wanted.limit),
         hint=_opening(wanted, str(shown.rows[0][0])) if shown.rows else _widening(wanted),

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from agtrace.problems import UnknownProject
 from agtrace.sessions import listing
-from agtrace.sessions.projects import folder_names, remote_of, resolved
+from agtrace.sessions.projects import in_folders, resolved
 from agtrace.sessions.usage import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages, Reply, projection
@@ -54,9 +54,6 @@ _WHY = ("landmarks", "path_reads", "path_writes")
 
 _SHOWS = {"commit": "shows the call that made this commit"}
 """What the call that opens a landmark is for, where its kind doesn't say enough."""
-
-_FOLDERS = 4
-"""The most names of folders in a summary."""
 
 
 class ListSessions(Arguments):
@@ -113,7 +110,7 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
     measured = _measured(wanted.sort, page.measured, at_least=page.at_least)
-    folders = _in_folders(context, filters.projects or ())
+    folders = in_folders(context.connection, filters.projects or ())
     agents = (
         "" if filters.kind != "main" or wanted.kind == "main" else _sub_agents(context, filters, page.total, snapshot)
     )
@@ -166,16 +163,6 @@ def _sub_agents(context: Context, filters: SessionFilters, listed: int, snapshot
     """Return how many sub-agents a plain list leaves out, as the end of a summary."""
     found = sessions.count(context.connection, replace(filters, kind=None), newest=snapshot.session).sessions - listed
     return f"; kind=all adds {counted(found, 'sub-agent')}" if found > 0 else ""
-
-
-def _in_folders(context: Context, projects: Collection[int]) -> str:
-    """Return a project's name and those of its folders where they differ: whoever knows it by one has all of them."""
-    named = folder_names(context.connection, projects)
-    if len(named) < 2:
-        return ""
-    remote = remote_of(context.connection, projects)
-    of, more = f" of {remote}" if remote else "", " ..." if len(named) > _FOLDERS else ""
-    return f"{of} in the folders {', '.join(named[:_FOLDERS])}{more}"
 
 
 def _measured(sort: Sort | None, total: float | None, *, at_least: bool) -> str:

@@ -22,6 +22,7 @@ from agtrace.search.answers import Best, best_matches, further_matches, previews
 from agtrace.search.matching import Contains, Deadline, Matches
 from agtrace.search.ranking import PARTLY, Ranked, ranked
 from agtrace.search.scan import Hit, Hits, Order, Place, Question, SessionHits, snapshot_of
+from agtrace.sessions.projects import in_folders
 from agtrace.sessions.query import find_session, short_id
 from agtrace.sessions.usage import snapshot_now
 from agtrace.settings.limits import limits
@@ -261,7 +262,7 @@ def _ranked_page(context: Context, wanted: SearchEventPreviews, walk: _Walk, ran
         return {**around, "matches": matches[:count], "sessions": [known[one] for one in shown]}
 
     return Reply(
-        summary=_of_ranked(context, wanted, ranked),
+        summary=_in_projects(context, walk, _of_ranked(context, wanted, ranked)),
         data=Pages(
             size=len(matches),
             build=build,
@@ -274,6 +275,10 @@ def _ranked_page(context: Context, wanted: SearchEventPreviews, walk: _Walk, ran
         hint=session_named(context, wanted.query) or _opening(context, best),
         untrusted=True,
     )
+
+
+def _in_projects(context: Context, walk: _Walk, summary: str) -> str:
+    return cut(f"{summary}{in_folders(context.connection, walk.question.filters.projects or ())}", SUMMARY)
 
 
 def _of_ranked(context: Context, wanted: SearchEventPreviews, ranked: Ranked) -> str:
@@ -301,7 +306,7 @@ def _listed(
         hint = opens_event(matches[0]["session_id"], matches[0]["event_index"], f"opens the {which}")
     total = found.found if isinstance(found, SessionHits) else walk.seen + found.found
     return Reply(
-        summary=_summary(context, wanted, total, found.complete, nowhere),
+        summary=_in_projects(context, walk, _summary(context, wanted, total, found.complete, nowhere)),
         data=Pages(
             size=len(matches),
             build=lambda count: {"matches": matches[:count]},

@@ -62,7 +62,7 @@ class Context(Struct, frozen=True):
         if given is None:
             return None
         try:
-            return resolved(self.connection, given)
+            return resolved(self.connection, given, several=True)
         except UnknownProject:
             if self.freshness.state == "ready":
                 raise

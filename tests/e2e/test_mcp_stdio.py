@@ -51,9 +51,8 @@ class Agent:
     async def call(self, name: str, **arguments: Any) -> Answer:
         """An answer or an error, as text and as structured content, which are the same."""
         result = await self.client.call_tool(name, arguments)
-        assert [part.type for part in result.content[1:]] in ([], ["resource_link"]) and result.content[
-            0
-        ].type == "text"
+        assert result.content[0].type == "text"
+        assert all(part.type == "resource_link" for part in result.content[1:])
         given = Answer(result.content[0].text, result.structured_content, bool(result.is_error))
         jsonschema.validate(given.value, self.schemas[name])
         check(given, budget(name, arguments))

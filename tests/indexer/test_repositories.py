@@ -332,11 +332,14 @@ def test_the_names_that_may_be_meant_come_first_those_that_begin_so_then_hold_it
         assert f"(the index has 5); {names}" in asker.error("list_sessions", project=project)["message"]
 
 
-def test_two_projects_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_two_projects_of_one_name_are_both_asked_and_told_apart(tmp_path: Path) -> None:
     for number, cwd in enumerate(("/srv/mira/app", "/srv/otto/app")):
         claude_log(tmp_path / "home", f"{number}badc0de-0000-4000-8000-000000000001", cwd=cwd).prompt("Hello")
     asker = Asker(tmp_path / "data", tmp_path / "home")
-    assert set(asker.error("list_sessions", project="app")["details"]["allowed"]) == {"/srv/mira/app", "/srv/otto/app"}
+    both = "of 2 projects: /srv/mira/app, /srv/otto/app"
+    assert asker.ask("list_sessions", project="app")["summary"] == f"Found 2 sessions {both}"
+    assert both in asker.ask("search_event_previews", query="hello", project="app", order="newest")["summary"]
+    assert both[:28] in asker.ask("count_events", group_by="project", project="app")["summary"]
     assert len(asker.ask("list_sessions", project="/srv/mira/app")["data"]["sessions"]) == 1
     assert len(asker.ask("list_sessions", project="otto/app")["data"]["sessions"]) == 1
 
