@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from agtrace_indexer.index.questions import matches
 from agtrace_indexer.index.questions.candidates import candidates_of_all
-from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent, Span, newest_event
+from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent, Span
+from agtrace_indexer.index.questions.sessions import newest_event
 from agtrace_indexer.texts.candidates import Places
 from msgspec import Struct, field
 from msgspec.structs import replace

@@ -8,9 +8,6 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agtrace_indexer.events.clues import FORGES
-from agtrace_indexer.events.commands import shell_command
-from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, landmarks
 from agtrace_indexer.index.questions.events import with_texts
 from agtrace_indexer.index.questions.landmarks import Landmark
@@ -128,6 +125,10 @@ def _title(tool: str, arguments: Json) -> str | None:
     """Return the title that a call gives a pull request: an argument of its own, or an option of a forge's program."""
     if isinstance(arguments, dict) and isinstance(arguments.get("title"), str):
         return str(arguments["title"])
+    from agtrace_indexer.events.clues import FORGES  # few sessions open pull requests
+    from agtrace_indexer.events.commands import shell_command
+    from agtrace_indexer.events.shell import parts
+
     command = shell_command(tool, arguments, TOOLS)
     for part in parts(command.text) if command else ():
         if part.program not in FORGES:

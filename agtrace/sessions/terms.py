@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.analysis import Ending
-from agtrace_schema.events import Provider
+
+if TYPE_CHECKING:
+    from agtrace_schema.analysis import Ending
+    from agtrace_schema.events import Provider
 
 TERMS = {
     "session": "what one agent did, from one log: a main session, a fork or a continuation; an event that several "

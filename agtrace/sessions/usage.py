@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from agtrace_indexer.index.questions import matches, sessions, usage
+from agtrace_indexer.index.questions import sessions, usage
 from agtrace_indexer.index.questions.sessions import Session, SessionFilters, people_of
 from agtrace_indexer.index.questions.turns import TokenCounts
 from agtrace_indexer.index.questions.usage import MEASURES, Among, ModelSums
@@ -241,7 +241,7 @@ class SortedPage(Struct, frozen=True):
 
 def snapshot_now(connection: sqlite3.Connection) -> Snapshot:
     """Return the present state of the index."""
-    return Snapshot(sessions.newest_row(connection), matches.newest_event(connection))
+    return Snapshot(sessions.newest_row(connection), sessions.newest_event(connection))
 
 
 def sorted_page(

@@ -26,6 +26,7 @@ from agtrace_schema.patterns import later
 from msgspec import Struct, field
 
 from agtrace_indexer.events.remotes import name_of, owner_of, without_host
+from agtrace_indexer.index.projects import is_scratch, portable
 
 REMOTE, SHARED, NAME, FOLDER = "remote", "shared", "name", "folder"
 """How a repository was joined, the surest way first."""
@@ -39,23 +40,6 @@ _COMMON = 4
 _CROWD = 64
 """More folders than this with one name, file or commit are not compared with each other."""
 _SHORTEST_HASH = 7
-
-_SCRATCH = later(
-    r"""(?: /?
-      | /(?:root|home|Users|private|var|tmp|opt|srv|mnt|work|workspace|workspaces|app|src|code|project|repo|data)
-      | /(?:home|Users)/[^/]+ (?:/(?:Desktop|Documents|Downloads|Projects?|code|src|dev|work|workspace|repos?|git))?
-      | (?:/private)?/(?:tmp|var/tmp|var/folders)(?:/.*)?
-      | [A-Za-z]: (?:/(?:Users(?:/[^/]+ (?:/(?:Desktop|Documents|Downloads))?)?|Windows(?:/.*)?|Temp(?:/.*)?))?
-      | [A-Za-z]:/Users/[^/]+/AppData(?:/.*)?
-    )/?""",
-    re.VERBOSE | re.IGNORECASE,
-)
-"""Folders in which one works on many repositories, or on none."""
-
-_DRIVE = later(
-    r"(?:(?:/{2}[?.]/|/\?\?/)?(?=[A-Za-z]:)|/(?:mnt|cygdrive)/(?=[A-Za-z](?:/|\Z))|/(?=[A-Za-z]/Users/))([A-Za-z]):?(?=/|\Z)"
-)
-_OF_WSL = later(r"\A//(?:[?.]/UNC/)?wsl(?:\.localhost|\$)/[^/]+(?=/)", re.IGNORECASE)
 
 _WORKTREE = later(r"^(.+?)/(?:\.git/|\.claude/)?\.?worktrees?/[^/]+(?:/.*)?$", re.IGNORECASE)
 _ELSEWHERE = frozenset(
@@ -214,22 +198,10 @@ def _in_several(collections: Iterable[Collection[str]]) -> frozenset[str]:
     return frozenset(text for text, count in counts.items() if count > 1)
 
 
-def portable(path: str) -> str:
-    """Return a path with `/`, by the one of a folder's names that Windows and WSL have in common: `C:/Users/mira`."""
-    path = path.replace("\\", "/")
-    drive = _DRIVE.match(path)
-    return f"{drive[1].upper()}:{path[drive.end() :]}" if drive else _OF_WSL.sub("", path).replace("//?/UNC/", "//", 1)
-
-
 def place_of(path: str) -> str:
     """Return what all names of a folder have in common, without a slash at its end; Windows ignores case."""
     place = portable(path).rstrip("/")
     return place.casefold() if place[1:2] == ":" or place[:2] == "//" else place
-
-
-def is_scratch(path: str) -> bool:
-    """Return whether a path is that of a home directory or another folder in which one works on many repositories."""
-    return _SCRATCH.fullmatch(portable(path)) is not None
 
 
 def _known(folder: Folder, shared: frozenset[str], commits: frozenset[str]) -> _Known:

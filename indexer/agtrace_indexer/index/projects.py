@@ -31,6 +31,21 @@ _ELSEWHERE = later(
 )
 """Paths that may lead to another machine: looking there would open a connection, with the user's name in it."""
 _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_DRIVE = later(
+    r"(?:(?:/{2}[?.]/|/\?\?/)?(?=[A-Za-z]:)|/(?:mnt|cygdrive)/(?=[A-Za-z](?:/|\Z))|/(?=[A-Za-z]/Users/))([A-Za-z]):?(?=/|\Z)"
+)
+_OF_WSL = later(r"\A//(?:[?.]/UNC/)?wsl(?:\.localhost|\$)/[^/]+(?=/)", re.IGNORECASE)
+_SCRATCH = later(
+    r"""(?: /?
+      | /(?:root|home|Users|private|var|tmp|opt|srv|mnt|work|workspace|workspaces|app|src|code|project|repo|data)
+      | /(?:home|Users)/[^/]+ (?:/(?:Desktop|Documents|Downloads|Projects?|code|src|dev|work|workspace|repos?|git))?
+      | (?:/private)?/(?:tmp|var/tmp|var/folders)(?:/.*)?
+      | [A-Za-z]: (?:/(?:Users(?:/[^/]+ (?:/(?:Desktop|Documents|Downloads))?)?|Windows(?:/.*)?|Temp(?:/.*)?))?
+      | [A-Za-z]:/Users/[^/]+/AppData(?:/.*)?
+    )/?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Folders in which one works on many repositories, or on none."""
 
 
 def project_hash(root: str) -> str:
@@ -87,3 +102,15 @@ def _main_repository(git_file: Path) -> str | None:
     except OSError:
         return None
     return os.path.normpath(git_file.parent / found[1]) if found else None
+
+
+def portable(path: str) -> str:
+    """Return a path with `/`, by the one of a folder's names that Windows and WSL have in common: `C:/Users/mira`."""
+    path = path.replace("\\", "/")
+    drive = _DRIVE.match(path)
+    return f"{drive[1].upper()}:{path[drive.end() :]}" if drive else _OF_WSL.sub("", path).replace("//?/UNC/", "//", 1)
+
+
+def is_scratch(path: str) -> bool:
+    """Return whether a path is that of a home directory or another folder in which one works on many repositories."""
+    return _SCRATCH.fullmatch(portable(path)) is not None

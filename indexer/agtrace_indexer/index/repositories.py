@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from agtrace_indexer.events.clues import COMMIT, REMOTE, ROOT, SHOWN
 from agtrace_indexer.index import meta
-from agtrace_indexer.index.membership import Folder, Repository, place_of, portable, repositories
+from agtrace_indexer.index.membership import Folder, Repository, place_of, repositories
+from agtrace_indexer.index.projects import portable
 
 JOINED = "repositories"
 """The key of `meta` for what the repositories were computed from."""

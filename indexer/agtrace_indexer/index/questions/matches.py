@@ -20,7 +20,6 @@ from agtrace_indexer.index.questions.queries import (
     first,
     is_team,
     rows,
-    value,
 )
 from agtrace_indexer.texts.blocks import BlockText
 
@@ -180,11 +179,6 @@ def _fetched(connection: sqlite3.Connection, block: int) -> BlockText | None:
 
 def _named(block: int, ends: bytes, text: bytes) -> tuple[int, BlockText]:
     return block, BlockText.of(ends, text)
-
-
-def newest_event(connection: sqlite3.Connection) -> int:
-    """Return the row id of the newest event, which marks the present state of the index; 0 if it is empty."""
-    return int(value(connection, "SELECT coalesce(max(id), 0) FROM event"))
 
 
 # -- filters ------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from agtrace_indexer.index.membership import is_scratch
+from agtrace_indexer.index.projects import is_scratch
 from agtrace_indexer.index.questions.queries import BELOW, REPOSITORY, rows, tuples, values
 from agtrace_indexer.index.questions.usage import ENDED
 

@@ -301,6 +301,11 @@ def newest_row(connection: sqlite3.Connection) -> int:
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM session"))
 
 
+def newest_event(connection: sqlite3.Connection) -> int:
+    """Return the row id of the newest event, which marks the present state of the index; 0 if it is empty."""
+    return int(value(connection, "SELECT coalesce(max(id), 0) FROM event"))
+
+
 def last_piece(connection: sqlite3.Connection, path: str) -> str:
     """Return the last file of a log, by the path of the first; the path itself if there are no others."""
     others = values(connection, "SELECT path FROM file WHERE reason = ? AND NOT gone", (REPEATS.format(path),))
