@@ -107,8 +107,8 @@ def test_of_two_transcripts_the_one_in_which_nothing_is_cut_is_read_whichever_ca
 
 def test_files_of_the_same_names_elsewhere_are_two_logs() -> None:
     assert ANTIGRAVITY.forms is not None
-    assert ANTIGRAVITY.forms.log_of("/tmp/logs", "transcript.jsonl") is None
-    assert ANTIGRAVITY.forms.log_of(str(LOG.parent), "transcript_of_a_talk.jsonl") is None
+    assert ANTIGRAVITY.forms.of("/tmp/logs/transcript.jsonl") is None
+    assert ANTIGRAVITY.forms.of(str(LOG.parent / "transcript_of_a_talk.jsonl")) is None
 
 
 # --- what is said ---

@@ -120,7 +120,8 @@ UNION ALL
 SELECT p.id, a.id FROM session p JOIN session a ON a.own_id = p.own_id AND a.provider = p.provider AND a.id != p.id
 JOIN file f ON f.id = p.file_id JOIN file g ON g.id = a.file_id
 WHERE p.thread = '' AND a.thread = '' AND {_IS_WITHIN.format("p", "a")}
-  AND ((g.gone, g.path) < (f.gone, f.path) OR NOT ({_IS_WITHIN.format("a", "p")}))
+  AND ((g.gone, coalesce(a.started_at, 0), g.path) < (f.gone, coalesce(p.started_at, 0), f.path)
+    OR NOT ({_IS_WITHIN.format("a", "p")}))
 """
 
 _ORIGINALS = """

@@ -6,11 +6,12 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import permutations
 from operator import attrgetter, itemgetter
 from typing import TypeAlias
 
+from agtrace_schema.patterns import later
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -74,14 +75,26 @@ class Forms(Struct, frozen=True):
 
     hint: str
     """A part of the path of every such file: others are told by it at once."""
-    log_of: Callable[[str, str], tuple[str, str] | None]
-    """Returns, for the folder and the name of a file, what all files of its log have in common; None if there can't be
-    others."""
-    rank: Callable[[str], tuple[bool, ...]]
-    """Returns the rank of a file, by its path, among those of its log; the lowest is the first."""
+    patterns: tuple[re.Pattern[str], ...]
+    """Match the whole path of a file, with the place and the name of its log, which all files of the log have in
+    common, in their groups; those of the first pattern come first."""
     pieces: re.Pattern[str] | None = None
     """Matches the name of a log that may go on in further files, which have the same first group, a `_` after it, and
     the order of their names; None if there are none."""
+
+    def of(self, path: str) -> tuple[tuple[str, str], int] | None:
+        """Return the log that a file is a form of, and the rank of this form; None if there can't be others."""
+        if self.hint in path:
+            for rank, pattern in enumerate(self.patterns):
+                if found := pattern.fullmatch(path):
+                    return (found[1], found[2]), rank
+        return None
+
+
+def forms(hint: str, *patterns: str, pieces: re.Pattern[str] | None = None) -> Forms:
+    """Return the forms with these patterns, in which `/` also stands for the separator of Windows."""
+    everywhere = (pattern.replace("[^/", "[^\0").replace("/", r"[/\\]").replace("\0", r"/\\") for pattern in patterns)
+    return Forms(hint, tuple(later(pattern, re.DOTALL) for pattern in everywhere), pieces)
 
 
 def walk(roots: Iterable[str], *, follow: bool = False) -> Iterator[Found]:
@@ -183,17 +196,16 @@ def _joined(paths: list[str], pieces: list[Found]) -> Found:
 
 def _log_of_piece(path: str, forms: Iterable[Forms]) -> tuple[str, str] | None:
     """Return the log that a file may be a piece of: its place and its id."""
-    folder, name = os.path.split(path)
     for form in forms:
-        if form.pieces and form.hint in path and (log := form.log_of(folder, name)):
-            found = form.pieces.fullmatch(log[1])
-            return (log[0], found[1]) if found else None
+        if form.pieces and (log := form.of(path)):
+            found = form.pieces.fullmatch(log[0][1])
+            return (log[0][0], found[1]) if found else None
     return None
 
 
 def known_as(path: str, forms: Iterable[Forms]) -> set[tuple[str, str]]:
     """Return what the path of a log has in common with those of its other forms and pieces."""
-    found = {log for form in forms if form.hint in path and (log := form.log_of(*os.path.split(path)))}
+    found = {log[0] for form in forms if (log := form.of(path))}
     piece = _log_of_piece(path, forms)
     return found if piece is None else found | {piece}
 
@@ -205,17 +217,15 @@ def stem(path: str) -> str:
 
 def has_forms(path: str, forms: Iterable[Forms]) -> bool:
     """Whether other files may repeat the log at a path."""
-    folder, name = os.path.split(path)
-    return any(form.hint in path and form.log_of(folder, name) is not None for form in forms)
+    return any(form.of(path) for form in forms)
 
 
-def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, str], tuple[bool, ...], str]]:
+def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, str], tuple[bool, bool, int], str]]:
     """Yield the log that a file is a form of, the file's rank among its forms, and its path."""
     for form in forms:
-        log = form.log_of(*os.path.split(file.path)) if form.hint in file.path else None
-        if log is not None:
+        if found := form.of(file.path):
             empty = file.size == 0 and not file.container
-            yield log, (bool(file.archived), empty, *form.rank(file.path)), file.path
+            yield found[0], (bool(file.archived), empty, found[1]), file.path
             return
 
 

@@ -5,28 +5,19 @@ from __future__ import annotations
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.logs.discovery import forms
 from agtrace_indexer.providers.provider import Agent, Home, Notices, loader
-
-_FULL, _CUT = "transcript_full.jsonl", "transcript.jsonl"
-_IN_LOGS = later(r"[/\\]\.system_generated[/\\]logs\Z")
-
-
-def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """Return the same for a transcript and the one next to it in which nothing is cut."""
-    return (folder, _CUT) if name in (_FULL, _CUT) and _IN_LOGS.search(folder) else None
-
-
-def _rank(path: str) -> tuple[bool, ...]:
-    return (path.endswith(_CUT),)
-
 
 ANTIGRAVITY = Agent(
     name="antigravity",
     title="Antigravity",
     parser=loader("antigravity.parser"),
     home=Home("", "", ".gemini", tuple(f"antigravity{of}/brain" for of in ("-cli", "", "-ide"))),
-    forms=Forms("transcript", _log_of, _rank),
+    forms=forms(  # the second has cut what is long
+        "transcript",
+        r"(.*/\.system_generated/logs)/(transcript)_full\.jsonl",
+        r"(.*/\.system_generated/logs)/(transcript)\.jsonl",
+    ),
     tools=Tools(
         shells=frozenset({"run_command"}),
         editing=frozenset({"multi_replace_file_content", "replace_file_content"}),

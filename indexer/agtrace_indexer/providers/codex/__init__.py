@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.logs.discovery import forms
 from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Phase, Sign, Tested, loader
 
 # `task_started` and `task_complete` frame a turn (`turn_started` and `turn_complete` in newer versions); older rollouts
@@ -42,21 +41,11 @@ def phase(record: dict[str, Any]) -> Phase | None:
     return None
 
 
-_ROLLOUT = later(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
 _THREAD = later(r"rollout-(?:\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-)?([^_]+)(?:_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?")
-_PLACE = later(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
-
-
-def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """Return the same for a rollout below `sessions` and in `archived_sessions`, plain and compressed."""
-    rollout, place = _ROLLOUT.match(name), _PLACE.match(folder)
-    return (place[1] if place else folder, rollout[1]) if rollout else None
-
-
-def _rank(path: str) -> tuple[bool, ...]:
-    """Rank a plain rollout before its `.zst`, and a live one before its archived copy."""
-    return "archived_sessions" in path, path.endswith(".zst")
-
+_LIVE = (r"(.*)/sessions/\d{4}/\d\d/\d\d", r"(.*(?<!/archived_sessions))")
+_ENDS = ("", r"\.zst")
+_PLACES = [(place, end) for places in (_LIVE, ("(.*)/archived_sessions",)) for end in _ENDS for place in places]
+"""Where rollouts are, live ones first, and how their names end: plain ones before compressed ones."""
 
 _JETBRAINS = (".cache/JetBrains", "Library/Caches/JetBrains", "AppData/Local/JetBrains")
 """Where development environments of JetBrains keep the home of their Codex."""
@@ -72,7 +61,7 @@ CODEX = Agent(
         *(Home("", "", folder, ("*/aia/codex/*sessions",)) for folder in _JETBRAINS),
     ),
     rewrites=True,
-    forms=Forms("rollout-", _log_of, _rank, _THREAD),
+    forms=forms("rollout-", *(rf"{place}/(rollout-[^/]+)\.jsonl{end}" for place, end in _PLACES), pieces=_THREAD),
     tools=Tools(
         shells=frozenset({"container.exec", "exec", "exec_command", "local_shell", "shell", "shell_command"}),
         patching=frozenset({"exec", "exec_command", "local_shell", "shell", "shell_command"}),

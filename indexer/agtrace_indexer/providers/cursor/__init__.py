@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import os
-
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.logs.discovery import forms
 from agtrace_indexer.providers.provider import Agent, Home, loader
-
-_FOLDER, _LINES = "agent-transcripts", ".jsonl"
-
-
-def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """Return the same for a transcript and the one to which it moves in a folder of its own (entireio/cli#707)."""
-    above, own = os.path.split(folder)
-    if own == name.removesuffix(_LINES):
-        folder, (above, own) = above, os.path.split(above)
-    return (folder, name) if own == _FOLDER and name.endswith(_LINES) else None
-
-
-def _rank(path: str) -> tuple[bool, ...]:
-    return (os.path.basename(os.path.dirname(path)) == _FOLDER,)
-
 
 CURSOR = Agent(
     name="cursor",
     title="Cursor",
     parser=loader("cursor.parser"),
     home=Home("CURSOR_CONFIG_DIR", "the home of Cursor's transcripts; default ~/.cursor", ".cursor", ("projects",)),
-    forms=Forms(_FOLDER, _log_of, _rank),
+    forms=forms(  # a transcript moves into a folder of its own (entireio/cli#707)
+        "agent-transcripts",
+        r"(.*/agent-transcripts)/([^/]+)/\2\.jsonl",
+        r"(.*/agent-transcripts)/([^/]+)\.jsonl",
+    ),
     tools=Tools(
         shells=frozenset({"Shell", "run_terminal_cmd", "run_terminal_command_v2"}),
         editing=frozenset({"StrReplace", "search_replace", "Delete", "delete_file"}),

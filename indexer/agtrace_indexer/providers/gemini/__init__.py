@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from agtrace_schema.patterns import later
-
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.logs.discovery import forms
 from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Phase, Sign, loader
 
 # Whether a turn of Gemini CLI goes on, by single records of its log of JSON lines.
@@ -37,25 +34,12 @@ def _is_command(content: Any) -> bool:
     return isinstance(text, str) and text.startswith(("/", "?"))
 
 
-_SESSION = later(r"(session-.+)\.jsonl?$", re.DOTALL)
-
-
-def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """Return the same for a `.json` and the `.jsonl` of the same name, which continues it."""
-    session = _SESSION.match(name)
-    return (folder, session[1]) if session else None
-
-
-def _rank(path: str) -> tuple[bool, ...]:
-    return (path.endswith(".json"),)
-
-
 GEMINI = Agent(
     name="gemini",
     title="Gemini CLI",
     parser=loader("gemini.parser"),
     home=Home("GEMINI_CLI_HOME", "the folder that holds Gemini CLI's .gemini; default ~", "", (".gemini/tmp",)),
-    forms=Forms("session-", _log_of, _rank),
+    forms=forms("session-", r"(.*)/(session-[^/]+)\.jsonl", r"(.*)/(session-[^/]+)\.json"),  # the first goes on
     tools=Tools(
         shells=frozenset({"run_shell_command"}),
         reading=frozenset({"google_web_search", "grep_search", "search_file_content"}),

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.logs.discovery import forms
 from agtrace_indexer.providers.provider import Agent, Containers, Home, Notices, Sign, loader, of_user_data
-
-_FOLDER, _DATABASE, _LINES = "sessions", "sessions.db", ".jsonl"
-
-
-def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """Return the same for a session in the database and for the file of that name, from which it was imported."""
-    above, own = os.path.split(folder)
-    if own == _DATABASE:
-        return above, name
-    return (folder, name.removesuffix(_LINES)) if own == _FOLDER and name.endswith(_LINES) else None
-
-
-def _rank(path: str) -> tuple[bool, ...]:
-    return (path.endswith(_LINES),)
-
 
 GOOSE = Agent(
     name="goose",
@@ -33,10 +17,10 @@ GOOSE = Agent(
     home=Home("GOOSE_PATH_ROOT", "the folder to which all of Goose's files are moved", None, ("data/sessions",)),
     elsewhere=(of_user_data("goose/sessions"), Home("", "", "AppData/Roaming", ("Block/goose/data/sessions",))),
     rewrites=True,  # before 1.10 the whole file at each message, as its first line counts them
-    forms=Forms(_FOLDER, _log_of, _rank),
+    forms=forms("sessions", r"(.*)/sessions\.db/([^/]+)", r"(.*/sessions)/([^/]+)\.jsonl"),  # imported from files
     containers=(
         Containers(
-            later(r"(.*[/\\]sessions\.db)(?:-wal|-shm|-journal)?", re.DOTALL), loader("goose.parser"), _DATABASE
+            later(r"(.*[/\\]sessions\.db)(?:-wal|-shm|-journal)?", re.DOTALL), loader("goose.parser"), "sessions.db"
         ),
     ),
     tools=Tools(

@@ -6,13 +6,12 @@ doesn't say which of them wrote it, and is read as OpenCode's.
 
 from __future__ import annotations
 
-import os
 import re
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.logs.discovery import forms
 from agtrace_indexer.providers.provider import Agent, Containers, Database, Notices, Sign, Tested, loader, of_user_data
 
 _FORKS = ("kilo", "mimocode")
@@ -25,8 +24,8 @@ _SMALL_FILE = r"(?:session/[^/]+/ses_[^/]+|message/[^/]+/msg_[^/]+|part/(?:[^/]+
 """The files of a tree that say something of sessions: not `session_diff`, whose files repeat whole changes."""
 
 
-_SESSION = "ses_"
-"""The beginning of a session's id."""
+_FORMS = forms("ses_", r"(.*)/[^/]+\.db/(ses_[^/]*)", r"(.*)/storage/(ses_[^/]*)")
+"""A session in the database and in the tree next to it, which 1.2 imported and left."""
 
 _TOOLS = Tools(
     shells=frozenset({"bash", "shell"}),
@@ -68,7 +67,7 @@ def agent(
                 variable, f"the database of {title}; default {folder}.db in its data", folder, f"{folder}.db"
             ),
         ),
-        forms=Forms(_SESSION, _log_of, _rank),
+        forms=_FORMS,
         containers=(
             Containers(
                 later(rf"(.*/{_NAMED.format(folder)})(?:-wal|-shm|-journal)?", re.DOTALL),
@@ -89,17 +88,6 @@ def agent(
         resumes=("--session",),
         keys_remembered=None,  # any row can change or be deleted
     )
-
-
-def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """Return the same for a session in the database and in the tree next to it, which 1.2 imported and left."""
-    above, _, container = folder.rpartition(os.sep)
-    is_session = name.startswith(_SESSION) and (container.endswith(".db") or container == "storage")
-    return (above, name) if is_session else None
-
-
-def _rank(path: str) -> tuple[bool, ...]:
-    return (not os.path.dirname(path).endswith(".db"),)
 
 
 OPENCODE = agent(

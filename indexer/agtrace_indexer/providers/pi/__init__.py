@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
 from agtrace_schema.patterns import later
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.logs.discovery import Forms
+from agtrace_indexer.logs.discovery import forms
 from agtrace_indexer.providers.provider import Agent, Containers, Fork, Home, Notices, Phase, Sign, loader
 
 # Whether a turn goes on, by single records of Pi's format (Pi, oh-my-pi, OpenClaw).
@@ -96,27 +95,16 @@ OH_MY_PI = Agent(
 )
 """oh-my-pi: its logs, tools, notifications and settings."""
 
-_DATABASE, _LINES = "openclaw-agent.sqlite", ".jsonl"
-_COPIES = {
-    "sessions": later(r"(.+?)(?:\.checkpoint\.[^.]+)?\.jsonl(?:\.(?:deleted|bak)[.-].*)?", re.DOTALL),
-    "session-sqlite-import-archive": later(r"[^.]*\.(.+)\.jsonl\.imported-.*", re.DOTALL),
-}
-"""The names of a session's files, by their folder: the database has what they had, a log what was saved of it before
+_FORMS = forms(
+    "agents",
+    r"(.*)/[^/]+/openclaw-agent\.sqlite/([^/]+)",
+    r"(.*)/sessions/((?![^/]*\.checkpoint\.)[^/]+)\.jsonl",
+    r"(.*)/session-sqlite-import-archive/[^/.]*\.([^/]+)\.jsonl\.imported-[^/]*",
+    r"(.*)/sessions/([^/]+?)\.jsonl\.deleted[.-][^/]*",
+    r"(.*)/sessions/([^/]+?)(?:\.checkpoint\.[^/.]+)?\.jsonl(?:\.bak[.-][^/]*)?",
+)
+"""A session in the database of an agent, the files that it was or is kept in, and what was saved of a log before
 (`bak`, `checkpoint`; openclaw/openclaw#43215, #45204, #92610)."""
-
-
-def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """Return the same for a session in the database of an agent and for the files that it was or is kept in."""
-    above, own = os.path.split(folder)
-    if own == _DATABASE:
-        return os.path.dirname(above), name
-    found = _COPIES[own].fullmatch(name) if own in _COPIES else None
-    return (above, found[1]) if found else None
-
-
-def _rank(path: str) -> tuple[bool, ...]:
-    return _LINES in path, not path.endswith(_LINES) or ".checkpoint." in path, ".checkpoint." in path or ".bak" in path
-
 
 OPENCLAW = Agent(
     name="openclaw",
@@ -133,12 +121,12 @@ OPENCLAW = Agent(
         ),
     ),
     rewrites=True,
-    forms=Forms("agents", _log_of, _rank),
+    forms=_FORMS,
     containers=(
         Containers(
             later(r"(.*[/\\]openclaw-agent\.sqlite)(?:-wal|-shm|-journal)?", re.DOTALL),
             loader("pi.parser:OpenClaw"),
-            _DATABASE,
+            "openclaw-agent.sqlite",
         ),
     ),
     keys_remembered=None,  # the figures of any response come again when a conversation is rewritten
