@@ -154,6 +154,7 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     commands=_Modules(),
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=f"""Find what your coding agents did: one local index over the logs of {TITLES}.
 
@@ -165,5 +166,10 @@ class _Group(click.Group):
 @click.version_option(__version__, "--version", "-V", prog_name="agtrace")
 @index_options
 @settings_options
-def agtrace() -> None:
+@click.pass_context
+def agtrace(context: click.Context) -> None:
     """Find what your coding agents did."""
+    if context.invoked_subcommand is None:
+        from agtrace.commands.pick import pick
+
+        pick(context)

@@ -287,7 +287,7 @@ def _print_match(match: dict[str, Any], words: Sequence[str], about: _Sessions, 
     if not deep:
         place.append(f"  {plain_line(about.project_and_title(match['session_id']))}", style="not bold dim")
     line(Text(" " * deep) + place)
-    text = plain(_preview_text(preview)).strip("\n")
+    text = plain(preview_text(preview)).strip("\n")
     body(_highlighted(_around(text, words) if deep else text, words), deep + 2)
     if match.get("result"):
         body(Text(plain(match["result"]), style="dim"), deep + 2)
@@ -303,7 +303,8 @@ def _around(text: str, words: Sequence[str]) -> str:
     return "\n".join(lines[first : first + _LINES_OF_GROUP])
 
 
-def _preview_text(preview: dict[str, Any]) -> str:
+def preview_text(preview: dict[str, Any]) -> str:
+    """Return the text of an event's preview in an answer of search_event_previews."""
     if "arguments" in preview:
         arguments = preview["arguments"]
         if isinstance(arguments, dict):
