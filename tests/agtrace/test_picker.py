@@ -17,7 +17,7 @@ from agtrace.render.picker import Choice, Picker
 from agtrace.settings import load
 from tests.agtrace.pseudo_terminal import in_terminal
 from tests.agtrace.terminal import agtrace
-from tests.agtrace.test_watch_app import screen, until
+from tests.agtrace.test_watch_app import until
 
 Driven = Callable[[Pilot[Choice], Any], Coroutine[Any, Any, None]]
 
