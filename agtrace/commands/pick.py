@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agtrace.answers.desk import Answers
     from agtrace.conversation.items import Followed
     from agtrace.render.picker import Row
+    from agtrace.tools.tool import Context
 
 _LISTED = 50
 """Sessions in the list."""
@@ -76,16 +77,12 @@ class _Source:
             rows.setdefault(uid, row_of(session, preview_text(match["preview"]), match.get("timestamp")))
         return [*rows.values()]
 
-    def conversation(self, session_id: str) -> Followed | str:
+    def conversation(self, session_id: str) -> Followed:
         from agtrace.conversation.items import followed
-        from agtrace.problems import Problem
         from agtrace.sessions.query import find_session
 
-        try:
-            return self._desk.read(
-                lambda context: followed(
-                    context.connection, find_session(context.connection, session_id).uid, None, home=str(Path.home())
-                )
-            )
-        except Problem as problem:
-            return str(problem)
+        def read(context: Context) -> Followed:
+            uid = find_session(context.connection, session_id).uid
+            return followed(context.connection, uid, None, home=str(Path.home()))
+
+        return self._desk.read(read)

@@ -22,6 +22,7 @@ from textual.widgets.option_list import Option
 from textual.worker import get_current_worker
 
 from agtrace.conversation.items import Call, Followed
+from agtrace.problems import Problem
 from agtrace.render.conversation import on_screen
 from agtrace.render.terminal import plain_line, when
 
@@ -63,8 +64,8 @@ class Source(Protocol):
     def sessions(self, query: str) -> Sequence[Row] | str:
         """Return the sessions for a query, the newest for an empty one, or a sentence that says why not."""
 
-    def conversation(self, session_id: str) -> Followed | str:
-        """Return the end of a session's conversation, or a sentence that says why it can't be read."""
+    def conversation(self, session_id: str) -> Followed:
+        """Return the end of a session's conversation. Raises `Problem`."""
 
 
 class Rows(Message):
@@ -163,7 +164,7 @@ class Picker(App[Choice]):
         chosen = self._chosen()
         if chosen is not None and chosen.id != self._shown:
             self._shown = chosen.id
-            self._work("read", lambda: Preview(chosen.id, self._source.conversation(chosen.id)))
+            self._work("read", lambda: Preview(chosen.id, self._conversation(chosen.id)))
 
     def on_option_list_option_selected(self, _event: OptionList.OptionSelected) -> None:
         """Read the session that was clicked on."""
@@ -240,6 +241,12 @@ class Picker(App[Choice]):
         time.sleep(wait)
         if not get_current_worker().is_cancelled:
             self.post_message(read())
+
+    def _conversation(self, session_id: str) -> Followed | str:
+        try:
+            return self._source.conversation(session_id)
+        except Problem as problem:
+            return str(problem)
 
     def _note(self, text: str) -> None:
         self.query_one("#note", Static).update(Text(plain_line(text)))
