@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from agtrace.answers.desk import Answers
     from agtrace.conversation.items import Followed
     from agtrace.render.picker import Row
-    from agtrace.tools.tool import Context
 
 _LISTED = 50
 """Sessions in the list."""
@@ -81,8 +80,8 @@ class _Source:
         from agtrace.conversation.items import followed
         from agtrace.sessions.query import find_session
 
-        def read(context: Context) -> Followed:
-            uid = find_session(context.connection, session_id).uid
-            return followed(context.connection, uid, None, home=str(Path.home()))
-
-        return self._desk.read(read)
+        return self._desk.read(
+            lambda context: followed(
+                context.connection, find_session(context.connection, session_id).uid, None, home=str(Path.home())
+            )
+        )
