@@ -76,12 +76,17 @@ class _Source:
             rows.setdefault(uid, row_of(session, preview_text(match["preview"]), match.get("timestamp")))
         return [*rows.values()]
 
-    def conversation(self, session_id: str) -> Followed:
+    def conversation(self, session_id: str) -> Followed | None:
+        from contextlib import suppress
+
         from agtrace.conversation.items import followed
+        from agtrace.problems import Problem
         from agtrace.sessions.query import find_session
 
-        return self._desk.read(
-            lambda context: followed(
-                context.connection, find_session(context.connection, session_id).uid, None, home=str(Path.home())
+        with suppress(Problem):
+            return self._desk.read(
+                lambda context: followed(
+                    context.connection, find_session(context.connection, session_id).uid, None, home=str(Path.home())
+                )
             )
-        )
+        return None

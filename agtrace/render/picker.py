@@ -22,7 +22,6 @@ from textual.widgets.option_list import Option
 from textual.worker import get_current_worker
 
 from agtrace.conversation.items import Call, Followed
-from agtrace.problems import Problem
 from agtrace.render.conversation import on_screen
 from agtrace.render.terminal import plain_line, when
 
@@ -64,8 +63,8 @@ class Source(Protocol):
     def sessions(self, query: str) -> Sequence[Row] | str:
         """Return the sessions for a query, the newest for an empty one, or a sentence that says why not."""
 
-    def conversation(self, session_id: str) -> Followed:
-        """Return the end of a session's conversation. Raises `Problem`."""
+    def conversation(self, session_id: str) -> Followed | None:
+        """Return the end of a session's conversation; None if it can't be read now."""
 
 
 class Rows(Message):
@@ -77,9 +76,9 @@ class Rows(Message):
 
 
 class Preview(Message):
-    """The end of a session's conversation, or why it can't be read."""
+    """The end of a session's conversation; None if it can't be read now."""
 
-    def __init__(self, session_id: str, conversation: Followed | str) -> None:
+    def __init__(self, session_id: str, conversation: Followed | None) -> None:
         super().__init__()
         self.session_id, self.conversation = session_id, conversation
 
@@ -164,7 +163,7 @@ class Picker(App[Choice]):
         chosen = self._chosen()
         if chosen is not None and chosen.id != self._shown:
             self._shown = chosen.id
-            self._work("read", lambda: Preview(chosen.id, self._conversation(chosen.id)))
+            self._work("read", lambda: Preview(chosen.id, self._source.conversation(chosen.id)))
 
     def on_option_list_option_selected(self, _event: OptionList.OptionSelected) -> None:
         """Read the session that was clicked on."""
@@ -214,8 +213,8 @@ class Picker(App[Choice]):
         if message.session_id != self._shown or not place.display:
             return
         place.remove_children()
-        if isinstance(message.conversation, str):
-            self._note(message.conversation)
+        if message.conversation is None:
+            self._note("the session can't be read now")
             return
         width = max(place.size.width - 3, 20)
         place.mount_all(
@@ -241,12 +240,6 @@ class Picker(App[Choice]):
         time.sleep(wait)
         if not get_current_worker().is_cancelled:
             self.post_message(read())
-
-    def _conversation(self, session_id: str) -> Followed | str:
-        try:
-            return self._source.conversation(session_id)
-        except Problem as problem:
-            return str(problem)
 
     def _note(self, text: str) -> None:
         self.query_one("#note", Static).update(Text(plain_line(text)))
