@@ -189,7 +189,7 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
         found_sort = sort(text + (behind if behind in "([{" else ""), literal=behind not in "([{")
         if found_sort < rule.least:
             tier = Tier.POSSIBLE
-        if found_sort < Sort.WORD:
+        if found_sort < max(Sort.WORD, rule.least - 1):
             return
     yield Span(start, disguises.end_of(found.string, start, end), rule.kind, tier)
 

@@ -309,4 +309,5 @@ def tier_of(level: Strength, text: str, context: Context, *, literal: bool | Non
     found = sort(text[:500], literal=quoted)
     if found >= (Sort.WORD if chosen else _LEAST[level][context]):
         return Tier.LIKELY
-    return Tier.POSSIBLE if found >= Sort.WORD else None
+    told = level is Strength.KEY or context is Context.TOLD
+    return Tier.POSSIBLE if found >= (Sort.CHOSEN if told else Sort.WORD) else None
