@@ -141,6 +141,7 @@ class Answers:
         self._observe(request, held)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
         told = {"tool": name, "ms": round(ms, 1), "bytes": size, **oversized, "ok": not given.is_error}
+        told["decisions"] = [how for how in ("paginated", "chunked", "summarized", "pruned") if getattr(request, how)]
         self._log({"event": "answer", "request": id, **told})
         if size > _LARGE and not _SIZING & arguments.keys():
             self._log({"event": "large_answer", "level": "warning", "request": id, "tool": name, "bytes": size})

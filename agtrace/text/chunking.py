@@ -15,7 +15,8 @@ def escaped_size(text: str) -> int:
 def chunk_end(text: str, start: int, most_bytes: int, most_lines: int) -> int:
     """Return the end of the chunk that begins at `start`: at most this many lines, and bytes as JSON.
 
-    A chunk ends after a newline; only a line longer than the budget is cut, between characters.
+    A chunk ends after a newline; only a line longer than the budget is cut: after a sentence, else after a word, else
+    between characters.
     """
     ends = _line_ends(text, start, most_bytes, most_lines)
     if escaped_size(text[start : ends[-1]]) <= most_bytes:
@@ -65,6 +66,15 @@ def _line_ends(text: str, start: int, most_bytes: int, most_lines: int) -> list[
 
 
 def _longest_prefix(line: str, most_bytes: int) -> int:
-    """Return how many characters of a line take at most this many bytes as JSON, at least one."""
+    """Return how many characters of a line to take, at least one: they have at most this many bytes as JSON."""
     ends = range(1, min(len(line), most_bytes) + 1)
-    return max(bisect_right(ends, most_bytes, key=lambda end: escaped_size(line[:end])), 1)
+    longest = max(bisect_right(ends, most_bytes, key=lambda end: escaped_size(line[:end])), 1)
+    if longest < len(line):
+        for marks in _ENDS_OF_SENTENCES, (" ",):
+            found = max(line.rfind(mark, longest * 3 // 4, longest) + len(mark) for mark in marks)
+            if found > longest * 3 // 4:
+                return found
+    return longest
+
+
+_ENDS_OF_SENTENCES = (". ", "! ", "? ")

@@ -282,6 +282,14 @@ def test_a_digest_of_a_session_has_the_failures_of_its_outputs(asker: Asker) -> 
     assert ranged["data"]["text"].startswith("go\n## event 1 ")
 
 
+def test_prose_in_one_long_line_is_cut_after_sentences(tmp_path: Path) -> None:
+    prose = " ".join(f"The tide of day {number} was high." for number in range(3_000))
+    claude_log(tmp_path / "logs", ONE).prompt(prose)
+    pages = [*Asker(tmp_path / "data", tmp_path / "logs").pages("get_event_details", session_id=ONE, event_index=0)]
+    texts = [page["data"]["payload"]["text"] for page in pages]
+    assert "".join(texts) == prose and len(texts) > 5 and all(text.endswith("high. ") for text in texts[:-1])
+
+
 def test_an_analysis_is_read_with_every_finding(asker: Asker) -> None:
     shown = asker.ask("analyze_session", session_id=ONE)
     complete = json.loads(read(asker, ref=shown["artifact_ref"], max_bytes=2_048))
