@@ -32,7 +32,7 @@ from agtrace.health.finding import Finding, detector, took
 from agtrace.health.history import Call, History, derived
 from agtrace.text.signatures import Signature
 
-RETURNS, MANY_REPEATED, MANY_RETURNS = 3, 5, 6
+RETURNS, SOME_RETURNS, MANY_REPEATED, MANY_RETURNS = 3, 4, 5, 6
 _LONG_MS = 2 * 60_000
 _SHOWN, _COMMAND, _ERROR = 120, 60, 100
 _SET_ASIDE = later(r"\bgit (?:stash|worktree|checkout|switch)\b")
@@ -52,22 +52,22 @@ _GUARD = later(
 
 @detector("Failures")
 def find_refused_again(history: History) -> Iterator[Finding]:
-    """A hook, a rule, a sandbox or a missing permission refused at least 3 attempts for the same reason."""
+    """A hook, a rule, a sandbox or a missing permission refused at least 4 attempts for the same reason."""
     for cause, calls, times in _same_errors(history):
-        if _GUARD.search(cause.line):
+        if times >= SOME_RETURNS and _GUARD.search(cause.line):
             yield _finding(history, "attempts were refused", cause, calls, times)
 
 
 @detector("Loops")
 def find_repeated_failure(history: History) -> Iterator[Finding]:
-    """The same call got the same error at least 4 times, or 3 times in over two minutes; 6 times if it only reads."""
+    """The same call got the same error at least 4 times, or 3 times if it never worked; 6 times if it only reads."""
     yield from _again(history, same=True)
 
 
 @detector("Failures", version=2)
 def find_returning_error(history: History) -> Iterator[Finding]:
-    """Different calls got the same error, as often as for `repeated_failure`, and 6 times if they are edits; numbers,
-    paths and quoted texts in it don't matter.
+    """Different calls got the same error at least 6 times, or 4 times over two minutes or more if they were no edits
+    and did more than read; numbers, paths and quoted texts in it don't matter.
     """
     yield from _again(history, same=False)
 
@@ -77,8 +77,9 @@ def _again(history: History, *, same: bool) -> Iterator[Finding]:
         if _GUARD.search(cause.line) or same != _is_one_deed(calls):
             continue
         quick = all(only_reads(call) or (not same and command_of(call) is None and call.writes) for call in calls)
-        brief = times == RETURNS and not (cause.sure and _lasted(history, calls[0], calls[-1]))
-        if not brief and (times >= MANY_RETURNS or not quick):
+        lasted = not history.timed or calls[-1].at - calls[0].at >= _LONG_MS
+        enough = times >= SOME_RETURNS or (same and cause.sure and not _solved(history, calls))
+        if times >= MANY_RETURNS or (enough and (lasted or same) and not quick):
             yield _finding(history, "attempts got the same error", cause, calls, times)
 
 
@@ -120,10 +121,6 @@ def _same_errors(history: History) -> list[tuple[Signature, list[Call], int]]:
     return sorted(found, key=lambda one: -one[2])
 
 
-def _lasted(history: History, first: Call, last: Call) -> bool:
-    return not history.timed or last.at - first.at >= _LONG_MS
-
-
 def _solved(history: History, calls: Sequence[Call]) -> bool:
     """Whether the same, or a check of the same kind, went well after the last failure."""
     last, kinds = calls[-1], kinds_of(calls[-1])
@@ -137,8 +134,8 @@ def _solved(history: History, calls: Sequence[Call]) -> bool:
 @detector("Outcome", version=2)
 def find_failing_check(history: History) -> Iterator[Finding]:
     """The last test run, build or linter of the session failed because of the code, not the machine or the command
-    line; none of its kind passed after it, and the session didn't end on a failure. It is only information if nothing
-    that it printed names a file that the session had changed.
+    line; none of its kind passed after it, what it printed names a file that the session had changed, and the session
+    didn't end on a failure.
     """
     if history.at_work or ending_of(history).ending == "error_left":
         return
@@ -148,12 +145,12 @@ def find_failing_check(history: History) -> Iterator[Finding]:
     kind, last = max(left.items(), key=lambda one: one[1].event_index)
     cause = cause_of(last, history)
     assert cause is not None
-    written = {PurePath(path).name for call in history.calls for path in changed_files(call)}
-    own = any(name in last.result for name in written)
+    written = {PurePath(path).stem for call in history.calls for path in changed_files(call)}
+    if not any(name in last.result for name in written):
+        return
     yield Finding.of(
-        "Warning" if own else "Info",
-        f"The last {kind} failed{'' if own else ', maybe not because of what was changed'}: "
-        f"{quoted(command_of(last) or '', _COMMAND)}, {quoted(cause.line, _ERROR)}",
+        "Warning",
+        f"The last {kind} failed: {quoted(command_of(last) or '', _COMMAND)}, {quoted(cause.line, _ERROR)}",
         (last.evidence,),
         last.turn,
         count=len(left),

@@ -10,8 +10,9 @@ from agtrace_schema.analysis import Ending, Severity
 from agtrace_schema.events import UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import command_of, counted_attempts, quoted, quoted_path
+from agtrace.health.facts.actions import command_of, counted_attempts, only_reads, quoted, quoted_path
 from agtrace.health.facts.causes import cause_of
+from agtrace.health.facts.changes import changed_files
 from agtrace.health.facts.checks import is_check, reviews
 from agtrace.health.facts.corrections import Correction, corrections, goes_ahead
 from agtrace.health.facts.ending import ending_of, shown_by
@@ -27,13 +28,17 @@ _QUOTES, _PROBLEM = 160, 100
 
 @detector("Outcome", version=3)
 def find_corrections(history: History) -> Iterator[Finding]:
-    """The human refused a call, or said that the work was wrong, wasn't what was asked for, or should be undone."""
+    """The human said that the work was wrong, wasn't what was asked for, or should be undone, or refused to
+    have something changed, or at least three calls.
+    """
     found = corrections(history)
     if not found:
         return
     spoken = [one for one in found if not one.silent]
+    if not spoken and len(found) < _MANY_CORRECTIONS and not any(_weighs(one, history) for one in found):
+        return
     said = f"The human refused {counted(len(found), 'call')} without a word{_before(history, found[0])}: "
-    said += found[0].quote
+    said += found[0].quote + (f", and then wrote {quoted(found[0].then)}" if found[0].then else "")
     if spoken:
         said = f"The human objected to the work {counted(len(found), 'time')}: {_quotes([one.quote for one in spoken])}"
     yield Finding.of(
@@ -42,6 +47,15 @@ def find_corrections(history: History) -> Iterator[Finding]:
         [one.event_index for one in found],
         found[0].turn,
     )
+
+
+def _weighs(refused: Correction, history: History) -> bool:
+    """Whether the human refused to have something changed, and didn't only want to say something."""
+    call = next((call for call in history.calls if call.evidence == refused.event_index), None)
+    if call is None or only_reads(call):
+        return False
+    changes = bool(changed_files(call)) or _TAKES_OUT.search(command_of(call) or "") is not None
+    return changes or not refused.then or len(refused.then.split()) >= _FEW_WORDS
 
 
 def _quotes(texts: Sequence[str]) -> str:
@@ -59,13 +73,13 @@ def _before(history: History, refused: Correction) -> str:
 
 @detector("Outcome")
 def find_stopped(history: History) -> Iterator[Finding]:
-    """The human stopped the model after it had changed something, wrote more than a word or two, and the model then did
-    something else; or that happened at least twice.
+    """The human stopped the model after it had changed something, wrote more than a word or two, and the model then
+    redid lines of its work; or that happened at least twice.
     """
     known = {one.event_index for one in corrections(history)}
     found = [one for one in again(history) if one.stopped and one.said.event_index not in known]
     found = [one for one in found if len(_words(one).split()) >= _FEW_WORDS]
-    if len(found) < _STOPS and not any(one.changed for one in found):
+    if len(found) < _STOPS and not any(one.lines for one in found):
         return
     yield Finding.of(
         "Warning" if len(found) > 1 else "Info",
@@ -78,10 +92,11 @@ def find_stopped(history: History) -> Iterator[Finding]:
 
 # -- done, then redone -----------------------------------------------------------------------------
 
+_TAKES_OUT = later(r"\b(?:git (?!status|log|diff|show)|rm |sed -\w*i|mv )")
 _WENT_WELL = later(r"(?i)\bsuccess|nothing to commit|up.to.date")
 _STOPS, _FEW_WORDS = 2, 4
 _SOME_LINES, _MANY_LINES = 3, 10
-_FINDING = later(r"\[P\d\][^\n]+|(?m:^(?:[Ee]rror|FAIL(?:ED)?)\b[^\n]+)")
+_FINDING = later(r"\[P\d\][^\n]+|(?m:^(?!Error: Process completed)(?:[Ee]rror|FAIL(?:ED)?)\b[^\n]+)")
 _AROUND = later(r"\A# Files mentioned by the user:[\s\S]*?## My request for \w+:|<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]")
 _ATTACHED = later(r"\S*/attachments/\S+")
 _LEAVES = later(r"(?i)\b(?:commit|merge|push|pr|pull request)\b")
@@ -146,7 +161,7 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     if not found and not later:
         return
     times = len(found) + len(later)
-    quote = problems[-1] if problems else _reviewed(later[-1].said.text)
+    quote = problems[-1] if problems else _reviewed(later[-1], history)
     yield Finding.of(
         "Warning",
         f"A review or the CI found problems in what had been done{f' {times} times' if times > 1 else ''}: "
@@ -157,10 +172,12 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     )
 
 
-def _reviewed(text: str) -> str:
-    """Return the first finding of a review that the human handed on, else their words."""
-    told = _FINDING.search(text)
-    return told[0] if told else " ".join(_ATTACHED.sub(" ", text).split()) or "what the human attached"
+def _reviewed(one: Again, history: History) -> str:
+    """Return the first finding of a review that the human handed on, else their words, else what the model said."""
+    told = _FINDING.search(one.said.text)
+    words = told[0] if told else " ".join(_ATTACHED.sub(" ", one.said.text).split())
+    after = (message.text for message in history.messages if message.event_index > one.said.event_index)
+    return words or next(after, one.said.text)
 
 
 # -- endings ---------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from agtrace.health.facts.actions import (
     is_interruption,
     named,
     only_reads,
-    quoted,
     refused_by_human,
 )
 from agtrace.health.facts.changes import changes
@@ -77,6 +76,8 @@ class Correction(NamedTuple):
     """The human's own words; of a refusal without any, the call."""
     silent: bool = False
     """Whether the human refused a call and said nothing."""
+    then: str = ""
+    """What the human wrote next, if they said nothing."""
 
 
 class _Words(NamedTuple):
@@ -147,8 +148,7 @@ class _Weighing:
     def refused_silently(self, then: str = "") -> Iterator[Correction]:
         """Yield the refusal about which the human said nothing, with what they wrote next."""
         if self.refused:
-            quote = named(self.refused) + (f", and then wrote {quoted(then)}" if then else "")
-            yield Correction(self.refused.evidence, self.refused.turn, quote, silent=True)
+            yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), silent=True, then=then)
 
     def _is_correction(self, text: Said, place: int) -> bool:
         said = own_words(text.text)

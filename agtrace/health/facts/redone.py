@@ -35,7 +35,7 @@ _REVIEW_SENT = later(
     r"|^Error: Process completed with exit code|##\[error\]"
 )
 """What a review or the CI writes, handed on by the human."""
-_LOOKS_FIRST = 2
+_LOOKS_FIRST = 1
 """A review is what a turn is about if one of so many first calls looks at it."""
 
 
