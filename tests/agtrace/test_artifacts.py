@@ -54,8 +54,8 @@ def asker(indexed_samples: Path, tmp_path_factory: pytest.TempPathFactory) -> As
     log.call("Bash", {"command": "true"}, "潮" * 3_150)
     log.call("Write", {"file_path": "tide.txt", "content": "tide\n" * 4_000}, "")
     for tool in range(14):
-        for number in range(4):
-            log.call(f"Tool{tool}", {"number": number}, f"no harbour {chr(97 + tool)}{number}", failed=True)
+        for number in range(6):
+            log.call(f"Tool{tool}", {"number": number}, f"error: no harbour at {chr(97 + tool) * 3}", failed=True)
             log.call(f"Tool{tool}", {"other": number}, "done")
     log.say("潮汐\n" * 5_000)
     return Asker(folder / "index", folder / "logs", SAMPLES)
@@ -225,7 +225,7 @@ def test_what_no_tool_gave_back_tells_of_no_failures(asker: Asker, tmp_path: Any
 
 def test_an_output_that_fits_is_shown_without_a_summary_of_its_failures(asker: Asker) -> None:
     value = asker.ask("get_event_details", session_id=ONE, event_index=14)
-    assert value["data"]["payload"]["content"] == "no harbour a0"
+    assert value["data"]["payload"]["content"] == "error: no harbour at aaa"
     assert "failures" not in value["data"] and "chunk" not in value
 
 
@@ -294,7 +294,7 @@ def test_an_analysis_is_read_with_every_finding(asker: Asker) -> None:
     shown = asker.ask("analyze_session", session_id=ONE)
     complete = json.loads(read(asker, ref=shown["artifact_ref"], max_bytes=2_048))
     assert len(complete["insights"]) == shown["data"]["total_insights"] > len(shown["data"]["insights"])
-    failed = [insight for insight in complete["insights"] if insight["detector"] == "failed_calls"]
+    failed = [insight for insight in complete["insights"] if insight["detector"] == "returning_error"]
     assert len(failed) == 14
     assert complete["score"] == shown["data"]["score"]
 

@@ -303,7 +303,8 @@ def much_wrong(folder: Path, session_id: str) -> None:
     for number in range(60):
         log.prompt(f"task {number}")
         for _ in range(4):
-            log.call("Bash", {"command": f"make part{number}"}, f"part{number}.c: no such harbour", failed=True)
+            harbour = f"{chr(97 + number // 26)}{chr(97 + number % 26)}"
+            log.call("Bash", {"command": f"make {harbour}"}, f"error: no such harbour as {harbour}", failed=True)
     log.prompt("and now?").say("Shall I remove the old column?")
 
 

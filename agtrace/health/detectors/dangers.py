@@ -41,12 +41,7 @@ _ELSEWHERE = rf"(?:/(?!tmp\b|var/folders/|var/tmp/|private/tmp/|dev/shm/)|{_HOME
 _OF_A_USER = later(r"^(?:/Users/[^/]+|/home/[^/]+|/root)(?=/)")
 """The home directory that a path begins with."""
 _FORCED = r"(?:-f|--force)(?: |$)"
-_DELETED, _DELETED_INSIDE = "deleted a folder outside the project", "deleted a folder that it hadn't made"
-_BUILT = (
-    r"(?:\./|[\w./-]*/)?(?:node_modules|dist|build|target|out|bin|obj|coverage|te?mp|s?cratch|vendor|\.?v?env|\.[\w.-]+"
-    r"|__\w+__|\w*[.-]egg-info|\w*cache)(?:[/ *]|$)"
-)
-"""Folders that tools make anew, and those whose names begin with a dot."""
+_DELETED = "deleted a folder outside the project"
 _MADE = later(
     r"(?:\bmkdir (?:-p )?|\btouch |\bgit init (?:-\S+ )*|\bgit clone \S+ |(?<![0-9&>])>{1,2} ?)[\"']?(~?[\w./-]{3,})"
 )
@@ -91,12 +86,6 @@ _DANGERS = (
         r"delete|remove|rm\b|clean|wipe|uninstall",
     ),
     _danger(
-        _DELETED_INSIDE,
-        "Info",
-        rf"rm (?:-[^\Wr]++ )*+-[^\Wr]*+r\w*+ (?!{_BUILT}|\S*[$~*])[\w.]",
-        r"delete|remove|rm\b|clean|wipe|drop|scrap|replace|archive|mov|renam|rid of|reset|start over",
-    ),
-    _danger(
         "destroyed infrastructure",
         "Critical",
         r"terraform destroy\b|kubectl delete\b|helm uninstall\b|aws s3 (?:rm|rb)\b|gcloud .* delete\b"
@@ -122,7 +111,7 @@ _ASKING = (UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INJECTED)
 def find_dangerous_commands(history: History) -> Iterator[Finding]:
     """A command published a package, released or deployed something, force-pushed, pushed to the main branch, threw
     away uncommitted work, deleted a folder outside the project, destroyed infrastructure or skipped Git hooks, and no
-    request had asked for it; or, as information, it deleted a folder of the project that the session hadn't made.
+    request had asked for it.
     """
     found: dict[tuple[_Danger, bool], list[tuple[Call, str]]] = {}
     asked: list[str] = []
@@ -136,7 +125,7 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
             answered = message if _YES.match(entry.text) else ""
         elif isinstance(entry, Call) and entry.outcome is not Outcome.REJECTED:
             for danger, part in _dangers(entry, asked, history.cwd):
-                if danger.does in (_DELETED, _DELETED_INSIDE) and _is_own(entry, made.before(entry.event_index)):
+                if danger.does == _DELETED and _is_own(entry, made.before(entry.event_index)):
                     continue
                 agreed = danger.command.search(answered) is not None
                 found.setdefault((danger, agreed), []).append((entry, part))

@@ -40,7 +40,10 @@ def find_corrections(history: History) -> Iterator[Finding]:
     said = f"The human refused {counted(len(found), 'call')} without a word{_before(history, found[0])}: "
     said += found[0].quote + (f", and then wrote {quoted(found[0].then)}" if found[0].then else "")
     if spoken:
-        said = f"The human objected to the work {counted(len(found), 'time')}: {_quotes([one.quote for one in spoken])}"
+        strongest = sorted(spoken, key=lambda one: -one.weight)
+        said = (
+            f"The human objected to the work {counted(len(found), 'time')}: {_quotes([one.quote for one in strongest])}"
+        )
     yield Finding.of(
         "Critical" if len(found) >= _MANY_CORRECTIONS else "Warning",
         said,
@@ -97,7 +100,9 @@ _WENT_WELL = later(r"(?i)\bsuccess|nothing to commit|up.to.date")
 _STOPS, _FEW_WORDS = 2, 4
 _SOME_LINES, _MANY_LINES = 3, 10
 _FINDING = later(r"\[P\d\][^\n]+|(?m:^(?!Error: Process completed)(?:[Ee]rror|FAIL(?:ED)?)\b[^\n]+)")
-_AROUND = later(r"\A# Files mentioned by the user:[\s\S]*?## My request for \w+:|<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]")
+_AROUND = later(
+    r"\A\s*# Files mentioned by the user:[\s\S]*?## My request for \w+:|<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]"
+)
 _ATTACHED = later(r"\S*/attachments/\S+")
 _LEAVES = later(r"(?i)\b(?:commit|merge|push|pr|pull request)\b")
 """A request to hand the work on is no reason to redo it."""

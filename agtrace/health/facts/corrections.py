@@ -45,6 +45,10 @@ _ADMISSION = 200
 
 _BY_A_PROGRAM = later(r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)")
 _SENTENCE_END = later(r"[.!?…]\s+|[。！？]|\n+")
+_ASKS_ANEW = later(
+    r"(?i)\W*(?:why (?:is|are|does|do) my\b|diagnose\b|how (?:do|can) (?:i|we)\b|you'?re (?:right|correct)\b)"
+)
+"""How a question about something else begins, and a text that agrees."""
 _NAME = later(r"\w{4,}")
 _DEFINED = later(
     r"\b(?:def|func|function|fn|fun|class|struct|type|interface|enum|trait|const|let|var|sub)\s+(?:\([^()\n]*\)\s*)?(\w{4,})"
@@ -78,6 +82,8 @@ class Correction(NamedTuple):
     """Whether the human refused a call and said nothing."""
     then: str = ""
     """What the human wrote next, if they said nothing."""
+    weight: int = ENOUGH
+    """What speaks for it."""
 
 
 class _Words(NamedTuple):
@@ -139,8 +145,9 @@ class _Weighing:
     def said(self, text: Said, place: int) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
         by_mistake = self.refused is not None and goes_ahead(text.text)
-        if not self.first and not by_mistake and self._is_correction(text, place):
-            yield Correction(text.event_index, text.turn, _strongest(text.text))
+        weight = 0 if self.first or by_mistake else self._weight(text, place)
+        if weight >= ENOUGH:
+            yield Correction(text.event_index, text.turn, _strongest(text.text), weight=weight)
         elif not by_mistake:
             yield from self.refused_silently(text.text)
         self.first, self.worked, self.before, self.stopped, self.refused = False, False, self.worked, 0, None
@@ -150,17 +157,17 @@ class _Weighing:
         if self.refused:
             yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), silent=True, then=then)
 
-    def _is_correction(self, text: Said, place: int) -> bool:
+    def _weight(self, text: Said, place: int) -> int:
         said = own_words(text.text)
         if len(said) > _LONGEST or _BY_A_PROGRAM.match(text.text):
-            return False
+            return 0
         weight = self._by_words(text, said)
         if not weight:
-            return False
+            return 0
         confirmed = self.stopped + self.undone.get(text.turn, 0) + _admitted(self.history.entries, place)
-        if not confirmed and len(said) > _PLAIN:
-            return False
-        return weight + confirmed + (self.worked or self.before) * _WORKED >= ENOUGH
+        if not confirmed and (len(said) > _PLAIN or _ASKS_ANEW.match(said)):
+            return 0
+        return weight + confirmed + (self.worked or self.before) * _WORKED
 
     def _by_words(self, text: Said, said: str) -> int:
         looked_at, words = _normal(said)[:_LOOKED_AT], _words()

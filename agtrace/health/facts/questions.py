@@ -134,6 +134,7 @@ _OFFER = later(
         r"next\b",
         r"what (?:would|do|can) you (?:like|want|need)(?: me)? to (?:do\W*$|do (?:now|today|for you)|work|tackle"
         r"|focus|look|help|explore|investigate|search|learn|know|see|understand|build)",
+        r"what would you like (?:the|our) next \w+ to|want (?:either|any|one) of (?:those|these|them)\b",
         r"what are you interested in|\binterested\W*$|feel free|^\W*let me know if\b",
         r"let me know (?:if (?:you|there|anything)|how it goes|what you think)",
         r"(?:does|did) (?:that|this|it) (?:help|answer|make sense|clarify)|(?:is|was) (?:that|this) (?:helpful|clear)",
