@@ -35,8 +35,14 @@ _MOST_MS = 30 * 60_000
 _RUNS_TASKS = frozenset({"run", "exec", "x", "dlx", "-m"})
 _PREPARING = frozenset({"cd", "export", "set", "source", "sleep", "echo", "true", "env", "."})
 
+_FILE = later(r"[\"']?[\w.@-]*(?:/[\w.@\[\]-]+)+\.\w+[\"']?(?:\.\.)?")
+_WRITERS = frozenset("git gh cat sed echo mkdir chmod bash sh cmd cp mv ls touch".split())  # noqa: SIM905
+_WRAPPER = later(r"[a-z][\w ./-]*$")
+_LINTS = later(r"\b(?:check|lint|format|fmt|biome|eslint|prettier|ruff|oxlint)\b(?!:types)")
+
 _FORMATTER = later(
-    r"--(?:fix|write)\b|[\w-]:(?:fix|format|fmt)\b|\b(?:fmt|format)\b(?!.*--(?:check|diff))|\b(?:gofmt|goimports) -\w*w"
+    r"--(?:fix|write)\b|[\w-]:(?:fix|format|fmt)\b|\b(?:fmt|format)\b(?!:check|.*--(?:check|diff))"
+    r"|\b(?:gofmt|goimports) -\w*w"
 )
 _INSTALLER = later(
     r"\b(?:npm|pnpm|yarn|bun) (?:ci|i|install|add)\b|\bpip3? install\b|\buv (?:sync|add|pip install)\b"
@@ -150,22 +156,36 @@ def _remedy(calls: Sequence[Call], place: int) -> _Remedy | None:
         then = _CUT.sub("", command_of(call) or "")
         if call.outcome is not Outcome.OK or not then or _DESTROYS.search(then):
             continue
-        if _INSTALLER.search(then) or _FORMATTER.search(then):
+        if _helps(then):
             helped = call
-        if then == command and helped is not None:
-            return _Remedy(number, "before", _shown(helped), _way(helped))
+        if then == command and helped is not None and (_formats(failed, helped) or not _mends(helped)):
+            return _Remedy(number, "before", _without_files(helped), _way(helped))
         if way := _difference(command, then):
             return _Remedy(number, "instead", _shown(call), way)
     if helped is not None and _formats(failed, helped):
-        return _Remedy(calls.index(helped), "before", _shown(helped), _way(helped))
+        return _Remedy(calls.index(helped), "before", _without_files(helped), _way(helped))
     return None
+
+
+def _helps(command: str) -> bool:
+    """Whether a command installs something, or puts right what linters and formatters complain of."""
+    part = _main(command)
+    said = " ".join(part.words) if part is not None and part.program not in _WRITERS else ""
+    return _INSTALLER.search(said) is not None or _FORMATTER.search(said) is not None
 
 
 def _formats(failed: Call, helped: Call) -> bool:
     """Whether a command puts right what another one complained of, so that this needn't be run again."""
-    what, whose = _what(failed), _what(helped)
-    alike = what is not None and whose is not None and what.split()[:2] == whose.split()[:2]
-    return _FORMATTER.search(command_of(helped) or "") is not None and (is_check(failed) or alike)
+    return _mends(helped) and _LINTS.search(_what(failed) or "") is not None
+
+
+def _mends(helped: Call) -> bool:
+    return _FORMATTER.search(command_of(helped) or "") is not None
+
+
+def _without_files(helped: Call) -> str:
+    """Return a command without the files that it was given."""
+    return " ".join(word for word in _shown(helped).split() if not _FILE.fullmatch(word))
 
 
 def _way(helped: Call) -> str:
@@ -184,7 +204,8 @@ def _difference(failed: str, worked: str) -> str | None:
         return f"after {min(before)}" if before else None
     for longer, shorter, sign in ((tried, given, "without"), (given, tried, "with")):
         for most in range(1, min(len(longer), _MOST_CHANGED + 1)):
-            if _named(longer[most:]) == _named(shorter) and longer[most] == shorter[0]:
+            same = _named(longer[most:]) == _named(shorter) and longer[most] == shorter[0]
+            if same and len(shorter) > 1 and longer[0] not in _WRITERS and _WRAPPER.match(" ".join(longer[:most])):
                 return f"{sign} {' '.join(longer[:most])}"
     name, another = unwrapped(one.words), unwrapped(other.words)
     if name[1:] == another[1:] and name[:1] != another[:1]:

@@ -59,9 +59,16 @@ def lessons(
 
 def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list[Lesson], list[list[Case]]]:
     """Return what these experiences teach, and the failures that taught nothing, those of the most sessions first."""
+    cases = list(cases)
+    ways: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for case in cases:
+        if way := _general(case.told):
+            ways[way].add(case.session.id)
     groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in cases:
-        groups[_alike(case.told)].append(case)
+        way = _general(case.told)
+        proven = way is not None and len(ways[way]) >= FEWEST_SESSIONS
+        groups[way if way is not None and proven else (case.told.what, case.told.error)].append(case)
     found, unsolved = [], []
     for alike in groups.values():
         if len(_sessions(alike)) < FEWEST_SESSIONS and len(alike) < FEWEST_TIMES:
@@ -72,15 +79,17 @@ def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list
         else:
             found.append(lesson)
     found.sort(key=lambda one: (-one.sessions, -one.times, one.what, one.error))
+    best = {(one.what, one.how): one for one in reversed(found) if one.how == "before"}
+    found = [one for one in found if best.get((one.what, one.how), one) is one]
     unsolved.sort(key=lambda alike: (-len(_sessions(alike)), -len(alike), alike[0].told.what, alike[0].told.error))
     return found, unsolved
 
 
-def _alike(told: Experience) -> tuple[str, str]:
-    """Return what is equal for failures that teach the same: a wrapper breaks a command with whatever error."""
-    if told.way is not None and told.way.startswith(("with ", "without ")):
+def _general(told: Experience) -> tuple[str, str] | None:
+    """Return the remedy if it is one whatever the error: a command without its wrapper, a formatter before a check."""
+    if told.way is not None and (told.how == "before" or told.way.startswith(("with ", "without "))):
         return told.what, told.way
-    return told.what, told.error
+    return None
 
 
 def _unsolved(connection: sqlite3.Connection, cases: Sequence[Case]) -> Unsolved:

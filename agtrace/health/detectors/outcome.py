@@ -40,7 +40,7 @@ def find_corrections(history: History) -> Iterator[Finding]:
     said = f"The human refused {counted(len(found), 'call')} without a word{_before(history, found[0])}: "
     said += found[0].quote + (f", and then wrote {quoted(found[0].then)}" if found[0].then else "")
     if spoken:
-        strongest = sorted(spoken, key=lambda one: -one.weight)
+        strongest = sorted(spoken, key=lambda one: (-one.weight, len(one.quote)))
         said = (
             f"The human objected to the work {counted(len(found), 'time')}: {_quotes([one.quote for one in strongest])}"
         )
@@ -214,7 +214,9 @@ def find_ended_on_failure(history: History) -> Iterator[Finding]:
 @detector("Outcome", structural=True)
 def find_abandoned(history: History) -> Iterator[Finding]:
     """The session ends with a human request that the model never answered."""
-    yield from _ended(history, "abandoned", "Warning", "The session ends with a request that the model never answered")
+    if not any(said.kind is UserKind.TASK for said in history.said):
+        said = "The session ends with a request that the model never answered"
+        yield from _ended(history, "abandoned", "Warning", said)
 
 
 @detector("Outcome")

@@ -26,7 +26,8 @@ Kind: TypeAlias = Literal["test run", "build", "linter"]
 _KINDS: dict[LandmarkKind, Kind] = {LandmarkKind.TEST_RUN: "test run", LandmarkKind.BUILD: "build"}
 
 OF_THE_MACHINE = later(
-    r"command not found|not recognized as|No module named|ModuleNotFoundError|Cannot find (?:module|package)"
+    r"command not found|not recognized as|No module named|ModuleNotFoundError"
+    r"|Cannot find (?:module|package|implementation)"
     r"|ImportError|[Mm]issing script|unknown (?:option|flag|command|argument)|unrecognized (?:option|argument|command)"
     r"|[Pp]ermission denied|EACCES|ENOENT|[Nn]o such file or directory|not installed|[Cc]onnection refused|ECONNREFUSED"
     r"|[Nn]o such (?:option|command|target)|No rule to make target|could not determine executable|EADDRINUSE"
