@@ -79,8 +79,8 @@ def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list
         else:
             found.append(lesson)
     found.sort(key=lambda one: (-one.sessions, -one.times, one.what, one.error))
-    best = {(one.what, one.how): one for one in reversed(found) if one.how == "before"}
-    found = [one for one in found if best.get((one.what, one.how), one) is one]
+    best = {one.what: one for one in reversed(found) if one.how == "before"}
+    found = [one for one in found if one.how != "before" or best[one.what] is one]
     unsolved.sort(key=lambda alike: (-len(_sessions(alike)), -len(alike), alike[0].told.what, alike[0].told.error))
     return found, unsolved
 
