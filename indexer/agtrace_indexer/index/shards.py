@@ -18,7 +18,7 @@ from agtrace_indexer.index.store import Store
 
 _ATTACHED = "shard"
 
-_NEEDED = ("event_place", "block_place", "session_file", "session_uid")
+_NEEDED = ("event_place", "event_identity", "block_place", "session_file", "session_uid")
 """The SQL indexes that are of use while logs are read; the index that receives the rows has its own."""
 
 
