@@ -93,14 +93,14 @@ def _exported(session: str, wanted: Wanted) -> Exported:
 
 
 def _leave(found: Exported, path: Path | None, *, force: bool) -> None:
-    from agtrace.conversation.cleaning import said
+    from agtrace.conversation.cleaning import in_words
 
     if path is None:
         for piece in found.pieces:
             sys.stdout.write(piece)
         sys.stdout.flush()
         return
-    tell(f"written to {write(path, found.pieces, replace=force)}", f"masked: {said(found.masked)}")
+    tell(f"written to {write(path, found.pieces, replace=force)}", f"masked: {in_words(found.masked)}")
 
 
 @click.command()

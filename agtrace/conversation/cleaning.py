@@ -91,7 +91,7 @@ def home_in(folder: str | None) -> str | None:
     return found[0] if found else None
 
 
-def said(masked: Mapping[str, int]) -> str:
+def in_words(masked: Mapping[str, int]) -> str:
     """Say what was masked: `3 secrets: 2 GitHub tokens, 1 password`; `nothing` if nothing was."""
     total = sum(masked.values())
     if not total:

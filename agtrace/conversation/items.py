@@ -22,7 +22,7 @@ from agtrace_schema.patterns import later
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agtrace.conversation.cleaning import Cleaner, said
+from agtrace.conversation.cleaning import Cleaner, in_words
 from agtrace.problems import SessionNotFound
 from agtrace.sessions.landmarks import said as done_in_words
 from agtrace.sessions.listing import session_head
@@ -514,7 +514,7 @@ def head(
 
 def masked(found: Mapping[str, int]) -> Fact:
     """Return the line that says what was masked."""
-    return Fact("Masked", said(found))
+    return Fact("Masked", in_words(found))
 
 
 def _facts(

@@ -227,11 +227,11 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
         _doctor_list(
             f"files that aren't logs agtrace knows: {unrecognized}; formats", [*map(_look, found["unrecognized"])]
         )
-    strangers = [folder for folder in found["not_indexed"] if folder["agent"] is None]
+    unknown_agents = [folder for folder in found["not_indexed"] if folder["agent"] is None]
     elsewhere = [folder for folder in found["not_indexed"] if folder["agent"] is not None]
     _doctor_list(
         "folders that look like those of agents agtrace doesn't know",
-        [f"{folder['folder']}: {_look(folder)}" for folder in strangers],
+        [f"{folder['folder']}: {_look(folder)}" for folder in unknown_agents],
     )
     _doctor_list(
         "folders with logs that aren't indexed",
@@ -254,8 +254,8 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     advised = [sentence for agent in found["retention"] for sentence in agent["advice"]]
     for sentence in [*found["trouble"], *advised] or ["nothing: all logs have been read"]:
         OUT.print(f"  {plain_line(sentence)}", soft_wrap=True)
-    if strangers:
-        told = f"  {counted(len(strangers), 'folder')}: not read; CONTRIBUTING.md shows how to add an agent"
+    if unknown_agents:
+        told = f"  {counted(len(unknown_agents), 'folder')}: not read; CONTRIBUTING.md shows how to add an agent"
         OUT.print(Text(told, style="dim"))
     if elsewhere:
         told = f"  {counted(len(elsewhere), 'folder')}: `agtrace index FOLDER`, if it isn't a copy of what is indexed"

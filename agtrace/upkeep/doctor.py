@@ -111,7 +111,7 @@ def examine(loaded: Loaded, *, refresh_seconds: float = 10) -> dict[str, Any]:
             "not_read": [file | {"advice": _ADVICE[file["status"]]} for file in files["not_read"]],
             "unrecognized": looks(file["path"] for file in files["not_read"] if file["status"] == "unrecognized"),
             "unread_agents": [{"agent": title, "path": path} for title, path in used],
-            "not_indexed": strangers(home, [*map(Path, indexed), *usual, settings.data_dir]),
+            "not_indexed": unknown_agents(home, [*map(Path, indexed), *usual, settings.data_dir]),
             "partly_read": files["partly_read"],
             "unreadable_lines": files["unreadable_lines"],
             "unknown_record_types": _record_types(reader.connection, "unknown"),
@@ -334,7 +334,7 @@ _HUMAN = frozenset({"user", "human", "prompt", "request", "ask"})
 _MODEL = frozenset({"assistant", "model", "agent", "ai", "bot", "reply", "answer", "response", "tool", "function"})
 
 
-def strangers(home: Path, known: Collection[Path]) -> list[dict[str, Any]]:
+def unknown_agents(home: Path, known: Collection[Path]) -> list[dict[str, Any]]:
     """Return the folders of programs whose files hold conversations, each with what its files look like.
 
     `agent` is whose logs they are, if agtrace can tell; None for an agent that it doesn't know. Folders in which a
