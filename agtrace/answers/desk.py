@@ -6,10 +6,10 @@ import os
 import sqlite3
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from agtrace_indexer.index.opening import one_moment
 from agtrace_indexer.redact import load_key
@@ -19,7 +19,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.answers.log import log_to_stderr
-from agtrace.answers.sent import Known, Sent
 from agtrace.answers.status import Metrics, OversizedAlert, health
 from agtrace.answers.telemetry.recorder import Observer, Origin, Recorder, request_of
 from agtrace.answers.telemetry.store import Request, Wanted, metrics
@@ -34,7 +33,8 @@ from agtrace.settings.model import Settings
 from agtrace.settings.stopping import stopped
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.shape import Answer, answer, error_answer
-from agtrace.text.next_call import taking_along
+from agtrace.text.lines import LABEL, one_line
+from agtrace.text.next_call import call, taking_along
 from agtrace.tools import ANSWERED
 from agtrace.tools.arguments import Arguments, parse
 from agtrace.tools.tool import Context, Tool
@@ -288,3 +288,43 @@ class Answers:
         asked = self._settings.asked
         of = user if asked is None else f"{user or ''}@{asked}"
         return Cursors(self._key or self._spare_key, limits().settings.cursor_ttl_seconds, self._now, of)
+
+
+# -- what was sent ------------------------------------------------------------------------------------
+
+_CONNECTIONS, _EVENTS = 64, 2_000
+"""The most connections that are remembered, and events of each: the last ones."""
+
+Known: TypeAlias = Mapping[tuple[str, int], str]
+"""(session as it was shown, event) -> the call whose answer has the text of it."""
+
+
+class Sent:
+    """What was sent in each connection. Safe to use from several threads: a single assignment adds an answer."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Known] = {}
+
+    def before(self, connection: str | None, tool: str, arguments: Mapping[str, Any]) -> Known:
+        """Return what other calls than this one have sent: the same call has the same answer."""
+        this = _written(tool, arguments)
+        return {event: by for event, by in self._of.get(connection or "", {}).items() if by != this}
+
+    def note(self, connection: str | None, tool: str, arguments: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        """Note the events in an answer."""
+        if connection is not None:
+            known = {**dict.fromkeys(_events(data), _written(tool, arguments)), **self._of.get(connection, {})}
+            others = [(name, of) for name, of in [*self._of.items()] if name != connection][1 - _CONNECTIONS :]
+            self._of = dict([*others, (connection, dict([*known.items()][:_EVENTS]))])
+
+
+def _written(tool: str, arguments: Mapping[str, Any]) -> str:
+    return one_line(call(tool, **arguments).written, 2 * LABEL)
+
+
+def _events(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield session and event of what has its text in an answer: matches, and what is told of sessions."""
+    yield from ((one["session_id"], one["event_index"]) for one in data.get("matches", ()) if "preview" in one)
+    for about in (data, *data.get("sessions", ())):
+        told = [about.get(name, ()) for name in ("landmarks", "course", "around")] + [[about.get("last_message")]]
+        yield from ((about["session_id"], row[0]) for rows in told for row in rows if isinstance(row, list))

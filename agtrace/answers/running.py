@@ -13,7 +13,7 @@ from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions.events import Event, StoredEvent, with_texts
 from agtrace_indexer.index.questions.sessions import Session, last_piece
 from agtrace_indexer.index.questions.usage import Among, filled, largest_request
-from agtrace_indexer.logs.tail import last_records
+from agtrace_indexer.logs.content import last_records
 from agtrace_indexer.providers.provider import Agent, Phase
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType, Outcome, UserKind

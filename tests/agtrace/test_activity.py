@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.index.opening import open_read_only
-from agtrace_indexer.logs.tail import last_records
+from agtrace_indexer.logs.content import last_records
 from agtrace_indexer.providers.provider import Phase
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.run import index
