@@ -42,7 +42,7 @@ from msgspec.structs import replace
 
 from agtrace import __version__
 from agtrace.health.examination import SEVERITIES, Examination
-from agtrace.health.history import is_at_work
+from agtrace.health.history import is_at_work, read_history
 from agtrace.problems import TooManyEvents
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
@@ -89,7 +89,7 @@ def examinations(
 ) -> Mapping[int, Examination]:
     """Return the examinations of sessions by row id: those that the index keeps, and the others made anew and kept.
 
-    `now` is seconds since 1970 UTC. With `entries`, each has a timeline of at most so many entries, and is made anew.
+    `now` is seconds since 1970 UTC. With `entries`, each has a timeline of at most so many entries, which isn't kept.
     `workers`: whether many are made on all cores. Raises `TooManyEvents` if those to be made have more than
     `most_events`.
     """
@@ -97,15 +97,19 @@ def examinations(
     kept = {} if is_team(connection) else histories.kept_health(connection, rules, [one.id for one in chosen])
     lasting = {one.id: kept[one.id].state for one in chosen if one.id in kept and not is_at_work(one, now)}
     read = json.Decoder(Examination).decode
-    found = {id: read(unpack(packed)) for id in lasting if not entries and (packed := kept[id].found) is not None}
+    found = {id: read(unpack(packed)) for id in lasting if (packed := kept[id].found) is not None}
     missing = [one for one in chosen if one.id not in found]
     events = sum(one.event_count for one in missing)
     if most_events is not None and events > most_events:
         raise TooManyEvents(len(missing))
-    if not missing:
+    if not missing and not entries:
         return found
-    from agtrace.health.examine import examine_all  # loads all detectors
+    from agtrace.health.examine import examine_all, timeline_of  # loads all detectors
 
+    for one in chosen if entries else ():
+        if one.id in found:
+            times = timeline_of(connection, one, read_history(connection, one, now=now, prices=prices), entries)
+            found[one.id] = replace(found[one.id], timeline=times)
     cores = min(os.cpu_count() or 1, _MOST_WORKERS) if workers and events >= LEAST_EVENTS else 1
     made = examine_all(connection, missing, cores, note, now=now, prices=prices, entries=entries)
     new = {id: pack(json.encode(replace(one, timeline=None))) for id, one in made.items() if id in lasting}

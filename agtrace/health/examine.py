@@ -117,7 +117,6 @@ def examine(
     With `entries`, it comes with a timeline of at most so many of them.
     """
     history = read_history(connection, session, now=now, prices=prices)
-    began, agents = believable(session.started_at), _agents_of(connection, session)
     quoted: dict[int, Entry] = {call.result_event: call for call in history.calls if call.result_event is not None}
     quoted |= {entry.event_index: entry for entry in history.entries}
     found = distinct((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
@@ -142,7 +141,7 @@ def examine(
         shares=token_shares(history),
         figures=figures(history),
         experiences=experiences(history) if session.failed_calls else [],
-        timeline=timeline(history, began, agents, entries) if entries else None,
+        timeline=timeline_of(connection, session, history, entries) if entries else None,
     )
 
 
@@ -372,6 +371,11 @@ def _context(history: History, started_at: int, most: int) -> list[ContextPoint]
     groups = (points[at : at + together] for at in range(0, len(points), together or 1))
     fullest = (max(group, key=lambda point: point[1] or 0) for group in groups)
     return [ContextPoint(at=_seconds(at, started_at), tokens=tokens or 0) for at, tokens in fullest]
+
+
+def timeline_of(connection: sqlite3.Connection, session: Session, history: History, most: int) -> Timeline | None:
+    """Return the `timeline` of a session with the sub-agents that it started itself."""
+    return timeline(history, believable(session.started_at), _agents_of(connection, session), most)
 
 
 def _agents_of(connection: sqlite3.Connection, session: Session) -> Iterator[AgentTimes]:

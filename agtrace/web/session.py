@@ -8,8 +8,6 @@ so that every event can be reached.
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -321,7 +319,7 @@ def examined(
 ) -> dict[str, Any]:
     """Return a session with its findings, score and timeline: `row`, by its columns, and `details` as on the page.
 
-    `now` is seconds since 1970 UTC. It takes about a second for 40,000 events.
+    `now` is seconds since 1970 UTC.
     """
     family = Family(session, sessions.with_agents(connection, session.id).ids)
     asked = Asked(Selection(), now, prices, timelines=True)
@@ -340,12 +338,6 @@ def examined(
 
 PART = 100_000
 """The characters of a long text that a page shows at once."""
-
-_EXAMINED = 8
-"""The most analyses that are kept."""
-
-_GOOD_FOR_SECONDS = 600
-"""The time for which it is uncertain whether a session is still at work."""
 
 
 def session_page(context: Context, request: Request) -> dict[str, Any]:
@@ -432,29 +424,10 @@ def image(context: Context, request: Request) -> Image | None:
     return found[at] if at < len(found) else None
 
 
-class Analyses:
-    """The last analyses of sessions, each kept until one of its logs grows. Safe to use from several threads."""
-
-    def __init__(self, *, dollars: bool) -> None:
-        self._dollars = dollars
-        self._kept: OrderedDict[tuple[Any, ...], dict[str, Any]] = OrderedDict()
-        self._keeping = threading.Lock()
-
-    def health(self, context: Context, request: Request) -> dict[str, Any]:
-        """Return the analysis of a session with its timeline."""
-        session = _named(context, request)
-        family = sessions.with_agents(context.connection, session.id)
-        key = session.uid, session.event_count, family, int(context.now // _GOOD_FOR_SECONDS)
-        with self._keeping:
-            known = self._kept.get(key)
-        if known is not None:
-            return known
-        found = examined(context.connection, session, now=context.now, prices=context.prices, dollars=self._dollars)
-        with self._keeping:
-            self._kept[key] = found
-            while len(self._kept) > _EXAMINED:
-                self._kept.popitem(last=False)
-        return found
+def health(context: Context, request: Request, *, dollars: bool) -> dict[str, Any]:
+    """Return the analysis of a session with its timeline."""
+    session = _named(context, request)
+    return examined(context.connection, session, now=context.now, prices=context.prices, dollars=dollars)
 
 
 def _named(context: Context, request: Request) -> Session:

@@ -411,7 +411,7 @@ def _index(desk: Answers) -> None:
 
 
 def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Starlette:
-    answering, analyses, channel = Answering(desk, Pages(dollars=dollars)), session.Analyses(dollars=dollars), Channel()
+    answering, channel = Answering(desk, Pages(dollars=dollars)), Channel()
     page, value = answering.page, answering.value
 
     async def live(request: Request) -> Response:
@@ -453,7 +453,7 @@ def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Star
             Route("/s/{session}/call/{event}", page("unfolded", session.call_page)),
             Route("/s/{session}/text/{event}", page("text", session.text_page)),
             Route("/s/{session}/image/{event}/{number}", image),
-            Route("/s/{session}/health", value(analyses.health)),
+            Route("/s/{session}/health", value(partial(session.health, dollars=dollars))),
             Route("/s/{session}/live", live),
         ],
         middleware=[Middleware(Auth, keys=keys, port=port)],
