@@ -100,12 +100,15 @@ class Scanner:
     def hits_in(self, texts: Sequence[str]) -> dict[int, list[Hit]]:
         """Do the same for many texts in one pass over all of them: the number of a text with hits -> its hits."""
         encoded = [text.encode() for text in texts]
+        places = self._places(b"\n".join(encoded))
+        if not places:
+            return {}
         starts = [0, *accumulate(len(data) + 1 for data in encoded)]
-        until = [0] * len(self._sparse)
+        until: dict[int, int] = {}
         hits: dict[int, set[Hit]] = defaultdict(set)
-        for look, start, end in self._places(b"\n".join(encoded)):
+        for look, start, end in places:
             place = start if self._from_start[look] else end
-            if place < until[look]:
+            if place < until.get(look, 0):
                 continue
             number = bisect_right(starts, start if self._from_start[look] else end - 1) - 1
             if self._sparse[look]:
