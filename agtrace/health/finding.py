@@ -51,8 +51,6 @@ class Detector(Struct, frozen=True):
     rule: str
     """When it fires, as a sentence: the table of docs/health.md is made from these."""
     find: Callable[[History], Iterable[Finding]]
-    structural: bool = False
-    """Whether it uses only the structure of the log: it interprets no text and measures nothing."""
     version: int = 1
     """Raised whenever the same session could give other findings."""
 
@@ -61,14 +59,12 @@ class Detector(Struct, frozen=True):
         return self.find(history)
 
 
-def detector(
-    lens: Lens, *, structural: bool = False, version: int = 1
-) -> Callable[[Callable[[History], Iterable[Finding]]], Detector]:
+def detector(lens: Lens, *, version: int = 1) -> Callable[[Callable[[History], Iterable[Finding]]], Detector]:
     """Turn a function `find_something`, whose docstring is the rule, into the detector `something`."""
 
     def make(find: Callable[[History], Iterable[Finding]]) -> Detector:
         rule = " ".join((find.__doc__ or "").split())
-        return Detector(find.__name__.removeprefix("find_"), lens, rule, find, structural, version)
+        return Detector(find.__name__.removeprefix("find_"), lens, rule, find, version)
 
     return make
 

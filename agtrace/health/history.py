@@ -7,7 +7,6 @@ characters of each): a finding is about what was done, not about every word of i
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -23,7 +22,6 @@ from agtrace_indexer.index.questions.histories import PastEvent
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
-from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace.sessions.prices import PriceTable
@@ -35,18 +33,6 @@ KEPT = 4_000
 """Characters kept of the beginning, and of the end, of a longer text."""
 
 _CLOCKS_DIFFER_MS, _MANY_AT_ONCE = 60_000, 20
-
-_VARIES = later(
-    r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"  # a time of day
-    r"|\b(?:pid|PID|PGID|process|session)\b[ =:#]*\d+"
-    r"|^Chunk ID: \w+"  # Codex gives every output a new id, Gemini CLI every process group
-)
-_TOOK = later(
-    r"(\b(?:pass|fail|ok\b|done\b|finish|complet|compil|buil[dt]|ran\b|tests?\b|took\b|elapsed|duration|wall time"
-    r"|real\b|user\b|sys\b)[^\n]{0,80}?)\b\d+(?:[.,]\d+)?\s?(?:ms|s|secs?|seconds?|m|min|minutes?)\b",
-    re.IGNORECASE,
-)
-"""How long something took, after a word that says it ended: a duration alone may be what was asked for."""
 
 
 def derived(find: Callable[[History], T]) -> Callable[[History], T]:
@@ -60,11 +46,6 @@ def derived(find: Callable[[History], T]) -> Callable[[History], T]:
         return found
 
     return kept
-
-
-def _lasting(line: str) -> str:
-    """Remove from a line of output what varies between runs with the same result, such as times and process ids."""
-    return _TOOK.sub(r"\1#", _VARIES.sub("#", line))
 
 
 @dataclass(slots=True)
@@ -87,8 +68,6 @@ class Call:
     result: str = ""
     result_chars: int = 0
     """Characters of the whole result."""
-    middle: bytes = b""
-    """A digest of the part of the result that isn't kept."""
     told_by_text: bool = False
     """Whether the outcome was inferred from the text of the result, as no flag, status or exit code records it."""
     exit_code: int | None = None
@@ -108,15 +87,6 @@ class Call:
     def failed(self) -> bool:
         """Whether it failed, according to the log."""
         return self.outcome is Outcome.FAILED
-
-    def says_the_same(self, other: Call) -> bool:
-        """Whether both results say the same, apart from durations, times of day and process ids."""
-        if self.middle != other.middle or self.result == other.result:
-            return self.middle == other.middle
-        lines, others = self.result.split("\n"), other.result.split("\n")  # nearly all are equal, cheap to see
-        return len(lines) == len(others) and all(
-            one == two or _lasting(one) == _lasting(two) for one, two in zip(lines, others, strict=True)
-        )
 
     @property
     def evidence(self) -> int:
@@ -324,7 +294,7 @@ class _Reading:
                     if call is None or call.result_event not in (None, row.event_index):
                         call = calls[row.event_index]
                         entries.append(call)
-                    call.result, call.result_chars, call.middle = texts[row.event_index]
+                    call.result, call.result_chars = texts[row.event_index]
                 case EventType.USER:
                     kind = UserKind(row.name) if row.name else UserKind.INJECTED
                     opens = row.event_index in requests
@@ -423,15 +393,12 @@ class _Text(NamedTuple):
 
     kept: str
     chars: int
-    middle: bytes = b""
-    """A digest of the part that isn't kept."""
 
     @classmethod
     def of(cls, text: str) -> _Text:
         if len(text) <= 2 * KEPT:
             return cls(text, len(text))
-        middle = blake2b(text[KEPT:-KEPT].encode("utf-8", "replace"), digest_size=8).digest()
-        return cls(f"{text[:KEPT]}\n...\n{text[-KEPT:]}", len(text), middle)
+        return cls(f"{text[:KEPT]}\n...\n{text[-KEPT:]}", len(text))
 
 
 def _results_last(told: tuple[PastEvent, Any]) -> bool:

@@ -211,7 +211,7 @@ def find_ended_on_failure(history: History) -> Iterator[Finding]:
     )
 
 
-@detector("Outcome", structural=True)
+@detector("Outcome")
 def find_abandoned(history: History) -> Iterator[Finding]:
     """The session ends with a human request that the model never answered."""
     if not any(said.kind is UserKind.TASK for said in history.said):

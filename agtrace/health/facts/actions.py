@@ -118,7 +118,6 @@ class Attempt:
     """Whether all its counted calls failed, and there are any."""
     succeeded: bool = field(init=False)
     """Whether a counted call succeeded, or continues in the background; an unknown outcome isn't a success."""
-    _deed: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.counted = [call for call in self.calls if not is_passed_over(call)]
@@ -134,23 +133,6 @@ class Attempt:
     def passed_over(self) -> bool:
         """Whether no call in it counts for streaks, loops and endings."""
         return not self.counted
-
-    @property
-    def deed(self) -> tuple[Hashable, ...]:
-        """The actions of its counted calls, equal for equal tools and arguments."""
-        if self._deed is None:
-            self._deed = tuple(map(deed, self.counted))
-        return self._deed
-
-    def came_to_the_same(self, other: Attempt) -> bool:
-        """Whether another attempt has as many counted calls, with results that say the same."""
-        same_count = len(self.counted) == len(other.counted)
-        return same_count and all(map(Call.says_the_same, self.counted, other.counted))
-
-    @property
-    def first_event(self) -> int:
-        """The event of its first call."""
-        return self.calls[0].event_index
 
     @property
     def last_event(self) -> int:
@@ -366,7 +348,6 @@ def refused_by_human(call: Call) -> bool:
 # -- api -------------------------------------------------------------------------------------------
 
 _SHOWN = 120
-_RETRIED = frozenset[str]().union(*(agent.notices.retried_errors for agent in AGENTS.values()))
 _IN_JSON = later(r'"message": ?"((?:[^"\\]|\\.)+)"')
 _STATUS = later(r'"status": ?(\d{3})\b')
 
@@ -377,11 +358,6 @@ def is_api_error(entry: Entry, provider: Provider) -> bool:
         return False
     notices = AGENTS[provider].notices
     return entry.kind in notices.api_errors or entry.kind in notices.retried_errors
-
-
-def was_retried(notice: Notice) -> bool:
-    """Whether the agent retried by itself after this error of the API."""
-    return notice.kind in _RETRIED
 
 
 def error_text(notice: Notice) -> str:
