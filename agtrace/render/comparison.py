@@ -110,7 +110,7 @@ def _token_shares(shares: dict[str, list[dict[str, Any]]]) -> None:
 
 def _figures(figures: dict[str, Any]) -> None:
     """Print the counts that are no findings, each with what it counts."""
-    told = [f"{figures[name]:,} {what}" for name, what in _FIGURES if name in figures]
+    told = [f"{what}: {figures[name]:,}" for name, what in _FIGURES if name in figures]
     if missed := figures.get("cache_missed_tokens"):
         paid = f", for ${figures['cache_missed_usd']:,.4f} more" if "cache_missed_usd" in figures else ""
         reasons = ", ".join(f"{plain(reason)} {short(tokens)}" for reason, tokens in missed.items())

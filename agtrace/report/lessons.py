@@ -188,4 +188,4 @@ def _cost(lesson: Lesson) -> str:
     last = f"last on {lesson.last[:10]}" if lesson.last else "at an unknown time"
     spent = [f"{lesson.seconds // 60} min" if lesson.seconds >= 60 else f"{lesson.seconds} s"] if lesson.seconds else []
     spent += [f"{lesson.tokens:,} tokens"] if lesson.tokens else []
-    return f"which took {' and '.join(spent)}, {last}" if spent else last
+    return f"{' and '.join(spent)} until it worked, cache reads included, {last}" if spent else last
