@@ -34,6 +34,7 @@ from agtrace.commands.printing import print_json
 @limit
 @every
 @cursor
+@fields
 @as_json
 def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     """List projects, the most recently active first, each with its sessions, tokens and cost.
@@ -41,6 +42,7 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     A project is a repository with all its worktrees and clones, or a folder that none is known of. Its name is what
     --project takes elsewhere.
     """
+    check_fields(filters["fields"], as_json=as_json)
     check_whole(everything, as_json=as_json)
     answer = listed("get_project_info", filters, "projects", everything=everything, one_page=as_json)
     if as_json:
@@ -137,6 +139,7 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
 @failed
 @click.option("--ids", "whole_ids", is_flag=True, help="Show the ids of sessions in full.")
 @every
+@fields
 @list_options
 def search(
     words_of_query: tuple[str, ...], as_json: bool, by_session: bool, everything: bool, whole_ids: bool, **filters: Any
@@ -151,6 +154,7 @@ def search(
       agtrace search ModuleNotFoundError --by-session --since 30d
       agtrace search '' --path store.py --session fb3cff44
     """
+    check_fields(filters["fields"], as_json=as_json)
     query = " ".join(words_of_query)
     filters["group_by"] = "session" if by_session else None
     check_whole(everything, as_json=as_json)
