@@ -183,6 +183,7 @@ _CELL = later(r"[^\n│┃║|\"'`]{8,200}?(?=[ \t]*[│┃║|])")
 _ELEMENT = later(r"<!\[CDATA\[(?P<data>[^\n]{4,500}?)\]\]>|(?P<text>[^<\n]{4,500}?)(?=\s{0,40}</)")
 _ENDED = later(r"[ \t]{0,200}(?:(?:#|//|--)[^\n]{0,200})?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
 _ENDS_LINE = later(r"\\{0,7}[\"'`)]{0,3}[ \t]*(?:\r?\n|\Z|\\{1,7}n|\\{1,7}[\"']|</[A-Za-z])")
+_ENDS_VALUE = later(r"</[A-Za-z]|(?![^\s\"'`\\,])(?![ \t]+[-+*/=.(|&?<>])")
 _CELL_ENDS = later(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 _MISPAIRED = later(r"\s|[(\[{)}\],:;|&+.?](?:[\x00- ]|\\?[\"'`]|[a-z]+\()")
 """What follows a quotation mark that closes rather than opens."""
@@ -330,12 +331,13 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
         if opened.end() < end and not empty:
             yield _Value(opened.end(), end, literal=opened[0][-1] != "`", quoted=True)
         return
+    at = opened.end() if opened else at
     if join.takes == "quoted" or text[at : at + 1] in ("", "\\"):
         return
-    at = opened.end() if opened else at
     if join.takes == "line":
         run = _RUN.match(text, at)
-        if run is not None and run[0] and run[0][-1] not in ":," and _ENDS_LINE.match(text, run.end()):
+        ends = _ENDS_VALUE if join.context is Context.SETTING else _ENDS_LINE
+        if run is not None and run[0] and run[0][-1] not in ":," and ends.match(text, run.end()):
             yield _Value(*run.span(), literal=is_scrambled(run[0]))
         return
     if text[at] in "<[({" and (hint := _HINT.match(text, at)) and sort(hint[0]) is Sort.NOTHING:
