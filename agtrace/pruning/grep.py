@@ -30,7 +30,6 @@ from agtrace.pruning.output import (
     expanded,
     failed_on,
     shown,
-    without_secrets,
     working_folder,
 )
 
@@ -72,7 +71,7 @@ async def run(arguments: GrepArguments, context: ToolContext) -> Output:
     lines = _Lines(arguments)
     try:
         ended = await processes.run(
-            command, folder, without_secrets(environment), arguments.timeout_ms / 1000, lines.add, lines.add_trouble
+            command, folder, environment, arguments.timeout_ms / 1000, lines.add, lines.add_trouble
         )
     except OSError as error:
         raise ToolFailed("spawn_failed", f"The search can't be started: {error.strerror}.") from None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from agtrace_indexer.redact.names import Strength, strength
 from msgspec import Struct
 
 from agtrace.text.lines import named_path
@@ -27,6 +26,7 @@ class ToolContext(NamedTuple):
 
     cwd: Path
     environment: Mapping[str, str]
+    """What commands get."""
     kept: KeptTexts
 
 
@@ -211,12 +211,18 @@ def joined(output: Capture, errors: Capture) -> Joined:
     return Joined(text, Truncation(kept, total) if kept < total else None)
 
 
-_NO_SECRETS = frozenset({"PWD", "DESKTOP_SESSION", "GDMSESSION", "KDE_FULL_SESSION"})
-"""Usual variables whose names read like those of secrets."""
+_INHERITED = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR",
+    "FORCE_COLOR", "TZ", "TMPDIR", "TMP", "TEMP", "EDITOR", "VISUAL", "PAGER", "LS_COLORS", "DISPLAY", "WAYLAND_DISPLAY",
+    "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "CI", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHASHSEED",
+    "NODE_ENV", "NODE_PATH", "NVM_DIR", "NVM_BIN", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME",
+    "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MAKEFLAGS", "SYSTEMROOT", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE",
+    "APPDATA", "LOCALAPPDATA",
+})  # fmt: skip
+"""The variables that a command gets, besides those of the locale (`LC_`) and of folders (`XDG_`)."""
 
 
-def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the variables that are named like secrets."""
-    return {
-        name: value for name, value in environment.items() if name in _NO_SECRETS or strength(name) is Strength.NONE
-    }
+def inherited(environment: Mapping[str, str], others: Sequence[str] = ()) -> dict[str, str]:
+    """Return what a command gets of an environment: the usual variables, and those that the user names."""
+    names = _INHERITED.union(others)
+    return {name: value for name, value in environment.items() if name in names or name.startswith(("LC_", "XDG_"))}

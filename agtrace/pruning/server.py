@@ -5,7 +5,9 @@ Over HTTP it is reached with a token on known names only: whoever reaches `bash`
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -33,7 +35,7 @@ from agtrace.answers.log import capture_library_logs, log_to_stderr
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured
-from agtrace.pruning.output import ToolContext
+from agtrace.pruning.output import ToolContext, inherited
 from agtrace.pruning.request import AppState, RequestTrace, answered, request_of
 from agtrace.pruning.states import Log
 from agtrace.pruning.tools import TOOLS, Tool
@@ -236,6 +238,10 @@ class _Client(Connection):
     most_open: ClassVar[int] = 2 * MOST_REQUESTS
 
 
+_PR_SET_DUMPABLE = 4
+"""Of prctl(2): whether other processes of the user may look into this one."""
+
+
 def app_state(configured: Configured) -> AppState:
     """Return what the requests of this process share, and log what is wrong with its settings."""
     log = Log(log_to_stderr)
@@ -244,7 +250,15 @@ def app_state(configured: Configured) -> AppState:
     settings = configured.settings
     redact.use(settings.data_dir)
     threading.Thread(target=redact.redact, args=("",), daemon=True).start()  # compiles the rules, if nobody has
-    return AppState(configured, log, ToolContext(Path.cwd(), dict(given()), KeptTexts(settings.kept_outputs)))
+    environment = inherited(given(), settings.pruner.environment)
+    _hide_environment()
+    return AppState(configured, log, ToolContext(Path.cwd(), environment, KeptTexts(settings.kept_outputs)))
+
+
+def _hide_environment() -> None:
+    """Keep commands from reading, in /proc, what this process has in its environment and they don't get (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
 
 
 def serve_stdio(configured: Configured) -> None:

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 from agtrace.pruning import grep, processes, read
 from agtrace.pruning.arguments import Arguments, BashArguments, GrepArguments, ReadArguments
-from agtrace.pruning.output import Capture, Output, ToolContext, ToolFailed, joined, without_secrets, working_folder
+from agtrace.pruning.output import Capture, Output, ToolContext, ToolFailed, joined, working_folder
 
 
 async def bash(arguments: BashArguments, context: ToolContext) -> Output:
     """Run a command in bash, or in sh where there is no bash.
 
-    Its environment is that of the context without what is named like a secret, and with the variables of the request.
+    Its environment is that of the context, with the variables of the request.
     Raises `ToolFailed` if it can't be started, takes too long, or fails, unless that is allowed.
     """
     folder, environment = working_folder(arguments.cwd, context), context.environment
     shell = shutil.which("bash", path=environment.get("PATH", os.defpath)) or "/bin/sh"
-    variables = {**without_secrets(environment), "PWD": str(folder), **arguments.env}
+    variables = {**environment, "PWD": str(folder), **arguments.env}
     output, errors = Capture(), Capture()
     command = [shell, "-c", "--", arguments.command]
     try:

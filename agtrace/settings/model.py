@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TeamUrl,
         Token,
         ToolName,
+        VariableName,
     )
 
 USUAL_PAGE = 10
@@ -139,6 +140,8 @@ class Pruner(Group, frozen=True):
     """The milliseconds that `agtrace run` waits for its server."""
     shutdown_timeout_ms: Annotated[int, Field(ge=100, le=60_000)] = 5_000
     """The milliseconds after which a server that doesn't end is killed."""
+    environment: List[VariableName] = ()
+    """The variables that commands of `bash` get besides the usual ones, such as PATH, HOME and LANG."""
 
 
 class Values(Group, frozen=True):

@@ -54,6 +54,7 @@ Page = Annotated[int, Field(ge=1, le=model.LARGEST_PAGE)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 
 _HOST = r"([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
+VariableName = Annotated[str, _text("[A-Za-z_][A-Za-z0-9_]*", "the name of a variable, such as NODE_OPTIONS")]
 Host = Annotated[str, _text(_HOST, "a host name, such as agtrace.example or agtrace.example:8765")]
 Origin = Annotated[str, _text(rf"[a-z][a-z0-9+.-]*://{_HOST}", "an origin, such as https://agtrace.example")]
 Token = Annotated[

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agtrace.pruning.output import without_secrets
+from agtrace.pruning.output import inherited
 from tests.pruning.running import appear, call, children, failure, marked, needs_proc, run
 
 pytestmark = needs_proc
@@ -60,19 +60,22 @@ def test_a_call_that_is_cancelled_leaves_nothing(mark: str, tmp_path: Path) -> N
     assert set(children()) <= there
 
 
-_USUAL = [
-    "PATH", "HOME", "PWD", "USER", "SHELL", "LANG", "TERM", "EDITOR", "SSH_AUTH_SOCK", "DISPLAY", "VIRTUAL_ENV",
-    "TMPDIR", "XDG_RUNTIME_DIR", "XDG_SESSION_ID", "LS_COLORS", "DBUS_SESSION_BUS_ADDRESS", "GIT_ASKPASS",
-    "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "TOKENIZERS_PARALLELISM", "PYTHONHASHSEED", "DESKTOP_SESSION",
-]  # fmt: skip
-_SECRET = [
-    "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "DB_PASS", "npm_config__authToken",
-    "CLIENT_SECRET", "GOOGLE_CREDENTIALS", "STORAGE_KEY", "AGTRACE_HTTP_TOKEN",
-]  # fmt: skip
-
-
-def test_variables_that_are_named_like_secrets_are_left_out_and_usual_ones_are_not() -> None:
-    assert [*without_secrets(dict.fromkeys((*_USUAL, *_SECRET), "x"))] == _USUAL
+def test_a_command_gets_the_usual_variables_those_the_user_names_and_no_other() -> None:
+    usual = {"PATH", "HOME", "LANG", "LC_ALL", "TERM", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "VIRTUAL_ENV"}
+    others = {
+        "NPM_CONFIG__AUTH",
+        "OAUTH",
+        "COOKIE",
+        "STRIPE_SK",
+        "KEY",
+        "VAULT",
+        "BASIC",
+        "KUBECONFIG_DATA",
+        "PGPASSWORD",
+    }
+    given = dict.fromkeys(usual | others, "x")
+    assert inherited(given).keys() == usual
+    assert inherited(given, ["VAULT"]).keys() == usual | {"VAULT"}
 
 
 def test_a_command_finds_signals_as_usual_and_no_descriptor_but_the_three(tmp_path: Path) -> None:
