@@ -337,6 +337,8 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
     if join.takes == "line":
         run = _RUN.match(text, at)
         ends = _ENDS_VALUE if join.context is Context.SETTING else _ENDS_LINE
+        if run is not None and _CALL.match(text, at, run.end() + 1):
+            return
         if run is not None and run[0] and run[0][-1] not in ":," and ends.match(text, run.end()):
             yield _Value(*run.span(), literal=is_scrambled(run[0]))
         return
