@@ -130,7 +130,7 @@ def _read(connection: sqlite3.Connection, uid: Any) -> _Known:
 def _waiting(connection: sqlite3.Connection, here: int | None) -> Iterator[bool]:
     from agtrace_indexer.index.questions import sessions
 
-    from agtrace.answers.running import doing
+    from agtrace.answers.doing import doing
 
     now, end = round(1000 * time.time()), time.monotonic() + _SECONDS
     active = sessions.active(connection, now - _WITHIN_MS, _MOST_OTHERS)

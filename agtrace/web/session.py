@@ -24,7 +24,7 @@ from agtrace_schema.model import dump
 from markupsafe import Markup
 from starlette.requests import Request
 
-from agtrace.answers.running import open_calls
+from agtrace.answers.doing import open_calls
 from agtrace.conversation.cleaning import Cleaner, home_in
 from agtrace.conversation.code import colouring_for, result_shown
 from agtrace.conversation.document import fit_for_the_page

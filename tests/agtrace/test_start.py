@@ -154,7 +154,7 @@ def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need
         *(
             f"agtrace.{name}"
             for name in (
-                *("answers", "answers.library_log", "answers.log", "cli", "commands", "problems"),
+                *("answers", "answers.log", "cli", "commands", "problems"),
                 *("settings", "settings.environment", "settings.live"),
                 *("serving", "serving.ending", "serving.interruption", "serving.server", "serving.stdio_transport"),
             )

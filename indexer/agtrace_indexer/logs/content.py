@@ -6,9 +6,10 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import zstandard
+if TYPE_CHECKING:
+    import zstandard
 
 MOST_FOLD, ALWAYS_GIVEN = 256, 64 * 1024 * 1024
 """A compressed file is read as long as it yields at most this many bytes for each of its own, or at most this many in
@@ -76,6 +77,8 @@ class Content:
         return piece
 
     def _decompress(self, data: bytes) -> None:
+        import zstandard
+
         while data:
             if self._frame is None or self._frame.eof:
                 self._frame = zstandard.ZstdDecompressor().decompressobj()

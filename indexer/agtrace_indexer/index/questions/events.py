@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
@@ -27,7 +27,9 @@ from agtrace_indexer.index.questions.queries import (
     value,
 )
 from agtrace_indexer.index.questions.turns import Step
-from agtrace_indexer.texts.blocks import BlockText
+
+if TYPE_CHECKING:
+    from agtrace_indexer.texts.blocks import BlockText
 
 _COLUMNS = """
 e.session_id, e.event_index, e.type, e.ts, e.turn_index, e.step_index, n.text, e.outcome, e.link, e.duration_ms,
@@ -355,6 +357,8 @@ ReadText: TypeAlias = Callable[[Event], StoredEvent]
 
 def text_reader(connection: sqlite3.Connection) -> ReadText:
     """Return a reader of texts, for one event after another; it keeps the block opened last for the next event."""
+    from agtrace_indexer.texts.blocks import BlockText
+
     kept: tuple[int, BlockText, list[dict[str, Any] | None]] | None = None
 
     def read(event: Event) -> StoredEvent:
@@ -377,6 +381,8 @@ def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[
 
 def having_text(connection: sqlite3.Connection, session_row: int, indices: Collection[int]) -> set[int]:
     """Return those of these events that have a text, judged by where texts end, without decompressing any."""
+    from agtrace_indexer.texts.blocks import BlockText
+
     if not indices:
         return set()
     blocks = list(
