@@ -80,7 +80,7 @@ _HEAD_SHOWN = 100
 
 _ADVICE = {  # of all files with this status
     "unreadable": "make each readable, or ignore it; it is tried again when it changes",
-    "skipped": "nothing to do; only regular files are read",
+    "skipped": "nothing to do; only regular files are read, and not all of a crowded folder",
     "unrecognized": "nothing to do, unless an agent wrote it as a log: CONTRIBUTING.md shows how to add an agent",
     "empty": "nothing to do; each is read as soon as something is written to it",
     "waiting": "nothing to do; each is read as soon as it is completely written",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 import zstandard
 from agtrace_indexer.index.opening import Busy, write_lock
+from agtrace_indexer.logs import discovery
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import Summary, index, refresh
 
@@ -558,3 +559,28 @@ def test_an_index_below_its_own_root_is_no_log(tmp_path: Path) -> None:
     index(root / "index.sqlite3", [str(root)])
     second = index(root / "index.sqlite3", [])
     assert (second.files_seen, second.files_opened) == (1, 0)
+
+
+def test_a_folder_crowded_with_files_that_are_no_logs_costs_no_more_than_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "MOST_OTHERS", 5)
+    folder = tmp_path / "logs"
+    early = write(folder / "zz.jsonl", claude(20))
+    index(tmp_path / "index.sqlite3", [str(folder)])
+    for number in range(12):
+        write(folder / f"{number}.json", b'{"x":1}')
+        write(folder / f"{number:08}-0000-4000-8000-000000000000.jsonl", claude(number))
+        write(folder / f"below{number}" / "any.jsonl", claude(30 + number))
+    summary = index(tmp_path / "index.sqlite3", [])
+    found = files(tmp_path / "index.sqlite3")
+    assert (summary.sessions, summary.files_opened) == (25, 24 + 5)
+    assert [file.status for file in found if file.path == str(early)] == ["log"]
+    assert [file.reason for file in found if file.path == str(folder)] == [
+        "a folder of which 7 files are not read: more than 5 in it have names that no agent gives to its logs"
+    ]
+    assert index(tmp_path / "index.sqlite3", []).files_opened == 0
+    for number in range(8):
+        (folder / f"{number}.json").unlink()
+    index(tmp_path / "index.sqlite3", [])
+    assert sorted(file.status for file in files(tmp_path / "index.sqlite3")) == ["log"] * 25 + ["unrecognized"] * 4

@@ -163,7 +163,7 @@ class Archive:
     def replaced(self, found: Found) -> Found | None:
         """Return a log that was at the path of a file before; None if that is the log, or nothing is here."""
         place = self._place(_LOGS, found.path)
-        if found.pieces or not os.path.lexists(place) or _is_link(place, found) or _describes(place):
+        if found.pieces or not os.path.isfile(place) or _is_link(place, found) or _describes(place):
             return None
         return self._found(_LOGS, place)
 

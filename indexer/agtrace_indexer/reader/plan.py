@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from agtrace_schema.patterns import later
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -40,6 +41,9 @@ _SET_ASIDE = frozenset({"skipped", "duplicate", "container"})
 _NOT_ALONE = _SET_ASIDE | {"forgotten"}
 _NOT_RECOGNIZED = frozenset({"unrecognized", "waiting"})
 """The statuses of files that may be logs of an agent that isn't known yet."""
+
+_NAMED = later(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-|(?:agent|session|rollout)-|events|transcript|\d{8}_|\d{4}-\d\d-\d\dT")
+"""Matches the beginning of the names of logs that agents keep side by side."""
 
 
 class Plan(Struct):
@@ -106,9 +110,9 @@ def _plan_of_all(
     catalog: Catalog, roots: list[str], rebuild: bool, again: frozenset[str], archived: Iterable[Found]
 ) -> Plan:
     known = catalog.known()
-    files = [file for file in walk(roots, follow=True) if not file.path.startswith(catalog.own_files)]
-    listed = described(files, SIDECARS)
-    found, all_looked_into = look_into(listed, known, rebuild=rebuild)
+    listed = walk(roots, follow=True, is_log=lambda path: _may_be_log(path, known))
+    files = [file for file in listed if not file.path.startswith(catalog.own_files)]
+    found, all_looked_into = look_into(described(files, SIDECARS), known, rebuild=rebuild)
     hides = bool(catalog.meta("forgotten")) and all_looked_into
     plan = Plan(seen=len(found))
     there = {file.path for file in found}
@@ -143,6 +147,14 @@ def _plan_of_all(
     plan.changed.sort(key=lambda change: -change[0].mtime_ns)
     plan.changed += deleted
     return plan
+
+
+def _may_be_log(path: str, known: Mapping[str, Known]) -> bool:
+    """Whether a file is a log in the index, or has a name as agents give them to logs."""
+    before = known.get(path)
+    if (before is not None and before.status == "log") or _NAMED.match(os.path.basename(path)) is not None:
+        return True
+    return has_forms(path, FORMS) or container_of(path) is not None
 
 
 def _was_file(root: str, known: dict[str, Known]) -> bool:
