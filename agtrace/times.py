@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
 
 from agtrace_schema.patterns import later
@@ -48,7 +48,9 @@ def period(since: str | None, until: str | None, now: datetime) -> Period:
 
 
 def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
-    """Return a time as milliseconds since 1970 UTC; a time without a zone is in UTC.
+    """Return a time as milliseconds since 1970 UTC; days, and times without a zone, are in the zone of `now`.
+
+    That is the machine's zone, or the one in TZ, for a `now` without a zone.
 
     A day, week, month or year means its first moment, or with `end` its last; likewise a time without a fraction, since
     answers show times to the second. A weekday or a month without a year is the latest one that has begun. Raises
@@ -56,10 +58,10 @@ def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
     """
     given = " ".join(text.split())
     try:
-        first, behind = _span(given.lower(), now) or _iso_span(given)
-    except (ValueError, OverflowError):
+        first, behind = map(_ms, _span(given.lower(), now) or _iso_span(given, now.tzinfo))
+    except (ValueError, OverflowError, OSError):
         raise InvalidParameter(field, f"{field}: expected {_ALLOWED}, got {repeated(given, 60)!r}", _ALLOWED) from None
-    return _ms(behind) - 1 if end and behind > first else _ms(first)
+    return behind - 1 if end and behind > first else first
 
 
 def _span(words: str, now: datetime) -> tuple[datetime, datetime] | None:
@@ -78,11 +80,11 @@ def _span(words: str, now: datetime) -> tuple[datetime, datetime] | None:
         first = today - day * ((today.weekday() - _WEEKDAYS.index(words)) % 7)
         return first, first + day
     if month := _MONTH.match(words):
-        return _months(datetime(int(month[1]), int(month[2]), 1, tzinfo=UTC), 1)
+        return _months(datetime(int(month[1]), int(month[2]), 1, tzinfo=now.tzinfo), 1)
     named = [name for name in _NAMES_OF_MONTHS if len(words) >= _SHORTEST_NAME and name.startswith(words)]
     if len(named) == 1:
         number = _NAMES_OF_MONTHS.index(named[0]) + 1
-        return _months(datetime(now.year - (number > now.month), number, 1, tzinfo=UTC), 1)
+        return _months(datetime(now.year - (number > now.month), number, 1, tzinfo=now.tzinfo), 1)
     return _this_or_last(words, today)
 
 
@@ -109,7 +111,7 @@ def _months(first: datetime, count: int) -> tuple[datetime, datetime]:
 def _ago(number: int, unit: str, now: datetime) -> datetime:
     if unit in _MONTHS:
         return _months_earlier(now, number * _MONTHS[unit])
-    return now - timedelta(**{_UNITS[unit]: number})
+    return datetime.fromtimestamp((now.astimezone(UTC) - timedelta(**{_UNITS[unit]: number})).timestamp(), now.tzinfo)
 
 
 def _months_earlier(time: datetime, months: int) -> datetime:
@@ -118,11 +120,11 @@ def _months_earlier(time: datetime, months: int) -> datetime:
     return time.replace(year=year, month=month + 1, day=min(time.day, monthrange(year, month + 1)[1]))
 
 
-def _iso_span(given: str) -> tuple[datetime, datetime]:
+def _iso_span(given: str, zone: tzinfo | None) -> tuple[datetime, datetime]:
     """Return the span of an ISO 8601 day or second, or a moment. Raises `ValueError` or `OverflowError`."""
     parsed = datetime.fromisoformat(given)
     if parsed.tzinfo is None:
-        parsed = parsed.replace(tzinfo=UTC)
+        parsed = parsed.replace(tzinfo=zone)
     if len(given) <= len("2026-11-03"):
         return parsed, parsed + timedelta(days=1)
     return parsed, parsed if parsed.microsecond else parsed + timedelta(seconds=1)
@@ -140,3 +142,31 @@ def iso(milliseconds: int | None) -> str | None:
         return datetime.fromtimestamp(milliseconds // 1000, UTC).replace(tzinfo=None).isoformat() + "Z"
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def local(milliseconds: int | None) -> str:
+    """Format a time as ISO 8601 in the machine's zone, to the second, without the zone; empty if it is unknown."""
+    try:
+        return datetime.fromtimestamp(milliseconds // 1000).isoformat() if milliseconds else ""
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def when(time: str | None, *, with_zone: bool = False) -> str:
+    """Format an ISO time as people read it in the machine's zone, to the minute; empty for none."""
+    if time is None:
+        return ""
+    try:
+        there = datetime.fromisoformat(time).astimezone()
+    except (OverflowError, ValueError):  # a clock so wrong that the local time is out of the calendar
+        there = datetime.fromisoformat(time)
+    return there.isoformat(" ", "minutes")[:16] + (f" {there.tzname()}" if with_zone else "")
+
+
+def zone(milliseconds: int | None = None) -> str:
+    """Return the name of the machine's zone (`UTC`, `CET`) at a time, by default now."""
+    try:
+        at = datetime.now() if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000)
+        return at.astimezone().tzname() or "local time"
+    except (OverflowError, ValueError, OSError):
+        return zone()

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from importlib import import_module
@@ -31,6 +32,8 @@ for ignored in (signal.SIGHUP, signal.SIGQUIT):  # `nohup make test` and a shell
         signal.signal(ignored, signal.SIG_DFL)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # code that is started hundreds of times is compiled once
+os.environ["TZ"] = "UTC"
+time.tzset()
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it if it matters
 for name in (*variables(), "XDG_DATA_HOME"):
     os.environ.pop(name, None)  # what a developer has set mustn't change what the tests see
@@ -141,6 +144,16 @@ def no_real_home(
         nowhere = tmp_path_factory.getbasetemp() / "nowhere" / str(next(_numbers))
         monkeypatch.setenv("HOME", str(nowhere / "home"))
         monkeypatch.setenv("AGTRACE_DATA_DIR", str(nowhere / "data"))
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine in Berlin, whose clock changed on 2026-10-25."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -216,9 +216,8 @@ def selected(filters: Filters) -> Iterator[Selected]:
     from agtrace.times import period
 
     now = time.time()
-    today = datetime.fromtimestamp(now, UTC)
     settings = usable()
-    asked = period(filters.since, filters.until, today)
+    asked = period(filters.since, filters.until, datetime.fromtimestamp(now))
     prices = load_prices(settings.prices)
     index = index_of(settings)
     fresh = index.refresh(_REFRESH_SECONDS)

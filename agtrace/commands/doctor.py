@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -143,7 +143,7 @@ def metrics(
 
     if ab and by:
         raise click.UsageError("--by can't be combined with --ab, which compares the sides of a comparison")
-    settings, now = load(), datetime.now(UTC)
+    settings, now = load(), datetime.now()
     redact.use(settings.data_dir)  # whose rules are compiled already
     if not settings.telemetry.enabled:
         tell("nothing is recorded now: the setting telemetry.enabled is off")

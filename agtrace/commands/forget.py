@@ -79,7 +79,7 @@ def forget(
 
 def _description(told: dict[str, Any]) -> Iterator[str]:
     """Yield the lines that a person reads before sessions are forgotten; times are local."""
-    from agtrace.render.terminal import when
+    from agtrace.times import when
 
     yield from (f"{session} was forgotten already" for session in told["already"])
     if not (told["sessions"] or told["sub_agents"]):

@@ -46,6 +46,9 @@ _GROUPS = {
         "reasoning": ("Show only the thinking of a session.", "show.reasoning"),
     },
     "Figures and health": {
+        "today": ("Show what was asked, done and spent today.", "report.today"),
+        "yesterday": ("Show the same of yesterday.", "report.yesterday"),
+        "week": ("Show the same of this week.", "report.week"),
         "cost": ("Show what was spent by day, project, model ...", "report.cost"),
         "count": ("Count calls or tokens by tool, file, model, day ...", "sessions.count"),
         "report": ("Report the health of many sessions.", "report.report"),

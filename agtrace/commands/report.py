@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 @click.option("--no-dollars", is_flag=True, help="Only tokens, for those who pay by subscription.")
 @plain_json
 def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> None:
-    """Show what was spent, in tokens and dollars: days, weeks and months in time order, all others by cost.
+    """Show what was spent, in tokens and dollars.
 
-    Tokens belong to the day on which they were spent, whenever the session began. Days are UTC days, weeks begin on
-    Monday. What a session copied from another counts once. Sub-agents are rolled up into the session that started them;
-    a session counts once in each row, and once in the total.
+    Days, weeks and months are in time order, all others by cost. Tokens belong to the day on which they were spent,
+    whenever the session began. Days are local (TZ), weeks begin on Monday. What a session copied from another counts
+    once. Sub-agents are rolled up into the session that started them; a session counts once in each row, and once in
+    the total.
 
     \b
       agtrace cost --by week
@@ -134,6 +135,49 @@ def secrets(allow: tuple[str, ...], mask: tuple[str, ...], limit: int | None, as
         sys.exit(TROUBLE)
 
 
+def _worklog(name: str, period: str) -> click.Command:
+    """Return the command that shows the worklog of a period."""
+
+    @click.command(
+        name,
+        help=f"""Show what was asked, done, spent and left open {period}.
+
+    It is listed by project. Done are commits, pull requests, releases and the last test run. Days are local; sub-agents
+    are rolled up.
+
+    \b
+      agtrace {name}
+      agtrace {name} --project . --markdown
+    """,
+    )
+    @project
+    @provider
+    @plain_json
+    @click.option("--markdown", is_flag=True, help="Print Markdown.")
+    def command(as_json: bool, markdown: bool, **filters: str | None) -> None:
+        from agtrace_schema.model import dump
+
+        from agtrace.report.worklog import lines, worklog
+        from agtrace.shaping.replies import printed
+
+        if as_json and markdown:
+            fail("--json and --markdown can't be combined", USAGE)
+        asked = Filters(since=period, until=period, **filters)
+        with selected(asked) as (connection, selection, now, prices, lacking), sessions_bar("examining") as note:
+            found = worklog(connection, selection, now=now, prices=prices, behind=lacking, note=note)
+            found = printed(found)
+        if lacking:
+            tell(lacking)
+        leave_lines(dump(found), as_json, lines(found, name.capitalize(), markdown=markdown))
+
+    return command
+
+
+today = _worklog("today", "today")
+yesterday = _worklog("yesterday", "yesterday")
+week = _worklog("week", "this week")
+
+
 _PLACE = later(r"(?P<file>.+?):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
 
 
@@ -229,10 +273,10 @@ def report(
     no_dollars: bool,
     **filters: str | None,
 ) -> None:
-    """Report the health of all sessions, or those of a project, period or agent: scores, how they ended, what failed,
-    what it cost, the worst ones; and what got better or worse since the period before.
+    """Report the health of all sessions, or those of a project, period or agent.
 
-    Its sub-agents are rolled up into a session.
+    It has scores, how sessions ended, what failed, what it cost, the worst ones; and what got better or worse since the
+    period before. Its sub-agents are rolled up into a session.
 
     \b
       agtrace report --since 7d

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -48,7 +48,7 @@ def watch(session: str | None, within: str, once: bool, as_json: bool) -> None:
     settings = usable()
     from agtrace.times import moment
 
-    now = datetime.now(UTC)
+    now = datetime.now()
     lookout = Lookout(
         settings, load_prices(settings.prices), within=max(now.timestamp() - moment("within", within, now) / 1000, 1)
     )

@@ -17,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from agtrace.text.lines import UNSEEN, in_texts
+from agtrace.times import zone
 
 _REPORT = Path(__file__).parents[1] / "report" / "page"
 _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -24,10 +25,12 @@ _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 def environment(*templates: Path) -> Environment:
     """Return an environment for the templates in some folders, in which every text is escaped."""
-    return Environment(
+    found = Environment(
         loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
+    found.globals["zone"] = zone
+    return found
 
 
 def source_hash(text: str) -> str:

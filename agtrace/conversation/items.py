@@ -35,6 +35,7 @@ from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.lines import LABEL, NO_TOOL, PATH
 from agtrace.text.numbers import counted, dollars, how_made, seconds
 from agtrace.times import iso
+from agtrace.times import when as minute
 
 if TYPE_CHECKING:
     from agtrace_indexer.reader.images import Image
@@ -587,8 +588,8 @@ def ended(connection: sqlite3.Connection, session: Session) -> str:
 
 
 def when(time: str | None) -> str:
-    """Return an ISO time in UTC as people read it: `2026-11-03 10:00 UTC`."""
-    return f"{time[:16].replace('T', ' ')} UTC" if time else ""
+    """Return an ISO time as people read it, with the machine's zone: `2026-11-03 10:00 UTC`."""
+    return minute(time, with_zone=True)
 
 
 def took(milliseconds: int | None) -> str:

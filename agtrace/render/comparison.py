@@ -20,12 +20,12 @@ from agtrace.render.terminal import (
     left_out,
     plain,
     summary,
-    when,
 )
 from agtrace.sessions.landmarks import said
 from agtrace.text.lines import end_of_path
 from agtrace.text.next_call import command
 from agtrace.text.numbers import dollars, how_made, seconds, short
+from agtrace.times import when
 
 _BAR = 20
 _SPENT = (

@@ -25,10 +25,10 @@ from rich.text import Text
 
 from agtrace.conversation.items import Added, Answer, Call, Head, Item, Mark, Request, Thought, Turn, took
 from agtrace.conversation.markdown import OF_THE_PROGRAM, harmless, left_out
-from agtrace.render.terminal import OUT, STYLES, plain, plain_line, when
+from agtrace.render.terminal import OUT, STYLES, plain, plain_line
 from agtrace.sessions.query import Resuming
 from agtrace.text.numbers import counted
-from agtrace.times import iso
+from agtrace.times import iso, when
 
 _NONE = ("", "cat")
 

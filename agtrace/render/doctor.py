@@ -11,8 +11,9 @@ from agtrace_indexer.providers.registry import AGENTS
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, figure, heading, left_out, plain, plain_line, when
+from agtrace.render.terminal import OUT, figure, heading, left_out, plain, plain_line
 from agtrace.text.numbers import counted, counted_sessions, size
+from agtrace.times import when
 
 if TYPE_CHECKING:
     from agtrace_indexer.rebuild import Rebuilt

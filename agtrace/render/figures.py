@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.lists import offer
-from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain, plain_line, print_table, when
+from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain, plain_line, print_table
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted, dollars, percent, short, size
+from agtrace.times import when, zone
 
 if TYPE_CHECKING:
     from agtrace_schema.answers import Made
@@ -205,4 +206,4 @@ def _notes(found: Costs) -> Iterator[str]:
     if total.cost_usd is not None and found.prices:
         yield f"dollars are estimates ({found.prices}), not what a subscription costs"
     if found.by in ("day", "week", "month"):
-        yield "UTC days" + (", weeks from Monday" if found.by == "week" else "")
+        yield f"{zone()} days" + (", weeks from Monday" if found.by == "week" else "")

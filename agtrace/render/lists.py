@@ -29,11 +29,11 @@ from agtrace.render.terminal import (
     plain,
     plain_line,
     summary,
-    when,
 )
 from agtrace.sessions.said import line_of
 from agtrace.text.next_call import NextCall, command
 from agtrace.text.numbers import counted, dollars, duration, least, short, spent
+from agtrace.times import when
 
 if TYPE_CHECKING:
     from agtrace.sessions.listing import Described

@@ -23,7 +23,8 @@ from textual.worker import get_current_worker
 
 from agtrace.conversation.items import Call, Followed
 from agtrace.render.conversation import on_screen
-from agtrace.render.terminal import plain_line, when
+from agtrace.render.terminal import plain_line
+from agtrace.times import when
 
 _WAIT_SECONDS = 0.15
 """After the last key before sessions are searched."""

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, plain, plain_line, when
+from agtrace.render.terminal import OUT, plain, plain_line
 from agtrace.sessions.activity import Recent, Running, RunningSession
 from agtrace.text.numbers import counted, duration, short, spent
+from agtrace.times import when
 
 _STATES = {
     "thinking": ("thinking", "cyan"),

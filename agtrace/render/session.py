@@ -23,11 +23,11 @@ from agtrace.render.terminal import (
     plain,
     print_table,
     summary,
-    when,
 )
 from agtrace.render.text import told_focus
 from agtrace.sessions.landmarks import said
 from agtrace.text.numbers import counted, dollars, how_made, seconds, short, spent
+from agtrace.times import when
 
 _LINES_OF_TEXT = 8
 _TOKEN_KINDS = (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from typing import Any
 
 from rich.cells import cell_len
@@ -174,17 +173,6 @@ def print_table(rows: Sequence[Row], right: frozenset[str], left_out: frozenset[
     for row in rows:
         table.add_row(*(row[name] for name in columns))
     OUT.print(table)
-
-
-def when(iso: str | None) -> str:
-    """Format a time in the local time zone, to the minute."""
-    if iso is None:
-        return ""
-    try:
-        local = datetime.fromisoformat(iso).astimezone()
-    except (OverflowError, ValueError):  # a clock so wrong that the local time is out of the calendar
-        return iso[:16].replace("T", " ")
-    return local.isoformat(" ", "minutes")[:16]
 
 
 def figure(number: int | None) -> str:

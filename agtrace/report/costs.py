@@ -1,6 +1,6 @@
 """What was spent: tokens and dollars by day, week, month, project, model, agent or user.
 
-A response belongs to the day (UTC) of its own event, not to the day on which its session began; a period selects
+A response belongs to the local day of its own event, not to the day on which its session began; a period selects
 responses. Sessions are those of a report, each with its sub-agents, so without a period the totals are equal.
 """
 
@@ -28,11 +28,13 @@ from agtrace.sessions.terms import believable
 from agtrace.sessions.usage import Usage
 from agtrace.text.lines import LABEL, one_line
 from agtrace.text.numbers import counted
+from agtrace.times import local
 
 UNKNOWN = "unknown"
 OVER_TIME: tuple[CostBy, ...] = ("day", "week", "month")
 _CACHE_WRITES = ("cache_creation_5m_tokens", "cache_creation_1h_tokens")
 _DAY_MS = 24 * 3600 * 1000
+_EPOCH = date(1970, 1, 1).toordinal()
 
 _Label: TypeAlias = Callable[[Family, int | None, str], str]
 """Returns the group of a response: from its session, its day and its model."""
@@ -133,7 +135,7 @@ def _responses(
     """Yield the usage of the responses in the period with their day; those without a day only if no period is given."""
     timeless = selection.since is None and selection.until is None
     for day, sums in usage.by_day(connection, sessions, since=selection.since, until=selection.until):
-        known = None if day is None else _day(day * _DAY_MS)
+        known = day if day is not None and believable(day * _DAY_MS) else None
         if timeless or known is not None:
             yield known, sums
 
@@ -194,8 +196,8 @@ def _label(connection: sqlite3.Connection, by: CostBy, families: Collection[Fami
 
 
 def calendar(by: CostBy, day: int) -> str:
-    """Return a day, given as days since 1970-01-01, the Monday of its week, or its month."""
-    found = date(1970, 1, 1) + timedelta(days=day)
+    """Return a day, given as local days since 1970-01-01, the Monday of its week, or its month."""
+    found = date.fromordinal(_EPOCH + day)
     if by == "week":
         found -= timedelta(days=found.weekday())
     return found.isoformat()[: 7 if by == "month" else 10]
@@ -203,4 +205,4 @@ def calendar(by: CostBy, day: int) -> str:
 
 def _day(moment: int) -> int | None:
     """Return the day of a time in milliseconds since 1970 UTC; None if no correct clock can have recorded it."""
-    return believable(moment) // _DAY_MS or None
+    return date.fromisoformat(local(moment)[:10]).toordinal() - _EPOCH if believable(moment) else None

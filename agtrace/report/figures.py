@@ -27,7 +27,7 @@ from agtrace.report.selection import Family
 from agtrace.report.wording import LOW
 from agtrace.sessions.usage import Usage
 from agtrace.text.lines import LABEL, NO_TOOL, one_line
-from agtrace.times import iso
+from agtrace.times import iso, local
 
 
 class Tally(Struct, frozen=True):
@@ -103,7 +103,7 @@ def histogram(tallies: Iterable[Tally]) -> list[int]:
 
 
 def days(tallies: Iterable[Tally]) -> list[ReportedDay]:
-    """Return the days (UTC) on which sessions began, in order; a session's usage counts on its first day."""
+    """Return the local days on which sessions began, in order; a session's usage counts on its first day."""
     return [
         ReportedDay(
             day=day,
@@ -129,9 +129,8 @@ def models(tallies: Iterable[Tally]) -> list[ReportedModel]:
 def _by_day(tallies: Iterable[Tally]) -> list[tuple[str, list[Tally]]]:
     found: dict[str, list[Tally]] = defaultdict(list)
     for tally in tallies:
-        day = iso(tally.started_at)
-        if day is not None:
-            found[day[:10]].append(tally)
+        if day := local(tally.started_at)[:10]:
+            found[day].append(tally)
     return sorted(found.items())
 
 

@@ -16,7 +16,7 @@ from agtrace.report.selection import Selection, families, in_period
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.query import short_id
 from agtrace.text.numbers import counted
-from agtrace.times import iso
+from agtrace.times import iso, when
 
 FEWEST_SESSIONS, FEWEST_TIMES = 2, 3
 """A lesson failed in so many sessions, or so often in one."""
@@ -185,7 +185,7 @@ def often(lesson: Lesson) -> str:
 
 
 def _cost(lesson: Lesson) -> str:
-    last = f"last on {lesson.last[:10]}" if lesson.last else "at an unknown time"
+    last = f"last on {when(lesson.last)[:10]}" if lesson.last else "at an unknown time"
     spent = [f"{lesson.seconds // 60} min" if lesson.seconds >= 60 else f"{lesson.seconds} s"] if lesson.seconds else []
     spent += [f"{lesson.tokens:,} tokens"] if lesson.tokens else []
     return f"{' and '.join(spent)} until it worked, cache reads included, {last}" if spent else last

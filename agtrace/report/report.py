@@ -29,7 +29,7 @@ from agtrace.sessions.query import short_id
 from agtrace.sessions.terms import believable
 from agtrace.sessions.usage import Usage, usage_of
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
-from agtrace.times import iso
+from agtrace.times import iso, zone
 
 # -- comparison ------------------------------------------------------------------------------------
 # What got better and what got worse in a period, compared with the one before it. Sessions differ from each other far
@@ -63,9 +63,10 @@ class Periods(NamedTuple):
     def sentence(self) -> str:
         """Say what is compared with what."""
         first, boundary, last = (minute(moment) for moment in (self.before[0], self.now[0], self.now[1]))
+        first += f" ({zone(self.now[1])})"
         if self.halves:
-            return f"the second half of the period, {boundary} to {last}, with the first half, from {first} (UTC)"
-        return f"{boundary} to {last} with the same length of time before, from {first} (UTC)"
+            return f"the second half of the period, {boundary} to {last}, with the first half, from {first}"
+        return f"{boundary} to {last} with the same length of time before, from {first}"
 
 
 def periods(selection: Selection, started: Iterable[int], now: int) -> Periods | None:

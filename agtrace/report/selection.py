@@ -18,7 +18,7 @@ from msgspec import Struct
 from agtrace.report.wording import AGENTS
 from agtrace.sessions.terms import believable, is_active_within
 from agtrace.text.numbers import counted
-from agtrace.times import iso
+from agtrace.times import local, zone
 
 
 class Selection(Struct, frozen=True):
@@ -38,13 +38,13 @@ class Selection(Struct, frozen=True):
         project = [f"in {self.project}"] if self.project else []
         since = [f"since {minute(self.since)}"] if self.since is not None else []
         until = [f"until {minute(self.until)}"] if self.until is not None else []
-        restricted = [*agent, *project, *since, *until, *(["UTC"] if since or until else [])]
+        restricted = [*agent, *project, *since, *until, *([zone(self.since or self.until)] if since or until else [])]
         return " ".join([counted(sessions, "session"), *restricted]) if restricted else "all sessions in the index"
 
 
 def minute(moment: int) -> str:
-    """Format a time in milliseconds since 1970 UTC as `2026-11-14 09:30`."""
-    return (iso(moment) or "1970-01-01T00:00")[:16].replace("T", " ")
+    """Format a time in milliseconds since 1970 UTC as `2026-11-14 09:30` in the machine's zone."""
+    return (local(moment) or "1970-01-01T00:00")[:16].replace("T", " ")
 
 
 class Family(Struct, frozen=True):

@@ -482,7 +482,7 @@ def _part(path: str, part: WhyLines) -> Iterator[str]:
     if part.session is not None:
         yield from _session_lines(part.session)
     if part.commit is not None:
-        day = (part.commit.at or "")[:10]
+        day = when(part.commit.at)[:10]
         hash = part.commit.hash[:_ABBREVIATED]
         yield "  " + "  ".join(filter(None, (f"commit {hash}", day, part.commit.author, part.commit.subject)))
     elif part.uncommitted:

@@ -11,6 +11,7 @@ from agtrace_schema.answers import Made
 from agtrace.sessions.terms import ENDINGS
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted, dollars, how_made, percent, short
+from agtrace.times import when
 
 WORST = 5
 """The number of worst sessions that are listed."""
@@ -170,8 +171,8 @@ def grade(score: float | None) -> str:
 
 
 def minute(time: str | None) -> str:
-    """Format a time as `2026-11-19 09:30`, in UTC like all times in a report."""
-    return time[:16].replace("T", " ") if time else "time unknown"
+    """Format a time as `2026-11-19 09:30`, in the machine's zone like all times in a report."""
+    return when(time) or "time unknown"
 
 
 # -- markdown --------------------------------------------------------------------------------------
@@ -189,14 +190,14 @@ def markdown(report: Report) -> str:
 
 def _markdown_lines(report: Report) -> Iterator[str]:
     yield f"## {headline(report)}"
-    yield from ("", _quoted(about(report)))
+    yield from ("", quoted(about(report)))
     for warning in filter(None, (report.behind, report.new_secrets)):
-        yield from ("", f"**{_quoted(warning)}**")
+        yield from ("", f"**{quoted(warning)}**")
     if not report.figures.sessions:
         return
     yield from _table(
         "What keeps failing", ("lesson", "failed", "sessions"),
-        ((_quoted(lesson.advice), f"{lesson.times:,}", f"{lesson.sessions:,}") for lesson in report.lessons),
+        ((quoted(lesson.advice), f"{lesson.times:,}", f"{lesson.sessions:,}") for lesson in report.lessons),
     )  # fmt: skip
     endings, priced = report.figures.endings, report.figures.cost_made is not None
     yield from _table(
@@ -209,11 +210,11 @@ def _markdown_lines(report: Report) -> Iterator[str]:
             for change in report.changes
         )
         yield from _table("Compared", ("", "before", "now", "verdict"), changes)
-        yield from ("", _quoted(report.compared))
+        yield from ("", quoted(report.compared))
     failing = [tool for tool in report.tools if tool.failed][:_ROWS]
     yield from _table(
         "Tools that failed most", ("tool", "failed", "calls", "rate", "sessions"),
-        ((_quoted(tool.tool), f"{tool.failed:,}", f"{tool.calls:,}", percent(tool.failed / max(tool.calls, 1)),
+        ((quoted(tool.tool), f"{tool.failed:,}", f"{tool.calls:,}", percent(tool.failed / max(tool.calls, 1)),
           f"{tool.sessions:,}") for tool in failing),
     )  # fmt: skip
     yield from _table(
@@ -228,12 +229,12 @@ def _markdown_lines(report: Report) -> Iterator[str]:
     )  # fmt: skip
     yield from _table(
         spent(report), ("model", "tokens", *(("cost",) if priced else ())),
-        ((_quoted(name), short(used), *((dollars(cost),) if priced else ()))
+        ((quoted(name), short(used), *((dollars(cost),) if priced else ()))
          for name, used, cost in models(report)[:_ROWS]),
     )  # fmt: skip
     yield from _table(
         "Worst sessions", ("session", "score", "title", "what was wrong"),
-        ((_quoted(session.session_id), str(session.score), _quoted(session.title), _quoted(wrong(session)))
+        ((quoted(session.session_id), str(session.score), quoted(session.title), quoted(wrong(session)))
          for session in worst(report)),
     )  # fmt: skip
 
@@ -245,7 +246,7 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
         yield from ("", f"### {title}", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *written)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a text as a code span; these have no escapes, so ` and | are replaced by characters that look alike."""
     line = one_line(text, _LONGEST_CELL).replace("`", "\u02cb").replace("|", "\u00a6")
     return f"`{line}`" if line else ""

@@ -33,7 +33,7 @@ from agtrace.sessions.query import last_event_of, short_id
 from agtrace.sessions.said import TEXT, Line, excerpt, execution, human_words, last_message, open_call, opened, said
 from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, one_line
-from agtrace.times import iso
+from agtrace.times import iso, local
 
 _RIVAL = 0.7
 """Sessions with at least this share of the best score are shown with their hits."""
@@ -219,12 +219,7 @@ def _did(connection: sqlite3.Connection, session_row: int, call: int) -> str:
 
 
 def _line(connection: sqlite3.Connection, row: Session) -> tuple[str, str, str]:
-    return short_id(connection, row.uid), _day(row) or "", one_line(_title(row), LABEL)
-
-
-def _day(row: Session) -> str | None:
-    time = iso(row.started_at)
-    return time and time[:10]
+    return short_id(connection, row.uid), local(row.started_at)[:10], one_line(_title(row), LABEL)
 
 
 def _title(row: Session, most: int = 2 * LABEL) -> str:

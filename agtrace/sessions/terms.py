@@ -21,7 +21,7 @@ TERMS = {
     "without an answer), cut off mid-call, ended on an error",
     "since, until": "the sessions in which something happened between them, both included; for costs and events, what "
     "happened between them",
-    "day": "a day in UTC",
+    "day": "a day in the machine's time zone (`TZ`)",
     "cost": "a session's own in lists; with its sub-agents in `report`, `cost` and `projects`",
     "exact, partial, estimated": "all figures are in the logs; some aren't; list prices were used",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.index.questions import turns
@@ -70,11 +70,11 @@ class Context(Struct, frozen=True):
 
     def moment(self, field: str, text: str | None, *, end: bool = False) -> int | None:
         """Read a time argument as milliseconds since 1970 UTC; None stays None."""
-        return None if text is None else moment(field, text, datetime.fromtimestamp(self.now, UTC), end=end)
+        return None if text is None else moment(field, text, datetime.fromtimestamp(self.now), end=end)
 
     def period(self, since: str | None, until: str | None) -> Period:
         """Read two time arguments as a period. Raises `InvalidParameter` if it ends before it begins."""
-        return period(since, until, datetime.fromtimestamp(self.now, UTC))
+        return period(since, until, datetime.fromtimestamp(self.now))
 
 
 class Tool(Struct, frozen=True):

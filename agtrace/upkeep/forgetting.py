@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from agtrace_indexer.families.belonging import Logs
@@ -40,7 +40,7 @@ def choose(
     if project is not None:
         files &= _of_project(connection, project)
     if before is not None:
-        files &= logs.ended_before(moment("before", before, datetime.now(UTC)))
+        files &= logs.ended_before(moment("before", before, datetime.now()))
     return logs.with_all_of(files)
 
 

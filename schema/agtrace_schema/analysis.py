@@ -6,9 +6,9 @@ from typing import Literal
 
 from agtrace_schema.answers import Done, Made
 from agtrace_schema.events import Provider
-from agtrace_schema.landmarks import LandmarkKind
+from agtrace_schema.landmarks import LandmarkKind, Verdict
 from agtrace_schema.model import Model
-from agtrace_schema.reports import Lesson
+from agtrace_schema.reports import Lesson, Spent
 
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage", "Time", "Outcome"]
@@ -231,7 +231,7 @@ class ReportedSession(Model):
 
 
 class ReportedDay(Model):
-    """A day (UTC) of a report, with the sessions that began on it."""
+    """A local day of a report, with the sessions that began on it."""
 
     day: str
     sessions: int
@@ -352,3 +352,60 @@ class Report(Model):
     made_at: str | None = None
     behind: str | None = None
     """What the index is still missing, as a sentence; absent if it has all logs."""
+
+
+class WorkRequest(Model):
+    """What a session was asked."""
+
+    at: str | None = None
+    turn_index: int
+    text: str
+    """Its first line."""
+
+
+class Deed(Model):
+    """A commit, pull request or release."""
+
+    kind: LandmarkKind
+    name: str | None = None
+    """Hash, number, or what was released."""
+    verdict: Verdict | None = None
+    """Absent for what was created."""
+    detail: str | None = None
+
+
+class WorkedSession(Model):
+    """What a session did, with its sub-agents."""
+
+    session_id: str
+    provider: str
+    title: str
+    sub_agents: int
+    requests: list[WorkRequest]
+    done: list[Deed]
+    last_tests: Verdict | None = None
+    """How the last test run of the period ended."""
+    left_open: SessionEnding | None = None
+    """If it ended in the period, and not finished."""
+
+
+class WorkedProject(Model):
+    """What was done in a project."""
+
+    project: str
+    sessions: list[WorkedSession]
+    spent: Spent | None = None
+
+
+class Worklog(Model):
+    """What was done in a period, by project."""
+
+    selection: str
+    """The period and the filters, as a sentence."""
+    projects: list[WorkedProject]
+    """Those that spent most come first."""
+    spent: Spent
+    lacking: list[str]
+    """What the figures lack, as sentences."""
+    behind: str | None = None
+    """As in `Costs`."""

@@ -16,7 +16,7 @@ class Spent(Model):
     """
 
     group: str
-    """A day (UTC), the Monday of a week, or a month, as 2026-11-03, 2026-11-02 or 2026-11; or what `--project` or
+    """A local day, the Monday of a week, or a month, as 2026-11-03, 2026-11-02 or 2026-11; or what `--project` or
     `--provider` takes; or the model's name. `unknown` if the log doesn't tell."""
     sessions: int
     """The sessions that spent something, each with its sub-agents; in the total, all that are meant."""
@@ -220,7 +220,7 @@ class RequestFigures(Model):
     """The figures of some requests."""
 
     group: str | None = None
-    """The tool, the client's name, the day or the hour (UTC) that they have in common; None for all."""
+    """The tool, the client's name, the local day or hour that they have in common; None for all."""
     requests: int
     errors: int
     error_codes: dict[str, int]

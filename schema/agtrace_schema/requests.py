@@ -50,7 +50,7 @@ SessionKind = Literal["main", "subagent", "all"]
 """Which sessions: `main` are those that no other session started."""
 
 GroupBy = Literal["tool", "program", "file", "project", "agent", "model", "day", "session", "user"]
-"""What calls or tokens are counted by; a program is the first one of a command, a day is one in UTC."""
+"""What calls or tokens are counted by; a program is the first one of a command, a day is one of the machine's zone."""
 
 CostBy = Literal["day", "week", "month", "project", "model", "agent", "user"]
 """The groups of what was spent."""

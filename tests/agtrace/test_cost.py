@@ -101,19 +101,26 @@ def at(moment: str, log: ClaudeLog) -> ClaudeLog:
     return log
 
 
-def test_tokens_belong_to_the_day_in_utc_on_which_they_were_spent(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    log = at("2026-11-01T23:50:00", claude_log(tmp_path / "logs", ONE)).prompt("q")  # a Sunday
+def test_tokens_belong_to_the_local_day_on_which_they_were_spent_whenever_the_clock_changes(
+    tmp_path: Path, berlin: None
+) -> None:
+    log = at("2026-10-24T21:50:00", claude_log(tmp_path / "logs", ONE)).prompt("q")  # Saturday, 23:50
     respond(log, input_tokens=10, output_tokens=1)
-    respond(at("2026-11-02T00:10:00", log), input_tokens=100, output_tokens=2)
+    respond(at("2026-10-24T22:10:00", log), input_tokens=100, output_tokens=2)  # a Sunday of 25 hours
+    respond(at("2026-10-25T22:50:00", log), input_tokens=1000, output_tokens=3)
+    respond(at("2026-10-31T23:10:00", log), input_tokens=10000, output_tokens=4)  # in November
     index_here(tmp_path / "logs")
     found = cost("day")
-    assert tokens(found) == {"2026-11-01": 11, "2026-11-02": 102}
-    assert [group["sessions"] for group in found["groups"]] == [1, 1] and found["total"]["sessions"] == 1
-    assert tokens(cost("week")) == {"2026-10-26": 11, "2026-11-02": 102} and tokens(cost("month")) == {"2026-11": 113}
-    assert tokens(cost("model", "--since", "2026-11-02")) == {"claude-opus-4-5": 102}
-    assert tokens(cost("model", "--until", "2026-11-01")) == {"claude-opus-4-5": 11}
-    assert "UTC days, weeks from Monday" in agtrace_here("cost", "--by", "week").out
+    assert tokens(found) == {"2026-10-24": 11, "2026-10-25": 1105, "2026-11-01": 10004}
+    assert [group["sessions"] for group in found["groups"]] == [1, 1, 1] and found["total"]["sessions"] == 1
+    assert tokens(cost("week")) == {"2026-10-19": 1116, "2026-10-26": 10004}
+    assert tokens(cost("month")) == {"2026-10": 1116, "2026-11": 10004}
+    counted = agtrace_here("count", "--by", "day", "--measure", "tokens", "--json").json()["data"]["rows"]
+    assert {day: spent for day, spent, *_ in counted} == tokens(found)
+    day = ("--since", "2026-10-25", "--until", "2026-10-25")
+    assert tokens(cost("model", *day)) == {"claude-opus-4-5": 1105}
+    assert cost("model", *day)["selection"].endswith("since 2026-10-25 00:00 until 2026-10-25 23:59 CEST")
+    assert "CET days, weeks from Monday" in agtrace_here("cost", "--by", "week").out
 
 
 @given(st.dates(date(1970, 1, 1), date(2099, 12, 31)))

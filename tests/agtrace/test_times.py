@@ -77,6 +77,29 @@ def test_until_a_day_includes_the_day(text: str, end: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("today", "2026-10-25T23:00", "2026-10-26T22:59:59.999"),
+        ("yesterday", "2026-10-24T22:00", "2026-10-25T22:59:59.999"),
+        ("last week", "2026-10-18T22:00", "2026-10-25T22:59:59.999"),
+        ("2026-07", "2026-06-30T22:00", "2026-07-31T21:59:59.999"),
+        ("2026-03-29", "2026-03-28T23:00", "2026-03-29T21:59:59.999"),
+        ("2026-11-03T10:00", "2026-11-03T09:00", "2026-11-03T09:00:00.999"),
+        ("2026-11-03T10:00Z", "2026-11-03T10:00", "2026-11-03T10:00:00.999"),
+        ("12h", "2026-10-25T23:30", "2026-10-25T23:30"),
+        ("2d", "2026-10-24T11:30", "2026-10-24T11:30"),
+    ],
+)
+def test_days_and_times_without_a_zone_are_local_whenever_the_clock_changes(
+    berlin: None, text: str, first: str, last: str
+) -> None:
+    now = datetime(2026, 10, 26, 12, 30)
+    assert [moment("since", text, now, end=end) for end in (False, True)] == [
+        round(datetime.fromisoformat(f"{time}+00:00").timestamp() * 1000) for time in (first, last)
+    ]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

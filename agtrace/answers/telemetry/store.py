@@ -74,6 +74,7 @@ class Request(NamedTuple):
 
 _HOUR = 3600 * 1000
 _DAY = 24 * _HOUR
+_LOCAL = "1000 * CAST(strftime('%s', at / 1000, 'unixepoch', 'localtime') AS INTEGER)"
 _PATIENCE, _READING_PATIENCE = 1.0, 0.2
 """Seconds to wait for another process that writes: in the thread that records, and in one that answers."""
 
@@ -172,7 +173,7 @@ NOTHING = Sums(*[0] * 12)
 
 
 class Group(NamedTuple):
-    """The requests that have a tool, the name of a client, a day or an hour (UTC) in common."""
+    """The requests that have a tool, the name of a client, a day or an hour in common."""
 
     sums: Sums
     errors: dict[str, int]
@@ -204,8 +205,8 @@ _GROUPS: dict[RequestsBy | None, str] = {
     None: "''",
     "tool": "tool",
     "client": "coalesce(client, 'unknown')",
-    "day": f"at / {_DAY}",
-    "hour": f"at / {_HOUR}",
+    "day": f"{_LOCAL} / {_DAY}",
+    "hour": f"{_LOCAL} / {_HOUR}",
 }
 _TIMES: dict[RequestsBy | None, tuple[int, str]] = {"day": (_DAY, "%Y-%m-%d"), "hour": (_HOUR, "%Y-%m-%dT%H:00")}
 """For groups that are numbers of days or hours: their lengths, and how their beginnings are written."""

@@ -54,6 +54,14 @@ WHERE l.session_id IN (SELECT value FROM json_each(:sessions)) AND {COUNTED} AND
 ORDER BY l.session_id, l.event_index, l.number
 """
 
+_WITHIN = f"""
+SELECT l.session_id, l.event_index, l.number, e.turn_index, l.kind, l.name, l.detail, l.verdict, l.evidence
+FROM landmark l JOIN event e USING (session_id, event_index)
+WHERE l.session_id IN (SELECT value FROM json_each(:sessions)) AND {COUNTED} AND {_ONCE}
+  AND l.kind IN ('commit', 'pull_request', 'release', 'test_run') AND coalesce(l.verdict, '') != 'linked'
+  AND e.ts BETWEEN :since AND :until ORDER BY e.ts, e.id, l.number
+"""
+
 _SHORTEST_HASH = 7
 """As git abbreviates hashes."""
 
@@ -110,6 +118,17 @@ def matching(
     for session, landmark in rows(connection, lambda row, *rest: (row, _landmark(*rest)), _MATCHING, named):
         found.setdefault(session, []).append(landmark)
     return found
+
+
+def within(
+    connection: sqlite3.Connection, session_rows: Iterable[int], since: int, until: int
+) -> Iterator[tuple[int, Landmark]]:
+    """Yield the commits, pull requests, releases and test runs of these sessions in a period, in the order of time.
+
+    Each comes with the row of its session; times are milliseconds since 1970 UTC, both ends included.
+    """
+    named = {"sessions": as_json(session_rows), "since": since, "until": until}
+    return rows(connection, lambda row, *rest: (row, _landmark(*rest)), _WITHIN, named)
 
 
 def committer(connection: sqlite3.Connection, commit: str) -> tuple[int, int] | None:

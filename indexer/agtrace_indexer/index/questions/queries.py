@@ -26,6 +26,9 @@ FILES = "(SELECT value FROM json_each(:files))"
 COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
 """The events that count in their session: neither replaced nor copied from an older one."""
 
+LOCAL_DAY = "CAST(julianday(nullif(e.ts, 0) / 1000, 'unixepoch', 'localtime') - 2440587.5 AS INTEGER)"
+"""An event's day in the machine's zone, counted from 1970-01-01; NULL if the log has no time."""
+
 LIVE = "(e.superseded_by IS NULL OR abs(e.superseded_by) > :newest)"
 """The events that none had replaced at the moment of a snapshot, whose newest event has the row id :newest."""
 

@@ -17,6 +17,7 @@ from agtrace_indexer.index.questions.queries import (
     COUNTED,
     GIVEN,
     LIVE,
+    LOCAL_DAY,
     OF_PROJECTS,
     OF_STEP,
     OWN_THEN,
@@ -74,7 +75,7 @@ _USAGE_THEN = f"""
 # CROSS JOIN makes SQLite look up the figures of these sessions only, each with its event.
 _BY_DAY = f"""
 WITH wanted AS MATERIALIZED (SELECT j.value, {_WHOLE.format("j.value")} AS whole FROM json_each(:sessions) j)
-SELECT CASE WHEN e.ts != 0 THEN e.ts / {24 * 3600 * 1000} END, u.session_id, coalesce(u.model, ''),
+SELECT {LOCAL_DAY}, u.session_id, coalesce(u.model, ''),
   coalesce(u.speed, ''), {CONTEXT_CLASS}, u.cost_usd IS NOT NULL OR wanted.whole, count(*), sum(NOT u.complete),
   sum(u.cost_usd),
   {", ".join(f"sum(u.{kind})" for kind in TokenCounts._fields)}
@@ -219,7 +220,7 @@ class DaySums(NamedTuple):
     """The usage of a session's responses of one day with the same price."""
 
     day: int | None
-    """The day of the responses, counted from 1970-01-01 UTC; None if the log has no time."""
+    """The day of the responses, in the machine's zone, counted from 1970-01-01; None if the log has no time."""
     sums: ModelSums
     """Its key is the row id of the session."""
 
