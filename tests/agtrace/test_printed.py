@@ -67,7 +67,7 @@ def test_a_filter_that_hides_everything_is_named_as_the_option_that_it_is(indexe
     sessions = agtrace_here("sessions", "--query", "surge", "--since", "1d").out
     assert "shows 2 sessions that --since hides" in sessions
     assert offered(sessions) == [["agtrace", "sessions", "--query", "surge"], ["agtrace", "search", "surge"]]
-    assert agtrace_here("sessions", "--query", "surge").out.startswith("Found 2 sessions")
+    assert agtrace_here("sessions", "--query", "surge").out.startswith("Found 1 session and 1 sub-agent")
 
 
 def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:

@@ -80,9 +80,9 @@ def test_a_time_that_was_shown_bounds_a_search_inclusively(tmp_path: Path) -> No
 
 
 def test_an_analysis_says_which_findings_it_leaves_out(tmp_path: Path) -> None:
-    log = claude_log(tmp_path / "home", ONE).prompt("edit it")
+    log = claude_log(tmp_path / "home", ONE).prompt("build it")
     for number in range(6):
-        log.call("Edit", {"file_path": "a", "old_string": f"x = {number}", "new_string": f"x = {number + 1}"}, "ok")
+        log.call("Bash", {"command": "make"}, "main.c:7: error: 'x' undeclared", failed=True).say(f"Again, {number}.")
     asker = Asker(tmp_path, tmp_path / "home")
     answer = asker.ask("analyze_session", session_id=ONE)
     assert answer["data"]["score"] < 100 and "1 more left out" in answer["summary"]

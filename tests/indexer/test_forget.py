@@ -426,4 +426,5 @@ def test_a_session_is_as_young_as_its_youngest_subagent(database: Path, tmp_path
     agent = ClaudeLog(log.with_suffix("") / "subagents" / f"{AGENT}.jsonl", log.stem)
     agent.clock = int(now) - DAY
     agent.write("user", "Look.", isSidechain=True, agentId=AGENT.removeprefix("agent-"))
-    assert index(database, [str(tmp_path / "logs")], keep_days=60).sessions == 2
+    left = index(database, [str(tmp_path / "logs")], keep_days=60)
+    assert (left.sessions, left.sub_agents) == (1, 1)
