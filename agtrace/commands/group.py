@@ -161,7 +161,8 @@ class _Group(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     help=f"""Find what your coding agents did: one local index over the logs of {TITLES}.
 
-    Start with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
+    Start with `agtrace index`, then `agtrace` alone picks a session as you type, `agtrace search TEXT` prints what is
+    found, and `agtrace setup claude` lets an agent search.
     """,
     epilog="The index is in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
     "Nothing leaves the machine, unless you name the URL of a pruner or push to a team.",
