@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.requests import GroupBy
 
 from agtrace_indexer.index.questions.matches import EventFilters, of_ranked_events
-from agtrace_indexer.index.questions.queries import CODES, COUNTED, LOCAL_DAY, REPOSITORY, is_team, rows
+from agtrace_indexer.index.questions.queries import CODES, COUNTED, REPOSITORY, is_team, local_day, rows
 from agtrace_indexer.index.sums import TOTAL
 
 # The model of the response that made a call; if the log doesn't tell, the session's.
@@ -36,11 +36,10 @@ _KEYS: dict[GroupBy, str] = {
     "project": REPOSITORY,
     "agent": "s.provider",
     "model": "coalesce(step.model, single.model, s.model)",
-    "day": LOCAL_DAY,
     "session": "s.id",
     "user": "(SELECT p.shown FROM person p WHERE p.id = s.person_id)",
 }
-"""Group -> the key of a call, as SQL; days are as in LOCAL_DAY; only a team's index has users."""
+"""Group -> the key of a call, as SQL; only a team's index has users."""
 
 _NAMED = "(SELECT text FROM name WHERE id = key)"
 """The name of a tool or a program, looked up once for each group."""
@@ -125,6 +124,8 @@ def _group(key: str | int | None, *figures: int) -> Group:
 
 def _key(connection: sqlite3.Connection, by: GroupBy) -> str:
     """Return the key of a call, as SQL; one's own index has nobody's sessions but one's own."""
+    if by == "day":
+        return local_day()
     return "NULL" if by == "user" and not is_team(connection) else _KEYS[by]
 
 

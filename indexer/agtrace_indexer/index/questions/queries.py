@@ -6,6 +6,7 @@ These are SQL conditions over `event` e, `landmark` l, `session` s, and codes.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import Any, TypeAlias, TypeVar
@@ -25,9 +26,6 @@ FILES = "(SELECT value FROM json_each(:files))"
 
 COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
 """The events that count in their session: neither replaced nor copied from an older one."""
-
-LOCAL_DAY = "CAST(julianday(nullif(e.ts, 0) / 1000, 'unixepoch', 'localtime') - 2440587.5 AS INTEGER)"
-"""An event's day in the machine's zone, counted from 1970-01-01; NULL if the log has no time."""
 
 LIVE = "(e.superseded_by IS NULL OR abs(e.superseded_by) > :newest)"
 """The events that none had replaced at the moment of a snapshot, whose newest event has the row id :newest."""
@@ -151,3 +149,32 @@ def _asked(connection: sqlite3.Connection, sql: str, arguments: Arguments) -> sq
     cursor = connection.cursor()
     cursor.row_factory = None
     return cursor.execute(sql, arguments)
+
+
+_DAY = 24 * 3600
+_FIRST = 40 * 365 * _DAY
+"""A time before any log, in seconds since 1970 UTC."""
+
+
+def local_day() -> str:
+    """Return, as SQL, the day of event e in the machine's zone, counted from 1970-01-01; NULL if the log has no time.
+
+    The changes of the zone's clock until now are told one by one, the newest first.
+    """
+    step = 14 * _DAY
+    changes = []
+    for start in range(_FIRST, int(time.time()) + step, step):
+        low, high = start, start + step
+        if _offset(low) == _offset(high):
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if _offset(middle) == _offset(start) else (low, middle)
+        changes.append(f"WHEN e.ts >= {1000 * high} THEN {1000 * _offset(high)}")
+    offset = " ".join(["CASE WHEN e.ts = 0 THEN NULL", *reversed(changes), f"ELSE {1000 * _offset(_FIRST)} END"])
+    return f"(e.ts + {offset}) / {1000 * _DAY}"
+
+
+def _offset(second: int) -> int:
+    """Return how many seconds the machine's zone is ahead of UTC at a time."""
+    return time.localtime(second).tm_gmtoff

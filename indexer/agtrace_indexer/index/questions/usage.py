@@ -17,7 +17,6 @@ from agtrace_indexer.index.questions.queries import (
     COUNTED,
     GIVEN,
     LIVE,
-    LOCAL_DAY,
     OF_PROJECTS,
     OF_STEP,
     OWN_THEN,
@@ -26,6 +25,7 @@ from agtrace_indexer.index.questions.queries import (
     as_json,
     conditions,
     first,
+    local_day,
     only,
     pairs,
     rows,
@@ -75,7 +75,7 @@ _USAGE_THEN = f"""
 # CROSS JOIN makes SQLite look up the figures of these sessions only, each with its event.
 _BY_DAY = f"""
 WITH wanted AS MATERIALIZED (SELECT j.value, {_WHOLE.format("j.value")} AS whole FROM json_each(:sessions) j)
-SELECT {LOCAL_DAY}, u.session_id, coalesce(u.model, ''),
+SELECT {{day}}, u.session_id, coalesce(u.model, ''),
   coalesce(u.speed, ''), {CONTEXT_CLASS}, u.cost_usd IS NOT NULL OR wanted.whole, count(*), sum(NOT u.complete),
   sum(u.cost_usd),
   {", ".join(f"sum(u.{kind})" for kind in TokenCounts._fields)}
@@ -237,7 +237,12 @@ def by_day(
     A response belongs to the day of its own event, and to the period if that event does; times are milliseconds since
     1970 UTC, both ends included.
     """
-    return rows(connection, _day_sums, _BY_DAY, {"sessions": as_json(sessions), "since": since, "until": until})
+    return rows(
+        connection,
+        _day_sums,
+        _BY_DAY.format(day=local_day()),
+        {"sessions": as_json(sessions), "since": since, "until": until},
+    )
 
 
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
