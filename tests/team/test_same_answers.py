@@ -177,7 +177,7 @@ def test_what_is_refused_is_refused_by_both(both: Both, tool: str) -> None:
 
 COMMANDS = (
     ("sessions", "--sort", "cost"), ("projects",), ("count", "--by", "tool"), ("cost", "--by", "project"),
-    ("cost", "--by", "day"), ("cost", "--by", "model"), ("report", "--since", "2026-01-01"), ("lessons",),
+    ("cost", "--by", "day"), ("cost", "--by", "model"), ("report", "--since", "2026-01-01"), ("lessons",), ("week",),
     ("search", "database is locked", "--newest"), ("search", "error", "--newest", "--failed"), ("show", "last"),
     ("analyze", "last"), ("reasoning", "last"), ("resume", "last"),
 )  # fmt: skip
