@@ -15,6 +15,7 @@ REPAIR = "agtrace doctor --repair"
 _TEAM_STEP = "Does its server run, and is the URL in `team` right? Without `index`, your own index answers."
 _LOGIN_STEP = "Is the URL in `team` right? Its owner lets people in: agtrace team add LOGIN"
 
+_RETRY = f"Try again; if it stays so: {REPAIR}"
 _STEP = f"Run: {REPAIR}. It reads the logs and the archive again."
 
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -37,8 +38,7 @@ def explained(error: sqlite3.Error | OSError, database: Path) -> IndexUnavailabl
 
     if not is_damage(error):
         return unusable(error)
-    step = f"Try again; if it stays so: {REPAIR}"
-    return damage_in(database) or IndexUnavailable(f"the index couldn't be read just now ({error})", step)
+    return damage_in(database) or IndexUnavailable(f"the index couldn't be read just now ({error})", _RETRY)
 
 
 def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
@@ -72,7 +72,7 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
         )
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return IndexUnavailable(f"the index can't be read or written ({error})", "Check whether the disk is full.")
-    return IndexUnavailable(f"the index can't be used ({error})", "Run: agtrace doctor")
+    return IndexUnavailable(f"the index can't be used ({error})", _RETRY)
 
 
 def as_sentence(problem: IndexUnavailable) -> str:

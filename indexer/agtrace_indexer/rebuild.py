@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 import stat
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from datetime import datetime
@@ -96,11 +97,33 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"{table.name} lacks {', '.join(sorted(missing))}"
         elif {one.name for one in table.indexes} - {one.name for one in there.table(table.name).indexes}:
             yield f"{table.name} lacks an index"
+        elif f"CREATE TABLE {table.name} (" in DEFINITIONS:
+            yield from _strange(connection, table.name, table.columns_dict)
     unreadable = sum(not _is_whole(*row) for row in connection.execute("SELECT ends, text FROM block_data"))
     if unreadable:
         yield f"{unreadable} blocks of texts can't be read"
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE '%USING fts5vocab%'").fetchall():
         connection.execute(f"SELECT count(*) FROM {name}").fetchone()  # reads the whole word index
+    connection.execute("SELECT rowid FROM ranked('a') LIMIT 1").fetchone()
+
+
+_STORED = {int: "'integer', 'real'", float: "'real'", bytes: "'blob'", str: "'text'"}
+
+
+def _strange(connection: sqlite3.Connection, table: str, columns: dict[str, type]) -> Iterator[str]:
+    """Yield the columns of a table that have values of other types than theirs, or texts that aren't UTF-8."""
+    others = ", ".join(f"max(typeof({name}) NOT IN ('null', {_STORED[kind]}))" for name, kind in columns.items())
+    found = connection.execute(f"SELECT {others} FROM {table}").fetchone()
+    for name, other in zip(columns, found, strict=True):
+        if other:
+            yield f"{table}.{name} has values of another type"
+    texts = ", ".join(name for name, kind in columns.items() if kind is str)
+    try:
+        deque(connection.execute(f"SELECT {texts or 1} FROM {table}"), maxlen=0)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        yield f"{table} has a text that isn't UTF-8"
 
 
 def _is_whole(ends: bytes, text: bytes) -> bool:
@@ -129,7 +152,8 @@ def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 
         try:
             damage = damage_in(database)
             facts, roots, before = (_rows(database, query) for query in (_FACTS, _ROOTS, _SESSIONS))
-            _begin(building, dict(facts or ()), [path for (path,) in roots or ()])
+            whole = [path for (path,) in roots or () if "\ufffd" not in path]
+            _begin(building, dict(facts or ()), whole)
             index(building, (), otherwise=list(otherwise), archive=archive)
             optimize(building)
             if left := damage_in(building):
@@ -141,8 +165,8 @@ def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 
             _put_in_place(building, database, old)
         finally:
             remove_attempts(database)
-    unread = tuple(table for table, found in (("root", roots), ("session", before)) if found is None)
-    return Rebuilt(damage, totals.sessions, totals.events, archived, lost, unread, old)
+    unread = ["root"] * (roots is None or len(whole) < len(roots)) + ["session"] * (before is None)
+    return Rebuilt(damage, totals.sessions, totals.events, archived, lost, tuple(unread), old)
 
 
 def _rows(database: Path, query: str) -> list[Any] | None:

@@ -114,6 +114,17 @@ def run_sql(database: Path, *statements: str) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
+def flip(connection: sqlite3.Connection, table: str, column: str, *, as_blob: bool) -> None:
+    """Change the first byte of the last value of a column: a text is no UTF-8 then, a number another one, or a blob."""
+    connection.create_function("flipped", 1, lambda value: value and bytes([value[0] ^ 0x80, *value[1:]]))
+    bits = f"flipped(CAST({column} AS BLOB))"
+    number = "x'ff'" if as_blob else f"{column} + 1"
+    connection.execute(
+        f"UPDATE OR IGNORE {table} SET {column} = CASE typeof({column}) WHEN 'text' THEN CAST({bits} AS TEXT) "
+        f"WHEN 'blob' THEN {bits} ELSE {number} END WHERE {column} IS (SELECT max({column}) FROM {table})"
+    )
+
+
 # -- asking ----------------------------------------------------------------------------------------
 
 

@@ -126,6 +126,34 @@ def test_a_damaged_file_gives_a_right_answer_or_a_clear_error_and_is_rebuilt(
     assert agtrace_here("health", AGTRACE_DATA_DIR=str(database.parent)).code == 0
 
 
+@settings(max_examples=depth(8, 200), phases=[Phase.generate], deadline=None)
+@given(st.data())
+def test_a_byte_that_changed_in_any_column_stops_no_run_without_a_way_on(data: st.DataObject) -> None:
+    """Whatever the run then says, a rebuild gives the right index, in which nothing counts twice."""
+    with tempfile.TemporaryDirectory() as folder:
+        database, logs = Path(folder, "data", "index.sqlite3"), Path(folder, "logs")
+        paths = [write(logs / f"{number}.jsonl", claude(number)) for number in range(3)]
+        index(database, [str(logs)])
+        for path in paths:
+            path.write_bytes(path.read_bytes() + claude(9).splitlines(keepends=True)[1])
+        with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+            columns = connection.execute(
+                "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_info(t.name) c WHERE t.schema = 'main' "
+                "AND (t.type = 'table' OR t.name LIKE '%_data' OR t.name LIKE '%_config') AND t.name NOT LIKE 'sqlite%' ORDER BY 1, 2"
+            ).fetchall()
+            table, column = data.draw(st.sampled_from(columns), "column")
+            damage.flip(connection, table, column, as_blob=data.draw(st.booleans(), "as a blob"))
+        said = agtrace("index", AGTRACE_DATA_DIR=str(database.parent))
+        assert said.code == 0 or (said.code == 3 and CLEAR in said.err), said.err
+        if said.code:
+            told = agtrace_here("doctor", AGTRACE_DATA_DIR=str(database.parent))
+            assert CLEAR in " ".join((told.out + told.err).split())
+        done = rebuild(database, [str(logs)])
+        fresh = Path(folder, "fresh", "index.sqlite3")
+        index(fresh, [str(logs)])
+        assert logged(database) == logged(fresh) and "session" not in done.unread
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_ends_in_a_traceback(command: list[str], undisturbed: Undisturbed, tmp_path: Path) -> None:
     database = undisturbed.copy(tmp_path / "data")

@@ -126,7 +126,9 @@ def is_damage(error: BaseException) -> bool:
         return not isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError)) or "decode" in str(error)
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
         return True
-    missing = re.match("no such (table|column|index)|malformed|unknown tokenizer|vtable constructor", str(error))
+    missing = re.match(
+        "no such (table|column|index)|malformed|unknown tokenizer|vtable constructor|invalid fts5", str(error)
+    )
     return code == sqlite3.SQLITE_ERROR and missing is not None
 
 
