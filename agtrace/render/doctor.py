@@ -76,9 +76,7 @@ def repaired(done: Rebuilt) -> None:
     if "session" in done.unread:
         _print_all(["which sessions it had couldn't be read: some may be neither in the logs nor in the archive"])
     if "root" in done.unread:
-        OUT.print(
-            "  the list of indexed folders was damaged: `agtrace roots` names those left; add others: agtrace index PATH"
-        )
+        _print_all(["the list of indexed folders is damaged: `agtrace roots` shows what is left of it"])
     _print_all([f"the old file is {done.old}: delete it once you are sure that nothing is missing"], indent="")
 
 

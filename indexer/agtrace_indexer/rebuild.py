@@ -26,6 +26,7 @@ from agtrace_indexer.index.catalog import Catalog, NotRebuilt, remove_attempts
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import is_damage, open_to_read, reach_disk, refuse_newer, version_of, write_lock
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
+from agtrace_indexer.logs.discovery import ARCHIVE
 from agtrace_indexer.run import index
 from agtrace_indexer.run.versions import refuse_newer_reading
 from agtrace_indexer.texts.blocks import BlockText
@@ -151,34 +152,40 @@ def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 
         remove_attempts(database)
         try:
             damage = damage_in(database)
-            facts, roots, before = (_rows(database, query) for query in (_FACTS, _ROOTS, _SESSIONS))
-            whole = [path for (path,) in roots or () if "\ufffd" not in path]
-            _begin(building, dict(facts or ()), whole)
+            (facts, _), (roots, all_roots), (before, all_before) = (
+                _rows(database, query) for query in (_FACTS, _ROOTS, _SESSIONS)
+            )
+            whole = [path for (path,) in roots if "\ufffd" not in path]
+            _begin(building, dict(facts), whole)
             index(building, (), otherwise=list(otherwise), archive=archive)
             optimize(building)
             if left := damage_in(building):
                 raise NotRebuilt(f"the new index isn't sound ({'; '.join(left)}): the old one is unchanged")
             with closing(Catalog(building)) as catalog:
-                totals, archived = catalog.totals(), len(catalog.gone_files())
-            lost = tuple(_missing(database, before or (), _rows(building, _SESSIONS) or ()))
+                totals = catalog.totals()
+                archived = sum(not os.path.lexists(row.path) for row in catalog.gone_files())
+            lost = tuple(_missing(database, before, _rows(building, _SESSIONS)[0]))
             old = _name_for_old(database, datetime.now())
             _put_in_place(building, database, old)
         finally:
             remove_attempts(database)
-    unread = ["root"] * (roots is None or len(whole) < len(roots)) + ["session"] * (before is None)
+    kept = archive and database.with_name(ARCHIVE).is_dir()  # with the log of each session that its agent may delete
+    unread = ["root"] * (not all_roots or len(whole) < len(roots)) + ["session"] * (not (all_before or kept))
     return Rebuilt(damage, totals.sessions, totals.events, archived, lost, tuple(unread), old)
 
 
-def _rows(database: Path, query: str) -> list[Any] | None:
-    """Return the rows of an index; None if they can't be read because it is damaged. Raise `sqlite3.Error`."""
+def _rows(database: Path, query: str) -> tuple[list[Any], bool]:
+    """Return the rows of an index that can be read, and whether these are all. Raise `sqlite3.Error`."""
+    rows: list[Any] = []
     try:
-        with closing(open_to_read(database, isolation_level=None)) as connection:
+        with closing(open_to_read(database, cut_off=True, isolation_level=None)) as connection:
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
-            return connection.execute(query).fetchall()
+            rows.extend(connection.execute(query))
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        return None
+        return rows, False
+    return rows, True
 
 
 def _begin(building: Path, facts: dict[str, str], roots: list[str]) -> None:

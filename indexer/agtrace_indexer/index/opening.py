@@ -47,28 +47,32 @@ class OlderIndex(sqlite3.OperationalError):
         super().__init__(f"an older agtrace made the index (tables {version}, this one needs {VERSION})")
 
 
-def open_to_read(path: Path, **options: Any) -> Reading:
+def open_to_read(path: Path, *, cut_off: bool = False, **options: Any) -> Reading:
     """Return a connection that reads an index. `options` are those of `sqlite3.connect`. Raise `sqlite3.Error`.
+
+    With `cut_off` it also opens a file whose end is missing, to read what there is.
 
     While an index is read, SQLite keeps a small file next to it. If that can't be created (a full disk, a read-only
     folder), nobody can write the index either, and it is read as it is: later changes then go unnoticed.
     """
     refuse_empty(path)
     try:
-        return _connected(path, "mode=ro", options)
+        return _connected(path, "mode=ro", options, cut_off)
     except sqlite3.OperationalError as error:
         wal = path.with_name(f"{path.name}-wal")
         is_in_wal = wal.exists() and wal.stat().st_size > 0
         if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or is_in_wal:
             raise
-    connection = _connected(path, "mode=ro&immutable=1", options)
+    connection = _connected(path, "mode=ro&immutable=1", options, cut_off)
     connection.is_still = True
     return connection
 
 
-def _connected(path: Path, how: str, options: dict[str, Any]) -> Reading:
+def _connected(path: Path, how: str, options: dict[str, Any], cut_off: bool) -> Reading:
     uri = f"{path.absolute().as_uri()}?{how}"
     connection = sqlite3.connect(uri, uri=True, timeout=5, factory=Reading, **options)
+    if cut_off:
+        connection.execute("PRAGMA writable_schema=1")  # else SQLite compares the file's size with what its header says
     connection.execute("PRAGMA user_version").fetchone()  # opens the file, which connecting does not
     return connection
 
