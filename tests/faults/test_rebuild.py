@@ -180,20 +180,3 @@ def test_agtrace_index_rebuilds_it_from_the_logs_and_the_archive(older: Path) ->
             0
         ]
     assert agtrace("doctor").code == 0
-
-
-@pytest.mark.parametrize("left", [0.8, 0.3])
-def test_a_repair_of_a_file_whose_end_is_missing_says_that_nothing_is_lost_if_nothing_is(
-    tmp_path: Path, database: Path, left: float
-) -> None:
-    for number in range(40):
-        write(tmp_path / "logs" / f"{number}.jsonl", claude(number, 3))
-    index(database, [str(tmp_path / "logs")])
-    before = contents(database)
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    damage.truncate(database, int(database.stat().st_size * left))
-    said = agtrace("doctor", "--repair", "--json", AGTRACE_DATA_DIR=str(database.parent))
-    told = said.json()
-    assert (said.code, told["lost"], told["unread"], told["archived"], told["sessions"]) == (0, [], [], 0, 40)
-    assert contents(database) == before
