@@ -26,7 +26,6 @@ from agtrace_indexer.index.catalog import Catalog, NotRebuilt, remove_attempts
 from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import is_damage, open_to_read, reach_disk, refuse_newer, version_of, write_lock
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
-from agtrace_indexer.logs.discovery import ARCHIVE
 from agtrace_indexer.run import index
 from agtrace_indexer.run.versions import refuse_newer_reading
 from agtrace_indexer.texts.blocks import BlockText
@@ -163,13 +162,13 @@ def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 
                 raise NotRebuilt(f"the new index isn't sound ({'; '.join(left)}): the old one is unchanged")
             with closing(Catalog(building)) as catalog:
                 totals = catalog.totals()
+                kept = archive and catalog.has_archive  # with the log of each session that its agent may delete
                 archived = sum(not os.path.lexists(row.path) for row in catalog.gone_files())
             lost = tuple(_missing(database, before, _rows(building, _SESSIONS)[0]))
             old = _name_for_old(database, datetime.now())
             _put_in_place(building, database, old)
         finally:
             remove_attempts(database)
-    kept = archive and database.with_name(ARCHIVE).is_dir()  # with the log of each session that its agent may delete
     unread = ["root"] * (not all_roots or len(whole) < len(roots)) + ["session"] * (not (all_before or kept))
     return Rebuilt(damage, totals.sessions, totals.events, archived, lost, tuple(unread), old)
 

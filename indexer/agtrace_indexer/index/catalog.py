@@ -167,6 +167,11 @@ class Catalog:
         return identity(self.path) == self._identity
 
     @property
+    def has_archive(self) -> bool:
+        """Whether there is an archive next to the index."""
+        return self.path.with_name(ARCHIVE).exists()
+
+    @property
     def size(self) -> int:
         """The size of the index in bytes, without its WAL."""
         pages, size = (self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.catalog import Catalog, KnownFile
-from agtrace_indexer.logs.discovery import ARCHIVE, Found
+from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.reader.plan import KNOWN_AGENTS, Archived, Plan
 from agtrace_indexer.run import versions
 
@@ -142,7 +142,7 @@ class Work(Struct):
 
     @property
     def _archive_is_in_the_way(self) -> bool:
-        return not self.archive and self.catalog.path.with_name(ARCHIVE).exists()
+        return not self.archive and self.catalog.has_archive
 
     @property
     def _late(self) -> bool:
