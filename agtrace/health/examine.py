@@ -23,7 +23,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.index.opening import open_read_only, path_of
 from agtrace_indexer.index.questions import histories, sessions
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.parallel.processes import Crew
+from agtrace_indexer.parallel.processes import Crew, end_with_input
 from agtrace_schema.analysis import ContextPoint, Evidence, Insight, Share, Timeline, TimelineEntry, TokenShares
 from agtrace_schema.events import Outcome
 from msgspec import Struct
@@ -388,5 +388,6 @@ def _agents_of(connection: sqlite3.Connection, session: Session) -> Iterator[Age
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the parent decides
+    end_with_input()
     with suppress(EOFError, BrokenPipeError):
         serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)

@@ -14,11 +14,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from agtrace_indexer.index import shards
 from agtrace_indexer.index.references import REFERENCES
 from agtrace_indexer.index.store import Store
-from agtrace_indexer.logs.discovery import ARCHIVE
+from agtrace_indexer.logs.discovery import ARCHIVE, walk
 from agtrace_indexer.logs.files import Progress
 from agtrace_indexer.parallel import pool
 from agtrace_indexer.redact import COMPILED_FILE
@@ -30,6 +31,7 @@ from tests.agtrace.asking import claude_log
 from tests.conftest import copy_of_samples, keep_rules
 from tests.contents import contents
 from tests.hostile import build_all
+from tests.indexer.test_files import claude, write
 
 SESSION = "aaaaaaaa-0000-4000-8000-{:012x}"
 PORTION = 100_000
@@ -350,9 +352,12 @@ def test_what_is_too_much_for_a_worker_is_read_beside_it(
 
 
 _ENDING = """
-import os, subprocess, sys
-line = sys.stdin.buffer.readline()
-answer = subprocess.run([{python!r}, *sys.argv[1:]], input=line, stdout=subprocess.PIPE).stdout
+import json, os, subprocess, sys
+worker = subprocess.Popen([{python!r}, *sys.argv[1:]], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+worker.stdin.write(sys.stdin.buffer.readline())
+size, output = worker.stdout.readline(), open(worker.stdout.fileno(), "rb", closefd=False)
+answer = size + output.read(json.loads(size)["size"])
+worker.kill()
 os.close(0)
 sys.stdout.buffer.write(answer)
 """
@@ -435,6 +440,13 @@ def test_workers_end_when_their_parent_is_killed_and_the_next_run_reads_the_rest
     assert 0 < len(said(database)["files"]) < len(expected["files"])
     index(database, [])
     assert said(database) == expected
+
+
+def test_a_worker_ends_in_the_midst_of_its_work_when_nobody_waits_for_it(database: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "long.jsonl", claude(1, 20_000))
+    worker = [sys.executable, "-m", "agtrace_indexer.parallel.worker", database]
+    request = msgspec.json.encode(list(walk([str(path)]))) + b"\n"
+    assert subprocess.run(worker, input=request, stdout=subprocess.PIPE).stdout == b""
 
 
 def test_a_worker_runs_no_code_of_the_folder_that_it_is_started_in(

@@ -5,7 +5,9 @@ Each ends when its input does, prints nothing, and is killed if this process is 
 
 from __future__ import annotations
 
+import os
 import queue
+import select
 import subprocess
 import sys
 import threading
@@ -126,6 +128,22 @@ def single(*command: str) -> Iterator[subprocess.Popen[bytes]]:
         finally:
             process.kill()
             _RUNNING.discard(process)
+
+
+def end_with_input() -> None:
+    """End this process as soon as its input does, even in the midst of work, whose answer nobody would read.
+
+    For the workers of a `Crew`. Without `poll`, on Windows, it ends when it has done what it was asked for.
+    """
+
+    def watch() -> None:
+        closed = select.poll()
+        closed.register(sys.stdin.fileno(), 0)  # a pipe that nobody writes to is told in any case
+        closed.poll()
+        os._exit(0)
+
+    if hasattr(select, "poll"):
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def end_all() -> None:

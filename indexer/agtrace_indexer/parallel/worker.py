@@ -27,6 +27,7 @@ from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import Progress
+from agtrace_indexer.parallel.processes import end_with_input
 from agtrace_indexer.reader.reader import Reader
 
 
@@ -79,6 +80,7 @@ def _refuse(progress: Progress) -> None:
 if __name__ == "__main__":
     gc.disable()  # reading leaves no cycles, and looking for them takes a twelfth of its time
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the main one decides
+    end_with_input()
     try:
         database = Path(sys.argv[1])
         serve(database, Archive(database, enabled=bool(sys.argv[2:])), sys.stdin.buffer, sys.stdout.buffer)
