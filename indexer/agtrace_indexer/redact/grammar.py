@@ -109,7 +109,11 @@ _JOINS = (
         Context.SETTING,
     ),
     _Join(  # NAME: value on the next line
-        ":=", rf"[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:[(>|][+-]?)?(?:{_NEXT_LINE}|[ \t]{{1,40}})", Context.SETTING, "line"
+        ":=",
+        rf"[ \t]{{0,4}}(?::|=(?![ \t]{{0,4}}{_END}(?>{_MARGIN})[ \t]{{0,20}}[^\s\"'\\]))[ \t]{{0,4}}(?:[(>|][+-]?)?"
+        rf"(?:{_NEXT_LINE}|[ \t]{{1,40}})",
+        Context.SETTING,
+        "line",
     ),
     _Join(  # NAME = "value" -> "value"
         ":=", r"[ \t]{0,40}[=:][ \t]{0,4}\"[^\"\n]{0,500}\"[ \t]{1,4}->[ \t]{1,4}", Context.LITERAL, "quoted"
@@ -203,7 +207,14 @@ _QUOTES = ("'", '"', "`")
 _EMPTY = 2
 _DELIMITERS = tuple(",;:.)}]+?")
 """What follows an empty text rather than a doubled quotation mark."""
-_SETTING = later(r"[\w.-]+=")
+_SETTING = later(r"(?:[^\s:]{1,200}[:-][0-9]{1,6}[:-])?[\w.-]+\+?=(?!=*\Z)")
+"""Another setting, also behind the file and line that `grep` puts before it."""
+_CLOSES = later(r"\*\*|\]\(|`|\">")
+"""What closes Markdown or a tag, and so what prose says, too."""
+_TOLD = later(r"(?=[^\n]*[0-9])(?=[^\n]*[A-Za-z])|[^\n]*[a-z][A-Z]")
+"""What a value has that nothing but a blank joins to its name."""
+_LABEL = later(r"(?:[A-Z]?[a-z]{2,}[-_ /.:]?)++(?:v?[0-9]{1,2})?\Z")
+"""Readable words as the salt of a derivation."""
 _CSS = later(r"--[a-z]")
 
 
@@ -271,7 +282,7 @@ def _joins(behind: str) -> tuple[_Join, ...]:
 def _is_part(text: str, start: int, end: int) -> bool:
     """Whether an apparent name is part of something joined by colons or slashes: an ARN, a place in a file."""
     before = text[start - 1 : start]
-    return (
+    return (text[start - 2 : start] == "::" and text[end - 1 : end] in _QUOTES) or (
         before in (":", "/", "\\")
         and text[end : end + 1] == ":"
         and text[end + 1 : end + 2] > " "
@@ -286,11 +297,11 @@ def _written(name: str, lead: str, behind: str) -> set[str]:
         written.add("option")
     if "_" in name and name.isupper():
         written.add("shouted")
-    if lead.endswith(">") or lead.rfind("<") > lead.rfind(">"):
+    if lead.endswith(">") or (lead.rfind("<") > lead.rfind(">") and not (lead.endswith(_QUOTES) and behind[:1] == " ")):
         written.add("in a tag")
     if behind[:1] == "(" and lead[-1:] in ("", ".", ">", ":", "@", "\n", " ", "\t") and not _NO_SETTER.match(name):
         written.add("setter")
-    if name.lower() not in words("prose") or max(map(len, behind.split()), default=0) >= _LONG_TOKEN:
+    if not lead.endswith("`") and name.lower() not in words("prose") or max(map(len, behind.split()), default=0) >= _LONG_TOKEN:
         written.add("no word")
     return written
 
@@ -342,18 +353,20 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
         if run is not None and run[0] and run[0][-1] not in ":," and ends.match(text, run.end()):
             yield _Value(*run.span(), literal=is_scrambled(run[0]))
         return
+    closes = _CLOSES.search(text, at, at + _LOOKED_AT) if join.context is Context.TOLD else None
+    until = closes.start() if closes else len(text)
     if text[at] in "<[({" and (hint := _HINT.match(text, at)) and sort(hint[0]) is Sort.NOTHING:
         return
     if not closed and (phrase := _PHRASE.match(text, at)):
         yield _Value(*phrase.span(), literal=True)
-    yield from _enclosed(join, text, at, name, lead, closed=closed)
-    if bare := _BARE.match(text, at):
+    yield from _enclosed(join, text, at, until, name, lead, closed=closed)
+    if bare := _BARE.match(text, at, until):
         yield _Value(*bare.span())
 
 
-def _enclosed(join: _Join, text: str, at: int, name: str, lead: str, *, closed: bool) -> Iterator[_Value]:
-    """Yield the value as far as it goes if it ends where what encloses its name does."""
-    run = _RUN.match(text, at)
+def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str, *, closed: bool) -> Iterator[_Value]:
+    """Yield the value as far as it goes, at most `until` there, if it ends where what encloses its name does."""
+    run = _RUN.match(text, at, until)
     assert run is not None
     end = run.end()
     line = _LINE_BEGINS.split(lead)[-1]
@@ -402,7 +415,13 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, value: 
     sign = (found.groupdict().get("sign") or "").strip()
     if sign.startswith((":", "：")) and (name == "PASS" or _CSS.match(name)):  # the result of a test, a variable of CSS
         return None
-    if join.written == "no word" and (_SETTING.match(said) or (name.lower() in words("prose") and not _is_token(said))):
+    if (join.written == "no word" or (join.takes == "line" and "\n" in found[0])) and _SETTING.match(said):
+        return None
+    if join.written == "no word" and (
+        not (value.quoted or _TOLD.match(said)) or (name.lower() in words("prose") and not _is_token(said))
+    ):
+        return None
+    if name.lower().endswith("salt") and _LABEL.match(said):
         return None
     context = join.context
     if value.quoted:

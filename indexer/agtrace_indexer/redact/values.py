@@ -55,7 +55,8 @@ _INTERPOLATED = later(
 """Templates, variables and references, also within a literal."""
 _BRACED = later(r"\$?\{+[^{}]*\}+|[$%]\([^)]*\)s?")
 _EXPRESSION = later(
-    r"[$(\[{<!&*?|]\w*[({\[.<>]|[$&*]?_*[A-Za-z]{3}[A-Za-z_]*(?:(?:\??\.|::|->)\w+)*[(\[]"
+    r"[$(\[{<!&*?|]\w*[({\[.<>]|[$&*]?_*[A-Za-z]{3}[A-Za-z_]*(?:(?:\??\.|::|->)\w+)*!?[(\[]"
+    r"|[A-Za-z_]\w*(?:(?:\(\))?\.[A-Za-z_]\w*)+\(|[A-Za-z]{3}[\w-]*\([a-z_]*\W?\Z"
     r"|[$&*]?_*[A-Za-z_][\w.:$>?!-]*[(\[{](?:[^\n]*[)\]},;(\[{>=\"'])?\W?\Z"
     r"|[^\n]*(?:=>|[!=]=|&&|\|\||===|\(\)|::|->)[\w \"'(]|[A-Za-z_][\w.]*\.[A-Za-z_]\w*\??[?+:*/<>=!&|]"
     r"|[\w.$]+<[\w., <>\[\]]+>|[^\n]*\w##\w|[&*(!]{1,2}[a-z_]+(?:\.|\W?\Z)|[A-Za-z_]\w*\[\w"
@@ -67,13 +68,17 @@ _PATTERN = later(
     r"[^\n]*(?:\(\?[:=!P<]|\[\^[\\\]%A-Za-z]|A-Za-z|a-zA-Z|0-9(?:a-[fz]|A-[FZ])|\[0-9|abcdefghi|ABCDEFGHI|\\[dwsb][+*\\\]{]|\]\{[0-9])"
 )
 """A regular expression, or an alphabet."""
-_IDENTIFIER = later(r"_?(?:[A-Z]+|[A-Za-z]+[0-9]{0,3}_[A-Za-z]+[0-9]{0,3})(?:_[A-Za-z]+[0-9]{0,3})+\W?\Z")
+_IDENTIFIER = later(
+    r"_?(?:[A-Z]+|[A-Za-z]+[0-9]{0,3}_[A-Za-z]+[0-9]{0,3})(?:_[A-Za-z]+[0-9]{0,3})+\W?\Z"
+    r"|[a-z]{2,}(?:[A-Z][a-z]{2,})+\W?\Z|[a-z]{3,}_[a-z]{3,}\W?\Z"
+)
 """A name of several words, unless it is quoted."""
 _TYPE = later(
     r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+|[A-Z][a-z]+(?:\$[0-9]+)?)?\W?\Z"
-    r"|(?:test_\w+|Test[A-Z]\w*)(?:[/\[(:].*)?\Z|[A-Z]+(?:_[A-Z0-9]+)+\W?\Z"
+    r"|(?:test_\w+|Test[A-Z]\w*)(?:[/\[(:].*)?\Z|[A-Z]+(?:_[A-Z0-9]+)+\W?\Z|--[a-z]+(?:-[a-z]+)*=?\Z"
+    r"|fc_[0-9a-f]{20,}\Z|iVBORw0KGgo"
 )
-"""The name of a type, a test or a constant."""
+"""The name of a type, a test, a constant, an option or a call, and what images begin with."""
 
 
 @cache
