@@ -301,7 +301,8 @@ def _written(name: str, lead: str, behind: str) -> set[str]:
         written.add("in a tag")
     if behind[:1] == "(" and lead[-1:] in ("", ".", ">", ":", "@", "\n", " ", "\t") and not _NO_SETTER.match(name):
         written.add("setter")
-    if not lead.endswith("`") and name.lower() not in words("prose") or max(map(len, behind.split()), default=0) >= _LONG_TOKEN:
+    prose = name.lower() in words("prose") or lead.endswith("`")
+    if not prose or max(map(len, behind.split()), default=0) >= _LONG_TOKEN:
         written.add("no word")
     return written
 
@@ -316,7 +317,7 @@ def _before(text: str, at: int) -> str:
     if rest.endswith("\\") and joined.startswith(_ESCAPED):
         return joined[1:]
     if rest.endswith(_FIRST_WORDS) and not joined.startswith("-"):
-        return rest.split()[-1] + " " + joined
+        return rest[len(rest[:-1].rstrip(_OF_NAMES)) :].lstrip("-.") + joined
     return joined
 
 
