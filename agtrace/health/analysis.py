@@ -134,9 +134,8 @@ _ENDINGS: dict[Ending, int] = {
 }  # fmt: skip
 """A log that ends within a call says little: it may be a copy that was made there, or the work was never finished."""
 
-_DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
-"""Points for the worst command that can't be taken back, or that others see, and that nobody asked for; what the human
-had agreed to is Info."""
+_DANGERS = {"Critical": 12, "Warning": 6}
+"""Points for the worst command that can't be taken back, or that others see, and that nobody asked for."""
 
 _A_FAILURE = 3
 """Points for the first call that failed or never got a result, and for each time that their number and one doubles."""

@@ -156,7 +156,9 @@ def _remedy(calls: Sequence[Call], place: int) -> _Remedy | None:
         then = _CUT.sub("", command_of(call) or "")
         if call.outcome is not Outcome.OK or not then or _DESTROYS.search(then):
             continue
-        if _helps(then):
+        part = _main(then)
+        said = " ".join(part.words) if part is not None and part.program not in _WRITERS else ""
+        if _INSTALLER.search(said) or _FORMATTER.search(said):
             helped = call
         if then == command and helped is not None and (_formats(failed, helped) or not _mends(helped)):
             return _Remedy(number, "before", _without_files(helped), _way(helped))
@@ -165,13 +167,6 @@ def _remedy(calls: Sequence[Call], place: int) -> _Remedy | None:
     if helped is not None and _formats(failed, helped):
         return _Remedy(calls.index(helped), "before", _without_files(helped), _way(helped))
     return None
-
-
-def _helps(command: str) -> bool:
-    """Whether a command installs something, or puts right what linters and formatters complain of."""
-    part = _main(command)
-    said = " ".join(part.words) if part is not None and part.program not in _WRITERS else ""
-    return _INSTALLER.search(said) is not None or _FORMATTER.search(said) is not None
 
 
 def _formats(failed: Call, helped: Call) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from agtrace_schema.analysis import Lens, Severity
 from msgspec import Struct
 
-from agtrace.health.history import Call, Entry, History
+from agtrace.health.history import Call, History
 from agtrace.text.numbers import duration
 
 EVIDENCE = 5
@@ -71,17 +72,11 @@ def detector(lens: Lens, *, version: int = 1) -> Callable[[Callable[[History], I
 
 def took(history: History, first_event: int, last_event: int) -> str:
     """Return the time from one event to another as a clause, ` within 4 min`; empty if unknown or under a second."""
-    begin = bisect_left(history.entries, first_event, key=_place)
-    end = bisect_right(history.entries, last_event, lo=begin, key=_place)
+    begin = bisect_left(history.entries, first_event, key=attrgetter("event_index"))
+    end = bisect_right(history.entries, last_event, lo=begin, key=attrgetter("event_index"))
     if begin == end or not history.timed or not history.entries[begin].at:
         return ""
-    lasted = max(map(_ended_at, history.entries[max(begin, end - 20) : end])) - history.entries[begin].at
+    among = history.entries[max(begin, end - 20) : end]
+    ended = max(max(entry.at, entry.answered_at if isinstance(entry, Call) else 0) for entry in among)
+    lasted = ended - history.entries[begin].at
     return f" within {duration(lasted)}" if lasted >= 1_000 else ""
-
-
-def _ended_at(entry: Entry) -> int:
-    return max(entry.at, entry.answered_at) if isinstance(entry, Call) else entry.at
-
-
-def _place(entry: Entry) -> int:
-    return entry.event_index

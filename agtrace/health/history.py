@@ -318,7 +318,8 @@ class _Reading:
         rows = {row.event_index: row for row in self._events}
         calls: dict[int, Call] = {}
         told = [(rows[event], rest) for event, rest in histories.payloads(self._connection, self._row) if event in rows]
-        for row, rest in sorted(told, key=_results_last):
+        # results may stand before their calls in a log
+        for row, rest in sorted(told, key=lambda one: EVENT_TYPE_CODES[one[0].type] is EventType.TOOL_RESULT):
             kind = EVENT_TYPE_CODES[row.type]
             if kind not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
                 continue
@@ -399,11 +400,6 @@ class _Text(NamedTuple):
         if len(text) <= 2 * KEPT:
             return cls(text, len(text))
         return cls(f"{text[:KEPT]}\n...\n{text[-KEPT:]}", len(text))
-
-
-def _results_last(told: tuple[PastEvent, Any]) -> bool:
-    """Sort calls before results, which may stand before their calls in a log."""
-    return EVENT_TYPE_CODES[told[0].type] is EventType.TOOL_RESULT
 
 
 def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agtrace_indexer.events.shell import parts
@@ -13,7 +13,7 @@ from agtrace_schema.analysis import Severity
 from agtrace_schema.events import Outcome, UserKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import command_of, quoted
+from agtrace.health.facts.actions import command_of, only_reads, quoted
 from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, History, Message, Said
 from agtrace.text.numbers import counted
@@ -40,12 +40,15 @@ _ELSEWHERE = rf"(?:/(?!tmp\b|var/folders/|var/tmp/|private/tmp/|dev/shm/)|{_HOME
 """What a project doesn't own; folders of caches and of temporary files are made anew."""
 _OF_A_USER = later(r"^(?:/Users/[^/]+|/home/[^/]+|/root)(?=/)")
 """The home directory that a path begins with."""
+_OUTSIDE = later(_ELSEWHERE)
 _FORCED = r"(?:-f|--force)(?: |$)"
 _DELETED = "deleted a folder outside the project"
 _MADE = later(
     r"(?:\bmkdir (?:-p )?|\btouch |\bgit init (?:-\S+ )*|\bgit clone \S+ |(?<![0-9&>])>{1,2} ?)[\"']?(~?[\w./-]{3,})"
 )
 """What a command makes."""
+_PRINTED = later(r"(?:/[\w.-]+){4,}")
+"""A folder that a command names in what it prints, deep enough to be no home."""
 _DANGERS = (
     _danger(
         "published a package",
@@ -101,19 +104,21 @@ _DANGERS = (
 )
 
 _YES = later(
-    r"\W*(?:y|yes|yep|yeah|ok|okay|sure|go ahead|do (?:it|that)|please do|ja|oui|sí|si|はい|是|好)\b", re.IGNORECASE
+    r"\W*(?:y|yes|yep|yeah|ok|okay|sure|go ahead|please do|"
+    r"(?:please )?(?:do|run) (?:it|that|this|these|those|them)|ja|oui|sí|si|はい|是|好)\b",
+    re.IGNORECASE,
 )
 
 _ASKING = (UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INJECTED)
 
 
-@detector("Outcome", version=3)
+@detector("Outcome", version=4)
 def find_dangerous_commands(history: History) -> Iterator[Finding]:
     """A command published a package, released or deployed something, force-pushed, pushed to the main branch, threw
     away uncommitted work, deleted a folder outside the project, destroyed infrastructure or skipped Git hooks, and no
-    request had asked for it.
+    request had asked for it, nor had the human agreed to it.
     """
-    found: dict[tuple[_Danger, bool], list[tuple[Call, str]]] = {}
+    found: dict[_Danger, list[tuple[Call, str]]] = {}
     asked: list[str] = []
     made = _Made(history)
     message = answered = ""
@@ -125,16 +130,15 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
             answered = message if _YES.match(entry.text) else ""
         elif isinstance(entry, Call) and entry.outcome is not Outcome.REJECTED:
             for danger, part in _dangers(entry, asked, history.cwd):
-                if danger.does == _DELETED and _is_own(entry, made.before(entry.event_index)):
+                if danger.does == _DELETED and made.owns(entry):
                     continue
-                agreed = danger.command.search(answered) is not None
-                found.setdefault((danger, agreed), []).append((entry, part))
-    for (danger, agreed), calls in found.items():
-        how = "which it had proposed and the human had agreed to" if agreed else "without being asked"
+                if danger.command.search(answered) is None:
+                    found.setdefault(danger, []).append((entry, part))
+    for danger, calls in found.items():
         often = "" if len(calls) == 1 else f" {counted(len(calls), 'time')}"
         yield Finding.of(
-            "Info" if agreed else danger.severity,
-            f"The model {danger.does}{often}{',' * agreed} {how}: {quoted(calls[0][1])}",
+            danger.severity,
+            f"The model {danger.does}{often} without being asked: {quoted(calls[0][1])}",
             [call.event_index for call, _ in calls],
             calls[0][0].turn,
         )
@@ -153,31 +157,34 @@ def _dangers(call: Call, asked: Sequence[str], project: str | None) -> Iterator[
 
 
 class _Made:
-    """The files and folders that a session made, collected as far as they are asked for."""
+    """What a session made or its commands printed, collected as far as it is asked for."""
 
     def __init__(self, history: History) -> None:
         self._calls = deque(history.calls)
-        self._paths: set[str] = set()
+        self._made: set[str] = set()
+        self._printed: set[str] = set()
 
-    def before(self, event: int) -> Collection[str]:
-        """Return what was made before an event, which is no earlier than the one asked for last."""
-        while self._calls and self._calls[0].event_index < event:
+    def owns(self, deleting: Call) -> bool:
+        """Whether all that a call deletes elsewhere the session had made something in, or had printed exactly.
+
+        The call is no earlier than the one asked about last.
+        """
+        while self._calls and self._calls[0].event_index < deleting.event_index:
             call = self._calls.popleft()
             if call.outcome is not Outcome.REJECTED:
-                self._paths.update(call.writes, _MADE.findall(command_of(call) or ""))
-        return self._paths
-
-
-def _is_own(call: Call, made: Collection[str]) -> bool:
-    """Whether all folders that a call deletes are ones in which the session itself had made something."""
-    deleted = [
-        word.rstrip("/*")
-        for part in parts(command_of(call) or "")
-        if part.program == "rm"
-        for word in part.words[1:]
-        if not word.startswith("-")
-    ]
-    return bool(deleted) and all(any(f"{one}/".startswith(f"{folder}/") for one in made) for folder in deleted)
+                self._made.update(call.writes, _MADE.findall(command_of(call) or ""))
+                self._printed.update(() if only_reads(call) else _PRINTED.findall(call.result))
+        deleted = [
+            word.rstrip("/*")
+            for part in parts(command_of(deleting) or "")
+            if part.program == "rm"
+            for word in part.words[1:]
+            if _OUTSIDE.match(word)
+        ]
+        return bool(deleted) and all(
+            path in self._printed or (path and any(f"{one}/".startswith(f"{path}/") for one in self._made))
+            for path in deleted
+        )
 
 
 def _outside(word: str, project: str | None) -> str:

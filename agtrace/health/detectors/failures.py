@@ -9,7 +9,7 @@ from pathlib import PurePath
 from agtrace_indexer.landmarks.attempts import attempts as landmarks_in
 from agtrace_indexer.landmarks.recognition import landmarks
 from agtrace_schema.events import Outcome
-from agtrace_schema.landmarks import LandmarkKind, Verdict
+from agtrace_schema.landmarks import Verdict
 from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import (
@@ -24,9 +24,9 @@ from agtrace.health.facts.actions import (
     quoted,
     refused_by_human,
 )
-from agtrace.health.facts.causes import cause_of
+from agtrace.health.facts.causes import WELL, cause_of
 from agtrace.health.facts.changes import changed_files
-from agtrace.health.facts.checks import OF_THE_MACHINE, Kind, kinds_of
+from agtrace.health.facts.checks import KINDS, OF_THE_MACHINE, Kind, kinds_of
 from agtrace.health.facts.ending import ending_of
 from agtrace.health.finding import Finding, detector, took
 from agtrace.health.history import Call, History, derived
@@ -37,7 +37,6 @@ _LONG_MS = 2 * 60_000
 _SHOWN, _COMMAND, _ERROR = 120, 60, 100
 _SET_ASIDE = later(r"\bgit (?:stash|worktree|checkout|switch)\b")
 """The check was to show how things were without the changes."""
-_RUNS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
 
 _GUARD = later(
     r"(?i)\b(?:blocked|denied|rejected|refused|not allowed|not permitted|forbidden|disallowed)\b.{0,60}"
@@ -131,7 +130,7 @@ def _solved(history: History, calls: Sequence[Call]) -> bool:
 # -- checks ----------------------------------------------------------------------------------------
 
 
-@detector("Outcome", version=2)
+@detector("Outcome", version=3)
 def find_failing_check(history: History) -> Iterator[Finding]:
     """The last test run, build or linter of the session failed because of the code, not the machine or the command
     line; none of its kind passed after it, what it printed names a file that the session had changed, and the session
@@ -161,14 +160,15 @@ def _left_failing(history: History) -> dict[Kind, Call]:
     """Return the last check of each kind, if it failed."""
     left: dict[Kind, Call] = {}
     for call in history.calls if any(call.failed for call in history.calls) else ():
-        kinds = kinds_of(call) if call.outcome in (Outcome.OK, Outcome.FAILED) else ()
-        if call.outcome is Outcome.OK or (kinds and _passed(call)):
-            for kind in kinds:
-                left.pop(kind, None)
-                if kind == "test run":
-                    left.pop("build", None)  # what is tested was built
-        elif kinds and not is_probe(call) and not _SET_ASIDE.search(command_of(call) or "") and _tells(call, history):
-            left |= dict.fromkeys(kinds, call)
+        kinds = kinds_of(call)
+        passed = kinds if call.outcome is Outcome.OK else _passed(call)
+        for kind in passed:
+            left.pop(kind, None)
+            if kind == "test run":
+                left.pop("build", None)  # what is tested was built
+        aside = is_probe(call) or _SET_ASIDE.search(command_of(call) or "")
+        if call.failed and kinds - passed and not aside and _tells(call, history):
+            left |= dict.fromkeys(kinds - passed, call)
     return left
 
 
@@ -178,10 +178,12 @@ def _tells(call: Call, history: History) -> bool:
     return cause is not None and cause.sure and OF_THE_MACHINE.search(cause.line) is None
 
 
-def _passed(call: Call) -> bool:
-    """Whether the tests and builds of a command that failed passed, as what it printed says: the rest of it failed."""
-    if "linter" in kinds_of(call):
-        return False  # whose verdict isn't known apart
+def _passed(call: Call) -> frozenset[Kind]:
+    """Return which tests and builds passed of a command that failed or is running, as what it printed says."""
+    if not kinds_of(call) or call.outcome not in (Outcome.FAILED, Outcome.RUNNING):
+        return frozenset()
     found = landmarks(landmarks_in(command_of(call) or ""), call.result, call.outcome)
-    runs = [landmark for landmark in found if landmark.kind in _RUNS]
-    return bool(runs) and all(landmark.verdict is Verdict.PASSED for landmark in runs)
+    runs = [one for one in found if one.kind in KINDS]
+    counted = "linter" in kinds_of(call)  # whose errors aren't those of the tests before it
+    well = {one for one in runs if one.verdict is Verdict.PASSED or (counted and WELL.search(one.detail or ""))}
+    return frozenset(KINDS[one.kind] for one in runs) - {KINDS[one.kind] for one in runs if one not in well}

@@ -7,14 +7,14 @@ from itertools import takewhile
 
 from agtrace_indexer.landmarks.attempts import attempts
 from agtrace_schema.analysis import Ending, Severity
-from agtrace_schema.events import UserKind
+from agtrace_schema.events import Outcome, UserKind
 from agtrace_schema.patterns import later
 
 from agtrace.health.facts.actions import command_of, counted_attempts, only_reads, quoted, quoted_path
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.changes import changed_files
 from agtrace.health.facts.checks import is_check, reviews
-from agtrace.health.facts.corrections import Correction, corrections, goes_ahead
+from agtrace.health.facts.corrections import Correction, corrections, goes_ahead, objects
 from agtrace.health.facts.ending import ending_of, shown_by
 from agtrace.health.facts.questions import own_words
 from agtrace.health.facts.redone import Again, again
@@ -106,24 +106,24 @@ _AROUND = later(
 _ATTACHED = later(r"\S*/attachments/\S+")
 _LEAVES = later(r"(?i)\b(?:commit|merge|push|pr|pull request)\b")
 """A request to hand the work on is no reason to redo it."""
-_OFTEN = 3
-"""Turns that redo lines of earlier ones: so many of them tell of work that wasn't right."""
 
 
-@detector("Outcome")
+@detector("Outcome", version=2)
 def find_redone(history: History) -> Iterator[Finding]:
-    """A turn replaced or deleted lines of an earlier one that was reported done, after the human had shown a failure or
-    a picture of it, or had corrected or stopped the model; or at least 3 turns replaced 3 lines or more each. Plans
-    and notes don't count, nor do fewer than 10 lines after what `corrections` tells of.
+    """A turn replaced or deleted lines of an earlier one that was reported done, after the human had shown a failure of
+    it, or had objected to it, which the model may have admitted, or had stopped the model. Plans and notes don't
+    count, nor do fewer than 10 lines after what `corrections` tells of.
     """
     known = {one.event_index for one in corrections(history)}
     touched = [one for one in again(history) if one.lines and not goes_ahead(one.said.text)]
-    larger = [one for one in touched if one.redone >= _SOME_LINES and not _LEAVES.search(one.said.text)]
-    large = {one.said.event_index for one in larger}
-    objected = [one for one in touched if one.shown or (one.stopped and one.said.event_index in large)]
-    telling = {one.said.event_index for one in objected} | {one.said.event_index for one in touched} & known
-    events = telling | large if len(larger) >= _OFTEN else telling
-    found = [one for one in touched if one.said.event_index in events]
+    found = [
+        one
+        for one in touched
+        if one.shown
+        or one.said.event_index in known
+        or objects(one.said, history)
+        or (one.stopped and one.redone >= _SOME_LINES and not _LEAVES.search(one.said.text))
+    ]
     lines: dict[str, int] = {}
     for one in found:
         for path, count in one.lines.items():
@@ -132,8 +132,8 @@ def find_redone(history: History) -> Iterator[Finding]:
     if not found or (told and sum(lines.values()) < _MANY_LINES):
         return
     most = max(lines, key=lambda path: lines[path])
-    worst = max(found, key=lambda one: (one.said.event_index in telling, one.redone))
-    weighs = telling and (len(found) > 1 or sum(lines.values()) >= _MANY_LINES)
+    worst = max(found, key=lambda one: one.redone)
+    weighs = len(found) > 1 or sum(lines.values()) >= _MANY_LINES
     severity: Severity = "Warning" if weighs else "Info"
     where = "committed or pushed" if all(one.left for one in found) else "reported done"
     yield Finding.of(
@@ -219,12 +219,23 @@ def find_abandoned(history: History) -> Iterator[Finding]:
         yield from _ended(history, "abandoned", "Warning", said)
 
 
-@detector("Outcome")
+_STUCK = later(
+    r"(?i)\bblock(?:ed|er)\b|\bpermiss|\bpermiso|\bberechtigung|\b(?:access|permission) (?:is |was )?(?:denied|refused)"
+    r"|\b(?:no|not|without|needs?|lacks?|missing)\b.{0,30}\b(?:access|credentials?|tokens?|passwords?|login)\b"
+    r"|\b(?:can(?:not|['’]t)|unable to) (?:access|reach|open|read|continue|proceed|go on|log ?in|connect)\b|权限|権限"
+)
+"""How a model says that it can't go on by itself."""
+
+
+@detector("Outcome", version=2)
 def find_left_question(history: History) -> Iterator[Finding]:
-    """The session ends with the model waiting for the human: it asked for something that it needs to continue; an offer
-    after finished work doesn't count.
+    """The session ends with the model waiting, and it can't go on without the human: a call was refused, it says that
+    it is blocked or has no access, or it asked with a tool.
     """
-    if not any(said.kind is UserKind.TASK for said in history.said):
+    asked = next((one for one in history.messages if one.event_index == ending_of(history).event_index), None)
+    refused = {call.turn for call in history.calls if call.outcome is Outcome.REJECTED}
+    stuck = asked is None or asked.turn in refused or _STUCK.search(asked.text)
+    if stuck and not any(said.kind is UserKind.TASK for said in history.said):
         yield from _ended(history, "question_left", "Info", "The session ends with the model waiting: {reason}")
 
 

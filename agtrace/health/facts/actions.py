@@ -237,7 +237,8 @@ def is_probe(call: Call) -> bool:
     deciding = _deciding(command) if command is not None else []
     if not any(map(tests, deciding)) or not all(tests(part) or reads(part) for part in deciding):
         return False
-    return not _printed_error(call.result, {part.program for part in _parts(call)})
+    complaining = {found[1].lower() for found in _COMPLAINT.finditer(call.result)}  # the programs, or the shell
+    return complaining.isdisjoint({part.program for part in _parts(call)} - {"which"} | _SHELL_NAMES)
 
 
 def asks_human(call: Call) -> bool:
@@ -287,12 +288,6 @@ def _exit_code(call: Call) -> int | None:
         return call.exit_code
     told = _CLAUDE_EXIT_CODE.match(call.result)
     return int(told[1]) if told else None
-
-
-def _printed_error(result: str, programs: set[str]) -> bool:
-    """Whether one of these programs, or the shell, printed an error: a line that begins with its name."""
-    told = {found[1].lower() for found in _COMPLAINT.finditer(result)}
-    return not told.isdisjoint(programs - {"which"} | _SHELL_NAMES)
 
 
 # -- labels ----------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.signatures import Signature, signatures_in
 
 _NUMBER = later(r"[\d.]+")
+WELL = later(r"(?i)\bok\b(?!.*\b(?:not|failed|error)\b)|\b[1-9]\d* passed\b(?!.*\b[1-9]\d* (?:failed|errors?)\b)")
+"""What is printed when all goes well."""
 _FEWEST_CHARS = 20
 """A shorter line stands in many outputs by chance."""
 
@@ -25,7 +27,7 @@ def cause_of(call: Call, history: History) -> Signature | None:
     known = _causes(history)
     if call.event_index not in known:
         harmless = _printed_when_well(history)[_program(call)]
-        told = [one for one in signatures_in(call.result) if one.line not in harmless]
+        told = [one for one in signatures_in(call.result) if one.line not in harmless and not WELL.search(one.line)]
         sure = next((one for one in told if one.sure), None)
         known[call.event_index] = sure or _failed_test(call, harmless) or (told[0] if told else None)
     return known[call.event_index]

@@ -23,7 +23,7 @@ from agtrace.health.history import Call, History, Notice, derived
 from agtrace.text.shell_programs import LINTER, reads
 
 Kind: TypeAlias = Literal["test run", "build", "linter"]
-_KINDS: dict[LandmarkKind, Kind] = {LandmarkKind.TEST_RUN: "test run", LandmarkKind.BUILD: "build"}
+KINDS: dict[LandmarkKind, Kind] = {LandmarkKind.TEST_RUN: "test run", LandmarkKind.BUILD: "build"}
 
 OF_THE_MACHINE = later(
     r"command not found|not recognized as|No module named|ModuleNotFoundError"
@@ -68,7 +68,7 @@ def kinds_of(call: Call) -> frozenset[Kind]:
 
 @lru_cache(maxsize=4_096)
 def _kinds_in(command: str) -> frozenset[Kind]:
-    found: set[Kind] = {_KINDS[attempt.kind] for attempt in attempts(command) if attempt.kind in _KINDS}
+    found: set[Kind] = {KINDS[attempt.kind] for attempt in attempts(command) if attempt.kind in KINDS}
     if LINTER.search(command) and any(map(_lints, parts(command))):
         found.add("linter")
     return frozenset(found)

@@ -178,6 +178,14 @@ class _Weighing:
         return _STRONG if words.strong.search(looked_at) else _WEAK if words.weak.search(looked_at) else 0
 
 
+def objects(text: Said, history: History) -> bool:
+    """Whether a text of the human plainly says that the work was wrong, or the model's next message admits it."""
+    said = _normal(own_words(text.text))
+    place = next(place for place, entry in enumerate(history.entries) if entry is text)
+    plain = len(said) <= _PLAIN and _words().strong.search(said) is not None
+    return plain or _admitted(history.entries, place) > 0
+
+
 class _Defined:
     """The names of functions, types and the like that the model defined, collected as far as they are asked for."""
 

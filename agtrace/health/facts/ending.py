@@ -90,17 +90,10 @@ def _last_thing(history: History) -> Entry | None:
     """
     things = (entry for entry in reversed(history.entries) if _is_thing(entry, history))
     done = last = next(things, None)
-    while done is not None and _stops(done, history):
+    while done is not None and not isinstance(done, (Call, Message)) and is_interruption(done, history.provider):
         done = next(things, None)
-    return next(things, None) if done is not None and _is_goodbye(done) else last
-
-
-def _stops(entry: Entry, history: History) -> bool:
-    return not isinstance(entry, (Call, Message)) and is_interruption(entry, history.provider)
-
-
-def _is_goodbye(entry: Entry) -> bool:
-    return isinstance(entry, Said) and entry.kind is UserKind.HUMAN and entry.text.strip().lower() in _GOODBYES
+    goodbye = isinstance(done, Said) and done.kind is UserKind.HUMAN and done.text.strip().lower() in _GOODBYES
+    return next(things, None) if goodbye else last
 
 
 def _is_thing(entry: Entry, history: History) -> bool:

@@ -22,7 +22,6 @@ from agtrace.text.failing_lines import found as failures_in
 _LEFT = (LandmarkKind.COMMIT, LandmarkKind.PUSH, LandmarkKind.PULL_REQUEST)
 _PROSE = later(r"(?i)\.(?:adoc|md|mdx|org|rst|txt)$|[\\/]\.?(?:plans?|specs?|memory)[\\/]")
 """Files that are rewritten as the talk goes on: plans, notes, documentation."""
-_PICTURE = later(r"\[image: |<image\b")
 _REVIEW = later(
     r"\bgh pr (?:checks\b|view\b.*(?:comments|reviews|statusCheck))|\bgh run view\b|reviewThreads"
     r"|\bgh api (?!.*-X ?(?:PUT|POST|PATCH|DELETE))\S*/(?:comments|reviews|check-runs|jobs|logs)\b"
@@ -49,7 +48,7 @@ class Again:
     left: bool
     """Whether the model had committed or pushed something before."""
     shown: bool
-    """Whether the text shows a failure or a picture."""
+    """Whether the text shows a failure."""
     reviewed: int | None
     """The event that shows what a review or the CI found: the text itself, or a command."""
     calls: int = 0
@@ -85,8 +84,9 @@ def _again(history: History) -> Iterator[Again]:
             now = None
             if changed:
                 told = entry.event_index if _REVIEW_SENT.search(entry.text) else None
+                shown = next(failures_in(entry.text.splitlines()), None) is not None
                 halted = stopped and not goes_ahead(entry.text)
-                now = Again(entry, halted, left, _shows(entry.text), told)
+                now = Again(entry, halted, left, shown, told)
             worked = stopped = False
         elif isinstance(entry, Call):
             stopped |= worked and refused_by_human(entry)
@@ -119,7 +119,3 @@ def _count(change: Change, call: Call, written: dict[str, dict[str, int | None]]
         now.lines[change.path] = now.lines.get(change.path, 0) + earlier
         now.edits.append(call.event_index)
     lines |= {line: lines.get(line, call.turn) for line in change.added}
-
-
-def _shows(text: str) -> bool:
-    return _PICTURE.search(text) is not None or next(failures_in(text.splitlines()), None) is not None
