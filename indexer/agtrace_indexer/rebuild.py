@@ -107,12 +107,18 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
     connection.execute("SELECT rowid FROM ranked('a') LIMIT 1").fetchone()
 
 
-_STORED = {int: "'integer', 'real'", float: "'real'", bytes: "'blob'", str: "'text'"}
+_NUMBER = "typeof(max({0})) NOT IN ('null', 'integer', 'real')"  # what isn't a number is larger
+_OTHER = {
+    int: _NUMBER,
+    float: _NUMBER,
+    bytes: "max(typeof({0}) NOT IN ('null', 'blob'))",
+    str: "max(typeof({0}) NOT IN ('null', 'text'))",
+}
 
 
 def _strange(connection: sqlite3.Connection, table: str, columns: dict[str, type]) -> Iterator[str]:
     """Yield the columns of a table that have values of other types than theirs, or texts that aren't UTF-8."""
-    others = ", ".join(f"max(typeof({name}) NOT IN ('null', {_STORED[kind]}))" for name, kind in columns.items())
+    others = ", ".join(_OTHER[kind].format(name) for name, kind in columns.items())
     found = connection.execute(f"SELECT {others} FROM {table}").fetchone()
     for name, other in zip(columns, found, strict=True):
         if other:

@@ -6,7 +6,7 @@ import json
 import random
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,10 +119,11 @@ def flip(connection: sqlite3.Connection, table: str, column: str, *, as_blob: bo
     connection.create_function("flipped", 1, lambda value: value and bytes([value[0] ^ 0x80, *value[1:]]))
     bits = f"flipped(CAST({column} AS BLOB))"
     number = "x'ff'" if as_blob else f"{column} + 1"
-    connection.execute(
-        f"UPDATE OR IGNORE {table} SET {column} = CASE typeof({column}) WHEN 'text' THEN CAST({bits} AS TEXT) "
-        f"WHEN 'blob' THEN {bits} ELSE {number} END WHERE {column} IS (SELECT max({column}) FROM {table})"
-    )
+    with suppress(sqlite3.IntegrityError):  # a row's id can be nothing but a number
+        connection.execute(
+            f"UPDATE OR IGNORE {table} SET {column} = CASE typeof({column}) WHEN 'text' THEN CAST({bits} AS TEXT) "
+            f"WHEN 'blob' THEN {bits} ELSE {number} END WHERE {column} IS (SELECT max({column}) FROM {table})"
+        )
 
 
 # -- asking ----------------------------------------------------------------------------------------
