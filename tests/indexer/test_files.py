@@ -579,7 +579,6 @@ def test_a_folder_crowded_with_files_that_are_no_logs_costs_no_more_than_its_lim
     assert [file.reason for file in found if file.path == str(folder)] == [
         "a folder of which 7 files are not read: more than 5 in it have names that no agent gives to its logs"
     ]
-    assert index(tmp_path / "index.sqlite3", []).files_opened == 0
     for number in range(8):
         (folder / f"{number}.json").unlink()
     index(tmp_path / "index.sqlite3", [])
