@@ -108,12 +108,8 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 _NUMBER = "typeof(max({0})) NOT IN ('null', 'integer', 'real')"  # what isn't a number is larger
-_OTHER = {
-    int: _NUMBER,
-    float: _NUMBER,
-    bytes: "max(typeof({0}) NOT IN ('null', 'blob'))",
-    str: "max(typeof({0}) NOT IN ('null', 'text'))",
-}
+_TYPED = "max(typeof({{0}}) NOT IN ('null', '{}'))"
+_OTHER = {int: _NUMBER, float: _NUMBER, bytes: _TYPED.format("blob"), str: _TYPED.format("text")}
 
 
 def _strange(connection: sqlite3.Connection, table: str, columns: dict[str, type]) -> Iterator[str]:
