@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -172,19 +173,19 @@ def elsewhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         (1_772_962_200_000, "2026-03-08T09:30:00Z"),
     ],
 )
-def test_a_time_is_one_moment_however_it_is_written_and_its_day_is_that_of_utc(
+def test_a_time_is_one_moment_however_it_is_written_and_its_day_is_the_users(
     written: Any, shown: str, log: ClaudeLog, tmp_path: Path
 ) -> None:
     """A day on which clocks are set forward, asked for in two other zones."""
     log.write("user", "go", timestamp=written)
     asker = asker_of(tmp_path)
-    (session,) = asker.ask("list_sessions", since="2026-03-08", until="2026-03-08")["data"]["sessions"]
+    day = datetime.fromisoformat(shown).astimezone().date()
+    (session,) = asker.ask("list_sessions", since=str(day), until=str(day))["data"]["sessions"]
     assert session["start_time"] == shown
-    for other in ("2026-03-07", "2026-03-09"):
+    for other in (str(day - timedelta(1)), str(day + timedelta(1))):
         assert asker.ask("list_sessions", since=other, until=other)["data"]["sessions"] == []
-    (match,) = asker.ask("search_event_previews", order="newest", query="go", since="2026-03-08", until="2026-03-08")[
-        "data"
-    ]["matches"]
+    found = asker.ask("search_event_previews", order="newest", query="go", since=str(day), until=str(day))
+    (match,) = found["data"]["matches"]
     assert match["timestamp"] == shown
 
 
