@@ -178,8 +178,14 @@ _BARE = later(r"[^\s\x1b\"'`\\,;&|<>(){}\[\]]{0,500}")
 """A value that ends at any sign of punctuation."""
 _RUN = later(r"(?:(?![;&,|][A-Za-z_][\w. -]*=|</[A-Za-z])[^\s\x1b\"'`\\]){0,500}")
 """A value that ends at a blank, a quotation mark, or another setting."""
+_TO_BLANK = later(
+    r"(?:[^\s\x1b\\\"'`<]|(?!\\{0,7}[\"'`][,;)}\]]{0,3}(?:\s|\Z)|\\(?:\s|\Z)|\\{1,15}[nrt\"]|</[A-Za-z])[\\\"'`<]){1,500}"
+)
+"""A value alone on its line."""
+_ALONE = later(r"(?:[+>#| -]|[0-9]{1,6}[→:|\t-]|\t|export |ENV )*\Z")
+"""What stands before a name whose value ends with its line."""
 _REST = later(r"[^\s\x1b\"'`\\,;&|<>(){}\[\]]*+")
-_PHRASE = later(r"[a-z]{3,10}(?:[ ][a-z]{3,10}){3,8}(?=[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\{1,7}n|\Z))")
+_PHRASE = later(r"[a-z]{3,10}(?:[ ][a-z]{3,10}){3,8}(?=[ ]-|[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\{1,7}n|\Z))")
 """Words up to the end of a line."""
 _HINT = later(r"[<\[({][^\n]{0,200}[>\])}]")
 """A placeholder with blanks."""
@@ -197,6 +203,8 @@ _CONNECTION = later(r"=[^;&=(){}\s]{0,80}([;&])[ ]?\Z|[?]()\Z")
 _LINE_BEGINS = later(r"[\n\"'`>]|\\\\n")
 _OF_CODE = frozenset("=;({?")
 """Signs before a name that show it isn't set on a line of its own, whose end would be that of the value."""
+_INNER = later(r"(?<=\\).|'\\\\?''|([\"'])\1(?=[^\s,;:)\]}\"'])")
+"""A quotation mark within a quotation, as shells, SQL and YAML write it."""
 _CALL = later(r"[\w.$]+[(\[][^\n)\]]*[\"'`]")
 """The call of something with a text, which ends a value without quotes."""
 _OPENS = {")": "(", "]": "[", "}": "{"}
@@ -250,7 +258,9 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
         for value in _values(join, found, name, lead, closed='"' in named[2] or "'" in named[2]) if found else ():
             tier = _tier(level, join, found, name, value) if found else None
             if tier:
-                yield Span(value.start, _whole(text, value.start, value.end), level.name.lower(), tier)
+                rest = _REST.match(text, value.end) if value.end - value.start >= _LOOKED_AT else None
+                ends = end_of(text, value.start, rest.end() if rest else value.end)
+                yield Span(value.start, ends, level.name.lower(), tier)
             if tier is Tier.LIKELY:
                 break
         else:
@@ -263,12 +273,6 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
 def find_foreign(text: str, at: int, looking: Looking) -> Iterator[Span]:
     """Do the same for names in other languages, which may contain blanks."""
     return find(text, at, looking, _FOREIGN_NAME)
-
-
-def _whole(text: str, start: int, end: int) -> int:
-    """Return the end of a value that may be longer than what was checked, or continue on the next line."""
-    rest = _REST.match(text, end) if end - start >= _LOOKED_AT else None
-    return end_of(text, start, rest.end() if rest else end)
 
 
 def _joins(behind: str) -> tuple[_Join, ...]:
@@ -373,7 +377,11 @@ def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str,
     line = _LINE_BEGINS.split(lead)[-1]
     connection = _CONNECTION.search(lead) if lead.rstrip(" ").endswith((";", "&", "?")) else None
     shell = name.isupper() and text[at - 1] == "="
-    if not closed and lead.endswith(_QUOTES) and text[end : end + 1] not in (";", "&", ",", "|"):
+    cut = text[end : end + 1] in (*_QUOTES, "\\", ";", "&", ",", "|") and join.context is Context.SETTING
+    alone = _TO_BLANK.match(text, at) if cut and not closed and _ALONE.match(line) else None
+    if alone and _ENDED.match(text, alone.end()):
+        end = alone.end()
+    elif not closed and lead.endswith(_QUOTES) and text[end : end + 1] not in (";", "&", ",", "|"):
         end = _closing(text, at, lead[-1]) if join.context is not Context.TOLD else end
         escaped = _ESCAPED_END.search(text, at, end)
         end = escaped.start() if escaped else end
@@ -399,14 +407,9 @@ def _closing(text: str, at: int, quote: str) -> int:
     line = text.find("\n", at, at + 2000)
     line = min(len(text), at + 2000) if line < 0 else line
     end = text.find(quote, at, line)
-    while end > at and (text[end - 1] == "\\" or text.startswith("'\\''", end)):
-        end = text.find(quote, end + (4 if text[end - 1] != "\\" else 1), line)
+    while end > at and (inner := _INNER.match(text, end)):
+        end = text.find(quote, inner.end(), line)
     return line if end < 0 else end
-
-
-def _is_token(text: str) -> bool:
-    """Whether a text is a machine's token, and no hash of a commit, so that even a word of prose names it."""
-    return len(text) >= _LONG_TOKEN and " " not in text and not _HASH.match(text) and sort(text) is Sort.RANDOM
 
 
 def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, value: _Value) -> Tier | None:
@@ -416,11 +419,14 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, value: 
     sign = (found.groupdict().get("sign") or "").strip()
     if sign.startswith((":", "：")) and (name == "PASS" or _CSS.match(name)):  # the result of a test, a variable of CSS
         return None
-    if (join.written == "no word" or (join.takes == "line" and "\n" in found[0])) and _SETTING.match(said):
+    blank = join.written == "no word"
+    if (blank or (join.takes == "line" and "\n" in found[0])) and _SETTING.match(said):
         return None
-    if join.written == "no word" and (
-        not (value.quoted or _TOLD.match(said)) or (name.lower() in words("prose") and not _is_token(said))
-    ):
+    if blank and not value.quoted and not _TOLD.match(said):
+        return None
+    if blank and name.lower() in words("prose") and (len(said) < _LONG_TOKEN or " " in said or _HASH.match(said)):
+        return None
+    if blank and name.lower() in words("prose") and sort(said) is not Sort.RANDOM:
         return None
     if name.lower().endswith("salt") and _LABEL.match(said):
         return None

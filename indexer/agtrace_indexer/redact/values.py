@@ -107,6 +107,8 @@ _PHRASE = later(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}\Z|(?:[A-Z][a-z]{3,9}){3,6}\Z"
 _DOTTED = later(r"_{0,2}[A-Za-z]\w*(?:\??(?:\.|::|->)[A-Za-z_]\w*)+\W?\Z")
 _JOINTS = later(r"[\\/.:]+")
 _DRIVE = later(r"(?:[A-Za-z]:)?[\\/]|~/|\.{1,2}/|[^\\]*\\[^\\]+\\[^\\]")
+_PHRASED = 4
+"""The words from which one of the vocabulary is there by chance."""
 _LONG_WORD = 4
 """The letters from which a word of the vocabulary in a mixture isn't there by chance."""
 _RARE = 7
@@ -125,14 +127,9 @@ def _reads_like_words(letters: str) -> bool:
     return sum(after not in follow.get(before, after) for before, after in pairwise(letters)) * _RARE <= len(letters)
 
 
-def _jumbled(parts: list[str], length: int) -> bool:
-    """Whether letters change their case, or alternate with digits, more often than in any name."""
-    return len(parts) >= 4 and len(parts) * 3 >= length
-
-
 def is_jumbled(text: str) -> bool:
     """Whether a text changes between letters of either case and digits more often than any name or path."""
-    return _jumbled(_WORD.findall(text), len(text))
+    return len(parts := _WORD.findall(text)) >= 4 and len(parts) * 3 >= len(text)
 
 
 def _is_path(text: str, *, digits: int = 20) -> bool:
@@ -141,19 +138,15 @@ def _is_path(text: str, *, digits: int = 20) -> bool:
     if ((len(parts) < 2 or "\\" in text) and not _DRIVE.match(text)) or sum(map(str.isdecimal, text)) > digits:
         return False
     letters = "".join(filter(str.isalpha, text)).lower()
-    return _reads_like_words(letters) and not any(_jumbled(_WORD.findall(part), len(part)) for part in parts)
+    return _reads_like_words(letters) and not any(map(is_jumbled, parts))
 
 
 def is_scrambled(text: str) -> bool:
     """Whether a text is such a mixture that no code reads like it."""
-    parts = _WORD.findall(text)
-    return len(text) >= 12 and len(parts) >= 5 and _jumbled(parts, len(text)) and len(set(text) - _USUAL) >= 3
+    return len(text) >= 12 and len(_WORD.findall(text)) >= 5 and is_jumbled(text) and len(set(text) - _USUAL) >= 3
 
 
 _USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:, ")
-
-
-_OF_IDENTIFIERS = "_-./:,;[]'\"@$%{} "
 
 
 def _signs(text: str, usual: str = "_-./:,;[]'\"") -> int:
@@ -179,14 +172,14 @@ def sort(text: str, *, literal: bool = True) -> Sort:
     named = [part.lower() for part in parts if not part.isdecimal()]
     digits, known = sum(map(str.isdecimal, text)), words("vocabulary")
     fake = digits < 4 and known.issuperset(named) and not words("placeholders").isdisjoint(named)
-    if fake or (digits < 3 and len(text) < 40 and not _signs(text, _OF_IDENTIFIERS) and strength(text)):
+    if fake or (digits < 3 and len(text) < 40 and not _signs(text, "_-./:,;[]'\"@$%{} ") and strength(text)):
         return Sort.NOTHING
     path = ("/" in text or "\\" in text) and not _signs(text[:-1], "_-./:@~*\\ ") and _is_path(text)
     if path or not named or any(form.match(text) for form in (_known_forms(), _PATTERN, _TYPE)):
         return Sort.PLAIN
     if " " in text.strip() or "\t" in text:
         return _with_blanks(text, named, digits)
-    return _with_digits(text, parts, named, digits) if digits else _letters(text, named)
+    return _with_digits(text, named, digits) if digits else _letters(text, named)
 
 
 def _with_blanks(text: str, named: list[str], digits: int) -> Sort:
@@ -195,15 +188,16 @@ def _with_blanks(text: str, named: list[str], digits: int) -> Sort:
     if mixed and any(len(part) >= 10 and sort(part) >= Sort.CHOSEN for part in text.split()):
         return Sort.RANDOM
     phrase = len(named) >= 4 and text.islower() and text.replace(" ", "").isalnum()
-    return Sort.PHRASE if phrase and words("vocabulary").isdisjoint(named) else Sort.PLAIN
+    everyday = len(words("vocabulary").intersection(named))
+    return Sort.PHRASE if phrase and everyday * _PHRASED <= len(named) else Sort.PLAIN
 
 
-def _with_digits(text: str, parts: list[str], named: list[str], digits: int) -> Sort:
+def _with_digits(text: str, named: list[str], digits: int) -> Sort:
     """Return the sort of a text with letters and digits, without blanks."""
     if _HEX.match(text):
         return Sort.RANDOM if len(text) >= 32 else Sort.CHOSEN
     letters, signs = "".join(named), _signs(text[:-1])
-    if _jumbled(parts, len(text)) or (len(letters) >= 5 and not _reads_like_words(letters)):
+    if is_jumbled(text) or (len(letters) >= 5 and not _reads_like_words(letters)):
         return Sort.RANDOM if len(text) >= 12 else Sort.CHOSEN
     digits -= sum(map(str.isdecimal, "".join(_ALGORITHM.findall(text))))
     if not signs and digits < 3 and any(len(word) > 2 for word in words("vocabulary").intersection(named)):
@@ -222,7 +216,7 @@ def _letters(text: str, named: list[str]) -> Sort:
     if signs := _signs(bare):
         plain = 2 * sum(map(len, _long_words(named))) >= len(letters)
         return Sort.PLAIN if plain else Sort.CHOSEN if signs > 1 else Sort.WORD
-    if known:
+    if known and (len(named) < _PHRASED or 2 * len(known) >= len(named)):
         return Sort.PLAIN
     if _PHRASE.match(bare):
         return Sort.PHRASE
