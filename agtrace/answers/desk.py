@@ -131,7 +131,8 @@ class Answers:
             given = self._ask(self.tools[name], arguments, most, sent)
             with suppress(Exception):  # counting answers must never cost one
                 self._note(name, arguments, given, 1000 * (time.monotonic() - started), origin)
-                self._sent.note(origin.connection, name, arguments, given.value.get("data", {}))
+                if not stopped():  # nobody gets the answer to a cancelled request
+                    self._sent.note(origin.connection, name, arguments, given.value.get("data", {}))
         return given
 
     def _note(self, name: str, arguments: Mapping[str, Any], given: Answer, ms: float, origin: Origin) -> None:
@@ -300,7 +301,11 @@ Known: TypeAlias = Mapping[tuple[str, int], str]
 
 
 class Sent:
-    """What was sent in each connection. Safe to use from several threads: a single assignment adds an answer."""
+    """What was sent in each connection.
+
+    Safe to use from several threads: an answer is added by a single assignment. Of two that are added at once, one may
+    go missing; then what it had is sent again.
+    """
 
     def __init__(self) -> None:
         self._of: dict[str, Known] = {}

@@ -125,17 +125,12 @@ class Signature(Struct, frozen=True):
     """Whether the line speaks of an error; else it is only what a short text says."""
 
 
-def signature_of(text: str) -> Signature | None:
-    """Return the signature of a failed result's text; None if it says nothing but that the call failed.
-
-    The line is the first that compilers, test runners and programs print for an error, else the last that mentions one,
-    else the first of a short text.
-    """
-    return next(signatures_in(text), None)
-
-
 def signatures_in(text: str) -> Iterator[Signature]:
-    """Yield the signatures of a failed result's lines, the most telling first."""
+    """Yield the signatures of a failed result's lines, the most telling first; none if it only says that it failed.
+
+    First come the lines that compilers, test runners and programs print for an error, then those that mention one, the
+    last first, then those of a short text.
+    """
     for _, line, sure in _telling(_lines(text)):
         if found := _signature(line):
             yield found if sure else Signature(found.key, found.line, sure=False)

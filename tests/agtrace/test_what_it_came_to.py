@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
+from agtrace.answers.desk import Answers
 from agtrace.answers.telemetry.recorder import Origin
 from agtrace.sessions.said import TEXT
+from agtrace.settings.stopping import STOP
 from tests.agtrace.asking import Asker, best_in, claude_log
 from tests.indexer.test_codex_families import T0, Rollout
 
@@ -162,6 +166,17 @@ def test_what_was_sent_in_a_connection_is_not_sent_again_but_named(asker: Asker)
     assert other["seen"] == "search_event_previews(query='tide table northern harbour')" and "landmarks" not in other
     assert told("tide table northern harbour", "one") == first, "the same call has the same answer"
     assert all("seen" not in told("northern harbour mended", one) for one in ("two", None))
+
+
+def test_an_answer_whose_request_is_cancelled_at_its_end_was_not_sent(asker: Asker) -> None:
+    cancelled, origin = Event(), Origin(connection="one")
+    answers = Answers(asker.settings, refresh_seconds=0, log=lambda _: cancelled.set())
+    context = copy_context()
+    context.run(STOP.set, cancelled)
+    given = context.run(answers.ask, "search_event_previews", {"query": "tide table northern harbour"}, origin)
+    assert cancelled.is_set() and not given.is_error
+    other = answers.ask("search_event_previews", {"query": "northern harbour mended"}, origin).value
+    assert all("seen" not in session for session in best_in(other)["sessions"])
 
 
 def test_a_request_that_came_to_nothing_says_so(tmp_path: Path) -> None:

@@ -20,22 +20,6 @@ function noteFindings(element) {
   }
 }
 
-function healthCards(row, details) {
-  const cards = el("div", { class: "cards" }, partsCard(row, details), endingCard(row, details));
-  let chart = () => () => {};
-  if (details.timeline?.kinds.length) {
-    const timeline = unfolded(details.timeline, details.names);
-    cards.append(timelineCard(timeline, row.id));
-    if (timeline.context.length) {
-      const [made, start] = contextCard(timeline);
-      cards.append(made);
-      chart = start;
-    }
-  } else cards.append(el("p", { class: "empty wide" }, "There is no timeline: the log has no times."));
-  if (details.agents?.length) cards.append(agentsCard(details.agents));
-  return [cards, chart];
-}
-
 async function loadHealth({ draw }) {
   const panel = byId("health");
   const body = byId("health-body");

@@ -295,21 +295,8 @@ function wayBack(row) {
   );
 }
 
-// Fills the article of a session; returns the function that draws its chart once it is visible.
-function fillSession(article, row, details) {
-  article.replaceChildren(wayBack(row), headOf(row, details));
-  if (!details) {
-    article.append(
-      el(
-        "p",
-        { class: "empty" },
-        "To keep this file small, the details of this session were left out: ",
-        el("code", {}, command("analyze", row.id)),
-        " shows them.",
-      ),
-    );
-    return () => () => {};
-  }
+// The cards of a session, and the function that draws their chart once it is visible.
+function healthCards(row, details) {
   const cards = el("div", { class: "cards" }, partsCard(row, details), endingCard(row, details));
   let chart = () => () => {};
   if (details.timeline?.kinds.length) {
@@ -327,6 +314,25 @@ function fillSession(article, row, details) {
     cards.append(el("p", { class: "empty card wide" }, why));
   }
   if (details.agents?.length) cards.append(agentsCard(details.agents));
+  return [cards, chart];
+}
+
+// Fills the article of a session; returns the function that draws its chart once it is visible.
+function fillSession(article, row, details) {
+  article.replaceChildren(wayBack(row), headOf(row, details));
+  if (!details) {
+    article.append(
+      el(
+        "p",
+        { class: "empty" },
+        "To keep this file small, the details of this session were left out: ",
+        el("code", {}, command("analyze", row.id)),
+        " shows them.",
+      ),
+    );
+    return () => () => {};
+  }
+  const [cards, chart] = healthCards(row, details);
   article.append(cards, findingsOf(row, details), ...conversationOf(row));
   return chart;
 }
