@@ -176,10 +176,10 @@ _LOOKED_AT = 500
 _OPENED = later(rf"(?:{_QUOTE}){{1,3}}")
 _BARE = later(r"[^\s\x1b\"'`\\,;&|<>(){}\[\]]{0,500}")
 """A value that ends at any sign of punctuation."""
-_RUN = later(r"(?:(?![;&,|][A-Za-z_][\w. -]*=|</[A-Za-z])[^\s\x1b\"'`\\]){0,500}")
+_RUN = later(r"(?:[^\s\x1b\"'`\\;&,|<]++|(?![;&,|][A-Za-z_][\w. -]*=|</[A-Za-z])[;&,|<])*+")
 """A value that ends at a blank, a quotation mark, or another setting."""
 _TO_BLANK = later(
-    r"(?:[^\s\x1b\\\"'`<]|(?!\\{0,7}[\"'`][,;)}\]]{0,3}(?:\s|\Z)|\\(?:\s|\Z)|\\{1,15}[nrt\"]|</[A-Za-z])[\\\"'`<]){1,500}"
+    r"(?:[^\s\x1b\\\"'`<]++|(?!\\{0,7}[\"'`][,;)}\]]{0,3}(?:\s|\Z)|\\(?:\s|\Z)|\\{1,15}[nrt\"]|</[A-Za-z])[\\\"'`<])++"
 )
 """A value alone on its line."""
 _ALONE = later(r"(?:[+>#| -]|[0-9]{1,6}[→:|\t-]|\t|export |ENV )*\Z")
@@ -190,7 +190,7 @@ _PHRASE = later(r"[a-z]{3,10}(?:[ ][a-z]{3,10}){3,8}(?=[ ]-|[ \t]*(?:[ \t]#[^\n]
 _HINT = later(r"[<\[({][^\n]{0,200}[>\])}]")
 """A placeholder with blanks."""
 _CELL = later(r"[^\n│┃║|\"'`]{8,200}?(?=[ \t]*[│┃║|])")
-_ELEMENT = later(r"<!\[CDATA\[(?P<data>[^\n]{4,500}?)\]\]>|(?P<text>[^<\n]{4,500}?)(?=\s{0,40}</)")
+_ELEMENT = later(r"<!\[CDATA\[(?P<data>[^\n]{4,500}?)\]\]>|(?P<text>[^<\n]{4,500}+)(?=\s{0,40}</)")
 _ENDED = later(r"[ \t]{0,200}(?:(?:#|//|--)[^\n]{0,200})?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
 _ENDS_LINE = later(r"\\{0,7}[\"'`)]{0,3}[ \t]*(?:\r?\n|\Z|\\{1,7}n|\\{1,7}[\"']|</[A-Za-z])")
 _ENDS_VALUE = later(r"</[A-Za-z]|(?![^\s\"'`\\,])(?![ \t]+[-+*/=.(|&?<>])")
@@ -351,7 +351,7 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
     if join.takes == "quoted" or text[at : at + 1] in ("", "\\"):
         return
     if join.takes == "line":
-        run = _RUN.match(text, at)
+        run = _RUN.match(text, at, at + _LOOKED_AT)
         ends = _ENDS_VALUE if join.context is Context.SETTING else _ENDS_LINE
         if run is not None and _CALL.match(text, at, run.end() + 1):
             return
@@ -371,14 +371,14 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
 
 def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str, *, closed: bool) -> Iterator[_Value]:
     """Yield the value as far as it goes, at most `until` there, if it ends where what encloses its name does."""
-    run = _RUN.match(text, at, until)
+    run = _RUN.match(text, at, min(until, at + _LOOKED_AT))
     assert run is not None
     end = run.end()
     line = _LINE_BEGINS.split(lead)[-1]
     connection = _CONNECTION.search(lead) if lead.rstrip(" ").endswith((";", "&", "?")) else None
     shell = name.isupper() and text[at - 1] == "="
     cut = text[end : end + 1] in (*_QUOTES, "\\", ";", "&", ",", "|") and join.context is Context.SETTING
-    alone = _TO_BLANK.match(text, at) if cut and not closed and _ALONE.match(line) else None
+    alone = _TO_BLANK.match(text, at, at + _LOOKED_AT) if cut and not closed and _ALONE.match(line) else None
     if alone and _ENDED.match(text, alone.end()):
         end = alone.end()
     elif not closed and lead.endswith(_QUOTES) and text[end : end + 1] not in (";", "&", ",", "|"):

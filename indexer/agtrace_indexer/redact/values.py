@@ -141,9 +141,14 @@ def _is_path(text: str, *, digits: int = 20) -> bool:
     return _reads_like_words(letters) and not any(map(is_jumbled, parts))
 
 
+JUDGED = 120
+"""The first characters of a value that it is judged by: whatever is longer has said by then what it is."""
+
+
 def is_scrambled(text: str) -> bool:
     """Whether a text is such a mixture that no code reads like it."""
-    return len(text) >= 12 and len(_WORD.findall(text)) >= 5 and is_jumbled(text) and len(set(text) - _USUAL) >= 3
+    text = text[:JUDGED]
+    return len(text) >= 12 and len(set(text) - _USUAL) >= 3 and len(_WORD.findall(text)) >= 5 and is_jumbled(text)
 
 
 _USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:, ")
@@ -305,7 +310,7 @@ def tier_of(level: Strength, text: str, context: Context, *, literal: bool | Non
     quoted = context is Context.LITERAL if literal is None else literal
     joined = len(text) >= _LONG_LETTERS and text.isalpha() and text.islower()
     chosen = joined and level is Strength.PASSWORD and context is Context.SETTING
-    found = sort(text[:500], literal=quoted)
+    found = sort(text[:JUDGED], literal=quoted)
     if found >= (Sort.WORD if chosen else _LEAST[level][context]):
         return Tier.LIKELY
     told = level is Strength.KEY or context is Context.TOLD
