@@ -12,7 +12,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -25,7 +24,7 @@ from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, first_looks, forms, kinds, own_look
 from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled
-from agtrace_indexer.redact.values import Sort, Span, Tier, is_example, is_jumbled, is_login, sort
+from agtrace_indexer.redact.values import JUDGED, Sort, Span, Tier, is_example, is_jumbled, is_login, sort
 
 BASE64 = "base64-secret"
 """The kind in the mask of a run of base64, whatever was found in it."""
@@ -46,25 +45,17 @@ _PATIENCE = 1.0
 Finder: TypeAlias = Callable[[str, int, Looking], Iterator[Span]]
 """Looks closely at a text from a position in it."""
 
-_WINDOW, _CHECKED = 2048, 500
-"""How far a rule looks from one of very many places, and the characters by which it judges a value there: the whole
-rest of the text from each of them would cost the square of its length."""
+_WINDOW = 2048
+"""How far a rule looks from one of very many places: the whole rest of the text from each would cost the square."""
 _AFFORDABLE = 10_000_000
 """The most places of a rule times the characters of a text, up to which all of it is looked at from each."""
-
-
-class _Closer(NamedTuple):
-    """The closer look that follows a first look."""
-
-    find: Finder
-    starts: Callable[[str, int], Iterator[int]] | None = None
-    """Yields the positions to look from, given the scanner's; None: just that one."""
 
 
 class _Found(NamedTuple):
     """The scanner's findings in a text."""
 
-    hits: list[tuple[_Closer, int]]
+    places: list[tuple[int, Finder]]
+    """Where a close look is due, in order, each once."""
     disguised: Sequence[int]
     """Positions near disguises, where a text doesn't say what it means."""
     base64: bool
@@ -79,14 +70,14 @@ class _BuiltIn:
 
     def __init__(self, kept: Path | None) -> None:
         looked = [
-            (look, _Closer(_led_finder(form.rule) if form.leads else _finder(form.rule, look)))
+            (look, _led_finder(form.rule) if form.leads else _finder(form.rule, look))
             for form, look in zip(forms(), first_looks(), strict=True)
         ]
-        looked += [(carrier.look, _Closer(_finder(carrier, carrier.look))) for carrier in ALL]
-        looked += [(look, _Closer(grammar.find)) for look in grammar.LOOKS]
-        looked += [(look, _Closer(grammar.find_foreign)) for look in grammar.FOREIGN_LOOKS]
-        looked += [(look, _Closer(_whole(find))) for look, find in (*tables_in_text.LOOKS, *field_pairs.LOOKS)]
-        self._closer = [closer for _, closer in looked]
+        looked += [(carrier.look, _finder(carrier, carrier.look)) for carrier in ALL]
+        looked += [(look, grammar.find) for look in grammar.LOOKS]
+        looked += [(look, grammar.find_foreign) for look in grammar.FOREIGN_LOOKS]
+        looked += [(look, _whole(find)) for look, find in (*tables_in_text.LOOKS, *field_pairs.LOOKS)]
+        self._finders = [find for _, find in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
 
@@ -102,11 +93,9 @@ class _BuiltIn:
         return {text: self._sorted(hits[number]) if number in hits else None for number, text in enumerate(known)}
 
     def _sorted(self, hits: list[Hit]) -> _Found:
-        known = [(self._closer[look], place) for place, look in hits if look < self._disguise]
-        if len(known) == len(hits):
-            return _Found(known, (), base64=False)
+        known = dict.fromkeys((place, self._finders[look]) for place, look in hits if look < self._disguise)
         disguised = [place for place, look in hits if self._disguise <= look < self._base64]
-        return _Found(known, disguised, any(look >= self._base64 for _, look in hits))
+        return _Found(list(known), disguised, any(look >= self._base64 for _, look in hits))
 
 
 _building = Lock()
@@ -178,7 +167,7 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
     start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
     if start == end or ("name" in found.re.groupindex and not strength(found["name"])):
         return
-    text = found.string[start : min(end, start + _CHECKED)].rstrip("\"'`\\,; \t\r\n")
+    text = found.string[start : min(end, start + JUDGED)].rstrip("\"'`\\,; \t\r\n")
     behind = found.string[end : end + 1]
     if is_example(text + behind) or (rule.login and not is_login(text)):
         return
@@ -201,17 +190,6 @@ def _in_base64(text: str, start: int) -> bool:
     """Whether what begins here is a part of a long run of base64, where any token's form turns up by chance."""
     run = _RUN_BEFORE.search(text, max(0, start - 25), start)
     return run is not None and ("//" in run[0] or "AAA" in run[0] or is_jumbled(run[0]))
-
-
-def _places(text: str, hits: Iterable[tuple[_Closer, int]]) -> list[tuple[int, Finder]]:
-    """Return the places for a close look, each once."""
-    places: dict[tuple[int, Finder], None] = {}
-    for (find, starts), at in hits:
-        if starts is None:
-            places[at, find] = None
-        else:
-            places.update(((start, find), None) for start in starts(text, at))
-    return sorted(places, key=itemgetter(0))
 
 
 def _lookings(places: Iterable[tuple[int, Finder]], length: int) -> dict[Finder, Looking]:
@@ -325,9 +303,8 @@ class Redactor:
 
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
         covered: dict[Finder, int] = {}
-        places = _places(text, found.hits)
-        lookings = _lookings(places, len(text))
-        for start, find in places:
+        lookings = _lookings(found.places, len(text))
+        for start, find in found.places:
             if start < covered.get(grammar.find if find is grammar.find_foreign else find, 0):  # within a value
                 continue
             for span in find(text, start, lookings[find]):

@@ -11,7 +11,7 @@ from agtrace_schema.patterns import later
 
 from agtrace_indexer.redact.engine import Redactor
 from agtrace_indexer.redact.names import LONGEST, Strength, strength, words
-from agtrace_indexer.redact.values import Context, Sort, Tier, is_login, sort, tier_of
+from agtrace_indexer.redact.values import JUDGED, Context, Sort, Tier, is_login, sort, tier_of
 
 _FORMS: dict[str, Callable[[str], object]] = {
     "auth": is_login,
@@ -106,7 +106,7 @@ def _tier(level: Strength, key: str, text: str) -> Tier | None:
     elif text.replace(".", "", 1).isdecimal():
         secret = level is Strength.PASSWORD and len(text) >= _SHORTEST_NUMBER
     elif level is not Strength.KEY and " " in text.strip():
-        secret = sort(text[:500]) >= Sort.PLAIN and words("vocabulary").isdisjoint(text.lower().split())
+        secret = sort(text[:JUDGED]) >= Sort.PLAIN and words("vocabulary").isdisjoint(text.lower().split())
     else:
         return tier_of(level, text, Context.TIGHT if key.isupper() else Context.LITERAL, literal=True)
     return Tier.LIKELY if secret else None

@@ -18,7 +18,7 @@ from agtrace_schema.patterns import later
 from agtrace_indexer.redact import masks
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import compiled
-from agtrace_indexer.redact.values import Sort, sort
+from agtrace_indexer.redact.values import JUDGED, Sort, sort
 
 KIND = "printed-secret"
 PRINTED = f"[redacted: {KIND}]"
@@ -159,4 +159,4 @@ def mask_output(text: str, printing: Prints, *, failed: bool) -> str:
 
 def _is_value(line: str) -> bool:
     """Whether a line is nothing but a secret."""
-    return bool(line) and " " not in line and sort(line[:500]) >= Sort.CHOSEN
+    return bool(line) and " " not in line and sort(line[:JUDGED]) >= Sort.CHOSEN
