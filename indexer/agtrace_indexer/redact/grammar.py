@@ -424,8 +424,10 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, value: 
         return None
     if blank and not value.quoted and not _TOLD.match(said):
         return None
-    if blank and name.lower() in words("prose") and (
-        len(said) < _LONG_TOKEN or " " in said or _HASH.match(said) or sort(said) is not Sort.RANDOM
+    if (
+        blank
+        and name.lower() in words("prose")
+        and (len(said) < _LONG_TOKEN or " " in said or _HASH.match(said) or sort(said) is not Sort.RANDOM)
     ):
         return None
     if name.lower().endswith("salt") and _LABEL.match(said):
