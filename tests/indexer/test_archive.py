@@ -75,6 +75,8 @@ def test_logs_that_come_back_after_they_were_read_from_the_archive_are_as_before
     index(database, [str(logs)])
     before = contents(database)
     logs.rename(logs.with_name("away"))
+    index(database, [])
+    assert contents(database) == before, "a root that vanished marks nothing"
     logs.mkdir()
     afresh(database, logs)
     logs.rmdir()

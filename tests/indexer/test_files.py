@@ -92,15 +92,6 @@ def test_a_vanished_log_keeps_everything_that_was_read_and_is_marked(logs: Path,
     assert index(database, []).files_opened == 0
 
 
-def test_a_vanished_root_marks_nothing(logs: Path, database: Path) -> None:
-    write(logs / "a.jsonl", claude(1))
-    index(database, [str(logs)])
-    before = contents(database)
-    logs.rename(logs.parent / "unmounted")
-    index(database, [])
-    assert contents(database) == before
-
-
 # --- moved ---
 
 
@@ -202,10 +193,18 @@ def test_a_log_that_was_moved_and_cut_is_a_new_one_beside_the_archived(logs: Pat
     index(database, [str(logs)])
     rename(log).write_bytes(claude(1, more=1))
     index(database, [])
-    assert sessions(database) == {
-        session(1): (str(logs / "renamed.jsonl"), False),
-        f"{session(1)}~2": (str(log), True),
-    }
+    assert sessions(database) == {session(1): (f"{logs}/renamed.jsonl", False), f"{session(1)}~2": (str(log), True)}
+
+
+def test_a_log_that_comes_back_elsewhere_beside_a_new_one_is_read_whole(logs: Path, database: Path) -> None:
+    log, away = write(logs / "a.jsonl", claude(1, more=9)), logs.parent / "away"
+    index(database, [str(logs)])
+    log.rename(away)
+    index(database, [])
+    write(away, away.read_bytes() + claude(1)).rename(logs / "b.jsonl")
+    os.utime(write(log, claude(1, more=2)), (2e9, 2e9))
+    index(database, [])
+    assert contents(database) == contents_of_fresh(database, logs)
 
 
 def test_logs_that_begin_alike_are_told_apart_when_they_move(logs: Path, database: Path) -> None:

@@ -85,8 +85,8 @@ class Reader:
     ) -> None:
         self.store, self.progress, self.report, self._rebuild = store, progress, report, rebuild
         self._uncommitted, self._batch, self._mask_anew = 0, batch, mask_anew
-        self.moved: set[int] = set()
-        """The rows of logs that are at another path now."""
+        self._settled: set[int] = set()
+        """The rows of logs that were read or moved: what was known of them before no longer holds."""
         self._forgotten, self._archive = forgotten or Tombstones(), archive
 
     def read(self, found: Found, known: KnownFile | None, archived: FindArchived) -> None:
@@ -95,10 +95,10 @@ class Reader:
         `known` is the row of its path, if any. `archived` finds the rows of vanished logs with the
         same beginning: such a log may have been moved, compressed or decompressed.
         """
-        if found.archived and known is not None and known.id in self.moved:
+        if found.archived and known is not None and known.id in self._settled:
             return
         self.progress.files_opened += 1
-        known = None if known is not None and known.id in self.moved else known
+        known = None if known is not None and known.id in self._settled else known
         before = self.progress.bytes_done
         try:
             if found.container:
@@ -116,6 +116,8 @@ class Reader:
                 raise
             self._read_anew(found, known, archived)
             return
+        if known is not None:
+            self._settled.add(known.id)
         self.progress.files_done += 1
         self.progress.bytes_done = before + found.size
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
@@ -221,7 +223,7 @@ class Reader:
         again (there is no place to continue then), and one that vanished earlier counts as another log.
         """
         for row in archived(start_of(file, HEAD)):
-            place = None if row.id in self.moved else where_it_ended(self.store, found, row, file)
+            place = None if row.id in self._settled else where_it_ended(self.store, found, row, file)
             if place is None:
                 continue
             if begins_alike(row, found.path):
@@ -240,7 +242,7 @@ class Reader:
         if place is None:
             self.store.forget_contents(moved.id)
         self.store.move_file(moved.id, found.path)
-        self.moved.add(moved.id)
+        self._settled.add(moved.id)
         return None if place is None else moved
 
     def _continue(self, found: Found, known: KnownFile, file: CountedFile, content: Content, anchor: bytes) -> None:
