@@ -35,23 +35,23 @@ from agtrace.sessions.turns import telling_argument
 from agtrace.text.lines import LABEL, one_line
 from agtrace.times import iso, local
 
-_RIVAL = 0.7
+_RIVAL = 0.8
 """Sessions with at least this share of the best score are shown with their hits."""
 
-_HITS = {1: (4,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
+_HITS = {1: (3,), 2: (3, 1), 3: (2, 1, 1), 4: (2, 1, 1, 1), 5: (2, 1, 1, 1, 1)}
 """By the number of such sessions, how many hits each of them shows."""
 
 _ALIKE = 0.6
 """A hit with this share of its words in one that is shown already only says it again."""
 
-_ANSWERS = (490, 300, 210)
+_ANSWERS = (420, 250, 200)
 """Characters of the messages among the hits of the best session: often the next sentence is what was asked for."""
 
-_OF_BEST = 260
+_OF_BEST = 220
 """Characters of other hits of the best session."""
 
-_OTHERS = 3
-_OTHER = 0.4
+_OTHERS = 2
+_OTHER = 0.5
 """Further sessions, those with at least this share of the best score, get a line."""
 
 _NAMED = 70
@@ -63,13 +63,13 @@ _DOUBTED = 2
 _FIXED = 2
 """In so many of the best sessions, and so many of their hits, failures are looked for that were overcome."""
 
-_WEAK = 0.25
+_WEAK = 0.8
 """Hits with a smaller share of the score of their session's best one aren't shown."""
 
 _WORD = later(r"[^\W\d_]{4,}")
 """The words by which texts are compared: without numbers, and without those that all texts have."""
 
-_LAST, _SHORT = 320, 160
+_LAST, _SHORT = 280, 160
 """The characters of the last message: of a session that is hardly what was wanted, fewer."""
 
 _ABOVE = "(the hit above)"
@@ -78,13 +78,13 @@ _ABOVE = "(the hit above)"
 _TURNS = 3
 """The turn of the best hit, and the next ones."""
 
-_LINES, _LINE = 6, 150
+_LINES, _LINE = 6, 120
 """So many of their requests, refusals, failures and answers are shown, with so many characters."""
 
 _ELEMENT, _FIRST_PART, _LITTLE = r"<[^<>]*>", 2_000, 12
 """What marks commands and outputs, and how many characters of a text must be more than that."""
 
-_ERROR = 240
+_ERROR = 160
 """Characters of a call that failed, with its error."""
 
 _TELLING = ("failed", "error", "passed")
@@ -155,7 +155,11 @@ def best_matches(
             _unsent(_with_course(connection, shown[0], doubted=doubted), shown[0].row, sent),
             *(one.about for one in shown[1:]),
         ],
-        others=[_line(connection, rows[one.session_row]) for one in others] or None,
+        others=[
+            (short_id(connection, row.uid), local(row.started_at)[:10], _title(row, LABEL))
+            for row in (rows[one.session_row] for one in others)
+        ]
+        or None,
     )
     listed = sorted((pair for one in shown for pair in one.matches), key=lambda pair: pair[0].id not in ranked.literal)
     ids = {event.id for event, _ in listed}
@@ -216,10 +220,6 @@ def _worked(connection: sqlite3.Connection, found: Sequence[_Shown]) -> Worked |
 
 def _did(connection: sqlite3.Connection, session_row: int, call: int) -> str:
     return one_line(telling_argument(opened(connection, session_row, call).rest.get("arguments")), TEXT)
-
-
-def _line(connection: sqlite3.Connection, row: Session) -> tuple[str, str, str]:
-    return short_id(connection, row.uid), local(row.started_at)[:10], one_line(_title(row), LABEL)
 
 
 def _title(row: Session, most: int = 2 * LABEL) -> str:
@@ -425,12 +425,15 @@ def previews(
     Raises `SearchTimeout`.
     """
     names, hits = labels(connection), found.hits
+    listed = {(hit.session_row, hit.event_index) for hit in hits}
     events_found = [events.one(connection, hit.session_row, hit.event_index) for hit in hits]
     rows = {session.id: session for session in sessions.in_rows(connection, {hit.session_row for hit in hits})}
     shown = []
     for event in with_texts(connection, events_found):
         session = rows[event.row.session_row]
         hit = preview(connection, session, event, matcher.matched(event.text, deadline))
+        if (session.id, hit.result_event) in listed:
+            hit = replace(hit, error=None, result=None)
         shown.append(replace(hit, project=names.get(session.project_id or 0)))
     if not isinstance(found, SessionHits):
         return shown

@@ -251,17 +251,15 @@ _ARGUMENTS_SHOWN = 6
 
 def preview(connection: sqlite3.Connection, session: Session, event: StoredEvent, query: str) -> EventPreview:
     """Return a preview of an event around the first match of the query."""
-    turn, is_call = shown_turn(connection, event.row), event.type == EventType.TOOL_CALL
+    is_call = event.type == EventType.TOOL_CALL
     return EventPreview(
         session_id=short_id(connection, session.uid),
         event_index=event.event_index,
         timestamp=iso(event.row.ts),
         event_type=event.type,
-        turn_index=turn,
-        step_index=None if turn is None else event.row.step_index,
         call_event=None if is_call else event.row.link,
         result_event=event.row.link if is_call else None,
-        outcome=event.outcome,
+        outcome=None if event.outcome is Outcome.OK else event.outcome,
         copied=True if event.row.copy_of is not None else None,
         rolled_back=True if event.row.rolled_back else None,
         error=error_of(connection, session.provider, event) if is_call else None,
@@ -303,23 +301,23 @@ def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> 
 
 
 def _arguments(arguments: Any, query: str) -> Any:
-    """Return the arguments, each shortened; matching ones come first, and are shown around the match."""
+    """Return the arguments, each shortened: those that match, around that, and one more; if none does, the first."""
     if not isinstance(arguments, dict):
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         return excerpt(text, query, _ARGUMENTS_WITH_MATCH)
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in arguments.items()
+    }
+    matching = [key for key, text in texts.items() if _fold(query) in _fold(text)]
+    others = [key for key in texts if key not in matching][: 1 if matching else None]
     shown: dict[str, str] = {}
-    for key, value in sorted(arguments.items(), key=lambda item: not _holds(item[1], query)):
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        room = _ARGUMENTS_WITH_MATCH if query and _holds(value, query) and not shown else _ARGUMENTS
-        shown[one_line(key, 50)] = excerpt(text, query, room)
-        if len(shown) == _ARGUMENTS_SHOWN or sum(map(len, shown.values())) > PREVIEW:
+    for key in [*matching, *others][:_ARGUMENTS_SHOWN]:
+        room = _ARGUMENTS_WITH_MATCH if query and matching and not shown else _ARGUMENTS
+        shown[one_line(key, 50)] = excerpt(texts[key], query, room)
+        if sum(map(len, shown.values())) > PREVIEW:
             break
     return shown
-
-
-def _holds(value: Any, query: str) -> bool:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return _fold(query) in _fold(text)
 
 
 def _fold(text: str) -> str:

@@ -41,7 +41,7 @@ _TELLING = frozenset(
 )
 _OF_COURSE = frozenset({(LandmarkKind.COMPACTION, None), (LandmarkKind.BUILD, Verdict.PASSED)})
 _ENDINGS = frozenset({LandmarkKind.TEST_RUN, LandmarkKind.BUILD})
-_SHOWN, _ALL = 6, 1 << 62
+_SHOWN, _NEAREST, _ALL = 6, 4, 1 << 62
 
 
 class Telling(Struct, frozen=True):
@@ -157,7 +157,7 @@ def telling_landmarks(
     shown = [one for one in found if one.kind in _TELLING or id(one) in ending]
     if near is not None:
         shown = [one for one in shown if (one.kind, one.verdict) not in _OF_COURSE]
-        shown = sorted(shown, key=lambda one: abs(one.event_index - near))[:_SHOWN]
+        shown = sorted(shown, key=lambda one: abs(one.event_index - near))[:_NEAREST]
         shown.sort(key=lambda one: one.event_index)
     items = _with_outputs(connection, session_row, list(map(landmark_item, shown[-_SHOWN:])))
     return Telling(items, len(found))

@@ -26,7 +26,7 @@ from agtrace.tools.arguments import LARGEST, SessionId
 from agtrace.tools.long_text import LongText, TextArguments, asked_part, budget_of, check_asked, part_asked
 from agtrace.tools.tool import Context, Tool, opens_event, opens_turn, query_of
 
-_AROUND = 6
+_AROUND = 4
 """Events before and after one that a hint offers."""
 
 

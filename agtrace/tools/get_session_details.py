@@ -55,7 +55,7 @@ _BYTES = {
     "full": (32_000, ABSOLUTE_MAX_BYTES),
 }  # the default, and the maximum
 
-_LANDMARKS = 1_024
+_LANDMARKS = 2_048
 """Bytes of a page of landmarks."""
 
 WITH_MORE = 4_096

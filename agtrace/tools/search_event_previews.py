@@ -282,7 +282,7 @@ def _in_projects(context: Context, walk: _Walk, summary: str) -> str:
 
 
 def _of_ranked(context: Context, wanted: SearchEventPreviews, ranked: Ranked) -> str:
-    summary = f"{_how(ranked)} for {repeated(wanted.query, 40)!r}"
+    summary = _how(ranked)
     if ranked.nowhere:
         among = f" in {counted(sessions_searched(context, wanted), 'session')}" if not ranked.sure else ""
         summary = cut(f"{summary}; nowhere{among}: {', '.join(ranked.nowhere)}", SUMMARY)

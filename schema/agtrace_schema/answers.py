@@ -544,13 +544,12 @@ class EventPreview(Model):
     event_index: int
     timestamp: str | None = None
     event_type: EventType
-    turn_index: int | None = None
-    step_index: int | None = None
     call_event: int | None = None
     """For a result: the event_index of its call."""
     result_event: int | None = None
     """For a call: the event_index of its result."""
     outcome: Outcome | None = None
+    """Absent if it succeeded, and where there is none."""
     copied: bool | None = None
     """True if an older session has the same event and counts it."""
     rolled_back: bool | None = None
@@ -558,7 +557,8 @@ class EventPreview(Model):
     error: str | None = None
     """For a call that failed: the line of its output that tells of the failure."""
     result: str | None = None
-    """For any other call: its output, of a long one the first and the last line."""
+    """For any other call: its output, of a long one the first and the last line. Both are absent if the result is among
+    the matches."""
     preview: dict[str, Any]
     """The preview, by event type: the text around the match."""
     payload: dict[str, Any] | None = None

@@ -91,11 +91,11 @@ def test_a_list_says_what_sessions_did_where_that_is_asked_for(asker: Asker) -> 
     assert sorted(asked, key=len) == [{"id": TWO[:8]}, {"id": ONE[:8], "done": {"last_tests": "passed"}}]
 
 
-def test_the_landmarks_of_a_session_come_in_order_a_kilobyte_a_page(asker: Asker) -> None:
+def test_the_landmarks_of_a_session_come_in_order_two_kilobytes_a_page(asker: Asker) -> None:
     pages = list(asker.pages("get_session_details", session_id=ONE, sections="landmarks"))
-    assert all(len(json.dumps(page, ensure_ascii=False, separators=(",", ":")).encode()) <= 1_024 for page in pages)
+    assert all(len(json.dumps(page, ensure_ascii=False, separators=(",", ":")).encode()) <= 2_048 for page in pages)
     found = [item for page in pages for item in page["data"]["landmarks"]]
-    assert pages[0]["pagination"]["total_count"] == len(found) == 34
+    assert len(found) == 34
     assert [tuple((*item, None, None)[1:4]) for item in found[:5]] == [
         ("test_run", "pytest", "failed"),
         ("test_run", "pytest", "passed"),

@@ -310,9 +310,9 @@ def test_every_event_and_turn_that_is_shown_can_be_opened(each: Asker) -> None:
             if link in opened:
                 linked = each.ask("get_event_details", **session, event_index=opened[link])["data"]
                 assert linked["event_index"] == opened[link]
-        if "turn_index" in match:
-            details = each.ask("get_session_details", **session, detail_level="turns", turn_index=match["turn_index"])
-            assert [turn["turn_index"] for turn in details["data"]["turns"]] == [match["turn_index"]]
+        if "turn_index" in opened:
+            details = each.ask("get_session_details", **session, detail_level="turns", turn_index=opened["turn_index"])
+            assert [turn["turn_index"] for turn in details["data"]["turns"]] == [opened["turn_index"]]
 
 
 def _ms(iso: str) -> int:

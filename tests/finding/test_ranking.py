@@ -22,7 +22,7 @@ def real(indexed_logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Asker:
 def test_the_right_session_is_the_first_one(real: Asker) -> None:
     found = places(real, QUERIES["ranked"], WAYS[0])
     assert found.first >= 0.9 * found.of and found.among_three >= 0.95 * found.of
-    assert found.bytes <= 2_560
+    assert found.bytes <= 1_792
 
 
 def test_words_that_stand_together_nowhere_find_their_session(real: Asker) -> None:
