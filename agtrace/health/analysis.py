@@ -126,7 +126,7 @@ CORRECTIONS, OUTCOME, CHECKS, FAILURES, LOOPS = 50, 20, 10, 12, 8
 _KEPT = 0.5
 """The share of what corrections can cost that each of them leaves."""
 _HALF = 0.5
-"""What counts for that much of a correction: a refusal without a word, and a review that found problems."""
+"""What counts for that much of a correction: a mild one, and a review that found problems."""
 
 _ENDINGS: dict[Ending, int] = {
     "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 6, "interrupted": 10, "abandoned": 12,
@@ -134,14 +134,20 @@ _ENDINGS: dict[Ending, int] = {
 }  # fmt: skip
 """A log that ends within a call says little: it may be a copy that was made there, or the work was never finished."""
 
-_DANGERS = {"Critical": 12, "Warning": 6}
-"""Points for the worst command that can't be taken back, or that others see, and that nobody asked for."""
+_DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
+"""Points for each kind of command that can't be taken back, or that others see, and that nobody asked for."""
+
+_UNDONE = 8
+"""Points for a commit, a push or the like that failed and was never made good."""
+
+_REFUSED_SHARE = 3
+"""A session of whose calls one in so many was refused again and again couldn't do what it was asked to."""
 
 _A_FAILURE = 3
 """Points for the first call that failed or never got a result, and for each time that their number and one doubles."""
 
-_LOOP = 4
-"""Points for each loop."""
+_LOOP, _LOOPS = 4, ("refused_again", "repeated_failure", "returning_error")
+"""Points for each loop, and the detectors that find them."""
 
 
 class Score(Struct, frozen=True):
@@ -160,7 +166,7 @@ def score(session: Examination, agents: Sequence[Examination] = ()) -> Score:
     unscored = _unscored(session, calls, found)
     if unscored:
         return Score(None, unscored, [])
-    loops = [insight for insight in found if insight.lens == "Loops" and insight.severity != "Info"]
+    loops = [insight for insight in found if insight.detector in _LOOPS and insight.severity != "Info"]
     why = counted(len(loops), "loop") if loops else "no loops"
     parts = [
         _corrections(session),
@@ -188,11 +194,9 @@ def _corrections(session: Examination) -> ScorePart:
     times, reviews = session.corrections, session.reviews
     if not times + reviews:
         return ScorePart(part="corrections", lost=0, of=CORRECTIONS, why="the human corrected nothing")
-    weight = times - _HALF * session.silent + _HALF * reviews
+    weight = times - _HALF * session.mild + _HALF * reviews
     lost = round(CORRECTIONS * (1 - _KEPT**weight))
     why = f"the human corrected the work {counted(times, 'time')} in {counted(session.turns, 'turn')}"
-    if times and session.silent == times:
-        why = f"the human refused {counted(times, 'call')} without a word"
     if reviews:
         found = f"{counted(reviews, 'review')} found problems"
         why = f"{why}, and {found}" if times else found
@@ -203,10 +207,18 @@ def _outcome(session: Examination) -> ScorePart:
     lost = _ENDINGS[session.ending.ending]
     if session.ending.ending == "error_left" and not session.spoken:
         lost = OUTCOME  # nothing was said after it
-    dangers = (_DANGERS[one.severity] for one in session.insights if one.detector == "dangerous_commands")
-    risked = max(dangers, default=0)
-    why = ENDINGS[session.ending.ending] + ("; dangerous commands were run that nobody had asked for" if risked else "")
-    return ScorePart(part="outcome", lost=min(lost + risked, OUTCOME), of=OUTCOME, why=why)
+    why, ended = [ENDINGS[session.ending.ending]], session.ending.ending
+    for one in session.insights:
+        if one.detector == "dangerous_commands":
+            lost += _DANGERS[one.severity]
+            why.append("dangerous commands were run that nobody had asked for")
+        elif one.detector == "ended_on_failure" and ended != "error_left":
+            lost += _UNDONE
+            why.append("the last commit, push or the like failed")
+        elif one.detector == "refused_again" and _REFUSED_SHARE * one.count >= session.calls:
+            lost = OUTCOME
+            why.append("what it had to do was refused")
+    return ScorePart(part="outcome", lost=min(lost, OUTCOME), of=OUTCOME, why="; ".join(dict.fromkeys(why)))
 
 
 def _checks(every: Sequence[Examination]) -> ScorePart:

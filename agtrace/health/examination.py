@@ -64,8 +64,8 @@ class Examination(Struct, frozen=True):
     turns: int
     corrections: int
     """What the human corrected, refusals without a word among it."""
-    silent: int
-    """The refusals without a word."""
+    mild: int
+    """Those that count half: refusals without a word, and those that little speaks for."""
     reviews: int
     """Reviews by another model that found problems."""
     checks: Checks

@@ -130,7 +130,7 @@ def examine(
         probes=len(history.calls) - len(calls),
         turns=history.turns,
         corrections=len(corrected),
-        silent=sum(correction.silent for correction in corrected),
+        mild=sum(correction.mild for correction in corrected),
         reviews=len(reviews(history)),
         checks=checks(history),
         ending=ending,

@@ -78,7 +78,7 @@ _GENERIC = later(
     r"|Script (?:completed|failed|running)\b"
     r"|(?:PASS|PASSED|✓|✔)(?: |$)|ok \d+ |<shellId: |\(no output\)$|=== (?:RUN|PAUSE|CONT)\b|\*\* \w"
     r"|> \S+@\S+ \S+|> \S+$"
-    r"|error: failed to push some refs|! *==> Fatal error occurred|husky - |error: script \"|Failed tasks:$"
+    r"|error: failed to push some refs|! *==> Fatal error occurred|husky - |(?:\S+: )?error: script \"|Failed tasks:$"
     r"|- [\w:-]+$|Reinitialized existing|\(?[Uu]se (?:\"git|--)|hint: "
     r"|Command (?:was manually backgrounded|running in background)|npm (?:warn|WARN)\b"
     r"|(?:added|up to date|changed|audited) \d+ packages?\b"

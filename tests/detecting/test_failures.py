@@ -40,8 +40,9 @@ def test_an_error_that_never_went_away_says_so() -> None:
         told.run("make", _ERROR, code=2).run("make clean")
     (never,) = find_repeated_failure(told.history)
     assert (never.severity, "and it never worked: `error: no rule for this`" in never.message) == ("Warning", True)
-    (solved,) = find_repeated_failure(told.run("make").history)
-    assert (solved.severity, "never" in solved.message) == ("Info", False)
+    assert not list(find_repeated_failure(told.run("make").history))
+    (solved,) = find_repeated_failure(told.run("make", _ERROR, code=2).run("make").history)
+    assert (solved.severity, "never" in solved.message) == ("Warning", False)
 
 
 def test_the_cause_is_no_line_that_also_stands_in_runs_that_went_well() -> None:
@@ -83,7 +84,9 @@ def test_an_end_on_a_failed_push_is_critical_where_the_model_said_nothing() -> N
     told = Telling().human().run("git push", "Exit code 1\n! [rejected] main -> main (fetch first)", code=1)
     assert [finding.severity for finding in find_ended_on_failure(told.history)] == ["Critical"]
     assert [finding.severity for finding in find_ended_on_failure(told.say("Sorry.").history)] == ["Warning"]
-    assert not list(find_ended_on_failure(told.run("make").say().history))
+    (undone,) = find_ended_on_failure(told.run("make").say().history)
+    assert (undone.severity, "The last push failed, and was never made good" in undone.message) == ("Warning", True)
+    assert not list(find_ended_on_failure(told.run("git push", "   1a2b3c4..5d6e7f8  main -> main").history))
 
 
 def test_an_end_on_another_failure_may_be_one_and_names_its_turn() -> None:

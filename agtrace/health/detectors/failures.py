@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
 
 from agtrace_indexer.landmarks.attempts import attempts as landmarks_in
 from agtrace_indexer.landmarks.recognition import landmarks
@@ -26,14 +25,16 @@ from agtrace.health.facts.actions import (
 )
 from agtrace.health.facts.causes import WELL, cause_of
 from agtrace.health.facts.changes import changed_files
-from agtrace.health.facts.checks import KINDS, OF_THE_MACHINE, Kind, kinds_of
+from agtrace.health.facts.checks import KINDS, OF_THE_MACHINE, Kind, is_check, kinds_of
 from agtrace.health.facts.ending import ending_of
 from agtrace.health.finding import Finding, detector, took
 from agtrace.health.history import Call, History, derived
-from agtrace.text.signatures import Signature
+from agtrace.text.signatures import Signature, signatures_in
 
 RETURNS, SOME_RETURNS, MANY_REPEATED, MANY_RETURNS = 3, 4, 5, 6
 _LONG_MS = 2 * 60_000
+_COMMON_NAMES = frozenset("__init__ app index layout lib main mod page route test types util utils".split())  # noqa: SIM905
+_PLACE = later(r"[\w/\\-]\.\w{1,5}(?::|\()\d")
 _SHOWN, _COMMAND, _ERROR = 120, 60, 100
 _SET_ASIDE = later(r"\bgit (?:stash|worktree|checkout|switch)\b")
 """The check was to show how things were without the changes."""
@@ -55,18 +56,19 @@ def find_refused_again(history: History) -> Iterator[Finding]:
     for cause, calls, times in _same_errors(history):
         if times >= SOME_RETURNS and _GUARD.search(cause.line):
             yield _finding(history, "attempts were refused", cause, calls, times)
+            return
 
 
-@detector("Loops")
+@detector("Loops", version=2)
 def find_repeated_failure(history: History) -> Iterator[Finding]:
-    """The same call got the same error at least 4 times, or 3 times if it never worked; 6 times if it only reads."""
+    """The same call got the same error at least 5 times, or 3 times if it never worked; 6 times if it only reads."""
     yield from _again(history, same=True)
 
 
-@detector("Failures", version=2)
+@detector("Failures", version=3)
 def find_returning_error(history: History) -> Iterator[Finding]:
-    """Different calls got the same error at least 6 times, or 4 times over two minutes or more if they were no edits
-    and did more than read; numbers, paths and quoted texts in it don't matter.
+    """Different calls got the same error at least 6 times, or 4 times over two minutes or more if they were no edits,
+    no checks of the code and did more than read; numbers, paths and quoted texts in it don't matter.
     """
     yield from _again(history, same=False)
 
@@ -75,18 +77,25 @@ def _again(history: History, *, same: bool) -> Iterator[Finding]:
     for cause, calls, times in _same_errors(history):
         if _GUARD.search(cause.line) or same != _is_one_deed(calls):
             continue
-        quick = all(only_reads(call) or (not same and command_of(call) is None and call.writes) for call in calls)
         lasted = not history.timed or calls[-1].at - calls[0].at >= _LONG_MS
-        enough = times >= SOME_RETURNS or (same and cause.sure and not _solved(history, calls))
-        if times >= MANY_RETURNS or (enough and (lasted or same) and not quick):
+        edits = not same and all(command_of(call) is None and call.writes for call in calls)
+        if edits or all(map(only_reads, calls)):
+            enough = times >= MANY_RETURNS and (lasted or same)
+        elif same:
+            enough = times >= (MANY_REPEATED if _solved(history, calls) or not cause.sure else RETURNS)
+        else:
+            checks = any(map(is_check, calls)) and OF_THE_MACHINE.search(cause.line) is None
+            enough = times >= (MANY_RETURNS if checks or not lasted else SOME_RETURNS)
+        if enough:
             yield _finding(history, "attempts got the same error", cause, calls, times)
+            return
 
 
 def _finding(history: History, what: str, cause: Signature, calls: Sequence[Call], times: int) -> Finding:
     first, same = calls[0], _is_one_deed(calls)
     never = same and not _solved(history, calls)
     return Finding.of(
-        "Warning" if never or times >= (MANY_REPEATED if same else MANY_RETURNS) else "Info",
+        "Warning" if never or times >= MANY_REPEATED else "Info",
         f"{times:,} {what}{took(history, first.event_index, calls[-1].evidence)}"
         f"{', and it never worked' if never else ''}: "
         f"{quoted(cause.line, _SHOWN)}, {'as' if same else 'first'} {named(first)}",
@@ -130,11 +139,11 @@ def _solved(history: History, calls: Sequence[Call]) -> bool:
 # -- checks ----------------------------------------------------------------------------------------
 
 
-@detector("Outcome", version=3)
+@detector("Outcome", version=4)
 def find_failing_check(history: History) -> Iterator[Finding]:
     """The last test run, build or linter of the session failed because of the code, not the machine or the command
-    line; none of its kind passed after it, what it printed names a file that the session had changed, and the session
-    didn't end on a failure.
+    line, in a file that the session had changed; none of its kind passed after it, nor any other once that file was
+    changed again, and the session didn't end on a failure.
     """
     if history.at_work or ending_of(history).ending == "error_left":
         return
@@ -142,18 +151,45 @@ def find_failing_check(history: History) -> Iterator[Finding]:
     if not left:
         return
     kind, last = max(left.items(), key=lambda one: one[1].event_index)
+    cause = _cause_in_changes(last, history)
+    if cause is not None:
+        yield Finding.of(
+            "Warning",
+            f"The last {kind if len(kinds_of(last)) == 1 else 'check'} failed: "
+            f"{quoted(command_of(last) or '', _COMMAND)}, {quoted(cause, _ERROR)}",
+            (last.evidence,),
+            last.turn,
+            count=len(left),
+        )
+
+
+def _cause_in_changes(last: Call, history: History) -> str | None:
+    """Return the line with the cause of a failed check in what the session had changed; None if it is elsewhere, or
+    was mended after it.
+    """
     cause = cause_of(last, history)
-    assert cause is not None
-    written = {PurePath(path).stem for call in history.calls for path in changed_files(call)}
-    if not any(name in last.result for name in written):
-        return
-    yield Finding.of(
-        "Warning",
-        f"The last {kind} failed: {quoted(command_of(last) or '', _COMMAND)}, {quoted(cause.line, _ERROR)}",
-        (last.evidence,),
-        last.turn,
-        count=len(left),
-    )
+    names = {_name(path) for call in history.calls for path in changed_files(call)}
+    named = {name for name in names if name in last.result}
+    if cause is None or not named:
+        return None
+    again = False
+    for call in history.calls:
+        if call.event_index > last.event_index and call.outcome is Outcome.OK:
+            again |= not named.isdisjoint(map(_name, changed_files(call)))
+            if again and is_check(call):
+                return None
+    lines = [one.line for one in signatures_in(last.result) if one.sure]
+    inside = next((line for line in lines if any(name in line for name in named)), None)
+    return inside or (None if _PLACE.search(cause.line) else cause.line)
+
+
+def _name(path: str) -> str:
+    """Return a file's name without its ending, by which outputs name it and its tests; with its folder if many files
+    are called so.
+    """
+    inner = path.replace("\\", "/").split("/")
+    name = inner[-1].partition(".")[0]
+    return "/".join([*inner[-2:-1], name]) if name in _COMMON_NAMES else name
 
 
 def _left_failing(history: History) -> dict[Kind, Call]:

@@ -7,8 +7,6 @@ from agtrace.health.finding import Detector
 
 DETECTORS: tuple[Detector, ...] = (
     outcome.find_corrections,
-    outcome.find_stopped,
-    outcome.find_redone,
     outcome.find_review_problems,
     dangers.find_dangerous_commands,
     failures.find_failing_check,

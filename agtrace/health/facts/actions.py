@@ -343,6 +343,8 @@ def refused_by_human(call: Call) -> bool:
 # -- api -------------------------------------------------------------------------------------------
 
 _SHOWN = 120
+_OF_THE_AGENT = later(r"\[use[A-Z]\w*\] |This operation was aborted")
+"""Errors of the agent itself, and what the human stopped."""
 _IN_JSON = later(r'"message": ?"((?:[^"\\]|\\.)+)"')
 _STATUS = later(r'"status": ?(\d{3})\b')
 
@@ -352,7 +354,8 @@ def is_api_error(entry: Entry, provider: Provider) -> bool:
     if not isinstance(entry, Notice):
         return False
     notices = AGENTS[provider].notices
-    return entry.kind in notices.api_errors or entry.kind in notices.retried_errors
+    told = entry.kind in notices.api_errors or entry.kind in notices.retried_errors
+    return told and _OF_THE_AGENT.match(entry.text) is None
 
 
 def error_text(notice: Notice) -> str:

@@ -1,9 +1,9 @@
 """Where the human says that the work was wrong: refusals with words, corrections, interruptions, work undone.
 
-Only the human's own words count, not what they quote or hand on (`own_words.py`). No single sign is sure: words of a
+Only the human's own words count, not what they quote or hand on (`questions.py`). No single sign is sure: words of a
 correction are right about half of the time, three of four times where the model had just changed something. So a
-request counts from `ENOUGH` on, by what speaks for it together. The words are in `agtrace/data/corrections.toml`, by
-language.
+request counts from `ENOUGH` on, by what speaks for it together: its words, what it shows, that the model admits it,
+and that the model then redoes its work. The words are in `agtrace/data/corrections.toml`, by language.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from agtrace.health.facts.actions import (
 )
 from agtrace.health.facts.changes import changes
 from agtrace.health.facts.questions import own_words, phrases
+from agtrace.health.facts.redone import again
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, derived
 from agtrace.sessions.said import human_words
 
 ENOUGH = 3
 _STRONG, _WEAK, _ADMITTED, _REFUSED, _INTERRUPTED, _WORKED, _UNDONE, _GIT = 2, 1, 2, 2, 1, 1, 2, 1
+_SHOWN, _REDONE, _SOME_LINES = 1, 1, 3
+"""What a failure in the text weighs, and that the model then replaced so many lines of earlier turns."""
 
 _LONGEST = 1_500
 """Characters of a request in the human's own words; a longer one is a task, or a text that somebody else wrote."""
@@ -42,6 +45,7 @@ _QUOTED, _PLAIN = 80, 300
 
 _LOOKED_AT = 600
 _ADMISSION = 200
+_BEFORE_WORDS = later(r"^\W+")
 
 _BY_A_PROGRAM = later(r"\s*(?:<[a-z-]+>|Caveat: |Implement the following plan|# |\[Request interrupted|Base directory)")
 _SENTENCE_END = later(r"[.!?…]\s+|[。！？]|\n+")
@@ -59,6 +63,8 @@ _TAKING_BACK = later(
 )
 
 
+_SHOWING = later(r"<[^>\n]{1,80}>|\[[Ii]mage[^\]\n]*\]")
+"""What an agent puts in the place of a picture."""
 _GO_AHEAD_LENGTH = 80
 
 _GO_AHEAD = later(
@@ -84,6 +90,10 @@ class Correction(NamedTuple):
     """What the human wrote next, if they said nothing."""
     weight: int = ENOUGH
     """What speaks for it."""
+    lines: int = 0
+    """The lines of earlier turns that the model then replaced or deleted."""
+    mild: bool = False
+    """Whether it counts half: nothing was said, or little speaks for it."""
 
 
 class _Words(NamedTuple):
@@ -145,9 +155,14 @@ class _Weighing:
     def said(self, text: Said, place: int) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
         by_mistake = self.refused is not None and goes_ahead(text.text)
-        weight = 0 if self.first or by_mistake else self._weight(text, place)
+        answer = _answer(self.history.entries, place)
+        weight = 0 if self.first or by_mistake else self._weight(text, answer)
         if weight >= ENOUGH:
-            yield Correction(text.event_index, text.turn, _strongest(text.text), weight=weight)
+            after = again(self.history).get(text.event_index)
+            quote = _strongest(text.text) or f"(a picture, of which the model said: {' '.join(answer.split())})"
+            mild = weight == ENOUGH and self._by_words(text, own_words(text.text)) < _STRONG
+            lines = after.lines if after else 0
+            yield Correction(text.event_index, text.turn, quote, weight=weight, lines=lines, mild=mild)
         elif not by_mistake:
             yield from self.refused_silently(text.text)
         self.first, self.worked, self.before, self.stopped, self.refused = False, False, self.worked, 0, None
@@ -155,19 +170,27 @@ class _Weighing:
     def refused_silently(self, then: str = "") -> Iterator[Correction]:
         """Yield the refusal about which the human said nothing, with what they wrote next."""
         if self.refused:
-            yield Correction(self.refused.evidence, self.refused.turn, named(self.refused), silent=True, then=then)
+            yield Correction(
+                self.refused.evidence, self.refused.turn, named(self.refused), silent=True, then=then, mild=True
+            )
 
-    def _weight(self, text: Said, place: int) -> int:
+    def _weight(self, text: Said, answer: str) -> int:
         said = own_words(text.text)
-        if len(said) > _LONGEST or _BY_A_PROGRAM.match(text.text):
+        after = again(self.history).get(text.event_index)
+        if len(said) > _LONGEST or _BY_A_PROGRAM.match(text.text) or goes_ahead(text.text):
             return 0
-        weight = self._by_words(text, said)
-        if not weight:
+        if (after is not None and after.reviewed == text.event_index) or not (said or _SHOWING.search(text.text)):
+            return 0  # what a review found is told as such, and others' words say nothing
+        redone = _REDONE if after is not None and after.lines >= _SOME_LINES and len(said) <= _PLAIN else 0
+        shown = _SHOWN if after is not None and after.shown else 0
+        admitted = _ADMITTED if _words().admits.match(_BEFORE_WORDS.sub("", _normal(answer)[:_ADMISSION])) else 0
+        words = self._by_words(text, said)
+        if not (words or (admitted and after is not None) or (redone and (shown or self.stopped))):
             return 0
-        confirmed = self.stopped + self.undone.get(text.turn, 0) + _admitted(self.history.entries, place)
-        if not confirmed and (len(said) > _PLAIN or _ASKS_ANEW.match(said)):
+        confirmed = self.stopped + self.undone.get(text.turn, 0) + admitted
+        if not confirmed + shown and (len(said) > _PLAIN or _ASKS_ANEW.match(said)):
             return 0
-        return weight + confirmed + (self.worked or self.before) * _WORKED
+        return words + confirmed + shown + redone + (self.worked or self.before) * _WORKED
 
     def _by_words(self, text: Said, said: str) -> int:
         looked_at, words = _normal(said)[:_LOOKED_AT], _words()
@@ -176,14 +199,6 @@ class _Weighing:
             if not defined.isdisjoint(_NAME.findall(text.text)):
                 return _STRONG
         return _STRONG if words.strong.search(looked_at) else _WEAK if words.weak.search(looked_at) else 0
-
-
-def objects(text: Said, history: History) -> bool:
-    """Whether a text of the human plainly says that the work was wrong, or the model's next message admits it."""
-    said = _normal(own_words(text.text))
-    place = next(place for place, entry in enumerate(history.entries) if entry is text)
-    plain = len(said) <= _PLAIN and _words().strong.search(said) is not None
-    return plain or _admitted(history.entries, place) > 0
 
 
 class _Defined:
@@ -206,14 +221,14 @@ def _defined(lines: Iterable[str]) -> set[str]:
     return {name for line in lines for name in _DEFINED.findall(line)}
 
 
-def _admitted(entries: list[Entry], place: int) -> int:
-    """Return what the first message of the model after a request weighs."""
+def _answer(entries: list[Entry], place: int) -> str:
+    """Return the first message of the model after a request; empty if there is none before the next one."""
     for entry in entries[place + 1 :]:
-        if isinstance(entry, Message):
-            return _ADMITTED if _words().admits.match(_normal(entry.text)[:_ADMISSION]) else 0
+        if isinstance(entry, Message) and entry.text.strip():
+            return entry.text
         if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
-            return 0
-    return 0
+            return ""
+    return ""
 
 
 def _undone(history: History) -> dict[int | None, int]:
@@ -241,16 +256,17 @@ def goes_ahead(text: str) -> bool:
 
 
 def _strongest(text: str) -> str:
-    """Return a correction on one line, a long one from the sentence on that says most clearly what is wrong."""
-    said = own_words(text) or text
-    if len(said) <= _QUOTED:
-        return " ".join(text.split())
-    starts = [0, *(found.end() for found in _SENTENCE_END.finditer(said))]
-    for sign in (_words().strong, _words().faults):
-        for begin, end in pairwise([*starts, len(said)]):
-            if sign.search(_normal(said[begin:end])):
-                return " ".join(said[begin:].split())
-    return " ".join(text.split())
+    """Return a correction on one line, a long one from the sentence on that says most clearly what is wrong; empty if
+    the human only showed a picture.
+    """
+    said = own_words(text)
+    if len(said) > _QUOTED:
+        starts = [0, *(found.end() for found in _SENTENCE_END.finditer(said))]
+        for sign in (_words().strong, _words().faults):
+            for begin, end in pairwise([*starts, len(said)]):
+                if sign.search(_normal(said[begin:end])):
+                    return " ".join(said[begin:].split())
+    return " ".join((said or _SHOWING.sub(" ", text)).split())
 
 
 def _normal(text: str) -> str:

@@ -30,6 +30,12 @@ QUOTATION = later(
 )
 """A quotation within a line."""
 
+_AROUND = later(
+    r"\A\s*# (?:Files mentioned by the user|In app browser):[\s\S]*?## My request for \w+:|\[[Ii]mage[^\]\n]*\]"
+    r"|\S*/attachments/\S+"
+)
+"""What an agent puts around a request, and stands for pictures and files."""
+
 _BLOCK = later(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"\"\".*?(?:\"\"\"|\Z)|`[^`\n]+`|(?:^[ \t]*>[^\n]*(?:\n|\Z))+",
     re.DOTALL | re.MULTILINE,
@@ -39,9 +45,10 @@ _LEFT_OUT = "…"
 
 _BY_A_PROGRAM = later(
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]: ]"
-    r"|(?: {4}|\t)\s*(?![-*•\d])\S|diff --git |@@ -\d|Traceback \(most recent call last\)|\s+(?:at|File) \S"
+    r"|\S+@\S+[^\n]{0,80}[%$#>] |(?: {4}|\t)\s*(?![-*•\d])\S|diff --git |@@ -\d"
+    r"|Traceback \(most recent call last\)|\s+(?:at|File) \S"
 )
-"""How lines of logs, source code, differences and stacks of calls begin."""
+"""How lines of logs, prompts of a shell, source code, differences and stacks of calls begin."""
 
 _SENTENCE = r"[^\n.!?;。！？；]*"
 _CLAUSE = r"[^\n.!?;。！？；,:，：]{0,200}"
@@ -50,7 +57,7 @@ _BEFORE_CLAUSE = r"(?:\A|(?<=[\n.!?;。！？；,:，：]))"
 
 def own_words(text: str) -> str:
     """Return what of a text of a human is in their own words; `…` stands for what they quoted."""
-    lines = QUOTATION.sub(_LEFT_OUT, _BLOCK.sub(_LEFT_OUT, text)).splitlines()
+    lines = QUOTATION.sub(_LEFT_OUT, _BLOCK.sub(_LEFT_OUT, _AROUND.sub(" ", text))).splitlines()
     failing = {place for place, _ in failures_in(lines)}
     said = [line for place, line in enumerate(lines) if place not in failing and not _BY_A_PROGRAM.match(line)]
     return _others().sub("", "\n".join(said)).strip(f"{_LEFT_OUT} \n")

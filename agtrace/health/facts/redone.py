@@ -1,25 +1,21 @@
 """What followed each text of the human's, once the model had changed something: what it redid, and what it looked at.
 
-It goes by the structure of the session alone: turns, edits, commits, interruptions and pasted failures, not by words.
+It goes by the structure of the session alone: turns, edits and pasted failures, not by words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from agtrace_indexer.landmarks.attempts import attempts
 from agtrace_schema.events import Outcome, UserKind
-from agtrace_schema.landmarks import LandmarkKind
 from agtrace_schema.patterns import later
 
-from agtrace.health.facts.actions import command_of, is_interruption, refused_by_human
+from agtrace.health.facts.actions import command_of
 from agtrace.health.facts.changes import Change, changes
-from agtrace.health.facts.corrections import goes_ahead
-from agtrace.health.history import Call, History, Notice, Said, derived
+from agtrace.health.history import Call, History, Said, derived
 from agtrace.text.failing_lines import found as failures_in
 
-_LEFT = (LandmarkKind.COMMIT, LandmarkKind.PUSH, LandmarkKind.PULL_REQUEST)
 _PROSE = later(r"(?i)\.(?:adoc|md|mdx|org|rst|txt)$|[\\/]\.?(?:plans?|specs?|memory)[\\/]")
 """Files that are rewritten as the talk goes on: plans, notes, documentation."""
 _REVIEW = later(
@@ -43,10 +39,6 @@ class Again:
     """A text of the human's, after the model had changed something, and the turn that it opened."""
 
     said: Said
-    stopped: bool
-    """Whether the human had interrupted the model, or refused a call, since it last changed something."""
-    left: bool
-    """Whether the model had committed or pushed something before."""
     shown: bool
     """Whether the text shows a failure."""
     reviewed: int | None
@@ -54,54 +46,37 @@ class Again:
     calls: int = 0
     changed: bool = False
     """Whether the turn changed something."""
-    lines: dict[str, int] = field(default_factory=dict)
-    """The lines that it replaced or deleted of what earlier turns had written, by file."""
-    edits: list[int] = field(default_factory=list)
-    """The edits that did."""
-
-    @property
-    def redone(self) -> int:
-        """The number of these lines."""
-        return sum(self.lines.values())
+    lines: int = 0
+    """The lines that it replaced or deleted of what earlier turns had written."""
 
 
 @derived
-def again(history: History) -> list[Again]:
-    """Return each such text, in file order."""
-    return list(_again(history))
+def again(history: History) -> dict[int, Again]:
+    """Return each such text by its event, in file order."""
+    return {one.said.event_index: one for one in _again(history)}
 
 
 def _again(history: History) -> Iterator[Again]:
     written: dict[str, dict[str, int | None]] = {}
     now: Again | None = None
-    worked = changed = left = stopped = False
+    changed = False
     for entry in history.entries:
-        if isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
-            stopped |= worked
-        elif isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
+        if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
             if now is not None:
                 yield now
             now = None
             if changed:
                 told = entry.event_index if _REVIEW_SENT.search(entry.text) else None
-                shown = next(failures_in(entry.text.splitlines()), None) is not None
-                halted = stopped and not goes_ahead(entry.text)
-                now = Again(entry, halted, left, shown, told)
-            worked = stopped = False
-        elif isinstance(entry, Call):
-            stopped |= worked and refused_by_human(entry)
-            if entry.outcome is not Outcome.OK:
-                continue
-            command = command_of(entry)
+                now = Again(entry, next(failures_in(entry.text.splitlines()), None) is not None, told)
+        elif isinstance(entry, Call) and entry.outcome is Outcome.OK:
             if now is not None:
                 now.calls += 1
-                if now.reviewed is None and now.calls <= _LOOKS_FIRST and command and _REVIEW.search(command):
+                if now.reviewed is None and now.calls <= _LOOKS_FIRST and _REVIEW.search(command_of(entry) or ""):
                     now.reviewed = entry.evidence
             if entry.writes or changes(entry):
-                worked = changed = True
+                changed = True
                 if now is not None:
                     now.changed = True
-            left |= command is not None and any(attempt.kind in _LEFT for attempt in attempts(command))
             for change in changes(entry):
                 _count(change, entry, written, now)
     if now is not None:
@@ -115,7 +90,6 @@ def _count(change: Change, call: Call, written: dict[str, dict[str, int | None]]
     lines = written.setdefault(f"{change.path}#{change.cell}", {})
     gone = lines.keys() - change.added if change.whole else lines.keys() & change.removed
     earlier = sum(lines.pop(line) != call.turn for line in gone)
-    if earlier and now is not None and now.said.turn == call.turn:
-        now.lines[change.path] = now.lines.get(change.path, 0) + earlier
-        now.edits.append(call.event_index)
+    if now is not None and now.said.turn == call.turn:
+        now.lines += earlier
     lines |= {line: lines.get(line, call.turn) for line in change.added}
