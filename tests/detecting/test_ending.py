@@ -48,7 +48,6 @@ DOES_NOT_ASK = [
     "All tests pass.",
     "Done. Anything else?",
     "All tests pass. Would you like me to also add a benchmark?",
-    "I've added the endpoint. Would you like me to write tests for it?",
     "Let me know if you want changes.",
     "Fixed. Let me know how it goes!",
     "All 41 tests pass. Would you like a short summary of the changes?",
