@@ -117,11 +117,11 @@ class Answers:
             self._priced = _Priced(settings.prices, self._load_prices(settings.prices))
         return self._priced.table
 
-    def ask(self, name: str, arguments: Mapping[str, Any], origin: Origin = _NOBODY) -> Answer:
+    def ask(self, name: str, arguments: Mapping[str, Any], origin: Origin = _NOBODY, counted: bool = True) -> Answer:
         """Return the answer of a tool, or the error that says why there is none, as large as its client takes.
 
         `name` must be one of `tools`: an unknown tool is an error of the protocol. The settings that are in force now
-        hold for this request until its answer is done.
+        hold for this request until its answer is done. What isn't `counted` is a part of another answer, no request.
         """
         started = time.monotonic()
         held = limits_for(self._live.current.settings, name, origin.connection)
@@ -130,6 +130,8 @@ class Answers:
             sent = self._sent.before(origin.connection, name, arguments)
             given = self._ask(self.tools[name], arguments, most, sent)
             with suppress(Exception):  # counting answers must never cost one
+                if not counted:
+                    return given
                 self._note(name, arguments, given, 1000 * (time.monotonic() - started), origin)
                 if not stopped():  # nobody gets the answer to a cancelled request
                     self._sent.note(origin.connection, name, arguments, given.value.get("data", {}))
@@ -215,10 +217,8 @@ class Answers:
 
     def _user_in(self, arguments: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
         """Take out whose sessions of a team's index are asked, which every tool takes there, and none elsewhere."""
-        if self._settings.asked is None:
-            return None, arguments
         user = arguments.get("user")
-        if not isinstance(user, str):
+        if self._settings.asked is None or not isinstance(user, str):
             return None, arguments
         return user, {name: value for name, value in arguments.items() if name != "user"}
 

@@ -127,9 +127,9 @@ def metrics(
     telemetry.keep_days says, and nothing of what was asked or answered. The setting telemetry.enabled turns that off;
     the file can be deleted at any time.
 
-    Of the answers, `paginated` are pages of a list, `chunked` chunks of a long text, `summarized` digests (`mode`) and
-    `pruned` outputs without what a question wasn't about; `cut` ones lack parts that no cursor continues, `oversized`
-    ones didn't fit in the form they were asked for, and `stale` ones (in --json) come from an index that was behind.
+    Of the answers, `paginated` are pages of a list, `chunked` chunks of a long text, `summarized` digests or condensed
+    data, `pruned` outputs without what a question wasn't about; `cut` ones lack parts that no cursor continues,
+    `oversized` ones didn't fit in the form they were asked for, `stale` ones (in --json) are of an index behind logs.
 
     \b
       agtrace metrics --since 1d

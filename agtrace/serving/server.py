@@ -154,8 +154,8 @@ class Desk:
             self._listed = _Listed(settings.version, types.ListToolsResult(tools=tools))
         return self._listed.tools
 
-    async def ask(self, name: str, arguments: dict[str, Any], context: Request) -> Answer:
-        """Return the answer of a tool, no longer than this client accepts."""
+    async def ask(self, name: str, arguments: dict[str, Any], context: Request, counted: bool = True) -> Answer:
+        """Return the answer of a tool, no longer than this client accepts; `counted` as a request, or not."""
         from agtrace.settings.stopping import STOP
 
         ask, threads, stop = self.answers.ask, self._threads[_kind(name, arguments)], threading.Event()
@@ -164,7 +164,7 @@ class Desk:
             async with anyio.create_task_group() as group:
                 group.start_soon(_report, context)
                 given = await anyio.to_thread.run_sync(
-                    ask, name, arguments, origin_of(context), limiter=threads, abandon_on_cancel=True
+                    ask, name, arguments, origin_of(context), counted, limiter=threads, abandon_on_cancel=True
                 )
                 group.cancel_scope.cancel()
             return given
@@ -231,7 +231,7 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
         return types.CompleteResult(completion=types.Completion(values=values, has_more=len(known) == 50))
 
     async def rows(tool: str, key: str, context: Request, **arguments: Any) -> list[dict[str, Any]]:
-        answer = await (await at_desk()).ask(tool, arguments, context)
+        answer = await (await at_desk()).ask(tool, arguments, context, False)
         found: list[dict[str, Any]] = answer.value.get("data", {}).get(key, [])
         return found
 

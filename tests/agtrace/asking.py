@@ -22,6 +22,7 @@ from agtrace_indexer.run import index
 from agtrace_schema.wire import McpError, McpResponse, output_schema
 
 from agtrace.answers.desk import Answers
+from agtrace.answers.telemetry.recorder import Origin
 from agtrace.sessions.said import line_of
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.settings.model import Settings
@@ -65,7 +66,7 @@ def best_in(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class Asker:
-    """Answers from an index of its own, of the logs below `roots`."""
+    """Answers from an index of its own, of the logs below `roots`; in a connection, if it has one."""
 
     def __init__(
         self,
@@ -75,8 +76,9 @@ class Asker:
         ttl: int = HOUR,
         now: Callable[[], float] = time.time,
         still: bool = False,
+        connection: str | None = None,
     ) -> None:
-        self._still = still
+        self._still, self._origin = still, Origin(connection=connection)
         self.settings = Settings(
             data_dir=folder,
             max_response_bytes=most,
@@ -113,7 +115,7 @@ class Asker:
 
     def anything(self, name: str, **arguments: Any) -> Answer:
         """Return an answer or an error, checked."""
-        given = self.answers.ask(name, arguments)
+        given = self.answers.ask(name, arguments, self._origin)
         schema_of(name).validate(given.value)
         check(given, min(budget(name, arguments), self.settings.max_response_bytes))
         check_shape(name, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -61,11 +62,11 @@ def test_sessions_are_completed_listed_and_read_as_text_and_a_made_up_cursor_is_
     async def story() -> None:
         async with client_of(tmp_path) as client:
             assert await completed(client, "session_id", "0BAD") == [ONE[:8]]
-            assert (await completed(client, "project", "tide"), await completed(client, "id1", "x")) == (
-                ["tidepool"],
-                [],
-            )
+            assert await completed(client, "project", "tide") == ["tidepool"]
+            assert await completed(client, "id1", "x") == []
             *_, listed = (await client.list_resources()).resources
+            health = (await client.call_tool("read_artifact", {"ref": "ax://health"})).structured_content
+            assert json.loads(health["data"]["text"])["answers"]["count"] == 0, "nobody called a tool until now"
             (text,) = (await client.read_resource(listed.uri)).contents
             assert isinstance(text, TextResourceContents) and text.mime_type == listed.mime_type == "text/markdown"
             assert "Mend the tide.\n" in text.text and "goes on]" in text.text

@@ -31,6 +31,8 @@ class Agent(ABC):
     marks_errors = True
     """Whether the model learns that a result is an error from more than the result itself."""
     wire: Wire
+    around: str
+    """An expression for what the model is shown, with the `answer` in it."""
 
     def prepare(self, home: Path) -> None:  # noqa: B027  # most agents need nothing
         """Write the settings of a user who has signed in."""
@@ -43,16 +45,20 @@ class Agent(ABC):
     def drive(self, home: Path, model: ModelServer) -> subprocess.CompletedProcess[str]:
         """Run the agent until its model is done."""
 
-    @abstractmethod
     def unwrapped(self, result: Result) -> Any:
         """Return the JSON in what the model is shown; raise ValueError unless there is exactly one."""
+        shown = re.fullmatch(self.around, result.text, re.DOTALL)
+        if shown is None:
+            raise ValueError(f"not what is put around an answer: {result.text[:200]} ... {result.text[-200:]}")
+        return json.loads(shown["answer"])
 
 
 class ClaudeCode(Agent):
-    """Shows only the structured content, or the text of an error."""
+    """Shows a link and the structured content, or the text of an error."""
 
     client, setup, limit, wire = CLAUDE, "claude", CLIENTS["claude-code"], Messages()
     takes = 50_000
+    around = r"(\[Resource link: (\S+)\] \2)?(?P<answer>\{.*)"
 
     def connected(self, home: Path) -> list[str]:
         said = run(["claude", "mcp", "list"], home).stdout
@@ -65,15 +71,13 @@ class ClaudeCode(Agent):
             command, home, **variables, MCP_CONNECTION_NONBLOCKING="0"
         )  # else it begins before servers are there
 
-    def unwrapped(self, result: Result) -> Any:
-        return json.loads(result.text)
-
 
 class CodexCli(Agent):
     """Shows only the structured content, after the time that the call took, and doesn't mark errors."""
 
     client, setup, limit, wire = CODEX, "codex", CLIENTS["codex-mcp-client"], Responses()
     takes = 48_000
+    around = r"Wall time: [\d.]+ seconds\nOutput:\n(?P<answer>.*)"
     marks_errors = False
 
     def __init__(self, model: str = "gpt-5.5") -> None:
@@ -102,18 +106,13 @@ class CodexCli(Agent):
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return run(["codex", "exec", "--skip-git-repo-check", "--json", *options, "go"], home)
 
-    def unwrapped(self, result: Result) -> Any:
-        around = re.fullmatch(r"Wall time: [\d.]+ seconds\nOutput:\n(.*)", result.text, re.DOTALL)
-        if around is None:
-            raise ValueError(f"not what Codex puts around an answer: {result.text[:200]}")
-        return json.loads(around[1])
-
 
 class GeminiCli(Agent):
-    """Shows only the text, marked as untrusted; for an error the whole result, with both copies."""
+    """Shows the text, marked as untrusted, and a link; for an error the whole result, with both copies."""
 
     client, setup, limit, wire = GEMINI, "gemini", CLIENTS["gemini-cli-mcp-client"], GenerateContent()
     takes = 40_000
+    around = r"<untrusted_context>\n(?P<answer>.*)\n</untrusted_context>(\nResource Link: (\S+) at \3)?"
 
     def prepare(self, home: Path) -> None:
         settings = {
@@ -133,7 +132,7 @@ class GeminiCli(Agent):
 
     def unwrapped(self, result: Result) -> Any:
         if not result.marked_as_error:
-            return json.loads(result.text.removeprefix("<untrusted_context>\n").removesuffix("\n</untrusted_context>"))
+            return super().unwrapped(result)
         ((_, whole),) = [part["functionResponse"].popitem() for part in json.loads(result.text.split(" response: ")[1])]
         if json.loads(whole["content"][0]["text"]) != whole["structuredContent"]:
             raise ValueError(f"the two copies differ: {result.text[:200]}")

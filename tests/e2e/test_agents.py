@@ -122,7 +122,7 @@ def test_setup_connects_the_agent_and_can_be_repeated(agent: Agent, tmp_path: Pa
 
 
 def test_setup_takes_the_server_out_again_and_leaves_others(agent: Agent, tmp_path: Path) -> None:
-    home, known = machine(tmp_path / "machine"), agents.AGENTS[agent.setup]
+    home, known = machine(tmp_path / "machine"), agents.AGENTS[agent.setup]()
     agent.prepare(home)
     path = agents.config_path(known, home, {})
     run(["agtrace", "setup", agent.setup, "--apply"], home)
@@ -138,7 +138,7 @@ def test_setup_takes_the_server_out_again_and_leaves_others(agent: Agent, tmp_pa
 
 def test_the_environment_of_an_entry_arrives_and_stays(agent: Agent, tmp_path: Path) -> None:
     """Also where setup is repeated without it."""
-    home, known = machine(tmp_path / "machine"), agents.AGENTS[agent.setup]
+    home, known = machine(tmp_path / "machine"), agents.AGENTS[agent.setup]()
     agent.prepare(home)
     data = {"AGTRACE_DATA_DIR": str(home / "data of mine")}
     for environment in (data, {}):
@@ -154,8 +154,9 @@ def test_the_settings_that_setup_shows_connect_the_agent(agent: Agent, tmp_path:
     """For who writes them by hand."""
     home = machine(tmp_path / "machine")
     agent.prepare(home)
-    path = agents.config_path(agents.AGENTS[agent.setup], home, {})
-    entry = agents.AGENTS[agent.setup].write_snippet(str(home / "bin" / "agtrace"), {})
+    known = agents.AGENTS[agent.setup]()
+    path = agents.config_path(known, home, {})
+    entry = known.write_snippet(str(home / "bin" / "agtrace"), {})
     shown = run(["agtrace", "setup", agent.setup], home).stdout
     assert str(path) in shown and entry in shown
     if path.exists():

@@ -27,6 +27,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 
+from agtrace.settings.limits import CLIENTS
 from tests.agtrace.asking import claude_log
 from tests.agtrace.terminal import agtrace_here
 from tests.conftest import SAMPLES, keep_rules
@@ -201,7 +202,7 @@ def test_nothing_is_kept_between_requests(server: Listening) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_known_client_is_never_sent_more_than_it_shows(server: Listening, mode: str) -> None:
-    """Codex shows 32,000 characters, in either era: also where only its greeting says who it is."""
+    """In either era: also where only its greeting says who it is."""
     sizes = {}
 
     async def ask(name: str) -> None:
@@ -213,7 +214,7 @@ def test_a_known_client_is_never_sent_more_than_it_shows(server: Listening, mode
 
     for name in ("codex-mcp-client", "gemini-cli-mcp-client-agtrace", "test"):
         anyio.run(ask, name)
-    assert 10_240 < sizes["codex-mcp-client"] <= 32_000
+    assert 10_240 < sizes["codex-mcp-client"] <= CLIENTS["codex-mcp-client"] < 12_000
     assert sizes["codex-mcp-client"] < sizes["gemini-cli-mcp-client-agtrace"] <= 40_000 < sizes["test"]
 
 

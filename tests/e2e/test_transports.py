@@ -9,34 +9,30 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from itertools import cycle, product, repeat
 from pathlib import Path
 from typing import Any
 
 import anyio
-import jsonschema
+import httpx2
 import pytest
+from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import YEAR, Asker
 from tests.conftest import keep_rules
+from tests.e2e.clients import ALL
 from tests.worlds import WORLDS, World, calls, strange_calls
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not ALL, reason="make e2e makes all these calls")]
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
-EVERY = 1 if os.environ.get("AGTRACE_E2E") else 31
-"""Of so many calls one is made: all of them in `make e2e`, as in test_contract without a transport."""
 SECONDS = 300
 
 
-FEW = ("empty", "outputs", "emoji")
-"""The worlds outside of `make e2e`."""
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=WORLDS, ids=lambda world: world.name)
 def world(request: pytest.FixtureRequest) -> World:
     return request.param
 
@@ -50,8 +46,11 @@ def folder(world: World, compiled_rules: Path, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="module")
-def asker(folder: Path) -> Asker:
-    return Asker(folder / "data", folder / "home", ttl=YEAR)
+def expected(world: World, folder: Path) -> list[tuple[str, dict[str, Any], Answer]]:
+    """Every call of this world and its share of the strange ones, with what is answered in a new connection."""
+    asker = Asker(folder / "data", folder / "home", ttl=YEAR, connection="any")
+    asked = [*calls(world), *[*strange_calls()][WORLDS.index(world) :: len(WORLDS)]]
+    return [(name, of, asker.anything(name, **of)) for name, of in asked if of.get("ref") != "ax://health"]
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -88,44 +87,28 @@ async def stdio(folder: Path, mode: str) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def http(folder: Path, mode: str) -> AsyncIterator[Client]:
     with http_server(folder) as url:
-        async with Client(streamable_http_client(url), mode=mode) as client:
+        one = httpx2.AsyncClient(headers={"Mcp-Session-Id": "one"}, timeout=SECONDS)  # however often it reconnects
+        async with Client(streamable_http_client(url, http_client=one), mode=mode) as client:
             yield client
 
 
-def ways() -> Iterator[tuple[World, Any, str]]:
-    """Which worlds are asked over which transport, and in which mode; outside of `make e2e` each over one."""
-    if os.environ.get("AGTRACE_E2E"):
-        yield from product(WORLDS, (stdio, http), ("auto", "legacy"))
-    else:
-        few = (world for world in WORLDS if world.name in FEW)
-        yield from zip(few, cycle((stdio, http)), repeat("auto"), strict=False)
-
-
-def named(part: Any) -> str:
-    return part if isinstance(part, str) else part.name if isinstance(part, World) else part.__name__
-
-
-@pytest.mark.parametrize(("world", "transport", "mode"), list(ways()), ids=named, indirect=["world"], scope="module")
+@pytest.mark.parametrize("mode", ("auto", "legacy"))
+@pytest.mark.parametrize("transport", (stdio, http))
 def test_both_transports_give_what_was_answered(
-    world: World, folder: Path, asker: Asker, transport: Any, mode: str
+    folder: Path, expected: list[tuple[str, dict[str, Any], Answer]], transport: Any, mode: str
 ) -> None:
     """Answers and errors; the text and the structured copy are identical."""
-    asked = [*calls(world), *strange_calls()]
-    chosen = [call for call in asked[mode == "legacy" :: EVERY] if call[1].get("ref") != "ax://health"]
 
     async def ask() -> None:
         with anyio.fail_after(SECONDS):
             async with transport(folder, mode) as client:
                 listed = await client.list_tools()
-                schemas = {tool.name: tool.output_schema for tool in listed.tools}
-                for name, arguments in chosen:
+                schemas = {tool.name: Draft202012Validator(tool.output_schema or {}) for tool in listed.tools}
+                for name, arguments, answer in expected:
                     result = await client.call_tool(name, arguments)
-                    expected = asker.anything(name, **arguments)
-                    if '"seen":' in result.content[0].text:
-                        continue  # what was sent in this connection isn't sent again
-                    assert [block.text for block in result.content[:1]] == [expected.text]
-                    assert result.structured_content == json.loads(expected.text) == expected.value
-                    assert bool(result.is_error) is expected.is_error
-                    jsonschema.validate(result.structured_content, schemas[name])
+                    assert [block.text for block in result.content[:1]] == [answer.text]
+                    assert result.structured_content == json.loads(answer.text) == answer.value
+                    assert bool(result.is_error) is answer.is_error
+                    schemas[name].validate(result.structured_content)
 
     anyio.run(ask)

@@ -211,7 +211,7 @@ def request_of(
         attempt=given.attempt,
         paginated=bool(pagination and (pagination["has_more"] or "cursor" in arguments)),
         chunked="chunk" in value,
-        summarized=not given.is_error and (arguments.get("mode") is not None or given.attempt > 1),
+        summarized=not given.is_error and bool(arguments.get("mode") or (given.attempt > 1 and "chunk" not in value)),
         pruned=bool(value.get("pruning", {}).get("applied")),
         cut="truncation" in value,
         index_state=value["index"]["state"] if "index" in value else "ready",

@@ -57,7 +57,7 @@ class Request(NamedTuple):
     paginated: bool
     chunked: bool
     summarized: bool
-    """Whether a digest of a text was asked for, or it was made smaller to fit."""
+    """Whether a digest of a text was asked for, or data were condensed to fit."""
     pruned: bool
     """Whether only the lines that a question is about were given."""
     cut: bool

@@ -65,7 +65,7 @@ GEMINI = Agent(
     phase=phase,
     as_patch=loader("gemini.parser:as_patch"),
     retention=loader("gemini.parser:retention"),
-    client=Client("gemini-cli-mcp-client", 39_900),  # it adds 41 characters to an answer, and cuts above 40,000
+    client=Client("gemini-cli-mcp-client", 39_100),  # with a link it adds up to 860 characters, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound
 )
 """Gemini CLI: its logs, tools, notifications and settings."""
