@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, get_args
+from functools import partial
+from typing import Any, get_args
 
 import click
 from agtrace_schema.own_tools import PRUNING_TOOLS, TOOLS
@@ -15,9 +16,6 @@ from agtrace.commands.asking import usable
 from agtrace.commands.errors import TROUBLE, NoIndex, patiently, tell
 from agtrace.commands.options import as_json, plain_json
 from agtrace.commands.printing import print_json
-
-if TYPE_CHECKING:
-    from agtrace_indexer.rebuild import Rebuilt
 
 
 @click.command()
@@ -81,7 +79,16 @@ def _examine(*, as_json: bool) -> None:
 
 
 def _repair(*, as_json: bool) -> None:
-    done = rebuilt()
+    from agtrace_indexer.rebuild import rebuild
+
+    from agtrace.index.reader import home_roots
+
+    chosen = usable()
+    run = partial(rebuild, chosen.database, home_roots(chosen), archive=chosen.archive)
+    try:
+        done = patiently(lambda seconds: run(patience=seconds), _PATIENCE)
+    except FileNotFoundError:
+        raise NoIndex from None
     if as_json:
         from agtrace_indexer.redact import redact_json
 
@@ -92,22 +99,6 @@ def _repair(*, as_json: bool) -> None:
 
         repaired(done)
     sys.exit(TROUBLE if done.lost or done.unread else 0)
-
-
-def rebuilt() -> Rebuilt:
-    """Rebuild the index, waiting for another process that is writing."""
-    from agtrace_indexer.rebuild import rebuild
-
-    from agtrace.index.reader import home_roots
-
-    chosen = usable()
-    try:
-        return patiently(
-            lambda seconds: rebuild(chosen.database, home_roots(chosen), patience=seconds, archive=chosen.archive),
-            _PATIENCE,
-        )
-    except FileNotFoundError:
-        raise NoIndex from None
 
 
 @click.command()

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -64,8 +64,6 @@ def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as
 def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
     """Index, and print what was found and changed; JSON on a single line if `indent` is None."""
     chosen = usable(creates_index=True)
-    if chosen.database.exists():
-        _make_anew_if_older(chosen)
     roots = roots_of(paths)
     with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
         from agtrace_indexer.run import index
@@ -81,6 +79,8 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
         )
         summary = patiently(lambda seconds: run(patience=seconds), PATIENCE)
     missed = _missed(chosen)
+    if summary.repaired:
+        tell("the index couldn't be used, so it was rebuilt from the logs and the archive", *summary.repaired)
     if as_json:
         told = {**asdict(summary), **missed, "no_logs": missed["no_logs"] | summary.no_logs}
         print_json({**told, "index": str(chosen.database)}, indent)
@@ -107,42 +107,23 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
     """
     if paths:
         return list(paths)
-    from agtrace.index.reader import home_roots
+    import sqlite3  # not needed by --help
 
-    chosen = usable(creates_index=True)
-    taken_away = _removed(chosen)
-    return [root for root in home_roots(chosen) if root not in taken_away]
-
-
-def _removed(chosen: Settings) -> set[str]:
     from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.roots import removed
 
+    from agtrace.index.reader import home_roots
+
+    chosen = usable(creates_index=True)
+    roots = home_roots(chosen)
     if not chosen.database.exists():
-        return set()
-    with closing(open_read_only(chosen.database)) as connection:
-        return removed(connection)
-
-
-def _make_anew_if_older(chosen: Settings) -> None:
-    """Rebuild an index that an older agtrace made, and say what was kept of it."""
-    import sqlite3  # not needed by --help
-
-    from agtrace_indexer.index.opening import is_older
-
-    older = False
-    with suppress(sqlite3.Error):  # the run itself reports what is wrong
-        older = is_older(chosen.database)
-    if older:
-        from agtrace.commands.doctor import rebuilt
-
-        done = rebuilt()
-        tell(
-            "an older agtrace made the index, so it was rebuilt",
-            f"read from the archive: {counted(done.archived, 'log')} whose files are gone",
-            *([f"in neither the logs nor the archive: {counted(len(done.lost), 'session')}"] if done.lost else ()),
-            f"the old index is now {done.old}: delete it once you are sure that nothing is missing",
-        )
+        return roots
+    try:
+        with closing(open_read_only(chosen.database)) as connection:
+            taken_away = removed(connection)
+    except sqlite3.DatabaseError:  # the run says what is wrong, or rebuilds the index with its roots
+        return []
+    return [root for root in roots if root not in taken_away]
 
 
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:

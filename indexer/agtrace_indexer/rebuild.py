@@ -24,8 +24,17 @@ from sqlite_utils import Database
 
 from agtrace_indexer.index.catalog import Catalog, NotRebuilt, remove_attempts
 from agtrace_indexer.index.maintenance import optimize
-from agtrace_indexer.index.opening import is_damage, open_to_read, reach_disk, refuse_newer, version_of, write_lock
+from agtrace_indexer.index.opening import (
+    OlderIndex,
+    is_damage,
+    open_to_read,
+    reach_disk,
+    refuse_newer,
+    version_of,
+    write_lock,
+)
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
+from agtrace_indexer.logs.discovery import ARCHIVE
 from agtrace_indexer.run import index
 from agtrace_indexer.run.versions import refuse_newer_reading
 from agtrace_indexer.texts.blocks import BlockText
@@ -99,6 +108,9 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"{table.name} lacks an index"
         elif f"CREATE TABLE {table.name} (" in DEFINITIONS:
             yield from _strange(connection, table.name, table.columns_dict)
+    for what, query in _TORN.items():
+        if connection.execute(f"{query} LIMIT 1").fetchone():
+            yield what
     unreadable = sum(not _is_whole(*row) for row in connection.execute("SELECT ends, text FROM block_data"))
     if unreadable:
         yield f"{unreadable} blocks of texts can't be read"
@@ -107,6 +119,10 @@ def _damage(connection: sqlite3.Connection) -> Iterator[str]:
     connection.execute("SELECT rowid FROM ranked('a') LIMIT 1").fetchone()
 
 
+_TORN = {
+    "a session is of no file": "SELECT 1 FROM session WHERE file_id NOT IN (SELECT id FROM file)",
+    "events of a session are missing": "SELECT 1 FROM event GROUP BY session_id HAVING max(event_index) >= count(*)",
+}
 _NUMBER = "typeof(max({0})) NOT IN ('null', 'integer', 'real')"  # what isn't a number is larger
 _TYPED = "max(typeof({{0}}) NOT IN ('null', '{}'))"
 _OTHER = {int: _NUMBER, float: _NUMBER, bytes: _TYPED.format("blob"), str: _TYPED.format("text")}
@@ -173,6 +189,28 @@ def rebuild(database: Path, otherwise: Iterable[str] = (), *, patience: float = 
             remove_attempts(database)
     unread = ["root"] * (not all_roots or len(whole) < len(roots)) + ["session"] * (not (all_before or kept))
     return Rebuilt(damage, totals.sessions, totals.events, archived, lost, tuple(unread), old)
+
+
+def rebuild_if_unusable(database: Path, error: Exception, patience: float) -> tuple[str, ...]:
+    """Rebuild an index that an older agtrace made, or that is damaged, has an archive, and still says what it held.
+
+    `error` is that of using it. Return why it was rebuilt and what became of it, as sentences; none if it wasn't.
+    """
+    why: tuple[str, ...] = (str(error),)
+    if not isinstance(error, OlderIndex):
+        why = damage_in(database) if database.with_name(ARCHIVE).exists() else ()
+        (roots, all_roots), (_, all_sessions) = (_rows(database, query) for query in (_ROOTS, _SESSIONS))
+        if not (why and all_roots and all_sessions) or any("\ufffd" in path for (path,) in roots):
+            return ()
+    done = rebuild(database, patience=patience)
+    lost = (f"neither the logs nor the archive have session {one.session}" for one in done.lost)
+    archived = f"read from the archive: {done.archived} log{'s' * (done.archived != 1)} whose files are gone"
+    return (
+        *why,
+        archived,
+        *lost,
+        f"the old index is now {done.old}: delete it once you are sure that nothing is missing",
+    )
 
 
 def _rows(database: Path, query: str) -> tuple[list[Any], bool]:

@@ -119,7 +119,7 @@ def test_a_damaged_file_gives_a_right_answer_or_a_clear_error_and_is_rebuilt(
     DAMAGES[how](database)
     assert damage_in(database)
     said = agtrace_here("doctor", AGTRACE_DATA_DIR=str(database.parent))
-    assert said.code == 3 and CLEAR in said.err
+    assert (said.code == 3 and CLEAR in said.err) or "index.damaged-" in said.out
     for number, given_ in damage.ask(database).items():
         assert damage.same(given_, expected[number]) or damage.is_clear_error(given_), given_
     rebuilt(undisturbed, database)
@@ -128,8 +128,8 @@ def test_a_damaged_file_gives_a_right_answer_or_a_clear_error_and_is_rebuilt(
 
 @settings(max_examples=depth(8, 200), phases=[Phase.generate], deadline=None)
 @given(st.data())
-def test_a_byte_that_changed_in_any_column_stops_no_run_without_a_way_on(data: st.DataObject) -> None:
-    """Whatever the run then says, a rebuild gives the right index, in which nothing counts twice."""
+def test_a_byte_that_changed_in_any_column_stops_no_run(data: st.DataObject) -> None:
+    """What stopped it is rebuilt, and nothing counts twice."""
     with tempfile.TemporaryDirectory() as folder:
         database, logs = Path(folder, "data", "index.sqlite3"), Path(folder, "logs")
         paths = [write(logs / f"{number}.jsonl", claude(number)) for number in range(3)]
@@ -144,10 +144,9 @@ def test_a_byte_that_changed_in_any_column_stops_no_run_without_a_way_on(data: s
             table, column = data.draw(st.sampled_from(columns), "column")
             damage.flip(connection, table, column, as_blob=data.draw(st.booleans(), "as a blob"))
         said = agtrace("index", AGTRACE_DATA_DIR=str(database.parent))
-        assert said.code == 0 or (said.code == 3 and CLEAR in said.err), said.err
-        told = agtrace_here("doctor", AGTRACE_DATA_DIR=str(database.parent))
-        assert said.code == 0 or CLEAR in " ".join((told.out + told.err).split())
-        rebuild(database, [str(logs)])
+        assert said.code == 0, said.err
+        if "so it was rebuilt" not in said.err:
+            rebuild(database, [str(logs)])
         index(fresh := Path(folder, "fresh", "index.sqlite3"), [str(logs)])
         assert logged(database) == logged(fresh)
 

@@ -101,7 +101,5 @@ def test_logs_that_a_newer_agtrace_read_are_answered_from_and_not_read_again(dat
 
 def test_a_version_that_was_never_written_is_damage(database: Path) -> None:
     made_newer(database, "PRAGMA user_version = 1684300900")
-    assert agtrace_here("doctor").code == 3
-    repaired = agtrace_here("doctor", "--repair")
-    assert repaired.code == 0, repaired
-    assert agtrace("index").code == 0
+    said = agtrace("index")
+    assert said.code == 0 and "its version number is 1684300900" in said.err

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +16,15 @@ import pytest
 import zstandard
 from agtrace_indexer.index.opening import Busy, write_lock
 from agtrace_indexer.logs import discovery
+from agtrace_indexer.providers.claude_code import parser
 from agtrace_indexer.providers.registry import homes
+from agtrace_indexer.reader.reader import Defect
 from agtrace_indexer.run import Summary, index, refresh
 
 from tests.conftest import SAMPLES, copy_of_samples
 from tests.contents import contents
 from tests.depth import part
+from tests.faults import damage
 from tests.hostile import _claude_lines, _codex_lines
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
@@ -380,6 +384,34 @@ def test_a_log_that_bears_the_name_of_a_twin_stops_nothing(logs: Path, database:
 
 
 # --- what is looked at ---
+
+
+@pytest.mark.parametrize("column", ["path", "stamp", "provider", "size"])
+def test_a_damaged_row_stops_no_log_and_nothing_counts_twice(column: str, tmp_path: Path, database: Path) -> None:
+    logs = tmp_path / "logs"
+    paths = [write(logs / f"{number}.jsonl", claude(number)) for number in range(3)]
+    index(database, [str(logs)])
+    for path in paths:
+        path.write_bytes(path.read_bytes() + claude(9).splitlines(keepends=True)[1])
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        damage.flip(connection, "file", column, as_blob=True)
+    assert (column != "size") == any("file" in said for said in index(database, []).repaired)
+    index(fresh := tmp_path / "fresh" / "index.sqlite3", [str(logs)])
+    assert contents(database)["sessions"] == contents(fresh)["sessions"]
+
+
+def test_a_log_that_a_defect_keeps_from_being_read_is_named_and_stops_no_other(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No log does that: the defect is made."""
+    logs = [write(tmp_path / "logs" / f"{number}.jsonl", claude(number)) for number in range(3)]
+    begin = parser.begin
+    monkeypatch.setattr(parser, "begin", lambda path: begin(path) if path.name != "1.jsonl" else {}["tide"])
+    with pytest.warns(Defect):
+        assert index(database, [str(tmp_path / "logs")]).sessions == 2
+    assert [file[:3] for file in files(database) if file.reason] == [
+        (str(logs[1]), "unreadable", "can't be read: KeyError")
+    ]
 
 
 def test_overlapping_roots_count_a_log_once(logs: Path, database: Path) -> None:

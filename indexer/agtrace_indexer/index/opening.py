@@ -10,7 +10,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +108,6 @@ def refuse_other_tables(connection: sqlite3.Connection) -> None:
     version = version_of(connection)
     if 0 < version < VERSION:
         raise OlderIndex(version)
-
-
-def is_older(path: Path) -> bool:
-    """Whether the index was made by an older agtrace. Raise `sqlite3.Error`."""
-    with closing(open_to_read(path)) as connection:
-        return 0 < version_of(connection) < VERSION
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -68,8 +68,11 @@ def read(files: list[Found], forgotten: Tombstones, archive: Archive) -> tuple[b
         return connection.serialize(), progress
 
 
-class _TooMuch(Exception):
-    """There is more than fits in memory: the size of a compressed log's content isn't known beforehand."""
+class _TooMuch(BaseException):
+    """There is more than fits in memory: the size of a compressed log's content isn't known beforehand.
+
+    No `Exception`, which the reader would take for trouble with the log.
+    """
 
 
 def _refuse(progress: Progress) -> None:

@@ -7,7 +7,9 @@ a known log, was moved, replaces another, or is new.
 from __future__ import annotations
 
 import errno
+import sqlite3
 import time
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -21,6 +23,7 @@ from msgspec.structs import replace
 from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.families.belonging import lies_beside
 from agtrace_indexer.index.catalog import KnownFile
+from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.archive import Archive, Rows
@@ -47,7 +50,6 @@ from agtrace_indexer.reader.resumption import (
     where_it_ended,
 )
 from agtrace_indexer.reader.transcript import Transcript, session_of
-from agtrace_indexer.texts.blocks import Damaged
 
 BATCH = 8 * 1024 * 1024
 """Bytes of logs between two commits."""
@@ -66,6 +68,10 @@ _OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
 
 FindArchived: TypeAlias = Callable[[bytes], Iterable[KnownFile]]
+
+
+class Defect(ResourceWarning):
+    """That a log can't be read because of a defect of ours: nobody sees it but tests, where it is an error."""
 
 
 class Reader:
@@ -111,11 +117,14 @@ class Reader:
             self.set_aside(found if error.errno in _LASTING else replace(found, stamp=""), known, "unreadable", why)
         except KeptOut as why:
             self._hide(found, why)
-        except Damaged:
-            if known is None or self._rebuild:
+        except Exception as error:  # whatever it is, the other logs are read nevertheless
+            of_system = isinstance(error, (sqlite3.Error, MemoryError))
+            if known is not None and not self._rebuild and (not of_system or is_damage(error)):
+                self._read_anew(found, known, archived)
+                return
+            if of_system:
                 raise
-            self._read_anew(found, known, archived)
-            return
+            self._give_up(found, error)
         if known is not None:
             self._settled.add(known.id)
         self.progress.files_done += 1
@@ -130,6 +139,13 @@ class Reader:
             self.read(found, known, archived)
         finally:
             self._rebuild = False
+
+    def _give_up(self, found: Found, error: Exception) -> None:
+        """Set a log aside that can't be read because of a defect of ours, with what there is of it."""
+        warnings.warn(type(error).__name__, Defect, stacklevel=1)
+        if (begun := self.store.log_at(found.path, "")) is not None:
+            self.store.forget_contents(begun)
+        self.set_aside(found, None, "unreadable", f"can't be read: {type(error).__name__}")
 
     def set_aside(self, found: Found, known: KnownFile | None, status: str, reason: str) -> None:
         """Remember a file that isn't a readable log, so that it isn't opened again until it changes.
@@ -208,11 +224,7 @@ class Reader:
         if row is None or place is None or rebuild:
             self._read_new(found, row or known, file)
             return
-        try:
-            self._continue(found, row, file, *place)
-        except Damaged:
-            self.store.forget_contents(row.id)
-            self._read_new(found, None, file)
+        self._continue(found, row, file, *place)
 
     def _moved_here(
         self, found: Found, file: CountedFile, archived: FindArchived

@@ -5,7 +5,9 @@ The run that finds nothing to do is the common one: it imports no parser, opens 
 
 from __future__ import annotations
 
+import math
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -19,7 +21,7 @@ from msgspec.structs import asdict
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
 from agtrace_indexer.index.catalog import Catalog, Totals, remove_attempts
-from agtrace_indexer.index.opening import write_lock
+from agtrace_indexer.index.opening import OlderIndex, write_lock
 from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import versions
 from agtrace_indexer.run.work import Work
@@ -27,6 +29,10 @@ from agtrace_indexer.run.work import Work
 if TYPE_CHECKING:
     from agtrace_indexer.logs.discovery import Found
     from agtrace_indexer.logs.files import Progress
+
+
+CHEAP = 64 * 1024 * 1024
+"""The size of an index that is rebuilt while others wait for what is new, which takes half a minute."""
 
 
 class Summary(Totals, frozen=True, kw_only=True):
@@ -44,6 +50,8 @@ class Summary(Totals, frozen=True, kw_only=True):
     """The size of the index."""
     no_logs: dict[str, str] = field(default_factory=dict)
     """The files that were named but aren't logs, with the reasons; they aren't kept fresh."""
+    repaired: tuple[str, ...] = ()
+    """Why the index was rebuilt, if it was, and what became of it, as sentences."""
 
 
 def index(
@@ -64,17 +72,18 @@ def index(
     limits the run, which then ends between two files but always reads one, so that repeated runs finish the work.
     If another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that writes also
     forgets sessions whose last event is older than `keep_days`, and without a limit compacts a file much of which
-    is free. Without the `archive`, which is emptied then, logs that are gone leave the index.
+    is free. Without the `archive`, which is emptied then, logs that are gone leave the index. With it, a damaged index
+    is rebuilt, as is one of an older agtrace; if `seconds` limits the run, only a damaged one of at most `CHEAP` bytes.
     Raises `redact.UnusableRules` if the user's rules for secrets can't be read, since nothing that they
-    might mask may be stored; `opening.NewerIndex` if a newer agtrace made the index or read its logs, and
-    `opening.OlderIndex` if an older one made it.
+    might mask may be stored; `opening.NewerIndex` if a newer agtrace made the index or read its logs.
     """
     started = time.monotonic()
     compare = partial(
         _compare, roots=list(roots), otherwise=list(otherwise), rebuild=rebuild,
         deadline=started + seconds if seconds else None, keep_days=keep_days, archive=archive, tidy=seconds is None,
     )  # fmt: skip
-    with _run(database, compare, report, patience) as (catalog, work, progress):
+    cheap = math.inf if seconds is None else CHEAP
+    with _run(database, compare, report, patience, cheap) as (catalog, work, progress, repaired):
         opened = progress.files_opened if progress else 0
         return Summary(
             **asdict(catalog.totals()),
@@ -87,6 +96,7 @@ def index(
             bytes_behind=work.plan.bytes_behind if progress else 0,
             index_bytes=catalog.size,
             no_logs=work.no_logs,
+            repaired=repaired,
         )
 
 
@@ -105,7 +115,7 @@ def refresh(
     If the paths of all files that may have `changed` are known, no others are looked at, unless they have to be.
     """
     compare = partial(_compare, otherwise=list(otherwise), changed=changed, keep_days=keep_days, archive=archive)
-    with _run(database, compare, report, patience):
+    with _run(database, compare, report, patience, CHEAP):
         pass
 
 
@@ -125,31 +135,60 @@ def decide(database: Path, decisions: Mapping[str, str], *, patience: float = 0)
 
 @contextmanager
 def _run(
-    database: Path, compare: Callable[[Catalog], Work], report: Callable[[Progress], None] | None, patience: float
-) -> Iterator[tuple[Catalog, Work, Progress | None]]:
-    """Carry out the work that a comparison finds, as a context with the index that is still open."""
+    database: Path,
+    compare: Callable[[Catalog], Work],
+    report: Callable[[Progress], None] | None,
+    patience: float,
+    cheap: float,
+) -> Iterator[tuple[Catalog, Work, Progress | None, tuple[str, ...]]]:
+    """Carry out the work that a comparison finds, as a context with the index that is still open.
+
+    An index that turns out to be damaged is rebuilt first if it has at most `cheap` bytes, as is an older one if there
+    is no such limit; the last value says so.
+    """
     redact.use(database.parent)
     strings.start()
+    repaired: tuple[str, ...] = ()
+    with ExitStack() as stack:
+        try:
+            done = _carry_out(stack, database, compare, report, patience)
+        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+            stack.close()
+            from agtrace_indexer.rebuild import rebuild_if_unusable
+
+            if database.stat().st_size <= cheap and (cheap == math.inf or not isinstance(error, OlderIndex)):
+                repaired = rebuild_if_unusable(database, error, patience)
+            if not repaired:
+                raise
+            done = _carry_out(stack, database, compare, report, patience)
+        yield *done, repaired
+
+
+def _carry_out(
+    stack: ExitStack,
+    database: Path,
+    compare: Callable[[Catalog], Work],
+    report: Callable[[Progress], None] | None,
+    patience: float,
+) -> tuple[Catalog, Work, Progress | None]:
     while True:
         is_new = not database.exists()
         lock = write_lock(database, patience)
-        with ExitStack() as stack:
-            if is_new:
-                stack.enter_context(lock)
-            catalog = stack.enter_context(closing(Catalog(database)))
-            if not is_new:
-                state, work = catalog.state, compare(catalog)
-                if not work.needed:
-                    yield catalog, work, None
-                    return
-                stack.enter_context(lock)
-                if not catalog.is_in_place:
-                    continue  # meanwhile a rebuild has put another file there
-            remove_attempts(database)
-            if _honour_tombstones(catalog) or is_new or catalog.state != state:  # another process has indexed meanwhile
-                work = compare(catalog)
-            yield catalog, work, work.carry_out(report) if is_new or work.needed else None
-            return
+        if is_new:
+            stack.enter_context(lock)
+        catalog = stack.enter_context(closing(Catalog(database)))
+        if not is_new:
+            state, work = catalog.state, compare(catalog)
+            if not work.needed:
+                return catalog, work, None
+            stack.enter_context(lock)
+            if not catalog.is_in_place:
+                stack.close()
+                continue  # meanwhile a rebuild has put another file there
+        remove_attempts(database)
+        if _honour_tombstones(catalog) or is_new or catalog.state != state:  # another process has indexed meanwhile
+            work = compare(catalog)
+        return catalog, work, work.carry_out(report) if is_new or work.needed else None
 
 
 def _compare(
