@@ -58,7 +58,8 @@ def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
     """
     given = " ".join(text.split())
     try:
-        first, behind = map(_ms, _span(given.lower(), now) or _iso_span(given, now.tzinfo))
+        times = _span(given.lower(), now) or _iso_span(given, now.tzinfo)
+        first, behind = (round(time.timestamp() * 1000) for time in times)
     except (ValueError, OverflowError, OSError):
         raise InvalidParameter(field, f"{field}: expected {_ALLOWED}, got {repeated(given, 60)!r}", _ALLOWED) from None
     return behind - 1 if end and behind > first else first
@@ -128,10 +129,6 @@ def _iso_span(given: str, zone: tzinfo | None) -> tuple[datetime, datetime]:
     if len(given) <= len("2026-11-03"):
         return parsed, parsed + timedelta(days=1)
     return parsed, parsed if parsed.microsecond else parsed + timedelta(seconds=1)
-
-
-def _ms(time: datetime) -> int:
-    return round(time.timestamp() * 1000)
 
 
 def iso(milliseconds: int | None) -> str | None:

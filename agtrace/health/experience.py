@@ -21,7 +21,7 @@ from agtrace.health.examination import Experience, How
 from agtrace.health.facts.actions import command_of, is_passed_over, is_poll, only_reads
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.checks import OF_THE_MACHINE, is_check
-from agtrace.health.history import Call, History, Usage
+from agtrace.health.history import Call, History
 from agtrace.text.lines import one_line
 
 _AHEAD = 25
@@ -111,14 +111,12 @@ def experiences(history: History) -> list[Experience]:
                 worked=None if remedy is None else remedy.worked,
                 way=None if remedy is None else remedy.way,
                 milliseconds=min(took, _MOST_MS),
-                tokens=_spent(usages, call.event_index, until_call.evidence),
+                tokens=sum(
+                    usage.total for usage in usages if call.event_index < usage.event_index <= until_call.evidence
+                ),
             )
         )
     return found
-
-
-def _spent(usages: Sequence[Usage], first: int, last: int) -> int:
-    return sum(usage.total for usage in usages if first < usage.event_index <= last)
 
 
 def _only_looks(call: Call) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from agtrace.serving.server import LARGEST_REQUEST
 from tests.conftest import keep_rules
-from tests.faults.serving import HELLO, Server, call, line, memory, serving
+from tests.faults.serving import Server, call, line, memory, serving
 
 pytestmark = pytest.mark.thorough
 
@@ -154,14 +154,3 @@ def test_what_a_library_prints_never_stands_between_the_answers(tmp_path: Path) 
         server.send(call(1, "list_sessions"))
         assert next(server.messages())["result"]["structuredContent"]["success"]
     assert "printed by mistake" in (tmp_path / "stderr").read_text()
-
-
-@pytest.mark.parametrize("version", ["2999-01-01", "x" * 1_000])
-def test_a_version_of_the_protocol_that_is_unknown_is_answered_by_one_that_is_known(
-    version: str, tmp_path: Path
-) -> None:
-    with serving(tmp_path / "stderr") as server:
-        server.send(HELLO.replace(b"2025-06-18", version.encode()))
-        assert server.answer(0)["result"]["protocolVersion"] == "2025-11-25"
-        server.send(line("ping", 1))
-        assert server.answer(1)["result"] == {}

@@ -97,9 +97,3 @@ def test_logs_that_a_newer_agtrace_read_are_answered_from_and_not_read_again(dat
         said = agtrace_here(*command)
         assert (said.code, says_so(said.out)) == (1, True), said
     assert database.read_bytes() == before
-
-
-def test_a_version_that_was_never_written_is_damage(database: Path) -> None:
-    made_newer(database, "PRAGMA user_version = 1684300900")
-    said = agtrace("index")
-    assert said.code == 0 and "its version number is 1684300900" in said.err

@@ -127,14 +127,3 @@ def test_an_index_whose_logs_were_all_read_again_is_as_large_as_before(
     with reading(database) as connection:
         assert not word_index.is_stale(connection)
         assert [len(hits) for hits in found(database).values()] == [len(hits) for hits in found(optimized).values()]
-
-
-def test_readers_go_on_while_a_session_is_deleted(database: Path) -> None:
-    hits = found(database)
-    with closing(Catalog(database)) as catalog:
-        store = Store(catalog.connection)
-        store.begin()
-        for (file,) in catalog.connection.execute("SELECT id FROM file").fetchall():
-            store.forget_contents(file)
-        assert found(database) == hits  # with a timeout of 0: nothing is waited for
-        catalog.connection.execute("ROLLBACK")

@@ -239,20 +239,6 @@ def test_an_answer_that_takes_long_to_make_is_not_cut_off() -> None:
     anyio.run(ask)
 
 
-@pytest.mark.thorough
-def test_a_connection_may_be_used_for_longer_than_a_request_may_take() -> None:
-    async def ask() -> None:
-        async with serving(greets) as (_, address), await anyio.connect_tcp(*address) as connection:
-            end = anyio.current_time() + 3 * Hasty.patience
-            while anyio.current_time() < end:
-                await connection.send(HEAD + b"Content-Length: 1\r\n\r\nx")
-                answer = b""
-                while not answer.endswith(b"hi"):
-                    answer += await connection.receive()
-
-    anyio.run(ask)
-
-
 # -- the room that there is ------------------------------------------------------------------------
 
 

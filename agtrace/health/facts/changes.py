@@ -147,7 +147,11 @@ def _patch_of(tool: str, given: Json) -> str | None:
     """Return the patch that a call applies: as its input, in an argument, in a command or in a script; None if none."""
     if "patch" not in tool and own_name(tool) not in SHELLS:
         return None
-    texts = [word for value in (given.values() if isinstance(given, dict) else [given]) for word in _listed(value)]
+    texts = [
+        word
+        for value in (given.values() if isinstance(given, dict) else [given])
+        for word in (value if isinstance(value, list) else [value])
+    ]
     return next(filter(None, (patch_in(text) for text in texts if isinstance(text, str))), None)
 
 
@@ -157,10 +161,6 @@ def patch_in(text: str) -> str | None:
         return None
     found = _PATCH.search(text)
     return found[0] if found else _in_script(text)
-
-
-def _listed(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else [value]
 
 
 def _in_script(text: str) -> str | None:

@@ -8,7 +8,6 @@ finds exactly what a scan of these texts would find.
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from agtrace_schema.events import (
@@ -88,7 +87,7 @@ def call_text(name: str, arguments: Json) -> str:
 def clean(text: str) -> str:
     """Replace inline base64 data with its type and size, and the NUL that separates texts with its symbol."""
     if "base64," in text:
-        text = _INLINE_DATA.sub(_data_placeholder, text)
+        text = _INLINE_DATA.sub(lambda of: f"[data: {of[1] or 'unknown type'}, {len(of[2]) * 3 // 4} bytes]", text)
     return text.replace(_NUL, _NUL_SHOWN) if _NUL in text else text
 
 
@@ -137,10 +136,6 @@ def _lines(value: Json) -> str:
     if isinstance(value, str):
         return value
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _data_placeholder(found: re.Match[str]) -> str:
-    return f"[data: {found[1] or 'unknown type'}, {len(found[2]) * 3 // 4} bytes]"
 
 
 def _known(**fields: Json) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Store:
         if state is None:
             self.connection.execute("DELETE FROM file_state WHERE file_id = ?", (file_id,))
         else:
-            packed = pack(_without_secrets(state))
+            packed = pack(orjson.dumps(_masked_where_due(state)))
             self.connection.execute("INSERT OR REPLACE INTO file_state VALUES (?, ?)", (file_id, packed))
         return int(file_id)
 
@@ -267,11 +267,6 @@ class Store:
 
     def _has_file(self, path: str) -> bool:
         return self.connection.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
-
-
-def _without_secrets(state: dict[str, Any]) -> bytes:
-    """Return a parser's state as JSON: its strings were masked on reading, and anything else it kept is masked here."""
-    return orjson.dumps(_masked_where_due(state))
 
 
 def _masked_where_due(value: Any) -> Any:

@@ -49,7 +49,8 @@ def landmarks(attempts: Sequence[Attempt], output: str, outcome: Outcome, *, in_
         return []
     if in_script:
         output, outcome = _unescaped(output), _of_script(output, outcome)
-    output = _looked_at(output)
+    if len(output) > _FIRST + _LAST:
+        output = f"{output[:_FIRST]}\n{output[-_LAST:]}"
     well = {Outcome.OK: True, Outcome.FAILED: False}.get(outcome)
     committing = [attempt for attempt in attempts if attempt.kind is LandmarkKind.COMMIT]
     found = [*_commits(committing, output, well)] if committing else []
@@ -161,11 +162,6 @@ def _unescaped(output: str) -> str:
     if '"output":"' not in output:
         return output
     return output.replace('\\"', '"').replace('"output":"', "\n").replace("\\n", "\n")
-
-
-def _looked_at(output: str) -> str:
-    """Return the beginning and the end of a long output."""
-    return output if len(output) <= _FIRST + _LAST else f"{output[:_FIRST]}\n{output[-_LAST:]}"
 
 
 def _short(landmark: Landmark) -> Landmark:

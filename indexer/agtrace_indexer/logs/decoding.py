@@ -174,10 +174,7 @@ def _piece(data: bytes, start: int, end: int) -> Piece:
         pass
     try:
         value = _loads_loosely(part.translate(_NUL_AS_BLANK).decode("utf-8", "replace"))
-        return Piece(start, end, loads(_without_surrogates(value)))
+        without_surrogates = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+        return Piece(start, end, loads(without_surrogates))
     except (ValueError, RecursionError):
         return Piece(start, end, readable=False)
-
-
-def _without_surrogates(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")

@@ -8,6 +8,7 @@ Measured with 1,024 MB of logs on 2 cores: one process 30 s, two workers and the
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 from collections import deque
@@ -46,7 +47,7 @@ def read_all(
     database: Path,
     progress: Progress,
     report: Callable[[Progress], None],
-    deadline: float | None = None,
+    deadline: float = math.inf,
     *,
     archive: bool = True,
 ) -> set[str]:

@@ -5,6 +5,7 @@ Each ends when its input does, prints nothing, and is killed if this process is 
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import select
@@ -76,7 +77,7 @@ class Crew(Generic[Portion, Answer]):
             with suppress(OSError):  # requests that it hasn't read can't be written any more
                 process.stdin.close()
 
-    def answers(self, deadline: float | None = None) -> Iterator[tuple[Portion, Answer]]:
+    def answers(self, deadline: float = math.inf) -> Iterator[tuple[Portion, Answer]]:
         """Yield portions with their answers as they come, except if the process died, until this monotonic time.
 
         No process is asked before this is.
@@ -84,7 +85,7 @@ class Crew(Generic[Portion, Answer]):
         feeders = [threading.Thread(target=self._feed, args=(each,), daemon=True) for each in self._processes]
         for feeder in feeders:
             feeder.start()
-        while self._unanswered and (deadline is None or time.monotonic() < deadline):
+        while self._unanswered and time.monotonic() < deadline:
             try:
                 portion, answer = self._ready.get(timeout=_PATIENCE)
             except queue.Empty:

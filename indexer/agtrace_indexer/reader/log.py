@@ -67,13 +67,9 @@ class Log(Struct):
         threads = {key: by_name(thread) for key, thread in self.threads.items()}
         place = {
             "checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended, "position": self.position,
-            "piece": self.pieces and self._piece(self.pieces),
+            "piece": self.pieces and next(piece for piece in reversed(self.pieces.starts) if piece[1] < self.read_to),
         }  # fmt: skip
         return {"parser": self.state.to_json(), "threads": threads, **place}
-
-    def _piece(self, pieces: Pieces) -> tuple[str, int]:
-        """Return the piece that was read last: its name and where it starts."""
-        return next(piece for piece in reversed(pieces.starts) if piece[1] < self.read_to)
 
 
 def digest(data: bytes) -> bytes:

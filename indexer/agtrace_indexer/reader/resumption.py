@@ -40,7 +40,7 @@ def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFi
     if file.pieces is not None:
         return _where_piece_ended(known, file, *(stored.get("piece") or (stem(known.path), 0)))
     grew = found.size > known.size and inode(found.stamp) == inode(known.stamp)
-    if grew and _may_be_rewritten(known) and digest(start_of(file, known.head_size)) != known.head:
+    if grew and AGENTS[known.provider or ""].rewrites and digest(start_of(file, known.head_size)) != known.head:
         return None
     content = Content(file)
     if grew:
@@ -121,10 +121,6 @@ def session_in(provider: str, found: Found, head: bytes) -> str | None:
         for value in decode(line) or ():
             said_by(value, parser, state)
     return state.sessions[""].id
-
-
-def _may_be_rewritten(known: KnownFile) -> bool:
-    return AGENTS[known.provider or ""].rewrites
 
 
 def begins_alike(row: KnownFile, path: str) -> bool:

@@ -371,7 +371,8 @@ class Transcript:
         return opened
 
     def _unreadable_record(self, line: Line) -> None:
-        self._unreadable(line, "unreadable_line", _shown(line))
+        shown = _beginning(line.data.replace(b"\0", b""), _UNREADABLE_SHOWN)
+        self._unreadable(line, "unreadable_line", shown.decode("utf-8", "replace"))
 
     def _unreadable(self, line: Line, kind: str, text: str) -> None:
         self.log.unreadable_lines += 1
@@ -404,11 +405,6 @@ def session_of(store: Store, log: Log, thread: str) -> int:
 
 def _type(told: str) -> str:
     return masked(told)[:_LONGEST_TYPE]
-
-
-def _shown(line: Line) -> str:
-    """Return what is kept of an unreadable line, without NUL bytes."""
-    return _beginning(line.data.replace(b"\0", b""), _UNREADABLE_SHOWN).decode("utf-8", "replace")
 
 
 def _beginning(data: bytes, most: int) -> bytes:

@@ -80,7 +80,7 @@ def index(
     started = time.monotonic()
     compare = partial(
         _compare, roots=list(roots), otherwise=list(otherwise), rebuild=rebuild,
-        deadline=started + seconds if seconds else None, keep_days=keep_days, archive=archive, tidy=seconds is None,
+        deadline=started + (seconds or math.inf), keep_days=keep_days, archive=archive, tidy=seconds is None,
     )  # fmt: skip
     cheap = math.inf if seconds is None else CHEAP
     with _run(database, compare, report, patience, cheap) as (catalog, work, progress, repaired):
@@ -149,46 +149,37 @@ def _run(
     redact.use(database.parent)
     strings.start()
     repaired: tuple[str, ...] = ()
-    with ExitStack() as stack:
-        try:
-            done = _carry_out(stack, database, compare, report, patience)
-        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
-            stack.close()
-            from agtrace_indexer.rebuild import rebuild_if_unusable
-
-            if database.stat().st_size <= cheap and (cheap == math.inf or not isinstance(error, OlderIndex)):
-                repaired = rebuild_if_unusable(database, error, patience)
-            if not repaired:
-                raise
-            done = _carry_out(stack, database, compare, report, patience)
-        yield *done, repaired
-
-
-def _carry_out(
-    stack: ExitStack,
-    database: Path,
-    compare: Callable[[Catalog], Work],
-    report: Callable[[Progress], None] | None,
-    patience: float,
-) -> tuple[Catalog, Work, Progress | None]:
     while True:
         is_new = not database.exists()
         lock = write_lock(database, patience)
-        if is_new:
-            stack.enter_context(lock)
-        catalog = stack.enter_context(closing(Catalog(database)))
-        if not is_new:
-            state, work = catalog.state, compare(catalog)
-            if not work.needed:
-                return catalog, work, None
-            stack.enter_context(lock)
-            if not catalog.is_in_place:
+        with ExitStack() as stack:
+            try:
+                if is_new:
+                    stack.enter_context(lock)
+                catalog = stack.enter_context(closing(Catalog(database)))
+                if not is_new:
+                    state, work = catalog.state, compare(catalog)
+                    if not work.needed:
+                        yield catalog, work, None, repaired
+                        return
+                    stack.enter_context(lock)
+                    if not catalog.is_in_place:
+                        continue  # meanwhile a rebuild has put another file there
+                remove_attempts(database)
+                if _honour_tombstones(catalog) or is_new or catalog.state != state:  # another process has indexed
+                    work = compare(catalog)
+                progress = work.carry_out(report) if is_new or work.needed else None
+            except (sqlite3.DatabaseError, TypeError, ValueError) as error:
                 stack.close()
-                continue  # meanwhile a rebuild has put another file there
-        remove_attempts(database)
-        if _honour_tombstones(catalog) or is_new or catalog.state != state:  # another process has indexed meanwhile
-            work = compare(catalog)
-        return catalog, work, work.carry_out(report) if is_new or work.needed else None
+                from agtrace_indexer.rebuild import rebuild_if_unusable
+
+                if database.stat().st_size <= cheap and not (isinstance(error, OlderIndex) and cheap < math.inf):
+                    repaired = () if repaired else rebuild_if_unusable(database, error, patience)
+                if not repaired:
+                    raise
+                continue
+            yield catalog, work, progress, repaired
+            return
 
 
 def _compare(

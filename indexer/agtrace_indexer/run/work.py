@@ -5,6 +5,7 @@ What it needs for that is imported only when there is something to write.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import deque
@@ -44,7 +45,7 @@ class Work(Struct):
     """Whether agents are known that weren't when the index was last complete."""
     rereading: bool = False
     """Whether this run is the first to read everything again because it would be read otherwise now."""
-    deadline: float | None = None
+    deadline: float = math.inf
     """The time of the monotonic clock after which no further file is started."""
     keep_days: int | None = None
     archive: bool = True
@@ -106,7 +107,7 @@ class Work(Struct):
         behind = len(self.plan.changed)
         self._read_by_workers(reader, archived)
         changed = deque(self.plan.changed)
-        while changed and (len(changed) == behind or not self._late):  # the shortest run reads one log
+        while changed and (len(changed) == behind or time.monotonic() < self.deadline):  # the shortest run reads one
             reader.read(*changed.popleft(), archived.beginning_with)
         self.plan.changed = list(changed)
         if not changed:
@@ -143,10 +144,6 @@ class Work(Struct):
     @property
     def _archive_is_in_the_way(self) -> bool:
         return not self.archive and self.catalog.has_archive
-
-    @property
-    def _late(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _read_by_workers(self, reader: Reader, archived: Archived) -> None:
         """If there are many new logs, read them on all cores; what is left is read one by one."""

@@ -28,6 +28,7 @@ _FEW = 256
 """With at most this many pieces, reading them is preferred to narrowing down further."""
 
 _MATCHING = "FROM words WHERE words MATCH ?"
+_SOME = f"SELECT rowid {_MATCHING} LIMIT {_FEW + 1}"  # all of them if there are at most `_FEW`
 
 _HAVING_GRAMS = "SELECT one FROM blocks_with(?::smallint[]) one"
 """PostgreSQL's."""
@@ -98,7 +99,7 @@ def _having_together(
     FTS5 intersects them, whichever are common: that takes a tenth of the time in which all their pieces are read.
     """
     exact = b" AND ".join(map(_quoted, whole))
-    if whole and len(found := _some_with(connection, exact)) <= _FEW:
+    if whole and len(found := set(values(connection, _SOME, (exact,)))) <= _FEW:
         return found, cut
     spelt = {part: find(connection, part.part, begins=part.begins, ends=part.ends, most=_TOGETHER) for part in cut}
     asked = [b"(%b)" % b" OR ".join(map(_quoted, sorted(words))) for words in spelt.values() if words]
@@ -145,11 +146,6 @@ def _holding(connection: sqlite3.Connection, match: bytes, unit: int) -> set[int
     """Return the pieces whose words match, or the blocks they belong to."""
     # One row of JSON takes a quarter of the time of a row for each piece.
     return set(orjson.loads(value(connection, f"SELECT json_group_array(rowid / {unit}) {_MATCHING}", (match,))))
-
-
-def _some_with(connection: sqlite3.Connection, match: bytes) -> set[int]:
-    """Return pieces whose words match: all of them if there are at most `_FEW`."""
-    return set(values(connection, f"SELECT rowid {_MATCHING} LIMIT {_FEW + 1}", (match,)))
 
 
 def _quoted(word: bytes) -> bytes:

@@ -172,13 +172,9 @@ def _fetched(connection: sqlite3.Connection, block: int) -> BlockText | None:
     if block not in ahead.texts:
         place = ahead.places.get(block)
         wanted = [block] if place is None else ahead.blocks[place : place + _AHEAD]
-        found = rows(connection, _named, _TEXTS, (as_json(wanted),))
+        found = rows(connection, lambda block, *packed: (block, BlockText.of(*packed)), _TEXTS, (as_json(wanted),))
         ahead.texts = dict(found)
     return ahead.texts.get(block)
-
-
-def _named(block: int, ends: bytes, text: bytes) -> tuple[int, BlockText]:
-    return block, BlockText.of(ends, text)
 
 
 # -- filters ------------------------------------------------------------------------------------------

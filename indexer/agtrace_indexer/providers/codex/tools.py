@@ -935,10 +935,6 @@ def _event_id(payload: Record) -> str | None:
     return first_identifier(payload.get("call_id"), payload.get("callId"), payload.get("id"))
 
 
-def _exec_arguments(payload: Record) -> Json:
-    return {key: payload[key] for key in ("command", "cwd") if key in payload}
-
-
 def _end_reading(payload: Record) -> Reading:
     """Read how a run ended: by its flag, its status or its exit code."""
     exit_code = whole(payload.get("exit_code"))
@@ -963,14 +959,6 @@ def _mcp_name(payload: Record) -> str:
     return "__".join(texts([asked.get("server"), asked.get("tool")])) or "unknown"
 
 
-def _mcp_arguments(payload: Record) -> Json:
-    return (fields(payload.get("invocation")) or payload).get("arguments")
-
-
-def _dynamic_name(payload: Record) -> str:
-    return tool_name({"name": payload.get("tool"), "namespace": payload.get("namespace")})
-
-
 def web_search_end(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """Read a `web_search_end`: it comes before its item and may have another id, so they are matched by query."""
     asked, call_id = payload.get("action") or payload.get("query"), _event_id(payload)
@@ -988,10 +976,20 @@ def image_view(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     return _told_call(call_id, "view_image", payload.get("path"), "begun", state, at)
 
 
-exec_end = _end_event("exec_command_end", lambda _: "exec_command", _exec_arguments, _end_reading)
+exec_end = _end_event(
+    "exec_command_end", lambda _: "exec_command",
+    lambda payload: {key: payload[key] for key in ("command", "cwd") if key in payload}, _end_reading,
+)  # fmt: skip
 patch_end = _end_event("patch_apply_end", lambda _: "apply_patch", methodcaller("get", "changes"), _end_reading)
-mcp_end = _end_event("mcp_tool_call_end", _mcp_name, _mcp_arguments, _mcp_reading)
-dynamic_end = _end_event("dynamic_tool_call_response", _dynamic_name, methodcaller("get", "arguments"), _end_reading)
+mcp_end = _end_event(
+    "mcp_tool_call_end", _mcp_name,
+    lambda payload: (fields(payload.get("invocation")) or payload).get("arguments"), _mcp_reading,
+)  # fmt: skip
+dynamic_end = _end_event(
+    "dynamic_tool_call_response",
+    lambda payload: tool_name({"name": payload.get("tool"), "namespace": payload.get("namespace")}),
+    methodcaller("get", "arguments"), _end_reading,
+)  # fmt: skip
 image_end = _end_event(
     "image_generation_end", lambda _: "image_generation", methodcaller("get", "revised_prompt"), image_reading
 )
