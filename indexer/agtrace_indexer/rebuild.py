@@ -248,12 +248,8 @@ def _missing(database: Path, before: Iterable[Any], now: Iterable[Any]) -> Itera
 
 
 def _name_for_old(database: Path, now: datetime) -> Path:
-    path = database.with_name(f"index.damaged-{now:%Y%m%d-%H%M%S}.sqlite3")
-    number = 1
-    while path.exists():
-        number += 1
-        path = database.with_name(f"index.damaged-{now:%Y%m%d-%H%M%S}-{number}.sqlite3")
-    return path
+    names = (f"index.damaged-{now:%Y%m%d-%H%M%S}{more}.sqlite3" for more in ("", *(f"-{n}" for n in range(2, 1000))))
+    return next(path for name in names if not (path := database.with_name(name)).exists())
 
 
 def _put_in_place(building: Path, database: Path, old: Path) -> None:
