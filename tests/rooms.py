@@ -52,7 +52,7 @@ KEEPERS_OF_SQL = (
     "agtrace_indexer.families",
     "agtrace_indexer.forget",
     "agtrace_indexer.index",
-    "agtrace_indexer.rebuild",
+    "agtrace_indexer.run.rebuild",
     "agtrace_schema",
     "agtrace_team",
     "agtrace.answers.telemetry.store",

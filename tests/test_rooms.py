@@ -48,7 +48,7 @@ def test_agtrace_gets_rows_of_our_own_and_none_of_sqlite() -> None:
 
 
 ORDER = ("logs", "redact", "events", "landmarks", "texts", "providers", "index", "families", "reader", "parallel",
-         "forget", "run", "watch", "rebuild")  # fmt: skip
+         "forget", "run", "watch")  # fmt: skip
 """The rooms of the indexer as `indexer/README.md` lists them: each imports only those before it."""
 
 

@@ -79,7 +79,7 @@ def _examine(*, as_json: bool) -> None:
 
 
 def _repair(*, as_json: bool) -> None:
-    from agtrace_indexer.rebuild import rebuild
+    from agtrace_indexer.run.rebuild import rebuild
 
     from agtrace.index.reader import home_roots
 

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -118,11 +118,9 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
     roots = home_roots(chosen)
     if not chosen.database.exists():
         return roots
-    try:
-        with closing(open_read_only(chosen.database)) as connection:
-            taken_away = removed(connection)
-    except sqlite3.DatabaseError:  # the run says what is wrong, or rebuilds the index with its roots
-        return []
+    taken_away = set(roots)  # if the index can't be read: the run says why, or rebuilds it with its own
+    with suppress(sqlite3.DatabaseError), closing(open_read_only(chosen.database)) as connection:
+        taken_away = removed(connection)
     return [root for root in roots if root not in taken_away]
 
 

@@ -82,7 +82,7 @@ def as_sentence(problem: IndexUnavailable) -> str:
 
 def damage_in(database: Path) -> IndexUnavailable | None:
     """Examine the whole index and return its damage, if any; takes 2 s per gigabyte of logs."""
-    from agtrace_indexer import rebuild
+    from agtrace_indexer.run import rebuild
 
     try:
         found = rebuild.damage_in(database)

@@ -16,7 +16,7 @@ from agtrace.text.numbers import counted, counted_sessions, size
 from agtrace.times import when
 
 if TYPE_CHECKING:
-    from agtrace_indexer.rebuild import Rebuilt
+    from agtrace_indexer.run.rebuild import Rebuilt
     from agtrace_schema.status import Configuration, Health
 
     from agtrace.upkeep.agents import Program

@@ -1,7 +1,7 @@
 """The tables of the index, with comments on tables and columns.
 
 What an answer needs is stored here, and can be made again from the logs and the archive of those that agents delete. If
-the tables change, raise `VERSION`: `agtrace index` then rebuilds older indexes (`rebuild.py`).
+the tables change, raise `VERSION`: `agtrace index` then rebuilds older indexes (`run/rebuild.py`).
 """
 
 from __future__ import annotations

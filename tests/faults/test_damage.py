@@ -23,8 +23,8 @@ from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.opening import Busy, open_read_only, write_lock
 from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.index.tombstones import FORGOTTEN, add, digest_of
-from agtrace_indexer.rebuild import Rebuilt, damage_in, rebuild
 from agtrace_indexer.run import index
+from agtrace_indexer.run.rebuild import Rebuilt, damage_in, rebuild
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from mcp import Client
@@ -348,7 +348,7 @@ def test_a_crash_while_the_new_index_is_put_in_place_loses_no_commit(tmp_path: P
     crash = """
 import os, sqlite3, sys
 from pathlib import Path
-from agtrace_indexer.rebuild import rebuild
+from agtrace_indexer.run.rebuild import rebuild
 database, replace = Path(sys.argv[1]), os.replace
 connection = sqlite3.connect(database, isolation_level=None)
 connection.execute("PRAGMA journal_mode=WAL")

@@ -14,8 +14,8 @@ import pytest
 import zstandard
 from agtrace_indexer.index.catalog import open_database
 from agtrace_indexer.index.opening import OlderIndex, open_read_only, write_lock
-from agtrace_indexer.rebuild import rebuild
 from agtrace_indexer.run import index
+from agtrace_indexer.run.rebuild import rebuild
 from agtrace_schema.database import VERSION
 
 from tests.agtrace.terminal import agtrace

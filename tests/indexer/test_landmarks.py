@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
 from agtrace_indexer.landmarks.recognition import landmarks
-from agtrace_indexer.rebuild import rebuild
 from agtrace_indexer.run import index
+from agtrace_indexer.run.rebuild import rebuild
 from agtrace_schema.events import Outcome
 
 from tests.agtrace.asking import claude_log

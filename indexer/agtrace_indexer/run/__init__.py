@@ -171,7 +171,7 @@ def _run(
                 progress = work.carry_out(report) if is_new or work.needed else None
             except (sqlite3.DatabaseError, TypeError, ValueError) as error:
                 stack.close()
-                from agtrace_indexer.rebuild import rebuild_if_unusable
+                from agtrace_indexer.run.rebuild import rebuild_if_unusable
 
                 if database.stat().st_size <= cheap and not (isinstance(error, OlderIndex) and cheap < math.inf):
                     repaired = () if repaired else rebuild_if_unusable(database, error, patience)
