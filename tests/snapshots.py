@@ -106,7 +106,6 @@ COMMANDS: list[list[str]] = [
     ["search", "surge", "--newest", "--limit", "2"],
     ["why", "/home/mira/projects/tidepool/tidepool/alerts.py"],
     ["compare", CLAUDE, GEMINI],
-    ["reasoning", CLAUDE],
     ["analyze", LARGE],
     ["cost", "--by", "model"],
     ["cost", "--by", "week", "--json"],

@@ -45,6 +45,7 @@ def status_line(given: bytes, database: Path) -> str:
         _text(_in(session, "model"), "display_name") or _text(_in(session, "model"), "id"),
         _context(_in(session, "context_window"), known.context_tokens),
         "" if cost is None else f"${cost:,.2f}",
+        *_limits(_in(session, "rate_limits")),
         f"{known.failed_calls} failed" if known.failed_calls else "",
         f"{known.waiting} waiting for you" if known.waiting else "",
     )
@@ -96,6 +97,14 @@ def _context(window: Mapping[str, Any], tokens: int | None) -> str:
     if used is not None:
         return f"{used:.0f}%{of}"
     return f"{_short(tokens)} tokens" if tokens else ""
+
+
+def _limits(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is left of the limits of a subscription."""
+    for name, window in (("five_hour", "5 h"), ("seven_day", "week")):
+        used = _number(_in(given, name).get("used_percentage"))
+        if used is not None:
+            yield f"{max(100 - used, 0):.0f}% of {window} left"
 
 
 def _short(tokens: float) -> str:

@@ -83,13 +83,13 @@ def _exported(session: str, wanted: Wanted) -> Exported:
     from agtrace.conversation.export import export
     from agtrace.sessions.query import find_session
 
-    with selected(Filters()) as (connection, _, _, prices, lacking):
+    with selected(Filters()) as (connection, _, now, prices, lacking):
         if lacking:
             tell(lacking)
         found = find_session(connection, session)
         if wanted.form == "otel" and found.started_at is None:
             fail(f"the log of {session} has no times, which spans need; --jsonl has all of it", USAGE)
-        return export(connection, found, wanted, home=str(Path.home()), prices=prices)
+        return export(connection, found, wanted, home=str(Path.home()), now=now, prices=prices)
 
 
 def _leave(found: Exported, path: Path | None, *, force: bool) -> None:

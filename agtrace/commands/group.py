@@ -42,8 +42,6 @@ _GROUPS = {
         "watch": ("Show what running sessions do, as they go.", "watch.watch"),
         "resume": ("Print or run what continues a session.", "export.resume"),
         "export": ("Export a conversation, without secrets.", "export.export"),
-        "read": ("Print what a reference (ax://...) points to.", "show.read"),
-        "reasoning": ("Show only the thinking of a session.", "show.reasoning"),
     },
     "Figures and health": {
         "today": ("Show what was asked, done and spent today.", "report.today"),
@@ -94,6 +92,8 @@ _MEANT = {
     "list": "sessions",
     "last": "show last",
     "log": "show",
+    "read": "show",
+    "reasoning": "show --thinking",
     "tail": "watch",
     "top": "watch",
     "status": "watch` or `agtrace health",

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> None:
     """Show what was spent, in tokens and dollars.
 
-    Days, weeks and months are in time order, all others by cost. Tokens belong to the day on which they were spent,
-    whenever the session began. Days are local (TZ), weeks begin on Monday. What a session copied from another counts
-    once. Sub-agents are rolled up into the session that started them; a session counts once in each row, and once in
-    the total.
+    What is in time (days, weeks, months, blocks of five hours) is in its order, all others by cost. Tokens belong to
+    the day on which they were spent, whenever the session began. Days are local (TZ), weeks begin on Monday. What a
+    session copied from another counts once. Sub-agents are rolled up into the session that started them; a session
+    counts once in each row, and once in the total. Codex writes what is left of its limits, which is shown.
 
     \b
-      agtrace cost --by week
+      agtrace cost --by session --since today
       agtrace cost --by project --since 30d
       agtrace cost --by model --project . --no-dollars
     """
@@ -47,8 +47,9 @@ def cost(by: CostBy, no_dollars: bool, as_json: bool, **filters: str | None) -> 
     from agtrace.report.costs import costs
     from agtrace.shaping.replies import printed
 
-    with selected(Filters(**filters)) as (connection, selection, _, prices, lacking):
-        found = printed(costs(connection, selection, by, prices=prices, dollars=not no_dollars, behind=lacking))
+    with selected(Filters(**filters)) as (connection, selection, now, prices, lacking):
+        dollars = not no_dollars
+        found = printed(costs(connection, selection, by, prices=prices, dollars=dollars, behind=lacking, now=now))
     if found.behind:
         tell(found.behind)
     if as_json:

@@ -1,8 +1,9 @@
-"""Commands about one session: `show`, `read` a reference, `analyze`, `reasoning`, and `compare` for two."""
+"""Commands about one session: `show`, also for a reference, `analyze`, and `compare` for two."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -16,7 +17,6 @@ from agtrace.commands.options import (
     check_fields,
     cursor,
     fields,
-    limit,
     one_of,
     session_ids,
     text_options,
@@ -56,103 +56,29 @@ def compare(id1: str, id2: str, as_json: bool) -> None:
         comparison(answer.value)
 
 
-@click.command()
-@click.argument("session", shell_complete=session_ids)
-@click.option("--turn", "turn_index", type=int, help="Only one turn.")
-@limit
-@cursor
-@as_json
-def reasoning(session: str, as_json: bool, **asked: Any) -> None:
-    """Show only the thinking of a session, each thought with what the model did next."""
-    answer = ask("get_reasoning_chain", {"session_id": session, **asked})
-    if as_json:
-        print_json(answer.value)
-    else:
-        from agtrace.render.comparison import reasoning
-
-        reasoning(answer.value)
-
-
-@click.command()
-@click.argument("ref")
-@text_options
-@cursor
-@as_json
-def read(ref: str, as_json: bool, **asked: Any) -> None:
-    """Print what REF points to, as text: a reference is an artifact_ref from an answer.
-
-    \b
-      agtrace read ax://event/fb3cff44/42
-      agtrace read ax://session/fb3cff44 --lines 1:200
-      agtrace read ax://session/fb3cff44 --focus "Which migration was rolled back?"
-      agtrace read ax://analysis/fb3cff44
-      agtrace read ax://health
-    """
-    if not as_json and not any(asked.values()) and _as_a_command(click.get_current_context(), ref):
-        return
-    print_text("read_artifact", {"ref": ref, **text_asked(asked)}, as_json=as_json)
-
-
-def _as_a_command(context: click.Context, ref: str) -> bool:
-    """Print what is JSON to an agent as the command for people does; return whether there is one."""
-    from agtrace.problems import InvalidArtifactRef
-    from agtrace.sessions.query import parse
-
-    try:
-        found = parse(ref)
-    except InvalidArtifactRef:
-        return False
-    if found.kind == "health":
-        from agtrace.commands.doctor import health
-
-        context.invoke(health, as_json=False)
-    elif found.kind == "analysis":
-        context.invoke(analyze, session=found.session, as_json=False)
-    else:
-        return False
-    return True
-
-
-_OF_CONVERSATION = {"tools": "--tools", "thinking": "--thinking", "everything": "--all"}
-_OF_SESSION = {
-    "level": "--level", "turns": "--turns", "turn_index": "--turn", "reasoning": "--reasoning",
-    "sections": "--sections", "failed": "--failed", "fields": "--fields", **_OF_CONVERSATION,
-}  # fmt: skip
-_OF_EVENT = {"around": "--around", "lines": "--lines", "mode": "--mode", "raw": "--raw"}
-_WITHOUT_SECTIONS = ("level", "turns", "turn_index", "reasoning", "focus", *_OF_CONVERSATION)
-_OF_LEVELS = ("level", "reasoning", "focus", "cursor")
+_OF_CONVERSATION = ("tools", "everything")
+_OF_SESSION = ("level", "turns", "sections", "fields", "thinking", *_OF_CONVERSATION)
+_OF_EVENT = ("around", "lines", "mode", "raw")
+_WITHOUT_SECTIONS = ("level", "turns", "thinking", "focus", *_OF_CONVERSATION)
+_OF_LEVELS = ("level", "focus", "cursor")
 _LONGEST_INDEX = 15
 """Digits of an event's index."""
 
 _LONGEST_PLACE = 200
-_EVERY_TURN = "every"
-"""Stands for --turns without a range, which once meant --level turns."""
-
-
-class _Turns(Span):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the first and the last turn, or `_EVERY_TURN`."""
-        return value if value == _EVERY_TURN else super().convert(value, param, ctx)
 
 
 @click.command()
-@click.argument("place", metavar="SESSION[:EVENT]", shell_complete=session_ids)
+@click.argument("place", metavar="SESSION[:EVENT]|REF", shell_complete=session_ids)
 @click.option("--tools", is_flag=True, help="Show arguments and results of tool calls in full.")
 @click.option("--thinking", is_flag=True, help="Show the model's thinking.")
 @click.option("--all", "everything", is_flag=True, help="Show both.")
-@click.option(
-    "--turns", type=_Turns("turns", 0), is_flag=False, flag_value=_EVERY_TURN, metavar="A:B",
-    help="Only these turns, counted from 0: 2:5, 2:, :5 or 2.",
-)  # fmt: skip
-@click.option("--turn", "turn_index", type=click.IntRange(0), metavar="N", help="Only one turn.")
+@click.option("--turns", type=Span("turns", 0), help="Only these turns, counted from 0: 2:5, 2:, :5 or 2.")
 @click.option("--no-pager", is_flag=True, help="Print to the terminal directly, not through $PAGER or less.")
 @click.option("--level", type=one_of(Level), help="Not the conversation, but an outline at this level.")
-@click.option("--reasoning", is_flag=True, help="The same as --level turns, with the thinking of each step.")
 @click.option(
     "--sections", metavar="NAME,NAME",
     help=f"Only these parts, in full: {', '.join(get_args(Section))}.",
 )  # fmt: skip
-@click.option("--failed", "--failures", is_flag=True, help="The same as --sections failures.")
 @click.option(
     "--around",
     type=click.IntRange(1, MOST_AROUND),
@@ -167,12 +93,12 @@ class _Turns(Span):
 @cursor
 @as_json
 def show(place: str, as_json: bool, **asked: Any) -> None:
-    """Show a session as a conversation, or one event in full.
+    """Show a session as a conversation, one event in full, or what a reference (ax://...) in an answer points to.
 
     The conversation has requests, answers, and a line for each tool call, after the number of its event. On a terminal
     it goes through a pager. With --level: summary (one line per turn), turns (every step and its tool calls), steps
     (thinking, messages, tool calls and results, each shortened) or full (everything, verbatim). With --json, the
-    level is summary, and with --turn it is turns.
+    level is summary, and for one turn it is turns.
 
     \b
       agtrace show last
@@ -184,22 +110,24 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
       agtrace show fb3cff44:42 --focus "Which test fails, and why?"
       agtrace show fb3cff44:42 --around 5
       agtrace show fb3cff44:42 --raw > image.png
+      agtrace show ax://session/fb3cff44 --lines 1:200
     """
-    session_id, event_index = _place(place)
     given = {name for name, value in asked.items() if value is not None and value is not False}
+    if place.startswith("ax://"):
+        _refuse(given, (*_OF_SESSION, "around", "raw"), "is for a session or an event, not for a reference")
+        print_text("read_artifact", {"ref": place, **text_asked(asked)}, as_json=as_json)
+        return
+    session_id, event_index = _place(place)
     if event_index is not None:
         _refuse(given, _OF_SESSION, "is for a session, not for one event")
         _show_event(session_id, event_index, asked, as_json=as_json)
         return
-    _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace read ax://session/{session_id}`")
+    _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace show ax://session/{session_id}`")
     check_fields(asked["fields"], as_json=as_json)
-    if asked.pop("failed"):
-        given, asked["sections"] = given - {"failed"} | {"sections"}, "failures"
     if "sections" in given:
-        options = {**_OF_SESSION, "focus": "--focus"}
-        _refuse(given, {name: options[name] for name in _WITHOUT_SECTIONS}, "can't be combined with --sections")
+        _refuse(given, _WITHOUT_SECTIONS, "can't be combined with --sections")
         _show_sections({"session_id": session_id, **_only(asked, "sections", "fields", "cursor")}, as_json=as_json)
-    elif as_json or given.intersection(_OF_LEVELS) or asked["turns"] == _EVERY_TURN:
+    elif as_json or given.intersection(_OF_LEVELS):
         _refuse(given, _OF_CONVERSATION, "is for the conversation; `agtrace export --jsonl` has all of it as JSON")
         wanted = _at_level(session_id, given, asked)
         following = pages("get_session_details", wanted)
@@ -264,16 +192,14 @@ def _write_image(session_id: str, event_index: int, number: int) -> None:
 
 
 def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[str, Any]:
-    every = asked["turns"] == _EVERY_TURN
-    first, last = (None, None) if every else asked["turns"] or (None, None)
-    if first != last:
-        fail("--turns A:B is for the conversation: use --turn N, or `agtrace export --jsonl --turns A:B`", USAGE)
-    turn_index = first if asked["turn_index"] is None else asked["turn_index"]
-    by_turn = every or turn_index is not None or "reasoning" in given
+    turn, last = asked["turns"] or (None, None)
+    if turn != last:
+        fail("--turns A:B is for the conversation: use --turns N, or `agtrace export --jsonl --turns A:B`", USAGE)
+    by_turn = turn is not None or "thinking" in given
     level = asked["level"] or ("full" if "focus" in given else "turns" if by_turn else "summary")
     return {
-        "session_id": session_id, "detail_level": level, "include_reasoning": asked["reasoning"],
-        "turn_index": turn_index, **_only(asked, "fields", "cursor"), "context_focus_question": asked["focus"],
+        "session_id": session_id, "detail_level": level, "include_reasoning": asked["thinking"],
+        "turn_index": turn, **_only(asked, "fields", "cursor"), "context_focus_question": asked["focus"],
     }  # fmt: skip
 
 
@@ -285,31 +211,20 @@ def _show_conversation(session_id: str, asked: dict[str, Any]) -> None:
     from agtrace.sessions.query import find_session, resuming
     from agtrace.settings.environment import pager
 
-    if asked["turns"] and asked["turn_index"] is not None:
-        fail("use either --turns or --turn", USAGE)
-    one = asked["turn_index"]
-    wanted = (one, one) if asked["turns"] is None else asked["turns"]
     unfolded = Unfolded(asked["tools"] or asked["everything"], asked["thinking"] or asked["everything"])
-    with selected(Filters()) as (connection, _, _, prices, lacking):
+    with selected(Filters()) as (connection, _, now, prices, lacking):
         if lacking:
             tell(lacking)
         session = find_session(connection, session_id)
-        part, cleaner = part_of(connection, session, wanted), Cleaner(())
-        about = head(connection, session, part.turns, cleaner, prices=prices)
+        part, cleaner = part_of(connection, session, asked["turns"] or (None, None)), Cleaner(())
+        about = head(connection, session, part.turns, cleaner, now=now, prices=prices)
         continued = resuming(connection, session)
         with paged(*(("", {}) if asked["no_pager"] else pager())) as out:
             conversation(out, about, continued, items(connection, session, part, cleaner), unfolded)
 
 
 def _place(place: str) -> tuple[str, int | None]:
-    """Return the session, and the event or None, from SESSION, SESSION:EVENT or a reference."""
-    if place.startswith("ax://"):
-        from agtrace.sessions.query import parse
-
-        kind, session_id, event_index, *_ = parse(place)
-        if kind in ("session", "event"):
-            return session_id, event_index if kind == "event" else None
-        fail(f"{place} is neither a session nor an event; try `agtrace read {place}`", USAGE)
+    """Return the session, and the event or None, from SESSION or SESSION:EVENT."""
     session_id, colon, event = place.rpartition(":")
     if not colon:
         return place, None
@@ -320,10 +235,10 @@ def _place(place: str) -> tuple[str, int | None]:
     return session_id, int(event)
 
 
-def _refuse(given: set[str], options: dict[str, str], why: str) -> None:
-    for name, option in options.items():
+def _refuse(given: set[str], options: Iterable[str], why: str) -> None:
+    for name in options:
         if name in given:
-            fail(f"{option} {why}", USAGE)
+            fail(f"--{name.replace('everything', 'all')} {why}", USAGE)
 
 
 def _only(asked: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -121,9 +121,9 @@ class Exported(Struct, frozen=True):
 
 
 def export(
-    connection: sqlite3.Connection, session: Session, wanted: Wanted, *, home: str, prices: PriceTable
+    connection: sqlite3.Connection, session: Session, wanted: Wanted, *, home: str, now: float, prices: PriceTable
 ) -> Exported:
-    """Export a session, or some of its turns. `home` is the user's home folder.
+    """Export a session, or some of its turns. `home` is the user's home folder, `now` seconds since 1970 UTC.
 
     Raises `InvalidRange` for turns that the session doesn't have.
     """
@@ -134,7 +134,7 @@ def export(
         return Exported(_kept(lines(connection, session, part, cleaner)), cleaner.masked)
     if wanted.form is Form.OTEL:
         return Exported(_kept(spans(connection, session, part, cleaner)), cleaner.masked)
-    about = head(connection, session, part.turns, Cleaner(homes, of_anybody=True), prices=prices)
+    about = head(connection, session, part.turns, Cleaner(homes, of_anybody=True), now=now, prices=prices)
     images = None if wanted.images_of is None else partial(images_of, wanted.images_of, session.path)
     every = items(connection, session, part, cleaner, images)
     if wanted.form is Form.MARKDOWN:

@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agtrace.conversation.cleaning import Cleaner, in_words
+from agtrace.health.analysis import examinations
 from agtrace.problems import SessionNotFound
 from agtrace.sessions.landmarks import said as done_in_words
 from agtrace.sessions.listing import session_head
@@ -30,7 +31,8 @@ from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import last_event_of, short_id
 from agtrace.sessions.said import human_words
-from agtrace.sessions.turns import check_turn, last_outcome, telling_argument, why_unknown
+from agtrace.sessions.terms import ENDINGS
+from agtrace.sessions.turns import check_turn, telling_argument
 from agtrace.text.failing_lines import found as failures_in
 from agtrace.text.lines import LABEL, NO_TOOL, PATH
 from agtrace.text.numbers import counted, dollars, how_made, seconds
@@ -467,16 +469,8 @@ def followed(connection: sqlite3.Connection, uid: str, first_event: int | None, 
 
 # -- head ------------------------------------------------------------------------------------------
 
-_ENDED = {
-    "success": "the model had the last word",
-    "partial": "the model had the last word; calls had failed on the way",
-    "failed": "the last thing that happened failed",
-    "no turns": "nobody asked for anything",
-    "open call": "the last call has no result",
-    "no answer": "the last request has no answer",
-    "no results in its log": "unknown, as its log has no results of calls",
-}
-"""How a session ended, by the outcome of its last turn, or by why that is unknown."""
+_REASON = 200
+"""The most characters of why a session counts as ended like this."""
 
 
 class Fact(Struct, frozen=True):
@@ -504,12 +498,15 @@ def head(
     turns: tuple[int, int] | None,
     cleaner: Cleaner,
     *,
+    now: float,
     prices: PriceTable,
 ) -> Head:
-    """Return the head of a session of which only some turns may be told."""
+    """Return the head of a session of which only some turns may be told; `now` is seconds since 1970 UTC."""
     agent = AGENTS[session.provider].title
     title = cleaner.line(session.title or session.snippet or "", LABEL * 2)
-    facts = [*_facts(connection, session, turns, cleaner, prices), Fact("Ended", ended(connection, session))]
+    ending = examinations(connection, [session], now=now, prices=prices)[session.id].ending
+    ended = Fact("Ended", f"{ENDINGS[ending.ending]},", cleaner.line(ending.reason, _REASON))
+    facts = [*_facts(connection, session, turns, cleaner, prices), ended]
     return Head(title or "Untitled session", agent, facts, iso(session.started_at))
 
 
@@ -579,12 +576,6 @@ def _failed(calls: int | None) -> str:
 def with_agents(whole: WithChildren) -> str:
     """Return what stands before a sum that includes sub-agents: `with 6 sub-agents`."""
     return f"with {counted(whole.sessions - 1, 'sub-agent')}" if whole.sessions > 1 else "with warm-ups"
-
-
-def ended(connection: sqlite3.Connection, session: Session) -> str:
-    """Return how a session ended, as words."""
-    outcome = last_outcome(connection, session)
-    return _ENDED[why_unknown(connection, session) if outcome == "unknown" else outcome]
 
 
 def when(time: str | None) -> str:

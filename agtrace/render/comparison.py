@@ -1,4 +1,4 @@
-"""What went wrong in a session, its thinking, and two sessions side by side, for people."""
+"""What went wrong in a session, and two sessions side by side, for people."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def analysis(answer: dict[str, Any]) -> None:
     _agents(data)
     if data.get("total_insights"):
         OUT.print()
-        every = plain(command("read", answer["artifact_ref"]))
+        every = plain(command("show", answer["artifact_ref"]))
         OUT.print(Text(f"every finding: {every}", style="dim"), soft_wrap=True)
     footer(answer)
 
@@ -243,27 +243,3 @@ def _failed_calls(number: int, side: dict[str, Any]) -> None:
         place.append(f"{plain(call['tool'])}  ", style="cyan").append(plain(call["quote"]), style="dim not bold")
         OUT.print(indented(place))
     left_out("call", len(side["failures"]["examples"]), total)
-
-
-def reasoning(answer: dict[str, Any]) -> None:
-    """Print thoughts under the headings of their turns, each with its event and what the model did next."""
-    summary(answer)
-    turn = object()
-    for thought in answer["data"].get("chain", []):
-        if thought.get("turn_index") != turn:
-            turn = thought.get("turn_index")
-            OUT.print(Text("before the first turn" if turn is None else f"turn {turn}", style="bold"))
-        OUT.print(indented(Text(_place_of(thought), style="dim")))
-        OUT.print(indented(Text(plain(thought["text"]))))
-        if "chars" in thought:
-            OUT.print(indented(Text(f"({thought['chars']:,} characters in total)", style="dim")))
-        if "next" in thought:
-            OUT.print(indented(Text(f"then {plain(thought['next'])}", style="cyan")))
-        OUT.print()
-    footer(answer)
-
-
-def _place_of(thought: dict[str, Any]) -> str:
-    step = f", step {thought['step_index']}" if "step_index" in thought else ""
-    copied = "  copied" if thought.get("copied") else ""
-    return f"event {thought['event_index']}{step}  {when(thought.get('timestamp'))}{copied}".rstrip()

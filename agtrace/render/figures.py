@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.lists import offer
-from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain, plain_line, print_table
+from agtrace.render.terminal import OUT, STYLES, Row, compact, figure, nothing, plain, plain_line, print_table
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted, dollars, percent, short, size
 from agtrace.times import when, zone
@@ -141,18 +141,22 @@ def costs(found: Costs) -> None:
         OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")
         return
     fitting = _WIDE if OUT.width >= _WIDTH_OF_WIDE else _USUAL if OUT.width >= _WIDTH_OF_USUAL else _NARROW
+    fitting = _NARROW if found.titles else fitting
     columns = [name for name in fitting if name != "cost" or found.total.cost_made is not None]
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column(found.by, overflow="fold")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     marked = found.total.tokens_made == "partial", found.total.cost_made == "partial"
+    if found.titles:
+        table.add_column("title", no_wrap=True, overflow="ellipsis", ratio=1)
     for group in found.groups:
         cells = _cells(group, *marked)
-        table.add_row(Text(plain_line(group.group)), *(cells[name] for name in columns))
+        title = [Text(plain_line(found.titles[group.group]))] if found.titles else []
+        table.add_row(Text(plain_line(group.group)), *(cells[name] for name in columns), *title)
     cells = _cells(found.total, *marked)
     table.add_row("total", *(cells[name] for name in columns), style="bold")
-    OUT.print(table)
+    OUT.print(compact(table) if found.titles else table)
     for note in _notes(found):
         OUT.print(Text(plain(note), style="dim"))
 
@@ -190,7 +194,7 @@ def _marked(figure: str, made: Made | None, room: bool) -> str:
 
 def _notes(found: Costs) -> Iterator[str]:
     """Yield what the figures lack, what they are made from, and which days are meant."""
-    from agtrace.report.costs import lacking
+    from agtrace.report.costs import UNKNOWN, lacking, left_of
 
     total = found.total
     if "partial" in (total.tokens_made, total.cost_made):
@@ -205,5 +209,8 @@ def _notes(found: Costs) -> Iterator[str]:
     yield from lacking(found)
     if total.cost_usd is not None and found.prices:
         yield f"dollars are estimates ({found.prices}), not what a subscription costs"
+    yield from map(left_of, found.limits or ())
     if found.by in ("day", "week", "month"):
         yield f"{zone()} days" + (", weeks from Monday" if found.by == "week" else "")
+    if found.by == "day" and (day := found.groups[-1].group) != UNKNOWN:
+        yield f"its sessions: agtrace cost --by session --since {day} --until {day}"

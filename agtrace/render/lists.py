@@ -46,19 +46,18 @@ _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "analyze_session": ("analyze", ("{session_id}",)),
     "compare_sessions": ("compare", ("{id1}", "{id2}")),
     "search_event_previews": ("search", ("{query}",)),
-    "read_artifact": ("read", ("{ref}",)),
-    "get_reasoning_chain": ("reasoning", ("{session_id}",)),
+    "read_artifact": ("show", ("{ref}",)),
 }
 """The command of each tool, and its arguments that aren't options."""
 
 _NAMES = {
     "session_id": "--session", "event_type": "--type", "min_tokens": "--min-tokens",
-    "detail_level": "--level", "turn_index": "--turn", "context_focus_question": "--focus",
+    "detail_level": "--level", "turn_index": "--turns", "context_focus_question": "--focus",
 }  # fmt: skip
 _FLAGS = {
     ("order", "oldest"): "--oldest", ("order", "newest"): "--newest",
     ("group_by", "session"): "--by-session", ("regex", True): "--regex",
-    ("include_reasoning", True): "--reasoning",
+    ("include_reasoning", True): "--thinking",
     ("failed", True): "--failed", ("failed", False): "--not-failed",
     ("has_failures", True): "--failures", ("has_failures", False): "--no-failures",
 }  # fmt: skip

@@ -35,6 +35,17 @@ class Spent(Model):
     """partial: at least so much."""
 
 
+class Limit(Model):
+    """What an agent's log says is left of a limit on its use."""
+
+    agent: str
+    hours: float
+    """The length of the limit's window."""
+    left_percent: float
+    resets_at: str
+    """When all of it is there again."""
+
+
 class ModelTokens(Model):
     """Tokens of a model whose price isn't known."""
 
@@ -44,12 +55,14 @@ class ModelTokens(Model):
 
 
 class Costs(Model):
-    """What was spent, by group: days, weeks and months in time order, others by cost."""
+    """What was spent, by group: days, weeks, months and blocks in time order, others by cost."""
 
     selection: str
     """The filters, as a sentence."""
     by: CostBy
     groups: list[Spent]
+    titles: dict[str, str] | None = None
+    """By session: what each group was about."""
     total: Spent
     """The sum of the groups, but each session counts once."""
     unpriced: list[ModelTokens] | None = None
@@ -65,6 +78,8 @@ class Costs(Model):
     prices: str | None = None
     """The list prices that were used, and the day of the newest; absent with `--no-dollars`, or if the logs have all
     costs."""
+    limits: list[Limit] | None = None
+    """What is left of limits that haven't begun anew since they were logged; absent if there are none."""
     behind: str | None = None
     """What the index is still missing, as a sentence; absent if it has all logs."""
 

@@ -52,8 +52,10 @@ SessionKind = Literal["main", "subagent", "all"]
 GroupBy = Literal["tool", "program", "file", "project", "agent", "model", "day", "session", "user"]
 """What calls or tokens are counted by; a program is the first one of a command, a day is one of the machine's zone."""
 
-CostBy = Literal["day", "week", "month", "project", "model", "agent", "user"]
-"""The groups of what was spent."""
+CostBy = Literal[
+    "day", "week", "month", "block", "project", "branch", "session", "model", "agent", "agent-type", "user"
+]  # fmt: skip
+"""The groups of what was spent; a block is five hours of one agent, an agent type that of a sub-agent."""
 
 CountOf = Literal["calls", "failed", "tokens"]
 """What is counted, and by which groups are sorted, the largest first."""

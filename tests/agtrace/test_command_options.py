@@ -83,19 +83,19 @@ TEXTS: list[Asked] = [
         ["show", f"{LARGE}:110", "--mode", "minimal"], "get_event_details",
         {"session_id": LARGE, "event_index": 110, "mode": "minimal"},
     ),
-    (["read", f"ax://event/{LARGE}/110"], "read_artifact", {"ref": f"ax://event/{LARGE}/110"}),
+    (["show", f"ax://event/{LARGE}/110"], "read_artifact", {"ref": f"ax://event/{LARGE}/110"}),
     (
-        ["read", f"ax://session/{LARGE}", "--lines", "5:9"], "read_artifact",
+        ["show", f"ax://session/{LARGE}", "--lines", "5:9"], "read_artifact",
         {"ref": f"ax://session/{LARGE}", "start_line": 5, "end_line": 9},
     ),
     (
-        ["read", f"ax://session/{LARGE}", "--mode", "standard"], "read_artifact",
+        ["show", f"ax://session/{LARGE}", "--mode", "standard"], "read_artifact",
         {"ref": f"ax://session/{LARGE}", "mode": "standard"},
     ),
 ]  # fmt: skip
 OPENED: list[Asked] = [
     (["show", LARGE], "get_session_details", {"session_id": LARGE}),
-    (["show", LARGE, "--turns"], "get_session_details", {"session_id": LARGE, "detail_level": "turns"}),
+    (["show", LARGE, "--level", "turns"], "get_session_details", {"session_id": LARGE, "detail_level": "turns"}),
     (
         ["show", LARGE, "--sections", "tools,failures"], "get_session_details",
         {"session_id": LARGE, "sections": ["tools", "failures"]},
@@ -162,10 +162,10 @@ WRONG = [
     (["show", f"{LARGE}:3", "--mode", "tiny"], "'tiny' is not one of"),
     (["show", f"{LARGE}:{'9' * 5000}"], "expected SESSION:NUMBER"),
     (["show", LARGE, "--lines", "1:2"], "--lines is for one event"),
-    (["show", LARGE, "--mode", "minimal"], f"agtrace read ax://session/{LARGE}"),
+    (["show", LARGE, "--mode", "minimal"], f"agtrace show ax://session/{LARGE}"),
     (["show", f"{LARGE}:3", "--sections", "tools"], "--sections is for a session"),
-    (["show", f"{LARGE}:3", "--turn", "0"], "--turn is for a session"),
-    (["show", LARGE, "--sections", "tools", "--turn", "0"], "--turn can't be combined with --sections"),
+    (["show", f"{LARGE}:3", "--turns", "0"], "--turns is for a session"),
+    (["show", LARGE, "--sections", "tools", "--turns", "0"], "--turns can't be combined with --sections"),
     (["show", LARGE, "--sections", "nonsense"], "'nonsense' is not one of session, stats"),
     (["show", LARGE, "--sections", ""], "sections: list should have at least 1 item"),
     (["show", LARGE, "--sections", "tools", "--cursor", "abc"], "invalid cursor format"),
@@ -174,9 +174,7 @@ WRONG = [
     (["show", LARGE, "--turns", "1:9999"], "out of bounds"),
     (["show", LARGE, "--turns", "a"], "expected turns such as"),
     (["show", LARGE, "--turns", "0:1", "--json"], "--turns A:B is for the conversation"),
-    (["show", LARGE, "--turns", "0:1", "--turn", "1"], "either --turns or --turn"),
     (["show", LARGE, "--tools", "--json"], "--tools is for the conversation"),
-    (["show", LARGE, "--thinking", "--level", "steps"], "--thinking is for the conversation"),
     (["show", LARGE, "--all", "--sections", "tools"], "--all can't be combined with --sections"),
     (["export", LARGE, "--images"], "--images is for --html"),
     (["export", LARGE, "--html", "--tools"], "--tools is for --markdown"),
@@ -205,20 +203,18 @@ WRONG = [
     (["show", ""], ""),
     (["show", f"{LARGE}:999999"], "Event index 999999 out of bounds"),
     (["show", f"{LARGE}:last"], "expected SESSION:NUMBER"),
-    (["show", LARGE, "--turn", "9999"], "9999"),
-    (["show", LARGE, "--turn", "-1"], "-1 is not in the range"),
+    (["show", LARGE, "--turns", "9999"], "9999"),
     (["analyze", "zzzzzzzz"], "Session not found: zzzzzzzz"),
     (["search", "x" * 3000], "query"),
     (["search"], "Missing argument"),
     (["search", "x", "--session", "zzzzzzzz"], "Session not found: zzzzzzzz"),
     (["setup", "aider"], "'aider' is not one of"),
     (["show", "\x1b[31mred"], "Session not found"),
-    (["show", "ax://health"], "agtrace read ax://health"),
     (["sessions", "--fields", "nonsense", "--json"], "'nonsense' is unknown"),
     (["sessions", "--fields", "id"], "--fields needs --json"),
-    (["read", "nonsense"], "use ax://session/"),
-    (["read", "ax://session/zzzzzzzz"], "Session not found: zzzzzzzz"),
-    (["read", f"ax://event/{LARGE}/999999"], "Event index 999999 out of bounds"),
+    (["show", "ax://nonsense"], "use ax://session/"),
+    (["show", "ax://session/zzzzzzzz"], "Session not found: zzzzzzzz"),
+    (["show", f"ax://event/{LARGE}/999999"], "Event index 999999 out of bounds"),
     (["mcp", "--http", "8765"], "expected HOST:PORT"),
     (["mcp", "--http", "127.0.0.1:99999999999999999999"], "expected HOST:PORT"),
     (["mcp", "--no-token"], "--no-token needs --http"),
@@ -233,17 +229,12 @@ def test_a_wrong_option_says_why_and_exits_with_2(arguments: list[str], message:
     assert message in " ".join(said.err.split())
 
 
-def test_a_reference_is_accepted_where_a_session_or_an_event_is(indexed: Path) -> None:
-    assert agtrace_here("show", f"ax://event/{SMALL}/55").out == agtrace_here("show", f"{SMALL}:55").out
-    assert agtrace_here("show", f"ax://session/{SMALL}").out == agtrace_here("show", SMALL).out
-
-
 def test_what_a_reference_refers_to_is_printed_to_its_end(indexed: Path) -> None:
-    lines = agtrace_here("show", LARGE, "--level", "full", "--turn", "0").out.splitlines()[8:]
-    whole = agtrace_here("read", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="40960").out
+    lines = agtrace_here("show", LARGE, "--level", "full", "--turns", "0").out.splitlines()[8:]
+    whole = agtrace_here("show", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="40960").out
     assert "\n".join(lines) in whole
     assert all(f"\n## event {number} " in whole for number in events_of(indexed, LARGE))
-    some = agtrace_here("read", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="40960").out
+    some = agtrace_here("show", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="40960").out
     assert some.partition("\n\n")[2] == "".join(whole.partition("\n\n")[2].splitlines(keepends=True)[19:700])
 
 

@@ -443,7 +443,7 @@ def at_hand(tmp_path: Path, log: list[str]) -> None:
 
 @pytest.mark.usefixtures("at_hand")
 def test_commands_print_the_lines_of_a_question_and_the_command_that_opens_a_gap() -> None:
-    for arguments in (("show", f"{SESSION}:{RESULT}"), ("read", f"ax://event/{SESSION}/{RESULT}"), ("show", SESSION)):
+    for arguments in (("show", f"{SESSION}:{RESULT}"), ("show", f"ax://event/{SESSION}/{RESULT}"), ("show", SESSION)):
         said = agtrace_here(*arguments, "--focus", QUESTION)
         assert said.code == 0, said
         lines = said.out.split("\n")

@@ -156,5 +156,5 @@ def test_pages_of_a_server_show_images_and_agents_get_none(home: Path, compiled_
             ("image/png", WAVE), ("image/png", TIDE), ("image/jpeg", JPEG),
         ]  # fmt: skip
         assert site.client.get(f"/s/{ONE[:8]}/image/0/2").status_code == 404
-    told = subprocess.check_output([AGTRACE, "read", f"ax://session/{ONE[:8]}"], env=site.environment).decode()
+    told = subprocess.check_output([AGTRACE, "show", f"ax://session/{ONE[:8]}"], env=site.environment).decode()
     assert "image/jpeg" in told and encoded(JPEG)[:40] not in told

@@ -30,7 +30,7 @@ def test_what_worked_after_another_command_is_told_with_both_events(tmp_path: Pa
         "Before `npm test`, run `npm ci`: otherwise it fails with “Error: Cannot find module 'left-pad'”."
     )
     assert (lesson["times"], lesson["sessions"], lesson["overcome"], lesson["how"]) == (2, 2, 2, "before")
-    assert all(agtrace_here("read", str(lesson[reference])).out for reference in ("failed", "succeeded"))
+    assert all(agtrace_here("show", str(lesson[reference])).out for reference in ("failed", "succeeded"))
 
 
 def test_every_failure_counts_also_those_of_one_stretch(tmp_path: Path) -> None:

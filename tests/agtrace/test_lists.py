@@ -198,7 +198,7 @@ def test_last_is_the_session_in_which_something_happened_last_everywhere(tmp_pat
         log.clock += 1_000 * (5 if number == 2 else number)
         log.prompt(f"Draw tide {number}.").call("Bash", {"command": "make"}, "done").say("Done.")
     index_here(tmp_path / "home")
-    for command in ("show", "analyze", "resume", "reasoning"):
+    for command in ("show", "analyze", "resume"):
         assert "00000002" in agtrace_here(command, "last", "--json").out, command
 
 

@@ -172,15 +172,8 @@ def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_ru
     assert command[:4] == ["agtrace", "show", failing_run, "--lines"]
     shown = agtrace_here(*command[1:]).out
     assert "FAILED tests/test_tide.py::test_ebb_0" in shown and len(shown.splitlines()) < 60
-    read = agtrace_here("read", "ax://event/aaaaaaaa/2", "--mode", "minimal").out
-    assert offered(read)[0][:4] == ["agtrace", "read", "ax://event/aaaaaaaa/2", "--lines"]
-
-
-# -- health -------------------------------------------------------------------------------------------
-
-
-def test_what_is_json_to_an_agent_is_printed_for_a_person(indexed: Path) -> None:
-    assert agtrace_here("read", f"ax://analysis/{LARGE}").out == agtrace_here("analyze", LARGE).out
+    read = agtrace_here("show", "ax://event/aaaaaaaa/2", "--mode", "minimal").out
+    assert offered(read)[0][:4] == ["agtrace", "show", "ax://event/aaaaaaaa/2", "--lines"]
 
 
 # -- the width of the terminal -------------------------------------------------------------------------

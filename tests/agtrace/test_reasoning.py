@@ -15,7 +15,6 @@ from agtrace_schema.events import EventType
 from agtrace.text.lines import without_controls
 from tests import depth
 from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, check, claude_log
-from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import texts
 
@@ -238,23 +237,3 @@ def test_every_clamp_leaves_every_thought_reachable(log: ClaudeLog, tmp_path: Pa
         think(log, f"{number} " + '🌊\\"\n' * 800, (f"工具{'x' * 90}",))
     asker = asker_of(tmp_path).with_most(most)
     assert [int(t["text"].split()[0]) for t in chain(asker, session_id=ONE)] == list(range(12))
-
-
-# -- in the terminal -----------------------------------------------------------------------------
-
-
-def test_the_terminal_shows_the_chain_under_its_turns(log: ClaudeLog, tmp_path: Path) -> None:
-    think(log, "first [bold]of all[/bold]\n  indented :bug:", ("Bash",))
-    think(log.prompt("and?"), "y" * 1_500)
-    index_here(tmp_path / "logs")
-    said = agtrace_here("reasoning", "aaaaaaaa", COLUMNS="70")
-    assert (said.code, said.err) == (0, "")
-    for shown in ("2 thoughts", "turn 0", "turn 1", "first [bold]of all[/bold]", "indented :bug:", "then calls Bash",
-                  "(1,500 characters in total)", "event 1, step 0"):  # fmt: skip
-        assert shown in said.out
-    assert max(map(len, said.out.splitlines())) <= 70
-    assert "turn 0" not in agtrace_here("reasoning", "aaaaaaaa", "--turn", "1").out
-    assert "more: --cursor" in agtrace_here("reasoning", "aaaaaaaa", "--limit", "1").out
-    printed = agtrace_here("reasoning", "aaaaaaaa", "--turn", "1", "--json").json()
-    assert printed == Asker(tmp_path / "data").ask(NAME, session_id="aaaaaaaa", turn_index=1)
-    assert agtrace_here("reasoning", "nobody").code == agtrace_here("reasoning", "aaaaaaaa", "--turn", "7").code == 2

@@ -353,7 +353,7 @@ def test_a_command_to_paste_has_nothing_that_a_shell_would_obey(tmp_path: Path) 
     assert re.fullmatch("agtrace analyze id-[0-9a-f]{5}", command)
     analyzed = agtrace_here(*command.split()[1:]).out
     assert (
-        re.search("every finding: agtrace read ax://analysis/id-[0-9a-f]{5}\n", analyzed) and "reboot" not in analyzed
+        re.search("every finding: agtrace show ax://analysis/id-[0-9a-f]{5}\n", analyzed) and "reboot" not in analyzed
     )
 
 

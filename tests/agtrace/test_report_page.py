@@ -352,7 +352,7 @@ def test_findings_that_are_not_shown_are_counted_and_a_command_shows_them(opened
     page.wait_for_selector("#session-title")
     said = page.inner_text(".findings")
     assert "1 of 63 findings are shown" in said and "Warning (1 of 60)" in said
-    assert "agtrace read 'ax://analysis/a;reboot'" in said
+    assert "agtrace show 'ax://analysis/a;reboot'" in said
 
 
 @pytest.mark.thorough

@@ -180,7 +180,7 @@ def test_details_are_unfolded_as_wanted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "shown"),
     [(["--turns", "1:2"], [1, 2]), (["--turns", "2:"], [2, 3]), (["--turns", ":1"], [0, 1]), (["--turns", "3"], [3]),
-     (["--turn", "0"], [0]), ([], [0, 1, 2, 3])],
+     ([], [0, 1, 2, 3])],
 )  # fmt: skip
 def test_some_turns_are_chosen_as_for_export(options: list[str], shown: list[int], tmp_path: Path) -> None:
     written(tmp_path, turns=4)

@@ -25,9 +25,9 @@ READING = "UPDATE meta SET value = '9999' WHERE key = 'reading'"
 
 COMMANDS = [
     ["sessions"], ["search", "x"], ["search", "x", "--by-session", "--json"], ["show", SESSION],
-    ["show", f"{SESSION}:0"], ["read", "ax://health"], ["read", f"ax://session/{SESSION}"], ["analyze", SESSION],
+    ["show", f"{SESSION}:0"], ["show", "ax://health"], ["show", f"ax://session/{SESSION}"], ["analyze", SESSION],
     ["report"], ["report", "--json"],
-    ["compare", SESSION, SESSION], ["reasoning", SESSION], ["health"], ["health", "--json"], ["doctor"],
+    ["compare", SESSION, SESSION], ["health"], ["health", "--json"], ["doctor"],
     ["doctor", "--json"], ["doctor", "--repair"], ["forget", SESSION, "--yes"],
 ]  # fmt: skip
 IN_PROCESSES = [["index"], ["index", str(SAMPLES)], ["index", "--rebuild"], ["index", "--optimize"]]

@@ -330,7 +330,7 @@ def test_no_id_and_no_path_of_a_request_is_ever_opened(asker: Asker, path: str) 
     noting.append(True)
     try:
         texts = [asker.anything(name, **arguments).text for name, arguments in _calls_with(given)]
-        for command in (["show"], ["read"], ["analyze"], ["reasoning"], ["compare", SESSION], ["report", "--project"]):
+        for command in (["show"], ["analyze"], ["compare", SESSION], ["report", "--project"]):
             said = agtrace_here(*command, given.replace("\0", ""), AGTRACE_DATA_DIR=str(asker.settings.data_dir))
             texts.append(said.out + said.err)
     finally:
@@ -374,8 +374,8 @@ def test_nothing_in_the_folders_of_the_agents_is_ever_touched(home: Path, tmp_pa
     index(database, [], rebuild=True)
     session = agtrace_here("sessions", "--json").json()["data"]["sessions"][0]["id"]
     for command in (
-        ["search", "tide"], ["show", session], ["show", f"{session}:1"], ["read", f"ax://session/{session}"],
-        ["analyze", session], ["reasoning", session], ["report", "--html", str(tmp_path / "page.html")], ["doctor"],
+        ["search", "tide"], ["show", session], ["show", f"{session}:1"], ["show", f"ax://session/{session}"],
+        ["analyze", session], ["report", "--html", str(tmp_path / "page.html")], ["doctor"],
         ["health"], ["setup", "claude"], ["setup", "qwen"], ["setup"], ["forget", session, "--yes"],
         ["doctor", "--repair"],
     ):  # fmt: skip

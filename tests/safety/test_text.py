@@ -206,14 +206,13 @@ def _typed(hostile: Asker) -> Iterator[list[str]]:
         yield from (
             ["show", uid],
             ["show", uid, "--all"],
-            ["show", uid, "--turns", "--reasoning"],
+            ["show", uid, "--level", "turns", "--thinking"],
             ["analyze", uid],
-            ["reasoning", uid],
         )
         yield ["forget", uid, "--dry-run"]
         yield ["show", uid, "--sections", "session,stats,turns,tools,files,failures,models,children"]
         yield from (["show", f"{uid}:{number}"] for number in (2, 5, 8))
-        yield from (["read", f"ax://session/{uid}"], ["read", f"ax://event/{uid}/5", "--mode", "minimal"])
+        yield from (["show", f"ax://session/{uid}"], ["show", f"ax://event/{uid}/5", "--mode", "minimal"])
 
 
 @pytest.mark.parametrize("columns", ["40", pytest.param("160", marks=pytest.mark.thorough)])

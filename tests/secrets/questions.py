@@ -224,13 +224,12 @@ def _of_session(planted: Planted, other: Planted) -> Iterator[list[str]]:
     session, told = planted.session, recognisable(planted.case)
     for level in ("summary", "turns", "steps", "full"):
         yield ["show", session, "--level", level]
-    yield ["show", session, "--reasoning", "--json"]
+    yield ["show", session, "--thinking", "--json"]
     yield ["show", session, "--sections", "failures,files,tools"]
     yield ["show", f"{session}:0"]
     yield ["show", f"{session}:5", "--mode", "minimal", "--json"]
-    yield ["read", f"ax://session/{session}"]
+    yield ["show", f"ax://session/{session}"]
     yield ["analyze", session]
-    yield ["reasoning", session]
     yield ["compare", session, other.session]
     yield ["search", "", "--session", session]
     for arguments in (

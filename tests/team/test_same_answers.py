@@ -179,7 +179,7 @@ COMMANDS = (
     ("sessions", "--sort", "cost"), ("projects",), ("count", "--by", "tool"), ("cost", "--by", "project"),
     ("cost", "--by", "day"), ("cost", "--by", "model"), ("report", "--since", "2026-01-01"), ("lessons",), ("week",),
     ("search", "database is locked", "--newest"), ("search", "error", "--newest", "--failed"), ("show", "last"),
-    ("analyze", "last"), ("reasoning", "last"), ("resume", "last"),
+    ("analyze", "last"), ("resume", "last"),
 )  # fmt: skip
 TEXTS = (("show", "last"), *(("export", "last", form) for form in ("--markdown", "--jsonl", "--html")))
 _MOMENTS = frozenset({"made_at", "since", "until", "compared"})

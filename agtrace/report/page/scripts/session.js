@@ -239,7 +239,7 @@ function findingsOf(row, details) {
     .map((severity, n) => [severity, details.insights.filter((found) => found.severity === severity), n])
     .filter(([, those]) => those.length);
   const shown = details.insights.length;
-  const every = command("read", `ax://analysis/${row.id}`);
+  const every = command("show", `ax://analysis/${row.id}`);
   const left =
     shown < details.total_insights
       ? el(

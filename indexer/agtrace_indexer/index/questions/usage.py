@@ -107,6 +107,7 @@ SELECT {key}, count(*) FROM session s WHERE {condition}
 """
 
 _KINDS = len(TokenCounts._fields)
+_HOUR_MS = 3_600_000
 
 
 # -- single responses ------------------------------------------------------------------------------
@@ -217,10 +218,11 @@ def by_model(connection: sqlite3.Connection, among: Among) -> Iterator[ModelSums
 
 
 class DaySums(NamedTuple):
-    """The usage of a session's responses of one day with the same price."""
+    """The usage of a session's responses of one day, or hour, with the same price."""
 
     day: int | None
-    """The day of the responses, in the machine's zone, counted from 1970-01-01; None if the log has no time."""
+    """The day of the responses, in the machine's zone, or their hour, counted from 1970-01-01; None if the log has no
+    time."""
     sums: ModelSums
     """Its key is the row id of the session."""
 
@@ -230,9 +232,14 @@ def _day_sums(day: int | None, *columns: Any) -> DaySums:
 
 
 def by_day(
-    connection: sqlite3.Connection, sessions: Iterable[int], *, since: int | None, until: int | None
+    connection: sqlite3.Connection,
+    sessions: Iterable[int],
+    *,
+    since: int | None,
+    until: int | None,
+    hours: bool = False,
 ) -> Iterator[DaySums]:
-    """Yield the usage of these sessions by day, session and everything that affects the price.
+    """Yield the usage of these sessions by day, or by hour, by session and everything that affects the price.
 
     A response belongs to the day of its own event, and to the period if that event does; times are milliseconds since
     1970 UTC, both ends included.
@@ -240,7 +247,7 @@ def by_day(
     return rows(
         connection,
         _day_sums,
-        _BY_DAY.format(day=local_day()),
+        _BY_DAY.format(day=f"e.ts / {_HOUR_MS}" if hours else local_day()),
         {"sessions": as_json(sessions), "since": since, "until": until},
     )
 
