@@ -72,13 +72,14 @@ def running(
     return Running(tuple(found), tuple(recent), asked_before, problem)
 
 
-def asks(connection: sqlite3.Connection, session: Session, last_at: int, now: int) -> bool:
-    """Whether a session has asked the human something within a day, and nothing has happened since.
+def asked(connection: sqlite3.Connection, session: Session, last_at: int, now: int) -> str | None:
+    """Return what a session asked the human within a day, if nothing has happened since; else None.
 
     Times are milliseconds since 1970 UTC; `last_at` is when something happened last.
     """
     recent = now - last_at < DAY_MS and not session.gone and session.kind != "subagent"
-    return recent and doing(connection, session, last_at, now).waits in _ASKED
+    does = doing(connection, session, last_at, now) if recent else None
+    return _now(connection, session, does) if does is not None and does.waits in _ASKED else None
 
 
 def _running(

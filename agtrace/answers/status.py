@@ -1,4 +1,4 @@
-"""The status of index and server, the same for ax://health, /healthz, /readyz and `agtrace health`; and its counts."""
+"""The status of index and server, the same for ax://health, /healthz and /readyz; and its counts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from agtrace_schema.database import VERSION
 from agtrace_schema.status import AnswerHealth, Configuration, Health, IndexHealth, TelemetryHealth
 
 from agtrace.answers.telemetry import store
-from agtrace.index.reader import bytes_on_disk, index_of
+from agtrace.index.reader import bytes_on_disk
 from agtrace.index.trouble import Freshness
-from agtrace.problems import SettingError
-from agtrace.sessions.prices import load as load_prices
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
 from agtrace.shaping.shape import Answer
@@ -138,43 +136,26 @@ def _share(part: int, whole: int) -> float:
 
 _LONGEST_PROBLEM = 400
 _HOUR = 3600
-_REFRESH_SECONDS = 10
-
-
-def look(loaded: Loaded) -> Health:
-    """Return the figures without a running server. Raises `IndexUnavailable` if the index can't be opened."""
-    settings = loaded.settings
-    try:
-        load_prices(settings.prices)
-        problem = None
-    except SettingError as error:
-        problem = str(error)
-    index = index_of(settings)
-    freshness = index.refresh(_REFRESH_SECONDS)
-    with index.reader() as reader:
-        return health(reader.connection, loaded, freshness, problem=problem)
 
 
 def health(
     connection: sqlite3.Connection | None,
     loaded: Loaded,
     freshness: Freshness,
-    metrics: Metrics | None = None,
+    metrics: Metrics,
     *,
-    started: float | None = None,
-    problem: str | None = None,
-    dropped: int | None = None,
+    started: float,
+    problem: str | None,
+    dropped: int | None,
 ) -> Health:
-    """Return the current figures. `connection` is None without an index; `metrics`, `started` and `dropped` are a
-    server's.
-
-    `started` is in seconds since 1970 UTC; `problem` says why a setting is ignored.
+    """Return the current figures. `connection` is None without an index, `started` is in seconds since 1970 UTC,
+    `problem` says why a setting is ignored.
     """
     settings = loaded.settings
     return Health(
-        started_at=None if started is None else iso(round(1000 * started)),
+        started_at=iso(round(1000 * started)),
         index=_index(connection, settings, freshness),
-        answers=None if metrics is None else metrics.health(),
+        answers=metrics.health(),
         telemetry=_telemetry(settings, dropped) if settings.telemetry.enabled else None,
         configuration=_configuration(loaded, problem),
     )

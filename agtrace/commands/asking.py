@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -124,13 +126,11 @@ def _known_project(given: str) -> str:
     return given
 
 
-def listed(tool: str, wanted: dict[str, Any], key: str, *, everything: bool, one_page: bool = False) -> Answer:
+def listed(tool: str, wanted: dict[str, Any], key: str, *, everything: bool) -> Answer:
     """Return a list as one answer: as many items as `limit` says, or all, however many pages of the tool that takes.
 
-    `key` is that of the list; `one_page`, for JSON, is the answer as the tool gives it.
+    `key` is that of the list.
     """
-    if one_page:
-        return ask(tool, wanted)
     most, limit = usable().max_page_size, wanted.get("limit")
     left = sys.maxsize if everything else limit or 0
     answer = ask(tool, wanted | {"limit": min(left, most) or None})
@@ -142,6 +142,30 @@ def listed(tool: str, wanted: dict[str, Any], key: str, *, everything: bool, one
         about = {one.get("session_id"): one for one in answer.value["data"].get("sessions", ())} | about
     more = {"sessions": [*about.values()]} if "sessions" in data else {}
     return replace(answer, value={**answer.value, "data": {**data, **more, key: found}})
+
+
+def print_list(tool: str, wanted: dict[str, Any], key: str, *, everything: bool, whole_ids: bool = False) -> Answer:
+    """Print a list as JSON: the tool's answer, or every item on a line of its own; return the first answer."""
+    following = pages(tool, wanted | ({"limit": usable().max_page_size} if everything else {}))
+    first = next(following)
+    if not everything:
+        print_json(with_whole_ids(first.value) if whole_ids else first.value)
+        return first
+    for answer in chain([first], following):
+        for item in with_whole_ids(answer.value)["data"].get(key, []):
+            sys.stdout.write(f"{json.dumps(item, ensure_ascii=False)}\n")
+    return first
+
+
+def with_whole_ids(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer with the ids of its sessions in full."""
+    items = [item for key in ("sessions", "matches") for item in answer["data"].get(key, [])]
+    named = [(item, name) for item in items for name in ("id", "session_id", "parent_id") if name in item]
+    whole = described({item[name] for item, name in named})
+    for item, name in named:
+        if item[name] in whole:
+            item[name] = whole[item[name]].session_id
+    return answer
 
 
 def described(ids: Iterable[str]) -> dict[str, Described]:

@@ -1,4 +1,4 @@
-"""The state of things: `agtrace health`, `doctor`, which also rebuilds the index, and `metrics` of servers' answers."""
+"""The state of things: `agtrace doctor`, which also rebuilds the index, and `metrics` of servers' answers."""
 
 from __future__ import annotations
 
@@ -14,34 +14,8 @@ from msgspec.structs import asdict
 
 from agtrace.commands.asking import usable
 from agtrace.commands.errors import TROUBLE, NoIndex, patiently, tell
-from agtrace.commands.options import as_json, plain_json
+from agtrace.commands.options import plain_json
 from agtrace.commands.printing import print_json
-
-
-@click.command()
-@as_json
-def health(as_json: bool) -> None:
-    """Show the status of the index: its state, how far it is behind, its size. Exits 1 if there is trouble.
-
-    A server reports the same, and the sizes of its answers, as the resource ax://health and at /healthz. This command
-    reads the configuration file itself: what it says of it need not be what a server read before.
-    """
-    from agtrace_indexer.redact import use
-    from agtrace_schema.model import dump
-
-    from agtrace.answers.status import look
-    from agtrace.settings.live import Live
-
-    loaded = Live.start().current  # a file that can't be used is told here, and costs nothing else
-    use(loaded.settings.data_dir)
-    found = look(loaded)
-    if as_json:
-        print_json(dump(found))
-    else:
-        from agtrace.render.doctor import health
-
-        health(found)
-    sys.exit(TROUBLE if found.index.problem or found.configuration.problem else 0)
 
 
 _PATIENCE = 600

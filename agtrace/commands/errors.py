@@ -32,7 +32,7 @@ _USAGE_CODES = {
 """Error codes that mean a wrong call; any other means that data can't be read."""
 
 _NEXT_STEPS = {
-    "session_not_found": "`agtrace sessions` lists the newest ids.",
+    "session_not_found": "`agtrace sessions` lists the newest ids, `agtrace index` reads the logs.",
     "invalid_cursor": "Leave out --cursor to start again.",
 }
 

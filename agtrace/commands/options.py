@@ -142,7 +142,9 @@ cursor = click.option("--cursor", help="Continue after a page, with the cursor a
 limit = click.option(
     "-n", "--limit", type=click.IntRange(1), metavar="N", help="The most items to show; settings have the default."
 )
-every = click.option("--all", "everything", is_flag=True, help="Show all of them, however many there are.")
+every = click.option(
+    "--all", "everything", is_flag=True, help="Show all of them; with --json, each on a line, with whole ids."
+)
 path = click.option("--path", metavar="TEXT", help="Only where a tool named a file whose path contains this.")
 failed = click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
 fields = click.option("--fields", metavar="NAME,NAME", help="With --json: only these fields, such as id,title.")
@@ -253,12 +255,6 @@ def text_options(command: Command) -> Command:
         click.option("--lines", type=Span("lines", 1), help="Only these lines of the text: 10:20, 10:, :20 or 10."),
     )
     return _with(options, command)
-
-
-def check_whole(everything: bool, *, as_json: bool) -> None:
-    """End the process with an error if --all is given with --json."""
-    if everything and as_json:
-        fail("--all can't be combined with --json: follow the cursor of each page with --cursor", USAGE)
 
 
 def check_fields(fields: str | None, *, as_json: bool) -> None:

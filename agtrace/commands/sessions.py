@@ -9,14 +9,13 @@ import click
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import Access, CountOf, EventKind, GroupBy, SessionKind, Sort
 
-from agtrace.commands.asking import ask, described, listed
+from agtrace.commands.asking import ask, described, listed, print_list
 from agtrace.commands.errors import TROUBLE
 from agtrace.commands.options import (
     Groups,
     Tokens,
     as_json,
     check_fields,
-    check_whole,
     count_options,
     cursor,
     every,
@@ -43,11 +42,10 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     --project takes elsewhere.
     """
     check_fields(filters["fields"], as_json=as_json)
-    check_whole(everything, as_json=as_json)
-    answer = listed("get_project_info", filters, "projects", everything=everything, one_page=as_json)
     if as_json:
-        print_json(answer.value)
+        print_list("get_project_info", filters, "projects", everything=everything)
     else:
+        answer = listed("get_project_info", filters, "projects", everything=everything)
         from agtrace.render.lists import projects as shown
 
         shown(answer.value, answer.next_calls)
@@ -83,6 +81,8 @@ def count(as_json: bool, **wanted: Any) -> None:
 
 @click.command()
 @click.option("--query", metavar="TEXT", help="Only with this text in the title or a request.")
+@click.option("--model", metavar="TEXT", help="Only where a model answered whose name contains this.")
+@click.option("--branch", metavar="TEXT", help="Only those begun on a branch whose name contains this.")
 @path
 @click.option("--access", type=one_of(Access), help="Only where a tool did this to the file.")
 @click.option("--kind", type=one_of(SessionKind), help="Leave out sub-agents, or all others.")
@@ -111,11 +111,10 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
       agtrace sessions --project . --all
     """
     check_fields(filters["fields"], as_json=as_json)
-    check_whole(everything, as_json=as_json)
-    answer = listed("list_sessions", filters, "sessions", everything=everything, one_page=as_json)
     if as_json:
-        print_json(answer.value)
+        print_list("list_sessions", filters, "sessions", everything=everything, whole_ids=whole_ids)
     else:
+        answer = listed("list_sessions", filters, "sessions", everything=everything)
         from agtrace.render.lists import WHOLE_IDS
         from agtrace.render.lists import sessions as shown
         from agtrace.render.terminal import OUT, fills
@@ -157,15 +156,14 @@ def search(
     check_fields(filters["fields"], as_json=as_json)
     query = " ".join(words_of_query)
     filters["group_by"] = "session" if by_session else None
-    check_whole(everything, as_json=as_json)
     wanted = {"query": query, **filters}
-    answer = listed("search_event_previews", wanted, "matches", everything=everything, one_page=as_json)
-    by_words = "sessions" in answer.value["data"]
-    looked_for = query.split() if by_words else [] if filters["regex"] else [query]
-    texts = [text for text in looked_for if text]
     if as_json:
-        print_json(answer.value)
+        answer = print_list("search_event_previews", wanted, "matches", everything=everything, whole_ids=whole_ids)
     else:
+        answer = listed("search_event_previews", wanted, "matches", everything=everything)
+        by_words = "sessions" in answer.value["data"]
+        looked_for = query.split() if by_words else [] if filters["regex"] else [query]
+        texts = [text for text in looked_for if text]
         from agtrace.render.lists import matches
         from agtrace.render.terminal import fills
 

@@ -505,7 +505,7 @@ def head(
     agent = AGENTS[session.provider].title
     title = cleaner.line(session.title or session.snippet or "", LABEL * 2)
     ending = examinations(connection, [session], now=now, prices=prices)[session.id].ending
-    ended = Fact("Ended", f"{ENDINGS[ending.ending]},", cleaner.line(ending.reason, _REASON))
+    ended = Fact("Ended", f"{ENDINGS[ending.ending].removeprefix('ended ')},", cleaner.line(ending.reason, _REASON))
     facts = [*_facts(connection, session, turns, cleaner, prices), ended]
     return Head(title or "Untitled session", agent, facts, iso(session.started_at))
 

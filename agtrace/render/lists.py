@@ -376,7 +376,8 @@ def sessions(
 
     Without a width to fit, nothing is cut, and the titles are those of `described`. With `whole_ids`, the ids are.
     """
-    summary(answer | {"summary": _COST.sub(lambda found: dollars(float(found[0][:-9])) + " in all", answer["summary"])})
+    said = answer["summary"].replace("; kind=all adds", "; --kind all adds")
+    summary(answer | {"summary": _COST.sub(lambda found: dollars(float(found[0][:-9])) + " in all", said)})
     columns = _columns(sort)
     whole = described or {}
     rows = [

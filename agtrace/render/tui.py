@@ -130,6 +130,8 @@ class Conversation(Screen[None]):
         if self._session is not None:
             passed = int(time.monotonic() - self._at)
             text = block(self._session, width, idle=self._session.idle_seconds + passed)
+            if self._session.waits in ("question", "plan"):
+                text = text + Text("\n") + Text(plain_line(self._session.now), style="yellow bold")
         for note in filter(None, self._notes.values()):
             text = text + Text("\n") + Text(plain_line(note), style="red")
         head.first(Static).update(text)
@@ -313,7 +315,7 @@ class WatchApp(App[None]):
         scrollbar-size-vertical: 1; scrollbar-background: ansi_default; scrollbar-color: ansi_bright_black; }
     #items > Static { height: auto; margin: 0 0 1 0; }
     #items > Static.call { margin: 0; }
-    #head { padding: 0 1; height: auto; max-height: 5; border-bottom: solid ansi_bright_black; }
+    #head { padding: 0 1; height: auto; max-height: 12; border-bottom: solid ansi_bright_black; }
     """
 
     def __init__(self, source: Source, *, session: str | None = None) -> None:

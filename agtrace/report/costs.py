@@ -240,7 +240,8 @@ def _most_first(group: Spent) -> tuple[bool, float, int, str]:
 def _label(connection: sqlite3.Connection, by: CostBy, families: Mapping[int, Family]) -> _Label:
     """Return what tells the group of a response; `families` has that of each session."""
     if by in ("project", "branch"):
-        names: dict[int | None, str] = {None: UNKNOWN, **labels(connection)}
+        names: dict[int | None, str] = {**labels(connection)}
+        names[None] = UNKNOWN
         if by == "project":
             return lambda family, _, __, ___: names[family.row.project_id]
         return lambda family, _, __, ___: f"{names[family.row.project_id]} {family.row.branch or UNKNOWN}"

@@ -68,7 +68,9 @@ class ListSessions(Arguments):
     query: Annotated[Text | None, Meta(description="Text in the title or a request.")] = None
     sort: Sort | None = None
     kind: SessionKind | None = None
-    path: Annotated[Text | None, Meta(description="Part of the path of a file it touched.")] = None
+    model: Text | None = None
+    branch: Text | None = None
+    path: Annotated[Text | None, Meta(description="Part of a touched file's path.")] = None
     access: Access | None = None
     min_tokens: Annotated[int, Meta(ge=0, le=LARGEST)] | None = None
     has_failures: bool | None = None
@@ -78,8 +80,8 @@ class ListSessions(Arguments):
 
 
 _FILTERS = (
-    "commit", "pr", "has_failures", "min_tokens", "access", "path", "kind", "query", "since", "until", "provider",
-    "project",
+    "commit", "pr", "has_failures", "min_tokens", "access", "path", "branch", "model", "kind", "query", "since",
+    "until", "provider", "project",
 )  # fmt: skip
 """The parameters that can hide sessions, the most likely to be wrong first."""
 

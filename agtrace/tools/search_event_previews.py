@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from agtrace_indexer.index.questions import events, sessions, turns
+from agtrace_indexer.index.questions.candidates import near_word
 from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.answers import EventPreview, SearchResult
@@ -70,9 +71,7 @@ class SearchEventPreviews(Arguments):
         Literal["best", "newest", "oldest"] | None,
         Meta(description="best (default): by the words of query; else: every event containing it."),
     ] = None
-    group_by: Annotated[Literal["session"] | None, Meta(description="Each session once, with its number of hits.")] = (
-        None
-    )
+    group_by: Annotated[Literal["session"] | None, Meta(description="Each session once, with hits.")] = None
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
     session_id: _Name = None
@@ -80,8 +79,8 @@ class SearchEventPreviews(Arguments):
     project: ProjectName = None
     kind: EventKind | None = None
     event_type: EventType | None = None
-    tool: Annotated[_Name, Meta(description="Tool name, such as Bash.")] = None
-    path: Annotated[_Name, Meta(description="Only calls that name a file with this in its path.")] = None
+    tool: Annotated[_Name, Meta(description="Such as Bash.")] = None
+    path: Annotated[_Name, Meta(description="Part of a named file's path.")] = None
     failed: Annotated[bool | None, Meta(description="true: only failed tool executions.")] = None
     since: Time = None
     until: Until = None
@@ -233,8 +232,21 @@ def _reply(context: Context, wanted: SearchEventPreviews, walk: _Walk) -> Reply:
         return _ranked_page(context, wanted, walk, best)
     if found.hits or walk.behind is not None:
         return _listed(context, wanted, walk, found)
-    hint = session_named(context, wanted.query) or _without_filters(wanted, walk.question, walk.deadline)
+    hint = (
+        session_named(context, wanted.query)
+        or _corrected(context, wanted, best.nowhere)
+        or _without_filters(wanted, walk.question, walk.deadline)
+    )
     return _listed(context, wanted, walk, found, hint or _otherwise(wanted), best.nowhere)
+
+
+def _corrected(context: Context, wanted: SearchEventPreviews, nowhere: Iterable[str]) -> NextCall | None:
+    """Return the same search with the nearest words in place of those that are nowhere; None if none is near."""
+    query = wanted.query
+    for word in nowhere:
+        query = query.replace(word, near_word(context.connection, word) or word)
+    corrected = call(TOOL.name, **arguments_of(wanted, {*_FILTERS}), query=query)
+    return None if query == wanted.query else corrected.saying("searches the words that may be meant")
 
 
 def _otherwise(wanted: SearchEventPreviews) -> NextCall:
@@ -272,7 +284,9 @@ def _ranked_page(context: Context, wanted: SearchEventPreviews, walk: _Walk, ran
             order="best",
         ),
         budget=limits().list_bytes(wanted.limit),
-        hint=session_named(context, wanted.query) or _opening(context, best),
+        hint=session_named(context, wanted.query)
+        or _corrected(context, wanted, ranked.nowhere)
+        or _opening(context, best),
         untrusted=True,
     )
 

@@ -17,7 +17,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from agtrace.answers.desk import Answers
-from agtrace.answers.running import DAY_MS, asks
+from agtrace.answers.running import DAY_MS, asked
 from agtrace.conversation.document import fit_for_the_page
 from agtrace.problems import InvalidParameter, SessionNotFound
 from agtrace.report.costs import OVER_TIME, costs, lacking
@@ -298,7 +298,7 @@ def _asking(context: Context, page: Listed) -> set[str]:
     for row, id in page.rows_at:
         if now - ends.get(row, 0) < DAY_MS:
             (session,) = sessions.in_rows(context.connection, [row])
-            if asks(context.connection, session, ends[row], now):
+            if asked(context.connection, session, ends[row], now) is not None:
                 found.add(id)
     return found
 

@@ -25,6 +25,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from agtrace.answers.doing import open_calls
+from agtrace.answers.running import asked
 from agtrace.conversation.cleaning import Cleaner, home_in
 from agtrace.conversation.code import colouring_for, result_shown
 from agtrace.conversation.document import fit_for_the_page
@@ -114,6 +115,8 @@ class About(NamedTuple):
     """When something happened last, in milliseconds since 1970 UTC; 0 if unknown."""
     active: bool
     """Whether it may still be at work."""
+    asking: str | None
+    """What it asked the human and waits to be told."""
 
 
 def cleaner_for(session: Session) -> Cleaner:
@@ -130,7 +133,9 @@ def about(connection: sqlite3.Connection, session: Session, *, now: float, price
     why_not = continued.obstacle
     line = None if why_not else continued.line
     project = labels(connection).get(session.project_id or 0)
-    told: Any = fit_for_the_page({"head": dump(head), "project": project, "resume": line, "why_not": why_not})
+    asking = None if limits().settings.asked else asked(connection, session, ended, round(1000 * now))
+    shown: Any = {"head": dump(head), "project": project, "resume": line, "why_not": why_not, "asking": asking}
+    told: Any = fit_for_the_page(shown)
     return About(
         id=short_id(connection, session.uid),
         title=title(session),
@@ -146,6 +151,7 @@ def about(connection: sqlite3.Connection, session: Session, *, now: float, price
         last_event=last_event_of(connection, session),
         ended_at=ended,
         active=is_active(session, now),
+        asking=told["asking"],
     )
 
 
@@ -203,8 +209,8 @@ def outline(connection: sqlite3.Connection, session: Session, from_turn: int) ->
 WINDOW = 100
 """The events of a window."""
 
-_MANY_ADDED = 3
-"""From so many on, texts of one kind that the program added one after the other are one entry."""
+_NAMED = 3
+"""The most kinds of texts named that the program added one after the other, which are one entry."""
 
 _COLOURING = 0.4
 """Seconds of the processor's time for the colours of code in a window."""
@@ -291,20 +297,23 @@ def _entries(
 
 
 def _gathered(entries: Sequence[Entry | Place]) -> Iterator[Entry | Place]:
-    """Make one entry of several that the program added one after the other, of the same kind and not cut."""
-    for label, group in groupby(entries, _added):
+    """Make one entry of several that the program added one after the other and that aren't cut."""
+    for is_added, group in groupby(entries, _is_added):
         run = list(group)
-        if label is None or len(run) < _MANY_ADDED:
+        if not is_added or len(run) == 1:
             yield from run
             continue
         first, *others = (entry for entry in run if isinstance(entry, Words))
-        shown = Markup("\n\n").join(entry.shown for entry in (first, *others))
-        yield first._replace(label=f"{label}, {len(run)} times", shown=shown)
+        kinds = list(dict.fromkeys(entry.label for entry in (first, *others)))
+        more = f" and {len(kinds) - _NAMED} more" if len(kinds) > _NAMED else ""
+        heads = Markup("{}\n{}") if len(kinds) > 1 else Markup("{1}")
+        shown = Markup("\n\n").join(heads.format(entry.label, entry.shown) for entry in (first, *others))
+        yield first._replace(label=f"{', '.join(kinds[:_NAMED])}{more}, {len(run)} times", shown=shown)
         yield from (Place(entry.event) for entry in others)
 
 
-def _added(entry: Entry | Place) -> str | None:
-    return entry.label if isinstance(entry, Words) and entry.kind == "added" and entry.chars is None else None
+def _is_added(entry: Entry | Place) -> bool:
+    return isinstance(entry, Words) and entry.kind == "added" and entry.chars is None
 
 
 # -- examined --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The models of the state of index, server and answers: ax://health, /healthz and `agtrace health`."""
+"""The models of the state of index, server and answers: ax://health and /healthz."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 from agtrace_schema.model import Model
 
-# -- ax://health, /healthz, `agtrace health` --------------------------------------------------------
+# -- ax://health, /healthz --------------------------------------------------------------------------
 
 
 class IndexHealth(Model):
@@ -83,7 +83,7 @@ class Configuration(Model):
 
 
 class Health(Model):
-    """The state of index and server; `agtrace health` leaves out what only a server knows."""
+    """The state of index and server."""
 
     started_at: str | None = None
     index: IndexHealth

@@ -191,7 +191,6 @@ WRONG = [
     (["sessions", "--colour"], "No such option"),
     (["sessions", "--provider", "aider"], "'aider' is not one of"),
     (["sessions", "--limit", "51", "--json"], "limit exceeds maximum of 50"),
-    (["sessions", "--all", "--json"], "--all can't be combined with --json"),
     (["sessions", "--min-tokens", "many"], "expected a number such as 50000"),
     (["sessions", "--limit", "none"], "not a valid integer"),
     (["sessions", "--since", "whenever"], "since"),

@@ -132,7 +132,7 @@ def test_a_secret_in_a_wrong_place_is_not_printed_changed_or_cut_so_that_it_is_k
 
 QUESTIONS = [
     ["index"], ["sessions"], ["search", "x"], ["search", "x", "--by-session"], ["show", LARGE],
-    ["show", f"ax://session/{LARGE}"], ["analyze", LARGE], ["health"], ["doctor"],
+    ["show", f"ax://session/{LARGE}"], ["analyze", LARGE], ["doctor"],
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -16,10 +17,11 @@ from hypothesis import strategies as st
 from msgspec import convert
 from rich.cells import cell_len
 
-from agtrace.report.costs import calendar
+from agtrace.report.costs import OVER_TIME, calendar
 from agtrace.sessions.prices import ModelUsage, load
 from agtrace.text.numbers import counted_sessions, dollars
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
+from tests.agtrace.live_logs import Codex
 from tests.agtrace.terminal import agtrace_here, index_here
 from tests.agtrace.test_usage import respond
 
@@ -139,6 +141,27 @@ def test_what_has_no_time_is_in_no_period_and_comes_last(tmp_path: Path) -> None
     assert tokens(cost("day", "--until", "2026-12-01")) == {"2026-11-01": 2}
 
 
+def test_a_block_is_five_hours_of_one_agent_and_a_session_is_named_by_its_title(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Draw the tide.")
+    for hour, count in (("08:40", 1), ("12:59", 2), ("13:00", 4)):
+        respond(at(f"2026-11-01T{hour}:00", log), input_tokens=count, output_tokens=0)
+    index_here(tmp_path / "logs")
+    assert tokens(cost("block")) == {"2026-11-01 08:00 Claude Code": 3, "2026-11-01 13:00 Claude Code": 4}
+    assert cost("session")["titles"] == {ONE[:8]: "Draw the tide."}
+    assert "aaaaaaaa    " in agtrace_here("cost", "--by", "session").out
+    assert "agtrace cost --by session --since 2026-11-01 --until 2026-11-01" in agtrace_here("cost").out
+
+
+def test_what_a_log_of_codex_says_is_left_of_a_limit_is_told_until_it_begins_anew(own_home: Path) -> None:
+    log = Codex(own_home, 1)
+    log.asked("Draw the tide.")
+    windows = [{"used_percent": 22.5, "window_minutes": 300, "resets_at": time.time() + ahead} for ahead in (9e3, -1)]
+    info = {"last_token_usage": {"input_tokens": 5}, "total_token_usage": {"input_tokens": 5}}
+    log.event("token_count", info=info, rate_limits={"primary": windows[0], "secondary": windows[1]})
+    assert [(one["hours"], one["left_percent"]) for one in cost("day")["limits"]] == [(5, 77.5)]
+    assert "Codex: 78% of 5 hours left until" in agtrace_here("cost").out
+
+
 # -- what is counted once, and what is lacking -----------------------------------------------------
 
 
@@ -230,7 +253,7 @@ def test_what_a_vanished_log_shares_with_another_counts_once(tmp_path: Path) -> 
 def test_without_dollars_nothing_is_about_money_and_the_most_tokens_come_first(by: CostBy) -> None:
     found = cost(by, "--no-dollars")
     assert not re.search("cost_|price", json.dumps(found))
-    if by not in ("day", "week", "month"):
+    if by not in OVER_TIME:
         assert list(tokens(found).values()) == sorted(tokens(found).values(), reverse=True)
     said = agtrace_here("cost", "--by", by, "--no-dollars").out
     assert "$" not in said and "price" not in said and "dollars" not in said

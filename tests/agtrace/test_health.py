@@ -16,7 +16,6 @@ from agtrace.settings import load
 from agtrace.settings.model import Http
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import Asker, claude_log
-from tests.agtrace.terminal import agtrace_here
 from tests.faults.serving import SLOW
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
@@ -120,30 +119,3 @@ def test_a_machine_without_an_index_is_not_ready_and_one_that_can_not_have_it_sa
     index = answers.health().index
     assert (index.state, index.sessions) == ("building", 0)
     assert "can't create the index" in (index.problem or "")
-
-
-# -- agtrace health --------------------------------------------------------------------------------
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    said = agtrace_here("health", *arguments)
-    assert said.code == code, said.err
-    return said.out + said.err
-
-
-def test_a_person_gets_a_table_and_a_program_the_same_figures(own_home: Path) -> None:
-    claude_log(own_home / ".claude", SESSION).prompt("When is the tide?")
-    told = json.loads(run("--json"))
-    assert (told["index"]["state"], told["index"]["sessions"], told["index"]["events"]) == ("ready", 1, 1)
-    assert "answers" not in told and "started_at" not in told, "no server runs there"
-    table = run()
-    assert "ready" in table and told["configuration"]["version"] in table
-
-
-def test_trouble_is_an_exit_code(own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run()
-    monkeypatch.setenv("AGTRACE_PRICES", str(tmp_path / "none.json"))
-    assert "none.json" in run(code=1)
-    monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "file"))
-    (tmp_path / "file").write_text("no folder")
-    assert "can't create the index" in run(code=3)

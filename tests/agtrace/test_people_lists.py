@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
@@ -87,6 +88,19 @@ def test_ids_are_shown_whole_where_asked_for_and_open_the_session() -> None:
         id = re.search(r"[0-9a-f]{8}-[0-9a-f-]{27}", said)
         assert id and id[0] in IDS
         assert f"claude --resume {id[0]}" in agtrace_here("show", id[0]).out
+
+
+@pytest.mark.usefixtures("many")
+def test_words_that_are_nowhere_lead_to_the_nearest_ones_that_are_there() -> None:
+    assert "agtrace search 'lock held'" in agtrace_here("search", "lokc held").out
+    assert "agtrace search" not in agtrace_here("search", "xyzzy").out
+
+
+@pytest.mark.usefixtures("many")
+def test_all_as_json_is_a_line_for_each_with_its_whole_id() -> None:
+    for key, command in (("id", ["sessions"]), ("session_id", ["search", "The lock was held", "--newest"])):
+        lines = agtrace_here(*command, "--all", "--json").out.splitlines()
+        assert sorted(json.loads(line)[key] for line in lines) == sorted(IDS)
 
 
 @pytest.mark.thorough

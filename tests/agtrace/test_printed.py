@@ -91,7 +91,7 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
         (call("list_sessions", has_failures=False, project="ab"), "sessions --no-failures --project ab"),
         (call("compare_sessions", id1="ab12", id2="cd34"), "compare ab12 cd34"),
         (call("analyze_session", session_id="ab12", include_loops=True), "analyze ab12"),
-        (call("read_artifact", ref="ax://session/ab12", start_line=9), "read ax://session/ab12 --lines 9:"),
+        (call("read_artifact", ref="ax://session/ab12", start_line=9), "show ax://session/ab12 --lines 9:"),
     ]
     for written, typed in calls:
         said = written.saying("shows it", "(up to 7 KB)", after=". Left out: 3 of them.")

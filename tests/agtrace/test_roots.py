@@ -64,7 +64,7 @@ def test_the_homes_of_agents_stay_away_until_they_are_named(own_home: Path) -> N
     for root in roots():
         assert agtrace_here("roots", "remove", root).code == 0
     assert agtrace("index").code == 0
-    assert agtrace_here("health").code == 0
+    assert agtrace_here("sessions").code == 0
     assert roots() == []
     assert str(projects) in agtrace_here("roots", "--json").json()["removed"]
     assert agtrace("index", projects).code == 0

@@ -84,7 +84,7 @@ def test_the_first_lines_say_which_session_it_is_how_it_ended_and_what_continues
     head = agtrace_here("show", "last").out.split("\n\n")[0].split("\n")
     assert head[0].startswith("Draw tide 0")
     assert re.match(r"\S*tidepool  Claude Code.*  \d{4}-\d\d-\d\d \d\d:\d\d  .*1 turn, 2 tool calls, 1 failed", head[1])
-    assert head[2].startswith("ended: the model had the last word")
+    assert head[2].startswith("ended: on an error, the last tool call failed")
     assert head[3] == ONE
     assert head[4] == f"cd {tmp_path / 'tidepool'} && claude --resume {ONE}"
 

@@ -40,6 +40,8 @@ def printed(given: bytes | None) -> str:
 
 def test_it_says_what_claude_code_gives_it_without_an_index(database: Path) -> None:
     assert printed(json.dumps(GIVEN).encode()) == "tidepool · Opus 4.1 · 24% of 200k · $1.23"
+    limits = {"rate_limits": {"five_hour": {"used_percentage": 23.4, "resets_at": 1}, "seven_day": None}}
+    assert printed(json.dumps(GIVEN | limits).encode()).endswith("$1.23 · 77% of 5 h left")
     assert not database.exists(), "it indexes nothing"
 
 

@@ -20,7 +20,7 @@ COMMANDS = ["sessions", "--help"]
 CODEX = SAMPLES / "codex"
 SESSION = "d41f7a52"
 PRINTING = [
-    "roots", "search x", "report --html -", "report --json", "doctor", "health", f"forget {SESSION} --dry-run",
+    "roots", "search x", "report --html -", "report --json", "doctor", f"forget {SESSION} --dry-run",
     f"forget {SESSION} --dry-run --json", f"analyze {SESSION}", "setup codex",
 ]  # fmt: skip
 

@@ -27,7 +27,7 @@ COMMANDS = [
     ["sessions"], ["search", "x"], ["search", "x", "--by-session", "--json"], ["show", SESSION],
     ["show", f"{SESSION}:0"], ["show", "ax://health"], ["show", f"ax://session/{SESSION}"], ["analyze", SESSION],
     ["report"], ["report", "--json"],
-    ["compare", SESSION, SESSION], ["health"], ["health", "--json"], ["doctor"],
+    ["compare", SESSION, SESSION], ["doctor"],
     ["doctor", "--json"], ["doctor", "--repair"], ["forget", SESSION, "--yes"],
 ]  # fmt: skip
 IN_PROCESSES = [["index"], ["index", str(SAMPLES)], ["index", "--rebuild"], ["index", "--optimize"]]
@@ -93,7 +93,6 @@ def test_logs_that_a_newer_agtrace_read_are_answered_from_and_not_read_again(dat
     assert (repaired.code, says_so(repaired.err)) == (3, True)
     found = agtrace_here("sessions", "--json")
     assert (found.code, found.json()["success"], says_so(found.err)) == (0, True, True)
-    for command in (["doctor"], ["health"]):
-        said = agtrace_here(*command)
-        assert (said.code, says_so(said.out)) == (1, True), said
+    said = agtrace_here("doctor")
+    assert (said.code, says_so(said.out)) == (1, True), said
     assert database.read_bytes() == before

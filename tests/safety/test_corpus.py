@@ -121,7 +121,6 @@ def test_every_command_opens_every_session_of_the_corpus(
     every = [
         ["sessions"],
         ["doctor"],
-        ["health"],
         ["watch", "--once", "--within", "9999d"],
         ["watch", "--json", "--within", "9999d"],
         ["report"],

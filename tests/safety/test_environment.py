@@ -65,7 +65,7 @@ def test_no_secret_of_the_environment_leaves(own_home: Path, tmp_path: Path) -> 
     """Neither the token nor what is there for others: in no answer, log line, figure, command line, file or message."""
     variables = {"AGTRACE_HTTP_TOKEN": TOKEN, "SOMEBODYS_API_KEY": OTHER}
     claude_log(own_home / ".claude", SESSION).prompt("Which variables are there?")
-    commands = (["doctor", "--json"], ["health", "--json"], ["setup", "codex"])
+    commands = (["doctor", "--json"], ["setup", "codex"])
     said = [agtrace_here(*command, **variables) for command in commands]
     told = [text for answer in said for text in (answer.out, answer.err)]
     with listening(own_home, **variables) as server:

@@ -376,7 +376,7 @@ def test_nothing_in_the_folders_of_the_agents_is_ever_touched(home: Path, tmp_pa
     for command in (
         ["search", "tide"], ["show", session], ["show", f"{session}:1"], ["show", f"ax://session/{session}"],
         ["analyze", session], ["report", "--html", str(tmp_path / "page.html")], ["doctor"],
-        ["health"], ["setup", "claude"], ["setup", "qwen"], ["setup"], ["forget", session, "--yes"],
+        ["setup", "claude"], ["setup", "qwen"], ["setup"], ["forget", session, "--yes"],
         ["doctor", "--repair"],
     ):  # fmt: skip
         assert agtrace_here(*command).code in (0, 1), command

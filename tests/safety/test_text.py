@@ -198,7 +198,7 @@ def test_nothing_that_is_taken_out_leaves_something_behind_that_is_obeyed(text: 
 def _typed(hostile: Asker) -> Iterator[list[str]]:
     sessions = [uid for (uid,) in query(hostile, "SELECT min(uid) FROM session GROUP BY provider")]
     yield from (["sessions"], ["search", MARK], ["search", MARK, "--by-session"], ["search", "none of it", "--regex"])
-    yield from (["report"], ["doctor"], ["health"], ["show", "id-"], ["show", OBEDIENT])
+    yield from (["report"], ["doctor"], ["show", "id-"], ["show", OBEDIENT])
     yield ["report", "--fail-under", "100"]
     yield ["watch", "--once", "--within", "9999d"]
     yield from (["compare", one, two] for one, two in itertools.pairwise(sessions))

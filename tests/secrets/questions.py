@@ -203,8 +203,6 @@ def of_commands(planted: Sequence[Planted], page: Path, *, whole: bool) -> Itera
         ["report", "--html", str(page), *since],
         ["report", "--json", *since],
         *forms,
-        ["health"],
-        ["health", "--json"],
         ["watch", "--once", "--within", "9999d"],
         ["watch", "--json", "--within", "9999d"],
         ["doctor"],

@@ -7,6 +7,7 @@ if (byId("session")) {
   startCalls();
   startOutline();
   startHealth();
+  startOnly();
   startWindows();
   addEventListener("hashchange", () => {
     const place = wantedPlace();

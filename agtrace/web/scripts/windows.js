@@ -80,6 +80,7 @@ async function goToEvent(event, { turn = null, quiet = false } = {}) {
   const target = (turn === null ? null : byId(`turn-${turn}`)) ?? eventElement(event);
   if (!target) return;
   const entry = target.closest(".entry") ?? target;
+  if (!entry.getClientRects().length) showOnly([]); // what is sought isn't among what is shown
   entry.scrollIntoView({ block: "start", behavior: "instant" });
   if (quiet) return;
   const address = new URL(location.href);
@@ -131,6 +132,21 @@ async function renew(element, number) {
   fillWindow(element, content);
   if (focused) byId(focused)?.querySelector("summary")?.focus({ preventScroll: true });
   noteFindings(element);
+}
+
+// Shows only entries of the kinds that are chosen; all of them if none is.
+function showOnly(kinds) {
+  for (const button of byId("only").querySelectorAll("button"))
+    button.setAttribute("aria-pressed", String(kinds.includes(button.dataset.only)));
+  byId("conversation").className = kinds.length ? `some ${kinds.join(" ")}` : "";
+}
+
+function startOnly() {
+  byId("only").addEventListener("click", ({ target }) => {
+    if (!target.dataset.only) return;
+    target.setAttribute("aria-pressed", String(target.getAttribute("aria-pressed") !== "true"));
+    showOnly([...byId("only").querySelectorAll('[aria-pressed="true"]')].map((button) => button.dataset.only));
+  });
 }
 
 function startWindows() {

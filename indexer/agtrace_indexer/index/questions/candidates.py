@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sqlite3
 from collections.abc import Sequence
 
@@ -24,6 +25,9 @@ about 30 us."""
 _MOST_AT_FIRST = 128
 """The same at first, if whole words of the query narrow it down already."""
 
+_SHORTEST, _ALIKE = 4, 0.8
+"""The characters of a word that another one can be near to, and how alike they are."""
+
 _FEW = 256
 """With at most this many pieces, reading them is preferred to narrowing down further."""
 
@@ -34,6 +38,22 @@ _HAVING_GRAMS = "SELECT one FROM blocks_with(?::smallint[]) one"
 """PostgreSQL's."""
 
 _NOTHING_KNOWN = Narrowed(None, final=True)
+
+_NEAR = """
+SELECT term FROM word WHERE term >= :begin AND term < :begin || char(1114111)
+  AND length(term) BETWEEN :length - 2 AND :length + 2 ORDER BY doc DESC LIMIT 2000
+"""
+
+
+def near_word(connection: sqlite3.Connection, word: str) -> str | None:
+    """Return the word of the index that is spelled most like this one, and begins like it; None if none is near."""
+    if is_team(connection) or len(word) < _SHORTEST:
+        return None
+    try:
+        terms = values(connection, _NEAR, {"begin": word[:2].lower(), "length": len(word)})
+    except sqlite3.DatabaseError:  # there is no word index, or it is damaged
+        return None
+    return next(iter(difflib.get_close_matches(word.lower(), filter(str.isalpha, terms), 1, _ALIKE)), None)
 
 
 def _candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Narrowed:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.requests import GroupBy
 
 from agtrace_indexer.index.questions.matches import EventFilters, of_ranked_events
-from agtrace_indexer.index.questions.queries import CODES, COUNTED, REPOSITORY, is_team, local_day, rows
+from agtrace_indexer.index.questions.queries import CODES, COUNTED, HAS_PATH, REPOSITORY, is_team, local_day, rows
 from agtrace_indexer.index.sums import TOTAL
 
 # The model of the response that made a call; if the log doesn't tell, the session's.
@@ -63,7 +63,7 @@ SELECT {{label}}, calls, failed, sessions FROM (
 _FILES = f"""
 SELECT p.text, s.cwd, s.id, count(*), {_FAILED}
 FROM touched t JOIN event e USING (session_id, event_index)
-{_COUNTED} AND (:path IS NULL OR instr(lower(p.text), lower(:path))) GROUP BY p.id, s.id
+{_COUNTED} AND (:path IS NULL OR {HAS_PATH.format("p.text")}) GROUP BY p.id, s.id
 """
 
 _TOKENS = f"""

@@ -8,7 +8,17 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import CODES, COUNTED, OWN_THEN, as_json, rows, tuples, value, values
+from agtrace_indexer.index.questions.queries import (
+    CODES,
+    COUNTED,
+    HAS_PATH,
+    OWN_THEN,
+    as_json,
+    rows,
+    tuples,
+    value,
+    values,
+)
 
 _TOUCHED = f"""
 SELECT p.text, sum(t.access = 'read'), sum(t.access = 'write')
@@ -27,7 +37,7 @@ _IN_SESSIONS = f"""
 SELECT t.session_id, sum(t.access = 'read'), sum(t.access = 'write')
 FROM touched t JOIN event e USING (session_id, event_index)
 WHERE t.session_id IN (SELECT value FROM json_each(:sessions)) AND {COUNTED} AND e.id <= :newest
-  AND t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path)))
+  AND t.path_id IN (SELECT id FROM path WHERE {HAS_PATH.format("text")})
 GROUP BY 1
 """
 

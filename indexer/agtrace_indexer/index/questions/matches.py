@@ -14,6 +14,7 @@ from msgspec import Struct
 from agtrace_indexer.index.questions.queries import (
     FOUND,
     GIVEN,
+    HAS_PATH,
     OF_PROJECTS,
     as_json,
     conditions,
@@ -193,7 +194,7 @@ _HAS_FAILED = (
     "EXISTS (SELECT 1 FROM event e WHERE e.session_id = b.session_id AND e.event_index >= b.first_index "
     f"AND e.event_index < b.first_index + b.event_count AND {_FAILED})"
 )
-_WITH_PATH = "touched t JOIN path p ON p.id = t.path_id AND instr(lower(p.text), lower(:path))"
+_WITH_PATH = f"touched t JOIN path p ON p.id = t.path_id AND {HAS_PATH.format('p.text')}"
 _TOUCHES = f"b.session_id IN (SELECT t.session_id FROM {_WITH_PATH})"
 _IS_TOUCHING = (
     f"e.type IN ({_CALL}, {_RESULT}) AND EXISTS (SELECT 1 FROM {_WITH_PATH} WHERE t.session_id = e.session_id "

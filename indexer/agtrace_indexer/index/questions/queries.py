@@ -48,6 +48,9 @@ OF_PROJECTS = "s.project_id IN (SELECT value FROM json_each(:projects))"
 BELOW = "(s.kind = 'subagent' AND s.parent_session IS NOT NULL)"
 """The sessions that are part of another one in the index, which started them; all others count as sessions."""
 
+HAS_PATH = r"instr(replace(lower({}), '\', '/'), replace(lower(:path), '\', '/'))"
+"""Whether a text of a path is in it, with either slash."""
+
 REPOSITORY = """
 coalesce((SELECT f.repository_id FROM repository_folder f WHERE f.project_id = s.project_id), s.project_id)
 """

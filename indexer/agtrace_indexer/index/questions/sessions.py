@@ -12,6 +12,7 @@ from agtrace_indexer.index.questions.queries import (
     BELOW,
     COUNTED,
     GIVEN,
+    HAS_PATH,
     IS_COMMIT,
     IS_PULL_REQUEST,
     LAST,
@@ -49,11 +50,15 @@ _SAYS = """
   WHERE t.session_id = s.id AND instr(lower(r.text), lower(:query))))
 """
 
+_USED = """
+EXISTS (SELECT 1 FROM model_usage u WHERE u.session_id = s.id AND instr(lower(u.model), lower(:model)))
+"""
+
 # Few paths match, and few of the sessions that touched one have many: 6 ms at 1 GB of logs.
 _TOUCHED = f"""
 EXISTS (SELECT 1 FROM touched t JOIN event e USING (session_id, event_index)
   WHERE t.session_id = s.id AND {COUNTED} AND (:access IS NULL OR t.access = :access)
-  AND (:path IS NULL OR t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path)))))
+  AND (:path IS NULL OR t.path_id IN (SELECT id FROM path WHERE {HAS_PATH.format("text")})))
 """
 
 _COMMITTED = f"""
@@ -216,6 +221,10 @@ class SessionFilters(Struct, frozen=True):
     until: int | None = None
     query: str | None = None
     """A text in the title or in the beginning of a request, ignoring the case of A to Z."""
+    model: str | None = None
+    """A text in the name of a model that answered."""
+    branch: str | None = None
+    """A text in the name of the branch on which it began."""
     path: str | None = None
     """A text in the path of a file named in one of the session's own calls."""
     access: str | None = None
@@ -384,6 +393,8 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
         ("coalesce(s.ended_at, 0) >= :since", "since", filters.since),
         ("nullif(s.started_at, 0) <= :until", "until", filters.until),
         (_SAYS, "query", filters.query),
+        (_USED, "model", filters.model),
+        ("instr(lower(s.branch), lower(:branch))", "branch", filters.branch),
         (_TOUCHED, "path", filters.path),
         (_TOUCHED, "access", filters.access),
         (_OF_KIND, "kind", filters.kind),
