@@ -95,8 +95,8 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
 COMMANDS: list[list[str]] = [
     ["sessions", "--limit", "6"],
     ["show", CLAUDE],
-    ["show", CLAUDE, "--turn", "0"],
-    ["show", CLAUDE, "--turn", "0", "--level", "steps"],
+    ["show", CLAUDE, "--turns", "0"],
+    ["show", CLAUDE, "--turns", "0", "--level", "steps"],
     ["show", CLAUDE, "--sections", "tools,failures"],
     ["show", f"{CLAUDE}:8"],
     ["show", f"{LARGE}:110", "--mode", "minimal"],

@@ -66,7 +66,6 @@ _GROUPS = {
         "forget": ("Remove sessions from the index for good.", "forget.forget"),
         "metrics": ("Show what servers were asked, and how they answered.", "doctor.metrics"),
         "completion": ("Print the script for completion in a shell.", "shell.completion"),
-        "help": ("Show how a command is used.", "shell.help_of"),
     },
     "Serve agents": {
         "mcp": ("Serve the index to an agent (stdio, or HTTP).", "mcp.mcp"),
@@ -110,6 +109,7 @@ _MEANT = {
     "rm": "forget",
     "delete": "forget",
     "version": "--version",
+    "help": "--help",
 }
 """What people type who look for something that has another name here."""
 

@@ -15,8 +15,6 @@ from agtrace_schema.patterns import later
 from agtrace_schema.requests import Mode
 from click.shell_completion import CompletionItem
 
-from agtrace.commands.errors import USAGE, fail
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _TOKENS = later(r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s?(?P<unit>[kKmMgGbB]?)")
@@ -147,7 +145,6 @@ every = click.option(
 )
 path = click.option("--path", metavar="TEXT", help="Only where a tool named a file whose path contains this.")
 failed = click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
-fields = click.option("--fields", metavar="NAME,NAME", help="With --json: only these fields, such as id,title.")
 
 project = click.option(
     "--project", metavar="P", callback=lambda _, __, given: _here(given),
@@ -232,12 +229,7 @@ def _here(given: str | None) -> str | None:
 
 
 def list_options(command: Command) -> Command:
-    """Add the options that every list has."""
-    return _with((as_json, cursor, *_FILTERS), command)
-
-
-def count_options(command: Command) -> Command:
-    """Add the options of lists to a command that has no pages."""
+    """Add the options of lists."""
     return _with((as_json, *_FILTERS), command)
 
 
@@ -255,9 +247,3 @@ def text_options(command: Command) -> Command:
         click.option("--lines", type=Span("lines", 1), help="Only these lines of the text: 10:20, 10:, :20 or 10."),
     )
     return _with(options, command)
-
-
-def check_fields(fields: str | None, *, as_json: bool) -> None:
-    """End the process with an error if --fields is given without --json."""
-    if fields is not None and not as_json:
-        fail("--fields needs --json", USAGE)

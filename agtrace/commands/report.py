@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agtrace.commands.asking import Filters, selected, usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail, patiently, tell
-from agtrace.commands.options import Groups, count_options, plain_json, project, provider
+from agtrace.commands.options import Groups, list_options, plain_json, project, provider
 from agtrace.commands.printing import leave_lines, print_json, sessions_bar, write
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def lessons(as_json: bool, **filters: str | None) -> None:
 @click.option("--allow", multiple=True, metavar="ID", help="Show this one from now on: it is no secret.")
 @click.option("--mask", multiple=True, metavar="ID", help="Mask this one from now on: it is a secret.")
 @click.option("--session", metavar="SESSION", help="Only one session: its id or the beginning of it.")
-@count_options
+@list_options
 def secrets(allow: tuple[str, ...], mask: tuple[str, ...], limit: int | None, as_json: bool, **filters: Any) -> None:
     """Show which secrets were masked and where, the surest first; then what may be one: `export` and `push` mask it.
 
@@ -263,13 +263,11 @@ class Ways(Struct, frozen=True):
 @plain_json
 @click.option("--markdown", is_flag=True, help="Print Markdown, for the summary of a CI run.")
 @click.option("--fail-under", type=click.IntRange(0, 100), metavar="N", help="Exit 1 if any session scores below N.")
-@click.option("--mean", "by_mean", is_flag=True, help="With --fail-under: only if the mean score is below N.")
 def report(
     html: str | None,
     as_json: bool,
     markdown: bool,
     fail_under: int | None,
-    by_mean: bool,
     transcripts: bool,
     no_dollars: bool,
     **filters: str | None,
@@ -287,15 +285,13 @@ def report(
     ways = Ways(html, as_json, markdown)
     if len(ways.on_stdout) > 1:
         fail(f"{' and '.join(ways.on_stdout)} can't be combined", USAGE)
-    if by_mean and fail_under is None:
-        fail("--mean needs --fail-under", USAGE)
     if transcripts and html is None:
         fail("--transcripts needs --html FILE", USAGE)
     found, talks = made(Filters(**filters), timelines=html is not None, dollars=not no_dollars, transcripts=transcripts)
     if found.behind:
         tell(found.behind)
     _leave(found, ways, talks)
-    if fail_under is not None and _below(found.sessions, fail_under, by_mean=by_mean):
+    if fail_under is not None and _below(found.sessions, fail_under):
         sys.exit(TROUBLE)
 
 
@@ -344,17 +340,12 @@ def _leave(found: Report, ways: Ways, conversations: dict[str, str]) -> None:
         print_report(found)
 
 
-def _below(sessions: list[ReportedSession], limit: int, *, by_mean: bool) -> bool:
-    """Whether the sessions, or their mean, score below the limit; says on stderr which ones do."""
+def _below(sessions: list[ReportedSession], limit: int) -> bool:
+    """Whether a session scores below the limit; says on stderr which ones do."""
     scores = {session.session_id: session.score for session in sessions if session.score is not None}
     if not scores:
         tell("none of these sessions has a score, so none is below the limit")
         return False
-    if by_mean:
-        average = sum(scores.values()) / len(scores)
-        if average < limit:
-            tell(f"the mean score, {average:.2f}, is below {limit}")
-        return average < limit
     low = [f"{session_id} ({score})" for session_id, score in scores.items() if score < limit]
     if low:
         more = f" and {len(low) - _NAMED} more" if len(low) > _NAMED else ""

@@ -15,12 +15,8 @@ from agtrace.commands.options import (
     Groups,
     Tokens,
     as_json,
-    check_fields,
-    count_options,
-    cursor,
     every,
     failed,
-    fields,
     limit,
     list_options,
     one_of,
@@ -32,8 +28,6 @@ from agtrace.commands.printing import print_json
 @click.command()
 @limit
 @every
-@cursor
-@fields
 @as_json
 def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     """List projects, the most recently active first, each with its sessions, tokens and cost.
@@ -41,7 +35,6 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
     A project is a repository with all its worktrees and clones, or a folder that none is known of. Its name is what
     --project takes elsewhere.
     """
-    check_fields(filters["fields"], as_json=as_json)
     if as_json:
         print_list("get_project_info", filters, "projects", everything=everything)
     else:
@@ -59,7 +52,7 @@ def projects(as_json: bool, everything: bool, **filters: Any) -> None:
 @click.option("--tool", help="Only calls of this tool.")
 @path
 @failed
-@count_options
+@list_options
 def count(as_json: bool, **wanted: Any) -> None:
     """Count calls, failed calls or tokens by group, the largest first.
 
@@ -96,7 +89,6 @@ def count(as_json: bool, **wanted: Any) -> None:
 @click.option("--pr", metavar="NUMBER|URL|any", help="Only those of a pull request, or of any.")
 @click.option("--ids", "whole_ids", is_flag=True, help="Show ids in full, as the agents' own commands take them.")
 @every
-@fields
 @list_options
 def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -> None:
     """List sessions, newest first; `$0.17+` is a cost of at least that.
@@ -110,7 +102,6 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
       agtrace sessions --commit 3fa9c21
       agtrace sessions --project . --all
     """
-    check_fields(filters["fields"], as_json=as_json)
     if as_json:
         print_list("list_sessions", filters, "sessions", everything=everything, whole_ids=whole_ids)
     else:
@@ -138,7 +129,6 @@ def sessions(as_json: bool, everything: bool, whole_ids: bool, **filters: Any) -
 @failed
 @click.option("--ids", "whole_ids", is_flag=True, help="Show the ids of sessions in full.")
 @every
-@fields
 @list_options
 def search(
     words_of_query: tuple[str, ...], as_json: bool, by_session: bool, everything: bool, whole_ids: bool, **filters: Any
@@ -153,7 +143,6 @@ def search(
       agtrace search ModuleNotFoundError --by-session --since 30d
       agtrace search '' --path store.py --session fb3cff44
     """
-    check_fields(filters["fields"], as_json=as_json)
     query = " ".join(words_of_query)
     filters["group_by"] = "session" if by_session else None
     wanted = {"query": query, **filters}
@@ -169,7 +158,7 @@ def search(
 
         about = described(_sessions_in(answer.value["data"]))
         matches(answer.value, answer.next_calls, texts, about, whole_ids=whole_ids or not fills())
-    if not _has_found(answer.value["data"], query) and filters["cursor"] is None:
+    if not _has_found(answer.value["data"], query):
         sys.exit(TROUBLE)
 
 

@@ -1,4 +1,4 @@
-"""What only prints: `agtrace help`, `completion` for a shell, and `statusline` for Claude Code."""
+"""What only prints: `agtrace completion` for a shell, and `statusline` for Claude Code."""
 
 from __future__ import annotations
 
@@ -6,21 +6,6 @@ import sys
 
 import click
 from click.shell_completion import get_completion_class
-
-
-@click.command("help")
-@click.argument("command", required=False)
-@click.pass_context
-def help_of(ctx: click.Context, command: str | None) -> None:
-    """Show what agtrace can do, or how one COMMAND is used."""
-    above = ctx.parent
-    assert above is not None and isinstance(above.command, click.Group)
-    if command is None:
-        click.echo(above.get_help())
-        return
-    name, found, _ = above.command.resolve_command(above, [command])
-    assert found is not None
-    click.echo(found.get_help(click.Context(found, info_name=name, parent=above)))
 
 
 @click.command()

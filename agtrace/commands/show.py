@@ -14,9 +14,7 @@ from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import (
     Span,
     as_json,
-    check_fields,
     cursor,
-    fields,
     one_of,
     session_ids,
     text_options,
@@ -57,7 +55,7 @@ def compare(id1: str, id2: str, as_json: bool) -> None:
 
 
 _OF_CONVERSATION = ("tools", "everything")
-_OF_SESSION = ("level", "turns", "sections", "fields", "thinking", *_OF_CONVERSATION)
+_OF_SESSION = ("level", "turns", "sections", "thinking", *_OF_CONVERSATION)
 _OF_EVENT = ("around", "lines", "mode", "raw")
 _WITHOUT_SECTIONS = ("level", "turns", "thinking", "focus", *_OF_CONVERSATION)
 _OF_LEVELS = ("level", "focus", "cursor")
@@ -89,7 +87,6 @@ _LONGEST_PLACE = 200
     help="Write the event's image, the first or this one, as the log has it.",
 )  # fmt: skip
 @text_options
-@fields
 @cursor
 @as_json
 def show(place: str, as_json: bool, **asked: Any) -> None:
@@ -123,10 +120,9 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
         _show_event(session_id, event_index, asked, as_json=as_json)
         return
     _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace show ax://session/{session_id}`")
-    check_fields(asked["fields"], as_json=as_json)
     if "sections" in given:
         _refuse(given, _WITHOUT_SECTIONS, "can't be combined with --sections")
-        _show_sections({"session_id": session_id, **_only(asked, "sections", "fields", "cursor")}, as_json=as_json)
+        _show_sections({"session_id": session_id, **_only(asked, "sections", "cursor")}, as_json=as_json)
     elif as_json or given.intersection(_OF_LEVELS):
         _refuse(given, _OF_CONVERSATION, "is for the conversation; `agtrace export --jsonl` has all of it as JSON")
         wanted = _at_level(session_id, given, asked)
@@ -199,7 +195,7 @@ def _at_level(session_id: str, given: set[str], asked: dict[str, Any]) -> dict[s
     level = asked["level"] or ("full" if "focus" in given else "turns" if by_turn else "summary")
     return {
         "session_id": session_id, "detail_level": level, "include_reasoning": asked["thinking"],
-        "turn_index": turn, **_only(asked, "fields", "cursor"), "context_focus_question": asked["focus"],
+        "turn_index": turn, "cursor": asked["cursor"], "context_focus_question": asked["focus"],
     }  # fmt: skip
 
 

@@ -120,7 +120,8 @@ def footer(answer: dict[str, Any], *, has_all: bool = False) -> None:
     """Print how to continue, if there is more; `has_all` tells whether the command has --all."""
     following = answer.get("pagination", {}).get("next_cursor")
     if following:
-        OUT.print(Text(f"more: --cursor {following}{', or --all' * has_all}", style="dim"), soft_wrap=True)
+        more = "--limit N, or --all" if has_all else f"--cursor {following}"
+        OUT.print(Text(f"more: {more}", style="dim"), soft_wrap=True)
 
 
 def heading(text: str) -> None:

@@ -240,11 +240,12 @@ def _most_first(group: Spent) -> tuple[bool, float, int, str]:
 def _label(connection: sqlite3.Connection, by: CostBy, families: Mapping[int, Family]) -> _Label:
     """Return what tells the group of a response; `families` has that of each session."""
     if by in ("project", "branch"):
-        names: dict[int | None, str] = {**labels(connection)}
-        names[None] = UNKNOWN
+        names = labels(connection)
         if by == "project":
-            return lambda family, _, __, ___: names[family.row.project_id]
-        return lambda family, _, __, ___: f"{names[family.row.project_id]} {family.row.branch or UNKNOWN}"
+            return lambda family, _, __, ___: names.get(family.row.project_id or 0, UNKNOWN)
+        return lambda family, _, __, ___: (
+            f"{names.get(family.row.project_id or 0, UNKNOWN)} {family.row.branch or UNKNOWN}"
+        )
     if by == "session":
         ids = {family.row.id: short_id(connection, family.row.uid) for family in families.values()}
         return lambda family, _, __, ___: ids[family.row.id]

@@ -21,14 +21,6 @@ from tests.agtrace.terminal import AGTRACE, Said, agtrace, agtrace_here, index_h
 needs_terminals = pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
 
 
-def test_help_shows_what_dash_dash_help_shows() -> None:
-    assert agtrace_here("help").out == agtrace_here("--help").out
-    for command in ("sessions", "report", "watch", "help"):
-        assert agtrace_here("help", command).out == agtrace_here(command, "--help").out
-    said = agtrace_here("help", "sesions")
-    assert (said.code, "'sessions'" in said.err) == (2, True)
-
-
 def test_dash_capital_v_is_the_version() -> None:
     assert agtrace_here("-V").out == agtrace_here("--version").out
 

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from tests.agtrace.asking import claude_log
 from tests.agtrace.pseudo_terminal import in_terminal
-from tests.agtrace.terminal import agtrace_here, index_here
+from tests.agtrace.terminal import agtrace, agtrace_here, index_here
 
 TITLE = "Make the tide table retry when the database is locked, and say which lock it was that was held so long"
 IDS = [f"{number:08x}-0000-4000-8000-000000000001" for number in range(60)]
@@ -92,7 +92,8 @@ def test_ids_are_shown_whole_where_asked_for_and_open_the_session() -> None:
 
 @pytest.mark.usefixtures("many")
 def test_words_that_are_nowhere_lead_to_the_nearest_ones_that_are_there() -> None:
-    assert "agtrace search 'lock held'" in agtrace_here("search", "lokc held").out
+    assert agtrace("index", "--optimize").code == 0
+    assert "agtrace search 'the locked'" in agtrace_here("search", "the lockde").out
     assert "agtrace search" not in agtrace_here("search", "xyzzy").out
 
 
@@ -111,7 +112,7 @@ def test_all_as_json_is_a_line_for_each_with_its_whole_id() -> None:
 def test_a_list_is_as_long_as_asked_for_however_many_pages_that_takes(options: list[str], rows: int) -> None:
     said = agtrace_here("sessions", *options).out
     assert len({id for id in IDS if f"\n{id[:8]}" in said}) == rows
-    assert ("more: --cursor" in said) == (rows < 60)
+    assert ("more: --limit N" in said) == (rows < 60)
     found = agtrace_here("search", "The lock was held", "--newest", *options).out
     assert len(re.findall(r"^[0-9a-f]{8}:\d+  ", found, re.M)) == rows
 
