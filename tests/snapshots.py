@@ -100,7 +100,7 @@ COMMANDS: list[list[str]] = [
     ["show", CLAUDE, "--sections", "tools,failures"],
     ["show", f"{CLAUDE}:8"],
     ["show", f"{LARGE}:110", "--mode", "minimal"],
-    ["read", f"ax://session/{AGENT}", "--lines", "1:12"],
+    ["show", f"ax://session/{AGENT}", "--lines", "1:12"],
     ["search", "database is locked", "--by-session", "--limit", "2"],
     ["search", "locked database", "--session", LARGE],
     ["search", "surge", "--newest", "--limit", "2"],
