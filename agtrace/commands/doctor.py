@@ -17,7 +17,6 @@ from agtrace.commands.errors import TROUBLE, NoIndex, patiently, tell
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import print_json
 
-
 _PATIENCE = 600
 """Seconds that a repair waits for another process that is writing."""
 
