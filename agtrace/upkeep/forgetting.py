@@ -14,6 +14,7 @@ from agtrace_indexer.index.catalog import old_files
 from agtrace_indexer.index.opening import one_moment, open_read_only
 from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
+from agtrace_indexer.logs.archive import Archive
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact, redact_json
 
@@ -88,6 +89,14 @@ def chosen(
             "already": already,
             "folders": folders,
         }
+
+
+def older(settings: Settings) -> dict[str, Any]:
+    """Describe what there is of logs as they were before they were edited, ready to show."""
+    found = Archive(settings.database).older()
+    described = {"older": sorted(found), "damaged_copies": [str(path) for path in old_files(settings.database)]}
+    redacted: dict[str, Any] = redact_json(described)  # type: ignore[assignment,arg-type]  # as above
+    return redacted
 
 
 def _is_gone(connection: sqlite3.Connection, given: str, tombstones: Tombstones) -> bool:

@@ -46,6 +46,17 @@ def forget(database: Path, digests: Iterable[str], *, now: float, patience: floa
         return scrub(catalog.connection, patience=_PATIENCE)
 
 
+def forget_older(database: Path, *, patience: float = 0) -> str | None:
+    """Forget what logs said before they were rewritten, in the archive and in what the index has deleted.
+
+    Return and raise as `forget` does; raise `OSError` if the archive can't be changed.
+    """
+    with write_lock(database, patience), closing(Catalog(database)) as catalog:
+        Archive(database).remove_older()
+        note_scrub(catalog.connection)
+        return scrub(catalog.connection, patience=_PATIENCE)
+
+
 def finish(catalog: Catalog, now: float) -> None:
     """Carry out tombstones that were added or removed outside a normal run: before a crash, or by hand.
 

@@ -22,6 +22,7 @@ from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import contents
 from tests.indexer.forgettable import STAYS, WORD, found_in
+from tests.indexer.test_files import claude, write
 from tests.indexer.test_forget import aged, digests
 
 LARGE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
@@ -75,6 +76,7 @@ def test_nothing_is_forgotten_by_a_dry_run_without_consent_or_where_nothing_is_n
         (["0000ffff", "--yes"], 2, "`agtrace sessions` lists the newest ids"),
         (["--project", "nowhere", "--yes"], 2, "no project matches"),
         (["--before", "whenever", "--yes"], 2, "expected ISO 8601"),
+        ([LARGE, "--older-content", "--yes"], 2, "--older-content alone"),
         (["sidechain-", "--yes"], 2, f"is a sub-agent in the log of session {INLINE_PARENT}"),
     ):
         said = agtrace_here("forget", *arguments)
@@ -82,6 +84,24 @@ def test_nothing_is_forgotten_by_a_dry_run_without_consent_or_where_nothing_is_n
         assert (said.out == "") == (code == 2)
     assert contents(indexed) == before
     assert not indexed.with_name("forgotten").exists()
+
+
+@pytest.mark.parametrize("longer", [b"wave", b"a much longer wave", b"o"])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_what_a_log_said_before_it_was_edited_is_in_no_answer_and_goes_at_once(
+    longer: bytes, in_place: bool, database: Path, tmp_path: Path
+) -> None:
+    log = write(tmp_path / "logs" / "1.jsonl", claude(1).replace(b"tide", WORD.encode()))
+    index(database, [str(log.parent)])
+    new = log if in_place else log.with_suffix(".new")
+    new.write_bytes(claude(1).replace(b"tide", longer))
+    new.replace(log)
+    assert "Found 0 events" in agtrace_here("search", WORD, "--newest").out
+    assert found_in(database.parent, WORD) == {WORD}, "in free pages, and in the archive if it is another file"
+    told = agtrace_here("forget", "--older-content", "--yes")
+    assert (str(log) in told.out) != in_place and "nothing of it is left" in told.out
+    assert found_in(database.parent, WORD) == set()
+    assert longer.decode() in str(contents(database)["texts"]) and log.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals here")

@@ -327,6 +327,17 @@ class Archive:
                     while len(place := os.path.dirname(place)) > len(self.folder):
                         os.rmdir(place)
 
+    def older(self) -> list[str]:
+        """Return the paths of the logs that are here as they were before they were rewritten."""
+        folders = [name for name in self._folders() if name.startswith(_UNTIL)]
+        return [self._found(name, place).path for name in folders for place in _files(os.path.join(self.folder, name))]
+
+    def remove_older(self) -> None:
+        """Remove what logs were before they were rewritten. Raise `OSError`."""
+        for folder in self._folders():
+            if folder.startswith(_UNTIL):
+                shutil.rmtree(os.path.join(self.folder, folder))
+
     def clear(self) -> None:
         """Remove everything. Raise `OSError`."""
         if os.path.isdir(self.folder):
