@@ -26,9 +26,18 @@ def main(folder: Path, seed: int) -> None:
     for number in itertools.count():
         if select.select([sys.stdin], [], [], chance.random() / 200)[0]:
             break
-        log = folder / f"{chance.randrange(LOGS)}.jsonl"
-        how = chance.choice((_append, _append, _append, _torn, _torn, _truncate, _anew, _rotate, _delete))
-        how(log, number, pending)
+        change(folder, number, chance, pending)
+    complete(pending)
+
+
+def change(folder: Path, number: int, chance: random.Random, pending: dict[Path, bytes]) -> None:
+    """Change one of the logs in one of the ways; `pending` has what is still to be appended to each."""
+    how = chance.choice((_append, _append, _append, _torn, _torn, _truncate, _anew, _rotate, _delete))
+    how(folder / f"{chance.randrange(LOGS)}.jsonl", number, pending)
+
+
+def complete(pending: dict[Path, bytes]) -> None:
+    """Append what is still to be appended."""
     for log, rest in pending.items():
         _add(log, rest)
 

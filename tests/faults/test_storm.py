@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agtrace_indexer.logs.discovery import Found, walk
+from agtrace_indexer.logs.files import open_regular
+from agtrace_indexer.reader import plan, reader
 from agtrace_indexer.run import index
 
 from agtrace.answers.desk import Answers
@@ -25,6 +29,8 @@ from tests.agtrace.terminal import AGTRACE
 from tests.agtrace.test_watch import Watcher
 from tests.conftest import SAMPLES
 from tests.contents import contents
+from tests.depth import part
+from tests.faults.agent import change, complete
 from tests.faults.serving import Server, call, memory, serving
 
 SERVERS = 2
@@ -89,16 +95,29 @@ def related_to_gone(database: Path) -> set[str]:
         return {uid for (uid,) in rows}
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(2))
-def test_logs_may_be_changed_in_every_way_while_they_are_read(seed: int, tmp_path: Path, database: Path) -> None:
-    """Appended in pieces, truncated, replaced, rotated, deleted between the look at them and the reading."""
-    read = 0
-    with agent(tmp_path / "logs", seed):
-        while read < 100:
-            read += index(database, [str(tmp_path / "logs")]).files_opened
-    index(database, [])
-    check_contents(database, tmp_path / "logs", tmp_path / "fresh.sqlite3")
+@pytest.mark.parametrize("seed", part(range(60), 3, 16))
+def test_a_log_may_change_in_every_way_between_any_two_looks_at_it(
+    seed: int, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Appended in pieces, truncated, replaced, rotated or deleted while logs are listed, and before one is opened."""
+    logs, chance, numbers, pending = tmp_path / "logs", random.Random(seed), itertools.count(), dict[Path, bytes]()
+    logs.mkdir()
+
+    def look(often: float, found: Found) -> Found:
+        if chance.random() < often:
+            change(logs, next(numbers), chance, pending)
+        return found
+
+    monkeypatch.setattr(plan, "walk", lambda *args, **how: (look(0.25, found) for found in walk(*args, **how)))
+    monkeypatch.setattr(reader, "open_regular", lambda found: open_regular(look(0.15, found)))
+    while next(numbers) < 120:
+        change(logs, next(numbers), chance, pending)
+        if chance.random() < 0.5:
+            index(database, [str(logs)])
+    monkeypatch.undo()
+    complete(pending)
+    index(database, [str(logs)])
+    check_contents(database, logs, tmp_path / "fresh.sqlite3")
 
 
 def test_an_agent_writes_clients_ask_and_commands_run_at_once_and_the_index_is_a_fresh_one(
