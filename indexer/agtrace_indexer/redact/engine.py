@@ -24,7 +24,7 @@ from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, first_looks, forms, kinds, own_look
 from agtrace_indexer.redact.scanner import Hit, Look, Looking, Scanner, compiled
-from agtrace_indexer.redact.values import JUDGED, Sort, Span, Tier, is_example, is_jumbled, is_login, sort
+from agtrace_indexer.redact.values import JUDGED, Sort, Span, Tier, is_example, is_jumbled, is_login, is_title, sort
 
 BASE64 = "base64-secret"
 """The kind in the mask of a run of base64, whatever was found in it."""
@@ -172,7 +172,7 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
     if is_example(text + behind) or (rule.login and not is_login(text)):
         return
     tier = Tier.LIKELY if rule.least or rule.login else Tier.DEFINITE
-    if tier is Tier.DEFINITE and start == found.start() and _in_base64(found.string, start):
+    if tier is Tier.DEFINITE and start == found.start() and (is_title(text) or _in_base64(found.string, start)):
         return
     if rule.least:
         found_sort = sort(text + (behind if behind in "([{" else ""), literal=behind not in "([{")
@@ -183,13 +183,16 @@ def secret_of(rule: Carrier, found: Any) -> Iterator[Span]:
     yield Span(start, disguises.end_of(found.string, start, end), rule.kind, tier)
 
 
-_RUN_BEFORE = later(r"[A-Za-z0-9+/]{24}[+/]\Z")
+_NOISE = later("[\x00-\x08\x0e-\x1f\ufffd]")
+"""What a text that was packed doesn't have, but an image."""
+_RUN_BEFORE = later(r"[A-Za-z0-9+/_-]{24,200}[+/_-]\Z")
+_SEGMENT = later(r"[A-Za-z0-9]{8,}")
 
 
 def _in_base64(text: str, start: int) -> bool:
     """Whether what begins here is a part of a long run of base64, where any token's form turns up by chance."""
-    run = _RUN_BEFORE.search(text, max(0, start - 25), start)
-    return run is not None and ("//" in run[0] or "AAA" in run[0] or is_jumbled(run[0]))
+    run = _RUN_BEFORE.search(text, max(0, start - 201), start)
+    return run is not None and ("//" in run[0] or "AAA" in run[0] or any(map(is_jumbled, _SEGMENT.findall(run[0]))))
 
 
 def _lookings(places: Iterable[tuple[int, Finder]], length: int) -> dict[Finder, Looking]:
@@ -333,7 +336,8 @@ class Redactor:
                 yield Span(start, end, BASE64)
 
     def _holds(self, text: str, layers: int) -> bool:
-        return any(span.tier >= _thread.least for span in self._spans(text, self._rules.found(text), layers))
+        spans = self._spans(text, self._rules.found(text), layers)
+        return any(span.tier >= _thread.least and not _NOISE.search(text, span.start - 8, span.end) for span in spans)
 
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
         """Yield the findings of a user's rule, in bounded time."""

@@ -137,8 +137,8 @@ _JOINS = (
     _Join("", rf"(?:[ \t]{{1,4}}|{_NEXT_LINE})", takes="line", written="shouted"),
     _Join(  # the NAME for the old server is value
         "adefgilnopstwèé→-=",
-        r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|è|é|lautet|to|as|was|set to"
-        r"|(?:was|has been|is|now) (?:changed|set|reset) to|→|->|=>|-"
+        r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:(?:was|has been|is|now) (?:changed|set|reset) to"
+        r"|is|ist|es|est|è|é|lautet|to|as|was|set to|→|->|=>|-"
         r"|(?:for|of|to|on|de|do|da|del|pour|para|für)(?:[ \t]{1,3}\w[\w.-]{0,29}){1,4}[ \t]{0,2}"
         r"(?:is|é|è|est|ist|=|lautet)"
         r"|(?:(?:for|of|to|on|is|de|pour|para|für|was|generated)[ \t]{1,3})(?:[A-Za-z0-9._@-]{1,30}[ \t]{1,3}){0,5}"
@@ -147,7 +147,7 @@ _JOINS = (
     ),
     _Join("", r"[ \t][^\n:]{0,80}:[ \t]{0,3}(?:(?:\r?\n|\\n)[ \t>]{0,8}){1,3}", takes="line"),  # ... the NAME: value
     _Join("=", r"=>(?:\s|\\n){0,8}string\([0-9]{1,4}\)[ ]", Context.LITERAL, "quoted"),  # ["NAME"]=> string(16) "value"
-    _Join("│┃║|", r"[ \t]{0,60}[│┃║|][ \t]{0,60}", takes="cell"),  # NAME │ value │
+    _Join("│┃║|", r"[ \t]{0,60}(?:[│┃║]|(?<=[ \t])\|(?=[ \t]))[ \t]{0,60}", takes="cell"),  # NAME │ value │
     _Join(  # NAME value
         "", rf"(?:[ \t]{{1,60}}|\\{{1,7}}t)(?:[0-9][ ])?{_EMPHASIS}\(?", written="no word"
     ),
@@ -198,8 +198,8 @@ _CELL_ENDS = later(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 _MISPAIRED = later(r"\s|[(\[{)}\],:;|&+.?](?:[\x00- ]|\\?[\"'`]|[a-z]+\()")
 """What follows a quotation mark that closes rather than opens."""
 _STATEMENT = later(r"[;)](?:if|return|let|var|const|function|[A-Za-z.]+\()|\)\{|=>")
-_CONNECTION = later(r"=[^;&=(){}\s]{0,80}([;&])[ ]?\Z|[?]()\Z")
-"""The settings before that of a password in a connection string or in a query."""
+_CONNECTION = later(r"=[^;&=(){}\s]{0,80}([;&])[ ]?\Z|[?]()\Z|(?:\A|[\s\"'])[\w.-]+=[\w.:@/+-]+([ \t])[ \t]*\Z")
+"""The settings before that of a password in a connection string, in a query, or in a row with blanks between them."""
 _LINE_BEGINS = later(r"[\n\"'`>]|\\\\n")
 _OF_CODE = frozenset("=;({?")
 """Signs before a name that show it isn't set on a line of its own, whose end would be that of the value."""
@@ -221,6 +221,8 @@ _CLOSES = later(r"\*\*|\]\(|`|\">")
 """What closes Markdown or a tag, and so what prose says, too."""
 _TOLD = later(r"(?=[^\n]*[0-9])(?=[^\n]*[A-Za-z])|[^\n]*[a-z][A-Z]")
 """What a value has that nothing but a blank joins to its name."""
+_SENTENCE = later(r"`?[ ][a-z]+[ ][^\s-]+[ ]")
+"""How a sentence goes on behind the name of an option and a word."""
 _LABEL = later(r"(?:[A-Z]?[a-z]{2,}[-_ /.:]?)++(?:v?[0-9]{1,2})?\Z")
 """Readable words as the salt of a derivation."""
 _CSS = later(r"--[a-z]")
@@ -355,7 +357,7 @@ def _values(join: _Join, found: re.Match[str], name: str, lead: str, *, closed: 
         ends = _ENDS_VALUE if join.context is Context.SETTING else _ENDS_LINE
         if run is not None and _CALL.match(text, at, run.end() + 1):
             return
-        if run is not None and run[0] and run[0][-1] not in ":," and ends.match(text, run.end()):
+        if run is not None and run[0] and run[0].rstrip("*_")[-1:] not in ":," and ends.match(text, run.end()):
             yield _Value(*run.span(), literal=is_scrambled(run[0]))
         return
     closes = _CLOSES.search(text, at, at + _LOOKED_AT) if join.context is Context.TOLD else None
@@ -375,7 +377,7 @@ def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str,
     assert run is not None
     end = run.end()
     line = _LINE_BEGINS.split(lead)[-1]
-    connection = _CONNECTION.search(lead) if lead.rstrip(" ").endswith((";", "&", "?")) else None
+    connection = _CONNECTION.search(lead) if lead.endswith((";", "&", "?", " ", "\t")) else None
     shell = name.isupper() and text[at - 1] == "="
     cut = text[end : end + 1] in (*_QUOTES, "\\", ";", "&", ",", "|") and join.context is Context.SETTING
     alone = _TO_BLANK.match(text, at, at + _LOOKED_AT) if cut and not closed and _ALONE.match(line) else None
@@ -385,6 +387,8 @@ def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str,
         end = _closing(text, at, lead[-1]) if join.context is not Context.TOLD else end
         escaped = _ESCAPED_END.search(text, at, end)
         end = escaped.start() if escaped else end
+    elif connection is not None and connection[3]:
+        shell = join.context is Context.SETTING
     elif connection is not None:
         end = _closing(text, at, connection[1] or "&") if connection[1] == ";" else end
         place = text.find(connection[1] or "&", at, end)
@@ -419,16 +423,22 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, value: 
     sign = (found.groupdict().get("sign") or "").strip()
     if sign.startswith((":", "：")) and (name == "PASS" or _CSS.match(name)):  # the result of a test, a variable of CSS
         return None
+    if value.quoted and sign == "," and not value.literal:  # a list of names in Markdown
+        return None
+    if sign.startswith("==") and text[value.start - 1] in _QUOTES and text[found.start() - 1] in _QUOTES:
+        return None
     blank = join.written == "no word"
     if (blank or (join.takes == "line" and "\n" in found[0])) and _SETTING.match(said):
         return None
-    if blank and not value.quoted and not _TOLD.match(said):
+    if blank and not value.quoted and not _TOLD.match(said) and not (said.isascii() and sort(said) is Sort.RANDOM):
         return None
     if (
         blank
         and name.lower() in words("prose")
         and (len(said) < _LONG_TOKEN or " " in said or _HASH.match(said) or sort(said) is not Sort.RANDOM)
     ):
+        return None
+    if join.written == "option" and _SENTENCE.match(text, value.end) and sort(said) is Sort.WORD:
         return None
     if name.lower().endswith("salt") and _LABEL.match(said):
         return None

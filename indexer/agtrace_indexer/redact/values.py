@@ -38,7 +38,8 @@ class Sort(IntEnum):
 
 
 _PLACEHOLDER = later(
-    r"\[redacted|(.)\1{7,}\Z|[<\[({|][\w .:/|,'-]*[>\])}|]\W*\Z|%[A-Z_]+%|@{1,2}[A-Z_]+@|[*.•…xX_-]{3,}\W*\Z"
+    r"\[redacted|(.)\1{7,}\Z|[<\[({|][\w .:/|,'-]*(?:=[\w .:/|,'-]+)*[>\])}|]\W*\Z"
+    r"|!?\[[^\]\n]*\]\(|[0-9&]?>{1,2}(?:&[0-9]|/dev/)|%[A-Z_]+%|@{1,2}[A-Z_]+@|[*.•…xX_-]{3,}\W*\Z"
     r"|.{0,24}?(?:\*{3}|•{3}|\.{3}|…)|.{0,40}?(?:\.{3}\W*\Z|[xX]{6,}|(?:[xX]{4,}|_[xX]{3})\W?\Z|_REDACTED_|REPLACE|EXAMPLE)"
     r"|ENC\[|\{cipher\}|@Microsoft\.KeyVault|(?i:(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill"
     r"|example|dummy|sample|placeholder|masked|hidden|redacted)(?![a-z0-9])|your[a-z]*\Z|change[_-]?(?:me|this|it)"
@@ -47,7 +48,7 @@ _PLACEHOLDER = later(
 """What stands for a value."""
 _INTERPOLATED = later(
     r"[^\n]*(?:[$%]\{[A-Za-z_#!][^}\s]*\}|\{\{[^}]*\}\}|\$\([A-Za-z][^)]*\)|%\([a-z_]+\)s|#\{[a-z@][^}]*\}"
-    r"|\[redacted: |(?<![^\s:/(=-])%s(?![\w@#$%^&*]))|\{\{|\$\([A-Za-z]|%d|\$env:|\$\[\w"
+    r"|\[redacted: |<[a-z][a-z_-]{2,}>|(?<![^\s:/(=-])%s(?![\w@#$%^&*]))|\{\{|\$\([A-Za-z]|%d|\$env:|\$\[\w"
     r"|f?[^\n]*\{[A-Za-z_][\w.]*(?:\(\)|\[[^\]]*\])?(?:![rs])?\}|\$\{|\$[A-Za-z_]\w*(?:[:.\[/)}?-].*)?\W?\Z"
     r"|(?:env|file|vault|op|ref|cmd|secret|sm|gcp|awssm|keyring)(?:://|:[A-Za-z/])|arn:|[a-z][a-z0-9+.-]*://"
     r"|(?:process|sys|import\.meta|os)\.|System\.|@[\w./~-]+\.[a-z]{2,5}\W?\Z"
@@ -75,7 +76,7 @@ _IDENTIFIER = later(
 """A name of several words, unless it is quoted."""
 _TYPE = later(
     r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+|[A-Z][a-z]+(?:\$[0-9]+)?)?\W?\Z"
-    r"|(?:test_\w+|Test[A-Z]\w*)(?:[/\[(:].*)?\Z|[A-Z]+(?:_[A-Z0-9]+)+\W?\Z|--[a-z]+(?:-[a-z]+)*=?\Z"
+    r"|(?:test_\w+|Test[A-Z]\w*)(?:[/\[(:].*)?\Z|(?:[\w.-]+[/:.])?[A-Z]+(?:_[A-Z0-9]+)+\W?\Z|--[a-z]+(?:-[a-z]+)*=?\Z"
     r"|fc_[0-9a-f]{20,}\Z|iVBORw0KGgo"
 )
 """The name of a type, a test, a constant, an option or a call, and what images begin with."""
@@ -86,11 +87,11 @@ def _known_forms() -> re.Pattern[str]:
     """Numbers, dates, colours, versions, packages, addresses, files, algorithms and keys of caches."""
     suffixes, algorithms = "|".join(words("suffixes")), "|".join(words("algorithms"))
     return re.compile(
-        r"(?:[-+]?[0-9][0-9.,:/%_ x-]*(?:[a-z]{1,3}|e[0-9]+)?|0x[0-9a-f]{1,16}|#[0-9a-f]{3,8}"
+        r"(?:[-+]?[0-9][0-9.,:/%_ x-]*(?:[a-z]{1,3}|e[0-9]+)?|0x[0-9a-f]{1,16}|(?-i:[0-9A-F]{16}(?:[0-9A-F]{24})?)|#[0-9a-f]{3,8}"
         r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\S*|v?[0-9]+(?:\.[0-9x*]+)+[\w.+-]*"
         r"|(?:@?[\w.-]+/)?[\w.-]+@(?:v|\^|~)?[0-9]+(?:\.[\w-]+)+|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}"
         rf"|[\w.-]+\.(?:{suffixes})(?::[0-9]+)*|(?:[\w@.+~:-]*[/\\])+[\w@.+-]+\.[a-z][a-z0-9]{{0,4}}(?::[0-9]+)*"
-        r"|[a-z][a-z0-9.-]*:[0-9]{{2,5}}"
+        r"|[a-z][a-z0-9.-]*:[0-9]{{2,5}}|(?-i:[a-z][a-z0-9-]*\.[a-z][a-z0-9-]*\.[a-z]{{2,3}})"
         rf"|(?:{algorithms})(?:[-_]?sha)?-?_?[0-9]{{1,5}}(?:[a-z]?[._+-][\w.+-]*)?|i18n|i?x?[38]86(?:_64)?|x509"
         r"|sha(?:1|256|384|512)[:-].*|[a-z]+(?:[:/-][a-z]+)*[:/]v[0-9]{1,2}|[a-z_]+\[[\w:-]*\]|(?-i:[a-z_-]+)=[\w.-]+)\W?\Z",
         re.IGNORECASE,
@@ -102,10 +103,13 @@ _ALGORITHM = later(r"(?<![A-Za-z])(?i:sha|ed|aes|rsa|md|base|utf|x|[hrep]s)[-_]?
 _WORD = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|[0-9]+")
 _PART = later(r"[A-Z]*[a-z0-9]*[a-z]{2}[a-z0-9]*|[A-Z]{2,}[0-9]*")
 """A word of an identifier, with its digits."""
-_PHRASE = later(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}\Z|(?:[A-Z][a-z]{3,9}){3,6}\Z")
-"""Four words or more joined by dashes, or three or more with capitals."""
+_PHRASE = later(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}\Z|(?:[A-Z][a-z]{3,9}){3,6}\Z"
+    r"|(?:[A-Z][a-z]{2,9}[0-9]{0,2}-){2,5}[A-Z][a-z]{2,9}[0-9]{0,2}\Z")
+"""Four words or more joined by dashes, or three or more with capitals, which may have a number."""
 _DOTTED = later(r"_{0,2}[A-Za-z]\w*(?:\??(?:\.|::|->)[A-Za-z_]\w*)+\W?\Z")
 _JOINTS = later(r"[\\/.:]+")
+_FOLDER = later(r"(?<=[/\\])[0-9a-f]{12,64}(?=[/\\])")
+"""A folder that has the name of a hash."""
 _DRIVE = later(r"(?:[A-Za-z]:)?[\\/]|~/|\.{1,2}/|[^\\]*\\[^\\]+\\[^\\]")
 _PHRASED = 4
 """The words from which one of the vocabulary is there by chance."""
@@ -130,6 +134,13 @@ def _reads_like_words(letters: str) -> bool:
 def is_jumbled(text: str) -> bool:
     """Whether a text changes between letters of either case and digits more often than any name or path."""
     return len(parts := _WORD.findall(text)) >= 4 and len(parts) * 3 >= len(text)
+
+
+def is_title(text: str) -> bool:
+    """Whether a text is nothing but words and numbers joined by dashes, as the name of a file, or an example."""
+    parts = re.split("[-_]", text)
+    plain = all((part.isdecimal() and len(part) < 10) or (part.isalpha() and (part.islower() or part.isupper())) for part in parts)
+    return len(parts) >= 5 and plain and _reads_like_words("".join(filter(str.isalpha, text)).lower())
 
 
 def _is_path(text: str, *, digits: int = 20) -> bool:
@@ -179,7 +190,8 @@ def sort(text: str, *, literal: bool = True) -> Sort:
     fake = digits < 4 and known.issuperset(named) and not words("placeholders").isdisjoint(named)
     if fake or (digits < 3 and len(text) < 40 and not _signs(text, "_-./:,;[]'\"@$%{} ") and strength(text)):
         return Sort.NOTHING
-    path = ("/" in text or "\\" in text) and not _signs(text[:-1], "_-./:@~*\\ ") and _is_path(text)
+    path = _FOLDER.sub("", text) if "/" in text or "\\" in text else ""
+    path = path if _signs(path[:-1], "_-./:@~*\\ []") == 0 and _is_path(path) else ""
     if path or not named or any(form.match(text) for form in (_known_forms(), _PATTERN, _TYPE)):
         return Sort.PLAIN
     if " " in text.strip() or "\t" in text:
@@ -194,7 +206,8 @@ def _with_blanks(text: str, named: list[str], digits: int) -> Sort:
         return Sort.RANDOM
     phrase = len(named) >= 4 and text.islower() and text.replace(" ", "").isalnum()
     everyday = len(words("vocabulary").intersection(named))
-    return Sort.PHRASE if phrase and everyday * _PHRASED <= len(named) else Sort.PLAIN
+    prose = everyday * _PHRASED > len(named) or not words("function").isdisjoint(named)
+    return Sort.PHRASE if phrase and not prose else Sort.PLAIN
 
 
 def _with_digits(text: str, named: list[str], digits: int) -> Sort:
@@ -207,7 +220,9 @@ def _with_digits(text: str, named: list[str], digits: int) -> Sort:
     digits -= sum(map(str.isdecimal, "".join(_ALGORITHM.findall(text))))
     if not signs and digits < 3 and any(len(word) > 2 for word in words("vocabulary").intersection(named)):
         return Sort.PLAIN
-    return Sort.WORD if not signs and digits < 2 and len(_PART.findall(text)) > 1 else Sort.CHOSEN
+    if not signs and digits < 2 and len(_PART.findall(text)) > 1:
+        return Sort.PHRASE if _PHRASE.match(text) else Sort.WORD
+    return Sort.CHOSEN
 
 
 def _letters(text: str, named: list[str]) -> Sort:
@@ -233,6 +248,7 @@ _EXAMPLE = later(
     r"|[A-Za-z]{0,6}-(?:x{4,}-?)+\W?\Z"
     r"|[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
     r"|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
+    r"|[^\n\s]{0,60}?(?:abcdefghijkl|ABCDEFGHIJKL|0123456789abcdef|1234567890abcdef)"
     r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\]|(?:[xX*.]{3,}(?:[\s+>#]|"
     r"\\+n)*)+)(?:[\s+>#]|\\+n)*-----END"
 )
@@ -297,6 +313,8 @@ _LEAST = {
     Strength.KEY: (Sort.RANDOM, Sort.RANDOM, Sort.RANDOM, Sort.RANDOM),
 }
 """The least sort that is masked, by the strength of the name and the context."""
+_COUNT = later(r"0?123(?:4(?:5(?:6(?:7(?:8(?:90?)?)?)?)?)?)?|456(?:7(?:89?)?)?|789")
+"""Digits in their order: machines don't make them, and in what is to be a token they are no more than one."""
 _LONG_LETTERS = 12
 """Letters in a row that no single word has: people join words to a password."""
 _SHORTEST = {Strength.PASSWORD: (8, 5, 4, 4), Strength.SECRET: (8, 8, 6, 8), Strength.KEY: (24, 16, 16, 16)}
@@ -305,12 +323,13 @@ _SHORTEST = {Strength.PASSWORD: (8, 5, 4, 4), Strength.SECRET: (8, 8, 6, 8), Str
 def tier_of(level: Strength, text: str, context: Context, *, literal: bool | None = None) -> Tier | None:
     """Return how surely a value is a secret, judging by the strength of its name, by its context and by itself."""
     text = text.rstrip("\"'`\\,; \t\r\n")
-    if len(text) < _SHORTEST[level][context] or is_example(text):
+    if len(text) < _SHORTEST[level][context] or is_example(text) or (level is Strength.KEY and " " in text):
         return None
     quoted = context is Context.LITERAL if literal is None else literal
     joined = len(text) >= _LONG_LETTERS and text.isalpha() and text.islower()
     chosen = joined and level is Strength.PASSWORD and context is Context.SETTING
-    found = sort(text[:JUDGED], literal=quoted)
+    judged = text if level is Strength.PASSWORD else _COUNT.sub("1", text)
+    found = sort(judged[:JUDGED], literal=quoted)
     if found >= (Sort.WORD if chosen else _LEAST[level][context]):
         return Tier.LIKELY
     told = level is Strength.KEY or context is Context.TOLD
