@@ -31,8 +31,9 @@ OWN_FILE = "redaction.json"
 """The name of the user's file."""
 
 _RULES = (
-    "forms.tsv", "looks.txt", "carriers.tsv", "words.tsv", "printers.txt", "field_pairs.py", "carriers.py",
-    "disguises.py", "fields.py", "grammar.py", "names.py", "printing.py", "rules.py", "tables_in_text.py", "values.py",
+    "forms.tsv", "looks.txt", "carriers.tsv", "joins.tsv", "words.tsv", "no_secrets.tsv", "printers.txt",
+    "field_pairs.py", "carriers.py", "disguises.py", "fields.py", "grammar.py", "names.py", "printing.py", "rules.py",
+    "tables_in_text.py", "values.py",
 )  # fmt: skip
 """The files that determine what is masked: any change of theirs counts as a change of the rules."""
 

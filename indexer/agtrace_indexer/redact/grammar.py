@@ -14,7 +14,7 @@ from agtrace_schema.patterns import later
 from msgspec import Struct
 
 from agtrace_indexer.redact.disguises import end_of
-from agtrace_indexer.redact.names import Strength, strength, words
+from agtrace_indexer.redact.names import Strength, rows, strength, words
 from agtrace_indexer.redact.scanner import Look, Looking, compiled
 from agtrace_indexer.redact.tables_in_text import in_table
 from agtrace_indexer.redact.values import Context, Sort, Span, Tier, is_scrambled, sort, tier_of
@@ -39,10 +39,6 @@ FOREIGN_LOOKS = tuple(
 _QUOTE = r"\\{0,15}[\"'`]"
 _EMPHASIS = r"(?:\*{2,3}|__|~~|</?(?:b|strong|code|em|kbd|i)>)?"
 """Markup of Markdown and HTML around a name or a value."""
-_END = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
-"""A line end, possibly escaped as within quotes."""
-_MARGIN = r"(?:[+>#|-]{1,2}[ \t]|[ \t]{0,8}[0-9]{1,6}[→:|\t-]|[^\s:]{1,200}[:-][0-9]{1,6}[:-])?"
-"""What diffs, listings and quotations put before a line."""
 _OF_NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _ESCAPED = ("n", "r", "t")
 """Letters that end a line or a column after a backslash, and belong to no name."""
@@ -67,24 +63,6 @@ _FOREIGN_NAME = later(
 
 # --- signs
 
-_TYPED = (
-    r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:\{ ?get; (?:set|init); \}|(?:Final|Optional)\[str\]|str \| None|str|string|String"
-    r"|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*|\[UInt8\](?=[ ])|As String)(?![A-Za-z0-9]))?"
-)
-_SIGN = (
-    r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|::|是|è:|"
-    r"(?:\|\||\?\?)(?=[ \t]{0,4}\\*[\"'`])|[:：](?:[ \t]!!?(?:str|binary))?)"
-)
-"""Signs of assignment in shells, settings, programs and Makefiles."""
-_CALLED = (
-    r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromhex"
-    r"|b64decode|unhexlify|Array|\[\]byte|new SecretKeySpec|Fernet|os\.(?:environ\.get|getenv)|getenv|env|config"
-    r"|ENV\.fetch)?\([ \t]{0,20}(?:(?<=(?:env|get|fig|tch)\()\\{0,15}[\"'][A-Za-z0-9_.]{2,60}\\{0,15}[\"'],[ \t]{0,4})?"
-    r"|[NbBrRuUL@](?=\\*[\"']))?"
-)
-"""What may be called with the value, also to read a variable that the value stands in for."""
-_NEXT_LINE = rf"[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{0,20}}"
-
 
 class _Join(Struct, frozen=True):
     """A way of joining a name to its value."""
@@ -101,57 +79,9 @@ class _Join(Struct, frozen=True):
     variable, or as something that is `no word` of prose."""
 
 
-_JOINS = (
-    _Join(  # NAME = value
-        ":=?+.|!-<→：{&sSFOcA\\是",
-        rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}(?:[ \t]|\\\r?\n){{0,40}}{_EMPHASIS}"
-        rf"{_CALLED}",
-        Context.SETTING,
-    ),
-    _Join(  # NAME: value on the next line
-        ":=",
-        rf"[ \t]{{0,4}}(?::|=(?![ \t]{{0,4}}{_END}(?>{_MARGIN})[ \t]{{0,20}}[^\s\"'\\]))[ \t]{{0,4}}(?:[(>|][+-]?)?"
-        rf"(?:{_NEXT_LINE}|[ \t]{{1,40}})",
-        Context.SETTING,
-        "line",
-    ),
-    _Join(  # NAME = "value" -> "value"
-        ":=", r"[ \t]{0,40}[=:][ \t]{0,4}\"[^\"\n]{0,500}\"[ \t]{1,4}->[ \t]{1,4}", Context.LITERAL, "quoted"
-    ),
-    _Join("(", r"\([ \t]{0,4}[b]?", Context.TOLD, "quoted", "setter"),  # .apiKey("value")
-    _Join(  # setProperty(NAME, "value"), get(NAME).type("value")
-        ":,).;{s\\\"'",
-        r":?(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|"
-        r"keys)?[ \t(]{1,3}(?:--[ \t])?)[ \t]{0,40}",
-        takes="quoted",
-    ),
-    _Join(  # <NAME>value</NAME>, <x name="NAME"><value>value</value>, <th>NAME</th><td>value</td>
-        "",
-        r"(?:[^<>\n]{0,120}>|</[A-Za-z:]{1,30}>\s{0,40}<[A-Za-z:]{1,30}>)\s{0,40}(?:<[A-Za-z:]{1,30}>\s{0,40})?",
-        Context.SETTING,
-        "tag",
-        "in a tag",
-    ),
-    _Join("", r"(?P<sign>[ \t]{1,4}|=)(?:pass:)?", Context.TIGHT, written="option"),  # --NAME value
-    _Join("", r"[ \t]{1,40}", Context.LITERAL, "quoted", "shouted"),  # define NAME "value"
-    _Join("", rf"(?:[ \t]{{1,4}}|{_NEXT_LINE})", takes="line", written="shouted"),
-    _Join(  # the NAME for the old server is value
-        "adefgilnopstwèé→-=",
-        r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:(?:was|has been|is|now) (?:changed|set|reset) to"
-        r"|is|ist|es|est|è|é|lautet|to|as|was|set to|→|->|=>|-"
-        r"|(?:for|of|to|on|de|do|da|del|pour|para|für)(?:[ \t]{1,3}\w[\w.-]{0,29}){1,4}[ \t]{0,2}"
-        r"(?:is|é|è|est|ist|=|lautet)"
-        r"|(?:(?:for|of|to|on|is|de|pour|para|für|was|generated)[ \t]{1,3})(?:[A-Za-z0-9._@-]{1,30}[ \t]{1,3}){0,5}"
-        r"[A-Za-z0-9._@-]{1,30}(?=:)"
-        rf"|for the [a-z ]{{1,40}}(?:→|->))[ \t]{{0,4}}:?[ \t]{{1,4}}:?[ \t]{{0,2}}){_EMPHASIS}",
-    ),
-    _Join("", r"[ \t][^\n:]{0,80}:[ \t]{0,3}(?:(?:\r?\n|\\n)[ \t>]{0,8}){1,3}", takes="line"),  # ... the NAME: value
-    _Join("=", r"=>(?:\s|\\n){0,8}string\([0-9]{1,4}\)[ ]", Context.LITERAL, "quoted"),  # ["NAME"]=> string(16) "value"
-    _Join("│┃║|", r"[ \t]{0,60}(?:[│┃║]|(?<=[ \t])\|(?=[ \t]))[ \t]{0,60}", takes="cell"),  # NAME │ value │
-    _Join(  # NAME value
-        "", rf"(?:[ \t]{{1,60}}|\\{{1,7}}t)(?:[0-9][ ])?{_EMPHASIS}\(?", written="no word"
-    ),
-    _Join(":", r":[ \t]{1,4}[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/[ \t]{1,4}"),  # NAME: user / value
+_JOINS = tuple(
+    _Join(begins, pattern, Context[context.upper()], takes, written)
+    for begins, context, takes, written, pattern in rows("joins.tsv")
 )
 
 _AT: dict[str, tuple[_Join, ...]] = {
@@ -176,7 +106,7 @@ _LOOKED_AT = 500
 _OPENED = later(rf"(?:{_QUOTE}){{1,3}}")
 _BARE = later(r"[^\s\x1b\"'`\\,;&|<>(){}\[\]]{0,500}")
 """A value that ends at any sign of punctuation."""
-_RUN = later(r"(?:[^\s\x1b\"'`\\;&,|<]++|(?![;&,|][A-Za-z_][\w. -]*=|</[A-Za-z])[;&,|<])*+")
+_RUN = later(r"(?:[^\s\x1b\"'`\\;&,|<]++|(?!;[A-Za-z_][\w. -]*=|[&,|][A-Za-z_][\w.-]*=|</[A-Za-z])[;&,|<])*+")
 """A value that ends at a blank, a quotation mark, or another setting."""
 _TO_BLANK = later(
     r"(?:[^\s\x1b\\\"'`<]++|(?!\\{0,7}[\"'`][,;)}\]]{0,3}(?:\s|\Z)|\\(?:\s|\Z)|\\{1,15}[nrt\"]|</[A-Za-z])[\\\"'`<])++"
@@ -197,7 +127,7 @@ _ENDS_VALUE = later(r"</[A-Za-z]|(?![^\s\"'`\\,])(?![ \t]+[-+*/=.(|&?<>])")
 _CELL_ENDS = later(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 _MISPAIRED = later(r"\s|[(\[{)}\],:;|&+.?](?:[\x00- ]|\\?[\"'`]|[a-z]+\()")
 """What follows a quotation mark that closes rather than opens."""
-_STATEMENT = later(r"[;)](?:if|return|let|var|const|function|[A-Za-z.]+\()|\)\{|=>")
+_STATEMENT = later(r"[;)](?:if|return|let|var|const|function|[A-Za-z.]{3,}\()|\)\{|=>")
 _CONNECTION = later(r"=[^;&=(){}\s]{0,80}([;&])[ ]?\Z|[?]()\Z|(?:\A|[\s\"'])[\w.-]+=[\w.:@/+-]+([ \t])[ \t]*\Z")
 """The settings before that of a password in a connection string, in a query, or in a row with blanks between them."""
 _LINE_BEGINS = later(r"[\n\"'`>]|\\\\n")
@@ -258,7 +188,7 @@ def find(text: str, at: int, looking: Looking, pattern: re.Pattern[str] = _NAME)
         if join.written in written:
             found = compiled(join.pattern).match(text, end, end + looking.reach)
         for value in _values(join, found, name, lead, closed='"' in named[2] or "'" in named[2]) if found else ():
-            tier = _tier(level, join, found, name, value) if found else None
+            tier = _tier(level, join, found, name, named[2], value) if found else None
             if tier:
                 rest = _REST.match(text, value.end) if value.end - value.start >= _LOOKED_AT else None
                 ends = end_of(text, value.start, rest.end() if rest else value.end)
@@ -393,7 +323,7 @@ def _enclosed(join: _Join, text: str, at: int, until: int, name: str, lead: str,
         end = _closing(text, at, connection[1] or "&") if connection[1] == ";" else end
         place = text.find(connection[1] or "&", at, end)
         end = place if place >= 0 else end
-    elif (
+    elif not (text[at - 1] == " " and is_scrambled(text[at:end])) and (
         _OF_CODE.intersection(line)
         or line.rstrip().endswith((",", "["))
         or (text[end : end + 1] in _QUOTES and _CALL.match(text, at, end + 1))
@@ -416,19 +346,20 @@ def _closing(text: str, at: int, quote: str) -> int:
     return line if end < 0 else end
 
 
-def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, value: _Value) -> Tier | None:
-    """Return how surely a value is a secret, given its name and what joins them."""
+def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, named: str, value: _Value) -> Tier | None:
+    """Return how surely a value is a secret, given its name, what closes the name, and what joins them."""
     text = found.string
     said = text[value.start : value.end]
     sign = (found.groupdict().get("sign") or "").strip()
     if sign.startswith((":", "：")) and (name == "PASS" or _CSS.match(name)):  # the result of a test, a variable of CSS
         return None
-    if value.quoted and sign == "," and not value.literal:  # a list of names in Markdown
+    in_code = '"' in named or "'" in named or (name.isupper() and "_" in name)
+    if value.quoted and sign == "," and not (value.literal and in_code):  # a list of names, a variable
         return None
     if sign.startswith("==") and text[value.start - 1] in _QUOTES and text[found.start() - 1] in _QUOTES:
         return None
     blank = join.written == "no word"
-    if (blank or (join.takes == "line" and "\n" in found[0])) and _SETTING.match(said):
+    if (blank or (join.takes == "line" and "\n" in found[0])) and _SETTING.match(said) and not is_scrambled(said):
         return None
     if blank and not value.quoted and not _TOLD.match(said) and not (said.isascii() and sort(said) is Sort.RANDOM):
         return None

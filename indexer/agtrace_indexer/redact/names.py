@@ -7,6 +7,7 @@ after it may not matter (`password_2`, `secret_key_base`) or may show that the v
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from functools import cache, lru_cache
 from pathlib import Path
@@ -27,12 +28,35 @@ class Strength(IntEnum):
 
 
 @cache
+def rows(table: str) -> tuple[list[str], ...]:
+    """Return the rows of a table of rules, without comments: each a list of columns.
+
+    A row that begins with `⟨x⟩` is a piece for the rows below it. What no row names is any word of a group.
+    """
+    pieces: dict[str, str] = {}
+    found = []
+    for line in Path(__file__).with_name(table).read_text("utf-8").splitlines():
+        columns = _PIECE.sub(lambda piece: pieces.get(piece[0]) or "|".join(words(piece[1])), line.removeprefix("⟨"))
+        if line.startswith("⟨"):
+            pieces[line.partition("\t")[0]] = columns.partition("\t")[2]
+        elif line and not line.startswith("# "):
+            found.append(columns.split("\t"))
+    return tuple(found)
+
+
+@cache
 def words(group: str) -> frozenset[str]:
     """Return the words of a group in `words.tsv`."""
-    lines = Path(__file__).with_name("words.tsv").read_text("utf-8").splitlines()
-    return frozenset(word for line in lines if line.startswith(f"{group}\t") for word in line.split("\t")[1].split())
+    return frozenset(word for name, said in rows("words.tsv") if name == group for word in said.split())
 
 
+@cache
+def either(table: str, group: str, form: str = "{}") -> re.Pattern[str]:
+    """Return a pattern for any of the alternatives that a table has for a group; `form` is what is around them."""
+    return re.compile(form.format("|".join(pattern for name, pattern in rows(table) if name == group)))
+
+
+_PIECE = later("⟨([^⟩]+)⟩")
 _WORDS = later(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[0-9]+")
 LONGEST = 100
 """The number of final characters of a name that are read; any before them are ignored."""

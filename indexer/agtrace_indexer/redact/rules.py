@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from agtrace_indexer.redact import printing
 from agtrace_indexer.redact.carriers import ALL, Carrier
+from agtrace_indexer.redact.names import rows
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 
 FORMS, LOOKS = (Path(__file__).with_name(name) for name in ("forms.tsv", "looks.txt"))
@@ -102,8 +103,7 @@ def _telling(pattern: str) -> str:
 @cache
 def forms() -> tuple[Form, ...]:
     """Return the tokens with a known form."""
-    lines = FORMS.read_text("utf-8").splitlines()
-    return tuple(Form(*line.split("\t")) for line in lines if line and not line.startswith("# "))
+    return tuple(Form(*row) for row in rows("forms.tsv"))
 
 
 @cache

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from agtrace_schema.patterns import later
 
-from agtrace_indexer.redact.names import Strength, strength, words
+from agtrace_indexer.redact.names import Strength, either, strength, words
 
 
 class Sort(IntEnum):
@@ -37,74 +37,23 @@ class Sort(IntEnum):
     """A long mixture, as machines make it."""
 
 
-_PLACEHOLDER = later(
-    r"\[redacted|(.)\1{7,}\Z|[<\[({|][\w .:/|,'-]*(?:=[\w .:/|,'-]+)*[>\])}|]\W*\Z"
-    r"|!?\[[^\]\n]*\]\(|[0-9&]?>{1,2}(?:&[0-9]|/dev/)|%[A-Z_]+%|@{1,2}[A-Z_]+@|[*.•…xX_-]{3,}\W*\Z"
-    r"|.{0,24}?(?:\*{3}|•{3}|\.{3}|…)|.{0,40}?(?:\.{3}\W*\Z|[xX]{6,}|(?:[xX]{4,}|_[xX]{3})\W?\Z|_REDACTED_|REPLACE|EXAMPLE)"
-    r"|ENC\[|\{cipher\}|@Microsoft\.KeyVault|(?i:(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill"
-    r"|example|dummy|sample|placeholder|masked|hidden|redacted)(?![a-z0-9])|your[a-z]*\Z|change[_-]?(?:me|this|it)"
-    r"|to[_-]?do\b|fix[_-]?me|n/a\Z|ssm:/|!vault|!ref|!sub|!getatt|valueFrom|&lt;|\\u003c)"
-)
-"""What stands for a value."""
-_INTERPOLATED = later(
-    r"[^\n]*(?:[$%]\{[A-Za-z_#!][^}\s]*\}|\{\{[^}]*\}\}|\$\([A-Za-z][^)]*\)|%\([a-z_]+\)s|#\{[a-z@][^}]*\}"
-    r"|\[redacted: |<[a-z][a-z_-]{2,}>|(?<![^\s:/(=-])%s(?![\w@#$%^&*]))|\{\{|\$\([A-Za-z]|%d|\$env:|\$\[\w"
-    r"|f?[^\n]*\{[A-Za-z_][\w.]*(?:\(\)|\[[^\]]*\])?(?:![rs])?\}|\$\{|\$[A-Za-z_]\w*(?:[:.\[/)}?-].*)?\W?\Z"
-    r"|(?:env|file|vault|op|ref|cmd|secret|sm|gcp|awssm|keyring)(?:://|:[A-Za-z/])|arn:|[a-z][a-z0-9+.-]*://"
-    r"|(?:process|sys|import\.meta|os)\.|System\.|@[\w./~-]+\.[a-z]{2,5}\W?\Z"
-)
-"""Templates, variables and references, also within a literal."""
-_BRACED = later(r"\$?\{+[^{}]*\}+|[$%]\([^)]*\)s?")
-_EXPRESSION = later(
-    r"[$(\[{<!&*?|]\w*[({\[.<>]|[$&*]?_*[A-Za-z]{3}[A-Za-z_]*(?:(?:\??\.|::|->)\w+)*!?[(\[]"
-    r"|[A-Za-z_]\w*(?:(?:\(\))?\.[A-Za-z_]\w*)+\(|[A-Za-z]{3}[\w-]*\([a-z_]*\W?\Z"
-    r"|[$&*]?_*[A-Za-z_][\w.:$>?!-]*[(\[{](?:[^\n]*[)\]},;(\[{>=\"'])?\W?\Z"
-    r"|[^\n]*(?:=>|[!=]=|&&|\|\||===|\(\)|::|->)[\w \"'(]|[A-Za-z_][\w.]*\.[A-Za-z_]\w*\??[?+:*/<>=!&|]"
-    r"|[\w.$]+<[\w., <>\[\]]+>|[^\n]*\w##\w|[&*(!]{1,2}[a-z_]+(?:\.|\W?\Z)|[A-Za-z_]\w*\[\w"
-    r"|(?i:env|secrets|vars|settings|config|self|this|args|opts"
-    r"|options|props|ctx|data|req|request|body|params|user|values|local|var|module)[.\[]"
-)
-"""What code has where a literal would be quoted."""
-_PATTERN = later(
-    r"[^\n]*(?:\(\?[:=!P<]|\[\^[\\\]%A-Za-z]|A-Za-z|a-zA-Z|0-9(?:a-[fz]|A-[FZ])|\[0-9|abcdefghi|ABCDEFGHI|\\[dwsb][+*\\\]{]|\]\{[0-9])"
-)
-"""A regular expression, or an alphabet."""
-_IDENTIFIER = later(
-    r"_?(?:[A-Z]+|[A-Za-z]+[0-9]{0,3}_[A-Za-z]+[0-9]{0,3})(?:_[A-Za-z]+[0-9]{0,3})+\W?\Z"
-    r"|[a-z]{2,}(?:[A-Z][a-z]{2,})+\W?\Z|[a-z]{3,}_[a-z]{3,}\W?\Z"
-)
-"""A name of several words, unless it is quoted."""
-_TYPE = later(
-    r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+|[A-Z][a-z]+(?:\$[0-9]+)?)?\W?\Z"
-    r"|(?:test_\w+|Test[A-Z]\w*)(?:[/\[(:].*)?\Z|(?:[\w.-]+[/:.])?[A-Z]+(?:_[A-Z0-9]+)+\W?\Z|--[a-z]+(?:-[a-z]+)*=?\Z"
-    r"|fc_[0-9a-f]{20,}\Z|iVBORw0KGgo"
-)
-"""The name of a type, a test, a constant, an option or a call, and what images begin with."""
+def _is(group: str, text: str) -> bool:
+    """Whether a text begins like a group of what is no secret."""
+    form = r"(?i:{})\W?\Z" if group == "known" else "{}"
+    return either("no_secrets.tsv", group, form).match(text) is not None
 
 
-@cache
-def _known_forms() -> re.Pattern[str]:
-    """Numbers, dates, colours, versions, packages, addresses, files, algorithms and keys of caches."""
-    suffixes, algorithms = "|".join(words("suffixes")), "|".join(words("algorithms"))
-    return re.compile(
-        r"(?:[-+]?[0-9][0-9.,:/%_ x-]*(?:[a-z]{1,3}|e[0-9]+)?|0x[0-9a-f]{1,16}|(?-i:[0-9A-F]{16}(?:[0-9A-F]{24})?)|#[0-9a-f]{3,8}"
-        r"|[0-9]{4}-[0-9]{2}-[0-9]{2}\S*|v?[0-9]+(?:\.[0-9x*]+)+[\w.+-]*"
-        r"|(?:@?[\w.-]+/)?[\w.-]+@(?:v|\^|~)?[0-9]+(?:\.[\w-]+)+|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}"
-        rf"|[\w.-]+\.(?:{suffixes})(?::[0-9]+)*|(?:[\w@.+~:-]*[/\\])+[\w@.+-]+\.[a-z][a-z0-9]{{0,4}}(?::[0-9]+)*"
-        r"|[a-z][a-z0-9.-]*:[0-9]{{2,5}}|(?-i:[a-z][a-z0-9-]*\.[a-z][a-z0-9-]*\.[a-z]{{2,3}})"
-        rf"|(?:{algorithms})(?:[-_]?sha)?-?_?[0-9]{{1,5}}(?:[a-z]?[._+-][\w.+-]*)?|i18n|i?x?[38]86(?:_64)?|x509"
-        r"|sha(?:1|256|384|512)[:-].*|[a-z]+(?:[:/-][a-z]+)*[:/]v[0-9]{1,2}|[a-z_]+\[[\w:-]*\]|(?-i:[a-z_-]+)=[\w.-]+)\W?\Z",
-        re.IGNORECASE,
-    )
-
-
+_BRACED = later(r"\$?\{+[^{}]*\}+|[$%]\([A-Za-z][\w ./-]*\)s?")
 _HEX = later(r"(?:[0-9a-f]{7,64}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})\W?\Z")
 _ALGORITHM = later(r"(?<![A-Za-z])(?i:sha|ed|aes|rsa|md|base|utf|x|[hrep]s)[-_]?[0-9]{1,5}")
+_LETTERS = later(r"[^\W_]+")
 _WORD = later(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|[0-9]+")
 _PART = later(r"[A-Z]*[a-z0-9]*[a-z]{2}[a-z0-9]*|[A-Z]{2,}[0-9]*")
 """A word of an identifier, with its digits."""
-_PHRASE = later(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}\Z|(?:[A-Z][a-z]{3,9}){3,6}\Z"
-    r"|(?:[A-Z][a-z]{2,9}[0-9]{0,2}-){2,5}[A-Z][a-z]{2,9}[0-9]{0,2}\Z")
+_PHRASE = later(
+    r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}\Z|(?:[A-Z][a-z]{3,9}){3,6}\Z"
+    r"|(?:[A-Z][a-z]{2,9}[0-9]{0,2}-){2,5}[A-Z][a-z]{2,9}[0-9]{0,2}\Z"
+)
 """Four words or more joined by dashes, or three or more with capitals, which may have a number."""
 _DOTTED = later(r"_{0,2}[A-Za-z]\w*(?:\??(?:\.|::|->)[A-Za-z_]\w*)+\W?\Z")
 _JOINTS = later(r"[\\/.:]+")
@@ -125,10 +74,12 @@ def _follow() -> Mapping[str, str]:
     return MappingProxyType({pair[0]: pair[2:] for pair in words("follow")})
 
 
-def _reads_like_words(letters: str) -> bool:
-    """Whether a language may join lower-case letters like this."""
+def _reads_like_words(text: str) -> bool:
+    """Whether a language may join the letters of a text like this, whatever stands between its words."""
     follow = _follow()
-    return sum(after not in follow.get(before, after) for before, after in pairwise(letters)) * _RARE <= len(letters)
+    letters = ["".join(filter(str.isalpha, word.lower())) for word in _LETTERS.findall(text)]
+    rare = sum(after not in follow.get(before, after) for word in letters for before, after in pairwise(word))
+    return rare * _RARE <= sum(map(len, letters))
 
 
 def is_jumbled(text: str) -> bool:
@@ -139,8 +90,11 @@ def is_jumbled(text: str) -> bool:
 def is_title(text: str) -> bool:
     """Whether a text is nothing but words and numbers joined by dashes, as the name of a file, or an example."""
     parts = re.split("[-_]", text)
-    plain = all((part.isdecimal() and len(part) < 10) or (part.isalpha() and (part.islower() or part.isupper())) for part in parts)
-    return len(parts) >= 5 and plain and _reads_like_words("".join(filter(str.isalpha, text)).lower())
+    plain = all(
+        (part.isdecimal() and len(part) < 10) or (part.isalpha() and (part.islower() or part.isupper()))
+        for part in parts
+    )
+    return len(parts) >= 5 and plain and _reads_like_words(text)
 
 
 def _is_path(text: str, *, digits: int = 20) -> bool:
@@ -148,8 +102,7 @@ def _is_path(text: str, *, digits: int = 20) -> bool:
     parts = [part for part in _JOINTS.split(text) if part]
     if ((len(parts) < 2 or "\\" in text) and not _DRIVE.match(text)) or sum(map(str.isdecimal, text)) > digits:
         return False
-    letters = "".join(filter(str.isalpha, text)).lower()
-    return _reads_like_words(letters) and not any(map(is_jumbled, parts))
+    return _reads_like_words(text) and not any(map(is_jumbled, parts))
 
 
 JUDGED = 120
@@ -176,13 +129,13 @@ def _long_words(named: list[str]) -> list[str]:
 @lru_cache(2048)
 def sort(text: str, *, literal: bool = True) -> Sort:
     """Return what a value is; `literal` is whether it is quoted, so that it can't be an expression of code."""
-    if not text or _PLACEHOLDER.match(text):
+    if not text or _is("placeholder", text):
         return Sort.NOTHING
-    if _INTERPOLATED.match(text) and not is_scrambled(_BRACED.sub("", text)):
+    if _is("template", text) and not is_scrambled(_BRACED.sub("", text)):
         return Sort.NOTHING
-    if not literal and (_EXPRESSION.match(text) or _IDENTIFIER.match(text)):
+    if not literal and (_is("expression", text) or _is("identifier", text)):
         return Sort.NOTHING
-    if _DOTTED.match(text) and _is_path(text, digits=2 * text.count(".") - 1):
+    if _DOTTED.match(text) and not is_jumbled(text) and _is_path(text, digits=2 * text.count(".")):
         return Sort.NOTHING
     parts = _WORD.findall(text)
     named = [part.lower() for part in parts if not part.isdecimal()]
@@ -192,7 +145,7 @@ def sort(text: str, *, literal: bool = True) -> Sort:
         return Sort.NOTHING
     path = _FOLDER.sub("", text) if "/" in text or "\\" in text else ""
     path = path if _signs(path[:-1], "_-./:@~*\\ []") == 0 and _is_path(path) else ""
-    if path or not named or any(form.match(text) for form in (_known_forms(), _PATTERN, _TYPE)):
+    if path or not named or any(_is(group, text) for group in ("known", "pattern", "type")):
         return Sort.PLAIN
     if " " in text.strip() or "\t" in text:
         return _with_blanks(text, named, digits)
@@ -215,7 +168,7 @@ def _with_digits(text: str, named: list[str], digits: int) -> Sort:
     if _HEX.match(text):
         return Sort.RANDOM if len(text) >= 32 else Sort.CHOSEN
     letters, signs = "".join(named), _signs(text[:-1])
-    if is_jumbled(text) or (len(letters) >= 5 and not _reads_like_words(letters)):
+    if is_jumbled(text) or (len(letters) >= 5 and not _reads_like_words(text)):
         return Sort.RANDOM if len(text) >= 12 else Sort.CHOSEN
     digits -= sum(map(str.isdecimal, "".join(_ALGORITHM.findall(text))))
     if not signs and digits < 3 and any(len(word) > 2 for word in words("vocabulary").intersection(named)):
@@ -231,7 +184,7 @@ def _letters(text: str, named: list[str]) -> Sort:
     known = words("vocabulary").intersection(named)
     jumbled = len(named) * 10 >= len(letters) * 3 and 2 * len(known) < len(named)
     acronym = bare.isupper() and len(letters) < 16
-    if len(letters) >= 8 and not acronym and (jumbled or not _reads_like_words(letters)):
+    if len(letters) >= 8 and not acronym and (jumbled or not _reads_like_words(text)):
         return Sort.RANDOM if len(letters) >= 16 else Sort.CHOSEN
     if signs := _signs(bare):
         plain = 2 * sum(map(len, _long_words(named))) >= len(letters)
@@ -243,20 +196,9 @@ def _letters(text: str, named: list[str]) -> Sort:
     return Sort.PLAIN if len(named) > 1 and (len(letters) < 12 or "." in bare or "/" in bare) else Sort.WORD
 
 
-_EXAMPLE = later(
-    r"[^\n\s]{0,24}?(?:\*{4}|REPLACE|your-)|[A-Za-z0-9_-]{0,12}?(?:(?:EXAMPLE|YOUR)[A-Z_]*)+\W?\Z"
-    r"|[A-Za-z]{0,6}-(?:x{4,}-?)+\W?\Z"
-    r"|[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
-    r"|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
-    r"|[^\n\s]{0,60}?(?:abcdefghijkl|ABCDEFGHIJKL|0123456789abcdef|1234567890abcdef)"
-    r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\]|(?:[xX*.]{3,}(?:[\s+>#]|"
-    r"\\+n)*)+)(?:[\s+>#]|\\+n)*-----END"
-)
-
-
 def is_example(found: str) -> bool:
     """Whether a text is a placeholder of documentation for secrets of any kind, such as AWS's examples."""
-    return _EXAMPLE.match(found) is not None
+    return _is("example", found)
 
 
 _LONG = 30
