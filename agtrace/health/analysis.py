@@ -130,12 +130,14 @@ _HALF = 0.5
 
 _ENDINGS: dict[Ending, int] = {
     "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 6, "interrupted": 10, "abandoned": 12,
-    "unknown": 0,
+    "unknown": 6,
 }  # fmt: skip
-"""A log that ends within a call says little: it may be a copy that was made there, or the work was never finished."""
+"""A log that ends within a call, or with its result, says little: it may be a copy, or the work was never done."""
 
 _DANGERS = {"Critical": 12, "Warning": 6, "Info": 0}
 """Points for each kind of command that can't be taken back, or that others see, and that nobody asked for."""
+
+_DEEDS = ("dangerous_commands", "admitted_mistake")
 
 _UNDONE = 8
 """Points for a commit, a push or the like that failed and was never made good."""
@@ -209,9 +211,9 @@ def _outcome(session: Examination) -> ScorePart:
         lost = OUTCOME  # nothing was said after it
     why, ended = [ENDINGS[session.ending.ending]], session.ending.ending
     for one in session.insights:
-        if one.detector == "dangerous_commands":
+        if one.detector in _DEEDS:
             lost += _DANGERS[one.severity]
-            why.append("dangerous commands were run that nobody had asked for")
+            why.append("something was done that nobody had asked for")
         elif one.detector == "ended_on_failure" and ended != "error_left":
             lost += _UNDONE
             why.append("the last commit, push or the like failed")

@@ -34,6 +34,10 @@ from agtrace.text.signatures import Signature, signatures_in
 RETURNS, SOME_RETURNS, MANY_REPEATED, MANY_RETURNS = 3, 4, 5, 6
 _LONG_MS = 2 * 60_000
 _COMMON_NAMES = frozenset("__init__ app index layout lib main mod page route test types util utils".split())  # noqa: SIM905
+_EVERYTHING = later(
+    r"\b(?:npm|pnpm|yarn|bun|make|just|task|mise|nx|turbo)\b(?: run)? (?:verify|validate|ci|all|preflight|check:all)\b"
+)
+"""A task that runs all checks of a project."""
 _PLACE = later(r"[\w/\\-]\.\w{1,5}(?::|\()\d")
 _SHOWN, _COMMAND, _ERROR = 120, 60, 100
 _SET_ASIDE = later(r"\bgit (?:stash|worktree|checkout|switch)\b")
@@ -196,6 +200,8 @@ def _left_failing(history: History) -> dict[Kind, Call]:
     """Return the last check of each kind, if it failed."""
     left: dict[Kind, Call] = {}
     for call in history.calls if any(call.failed for call in history.calls) else ():
+        if left and call.outcome is Outcome.OK and _EVERYTHING.search(command_of(call) or ""):
+            left.clear()
         kinds = kinds_of(call)
         passed = kinds if call.outcome is Outcome.OK else _passed(call)
         for kind in passed:

@@ -15,7 +15,7 @@ from agtrace.health.facts.actions import command_of, counted_attempts, named, on
 from agtrace.health.facts.causes import cause_of
 from agtrace.health.facts.changes import changed_files
 from agtrace.health.facts.checks import is_check, reviews
-from agtrace.health.facts.corrections import Correction, corrections
+from agtrace.health.facts.corrections import Correction, answer_to, corrections
 from agtrace.health.facts.ending import ending_of, shown_by
 from agtrace.health.facts.questions import own_words
 from agtrace.health.facts.redone import Again, again
@@ -29,7 +29,7 @@ _TAKES_OUT = later(r"\b(?:git (?!status|log|diff|show)|rm |sed -\w*i|mv )")
 _WENT_WELL = later(r"(?i)\bsuccess|nothing to commit|up.to.date")
 _HANDED_ON = (LandmarkKind.COMMIT, LandmarkKind.PUSH, LandmarkKind.PULL_REQUEST)
 _BRINGING = ("am", "merge", "pull", "rebase")
-_WILL_LOOK = later(r"(?i)\W*(?:i['’]ll|i will|let me|checking|looking|sure|okay?)\b")
+_WILL_LOOK = later(r"(?i)\W*(?:i['’]ll|i will|let me|checking|looking|still \w+ing|sure|okay?)\b")
 _FINDING = later(r"\[P\d\][^\n]+|(?m:^(?!Error: Process completed)(?:[Ee]rror|FAIL(?:ED)?)\b[^\n]+)")
 
 
@@ -96,7 +96,7 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     """
     known = {one.event_index for one in corrections(history)}
     later = [one for one in again(history).values() if one.reviewed is not None and one.changed]
-    later = [one for one in later if one.said.event_index not in known]
+    later = [one for one in later if one.said.event_index not in known and not _is_own(one, history)]
     found = reviews(history)
     if not found and not later:
         return
@@ -112,6 +112,15 @@ def find_review_problems(history: History) -> Iterator[Finding]:
     )
 
 
+def _is_own(one: Again, history: History) -> bool:
+    """Whether the model itself had found what the human hands on."""
+    found = _FINDING.search(one.said.text)
+    title = found[0].partition("] ")[2] if found else ""
+    return bool(title) and any(
+        title in said.text for said in history.messages if said.event_index < one.said.event_index
+    )
+
+
 def _reviewed(one: Again, history: History) -> str:
     """Return the first finding of a review that the human handed on, else what the model said of it, else their words.
 
@@ -121,6 +130,36 @@ def _reviewed(one: Again, history: History) -> str:
         return told[0]
     turn = [message.text for message in history.messages if message.turn == one.said.turn and message.text.strip()]
     return next((text for text in turn if not _WILL_LOOK.match(text)), own_words(one.said.text) or one.said.text)
+
+
+_ADMITS = later(
+    r"(?i)(?<!if )\b(?:i|it|that|was|were|been|had|the \w+|earlier) (?:have |had |may have )?\W{0,2}"
+    r"(?:accidentally|inadvertently|mistakenly)\W+\w+(?:ed|id|ook|ote|ent|ut)\b|\bi should(?:n['’]t| not) have\b"
+    r"|\b(?:edit|change|command|commit|push|deletion) was a mistake\b|\bmy (?:mistake|fault|error)\b"
+)
+_SENTENCE_END = later(r"[.!?…:]\s+|[。！？]|\n+")
+_SHORT = 30
+
+
+@detector("Outcome")
+def find_admitted_mistake(history: History) -> Iterator[Finding]:
+    """The model said that it, or what it had made, had done something by mistake, and not because the human had
+    objected to it.
+    """
+    told = {place for one in corrections(history) if (place := answer_to(one.event_index, history)) is not None}
+    for message in history.messages:
+        said = _ADMITS.search(message.text)
+        if said is not None and message.event_index not in told:
+            begin = max((end.end() for end in _SENTENCE_END.finditer(message.text, 0, said.start())), default=0)
+            ends = (end.start() + 1 for end in _SENTENCE_END.finditer(message.text, said.end()))
+            end = next((end for end in ends if end - begin > _SHORT), None)
+            yield Finding.of(
+                "Warning",
+                f"The model said that it had made a mistake: {quoted(message.text[begin:end], _QUOTES)}",
+                (message.event_index,),
+                message.turn,
+            )
+            return
 
 
 # -- endings ---------------------------------------------------------------------------------------
@@ -208,6 +247,7 @@ _STUCK = later(
     r"|\b(?:can(?:not|['’]t)|unable to) (?:access|reach|open|read|continue|proceed|go on|log ?in|connect)\b|权限|権限"
 )
 """How a model says that it can't go on by itself."""
+_LAST = 500
 
 
 @detector("Outcome", version=2)
@@ -217,7 +257,7 @@ def find_left_question(history: History) -> Iterator[Finding]:
     """
     asked = next((one for one in history.messages if one.event_index == ending_of(history).event_index), None)
     refused = {call.turn for call in history.calls if call.outcome is Outcome.REJECTED}
-    stuck = asked is None or asked.turn in refused or _STUCK.search(asked.text)
+    stuck = asked is None or asked.turn in refused or _STUCK.search(asked.text[-_LAST:])
     ending = ending_of(history)
     if ending.ending != "question_left" or ending.event_index is None or not stuck:
         return

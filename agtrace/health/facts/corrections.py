@@ -29,7 +29,7 @@ from agtrace.health.facts.actions import (
 from agtrace.health.facts.changes import changes
 from agtrace.health.facts.questions import own_words, phrases
 from agtrace.health.facts.redone import again
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, derived
+from agtrace.health.history import Call, History, Message, Notice, Said, derived
 from agtrace.sessions.said import human_words
 
 ENOUGH = 3
@@ -113,13 +113,13 @@ def corrections(history: History) -> list[Correction]:
 
 def _corrections(history: History) -> Iterator[Correction]:
     found = _Weighing(history)
-    for place, entry in enumerate(history.entries):
+    for entry in history.entries:
         if isinstance(entry, Call):
             yield from found.called(entry)
         elif isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
             found.stopped = max(found.stopped, _INTERRUPTED)
         elif isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
-            yield from found.said(entry, place)
+            yield from found.said(entry)
     if not history.at_work:
         yield from found.refused_silently()
 
@@ -131,6 +131,7 @@ class _Weighing:
         self.history = history
         self.undone = _undone(history)
         self.defined = _Defined(history)
+        self.messages: dict[int | None, str] = {one.event_index: one.text for one in history.messages}
         self.first = True
         self.worked = self.before = False
         self.stopped = 0
@@ -148,14 +149,13 @@ class _Weighing:
         if reason:
             yield Correction(call.evidence, call.turn, reason)
             return
-        self.stopped = _REFUSED
         if refused_by_human(call):
-            self.refused = self.refused or call
+            self.stopped, self.refused = _REFUSED, self.refused or call
 
-    def said(self, text: Said, place: int) -> Iterator[Correction]:
+    def said(self, text: Said) -> Iterator[Correction]:
         """Yield the correction if this text of the human is one."""
         by_mistake = self.refused is not None and goes_ahead(text.text)
-        answer = _answer(self.history.entries, place)
+        answer = self.messages.get(answer_to(text.event_index, self.history), "")
         weight = 0 if self.first or by_mistake else self._weight(text, answer)
         if weight >= ENOUGH:
             after = again(self.history).get(text.event_index)
@@ -221,14 +221,15 @@ def _defined(lines: Iterable[str]) -> set[str]:
     return {name for line in lines for name in _DEFINED.findall(line)}
 
 
-def _answer(entries: list[Entry], place: int) -> str:
-    """Return the first message of the model after a request; empty if there is none before the next one."""
-    for entry in entries[place + 1 :]:
-        if isinstance(entry, Message) and entry.text.strip():
-            return entry.text
-        if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
-            return ""
-    return ""
+def answer_to(event: int, history: History) -> int | None:
+    """Return the event of the first message of the model after a request; None if there is none before the next."""
+    for entry in history.entries:
+        if entry.event_index > event:
+            if isinstance(entry, Message) and entry.text.strip():
+                return entry.event_index
+            if isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
+                return None
+    return None
 
 
 def _undone(history: History) -> dict[int | None, int]:

@@ -59,7 +59,16 @@ def ending_of(history: History) -> SessionEnding:
         return _by_response(history, last)
     if is_interruption(last, history.provider):
         return _ended("interrupted", "the human interrupted the model, and nothing came after it", last)
+    if _was_queued(last, history):
+        return _ended("finished", "the last request had been queued, and was answered before it was logged", last)
     return _ended("abandoned", "the last request was never answered", last)
+
+
+def _was_queued(last: Entry, history: History) -> bool:
+    """Whether the model spoke after the human had queued the text of this request while it worked."""
+    said = last.text if isinstance(last, Said) else None
+    queued = next((one for one in history.notices if one.text == said and one.kind.startswith("queue-operation")), None)
+    return queued is not None and any(queued.event_index < one.event_index for one in history.messages)
 
 
 def is_unanswered(call: Call, provider: Provider) -> bool:
@@ -136,7 +145,7 @@ def _failed_at_last(history: History) -> Call | None:
     last = next((call for call in calls if not is_passed_over(call) and not (call.failed and only_reads(call))), None)
     if last is None or not last.failed:
         return None
-    same = takewhile(lambda call: of_one_response(call, last), calls)
+    same = (call for call in takewhile(lambda call: of_one_response(call, last), calls) if not only_reads(call))
     return last if Attempt([last, *same], after_human=False).failed else None
 
 
