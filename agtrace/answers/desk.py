@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import orjson
 from agtrace_indexer.index.opening import one_moment
 from agtrace_indexer.redact import load_key
 from agtrace_schema.reports import RequestMetrics
@@ -35,6 +36,7 @@ from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.text.lines import LABEL, one_line
 from agtrace.text.next_call import call, taking_along
+from agtrace.times import iso
 from agtrace.tools import ANSWERED
 from agtrace.tools.arguments import Arguments, parse
 from agtrace.tools.tool import Context, Tool
@@ -143,9 +145,10 @@ class Answers:
         request = request_of(name, arguments, given, origin, held, at=self._now(), ms=ms, id=id)
         self._observe(request, held)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
-        told = {"tool": name, "ms": round(ms, 1), "bytes": size, **oversized, "ok": not given.is_error}
+        told = {"level": "info", "at": iso(request.at), "request": id, "tool": name, "ms": round(ms, 1)}
+        told |= {"request_bytes": len(orjson.dumps(arguments, default=dict)), "bytes": size, **oversized}
         told["decisions"] = [how for how in ("paginated", "chunked", "summarized", "pruned") if getattr(request, how)]
-        self._log({"event": "answer", "request": id, **told})
+        self._log({"event": "answer", **told, "ok": not given.is_error})
         if size > _LARGE and not _SIZING & arguments.keys():
             self._log({"event": "large_answer", "level": "warning", "request": id, "tool": name, "bytes": size})
         if alert:

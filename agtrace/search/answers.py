@@ -288,15 +288,12 @@ def _match(
             match = replace(match, preview=shown | {"preview": output or ""})
         else:
             match = replace(match, preview=shown, error=output if failed else None, result=None if failed else output)
-    return match if _shows(match, literal) else preview(connection, session, event, literal.strip())
+    is_shown = " ".join(literal.lower().split()) in _text(match).lower()
+    return match if is_shown else preview(connection, session, event, literal.strip())
 
 
 def _text(match: EventPreview) -> str:
     return " ".join(str(part) for part in (*match.preview.values(), match.error, match.result) if part)
-
-
-def _shows(match: EventPreview, literal: str) -> bool:
-    return " ".join(literal.lower().split()) in _text(match).lower()
 
 
 # -- what came of the best one ----------------------------------------------------------------

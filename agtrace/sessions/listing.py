@@ -6,12 +6,13 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from agtrace_indexer.index.questions import calls, files, landmarks, sessions, turns, usage
-from agtrace_indexer.index.questions.events import NOW
+from agtrace_indexer.index.questions import calls, events, files, landmarks, sessions, turns, usage
+from agtrace_indexer.index.questions.events import NOW, with_texts
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters, people_of
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
+from agtrace_schema.events import Outcome, OutcomeSource
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -31,6 +32,9 @@ MODELS_SHOWN = 3
 _CHILDREN = 10
 _LANDMARKS = 3
 """The most landmarks of a session that a list by commit or pull request shows."""
+
+_LOOKED_AT = 200
+"""The most failed calls that are told apart by how that is known."""
 
 _IN_STATS = ("failure_run", "edits", "compactions", "human_requests")
 
@@ -173,6 +177,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         total_events=session.event_count,
         tool_calls=session.tool_calls,
         failed_calls=known_failures(session.provider, session.tool_calls, session.failed_calls),
+        failed_by_text=_failed_by_text(connection, session) or None,
         cancelled_calls=calls.count_cancelled(connection, session.id, NOW) or None,
         **{name: _measure(connection, session, name) for name in _IN_STATS if name != "failure_run" or known},
         responses=usage.responses,
@@ -192,6 +197,13 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         copied=copied if session.copied_events else None,
         with_children=_with_children(connection, session, prices),
     )
+
+
+def _failed_by_text(connection: sqlite3.Connection, session: Session) -> int:
+    found = calls.failures(connection, session.id, NOW, behind=-1, most=_LOOKED_AT)
+    failed = [one.shown for one in found if one.outcome is Outcome.FAILED]
+    shown = with_texts(connection, events.several(connection, session.id, failed))
+    return sum(one.rest.get("outcome_source") == OutcomeSource.TEXT for one in shown)
 
 
 def _measure(connection: sqlite3.Connection, session: Session, measure: str) -> int:

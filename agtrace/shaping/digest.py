@@ -16,6 +16,7 @@ import orjson
 from agtrace_schema.requests import Mode
 from msgspec import Struct, field
 
+from agtrace.shaping.replies import SHORT
 from agtrace.text.chunking import escaped_size
 from agtrace.text.failing_lines import Failing
 from agtrace.text.lines import cut, without_controls
@@ -197,6 +198,9 @@ def of_mode(mode: Mode) -> Limits:
 OPENED = "start_line={gap}, end_line={end} shows them"
 """How the omitted lines of a text are read, from the first to the last of them."""
 
+_OF_A_RUN, _FEW_LINES = 10, 20
+"""Of a run with failed tests, besides what failed: one character in so many of the run, in so many lines at most."""
+
 _NOTES = 400  # characters reserved for notes on the digest, and their lines:
 _NOTE_LINES = 3
 _JOINER = "\u200d"
@@ -229,6 +233,7 @@ class Gathered(Struct):
     first: int
     """The number of the text's first line."""
     lines: int = 0
+    chars: int = 0
     cut_lines: int = 0
     head: list[_Shown] = field(default_factory=list)
     tail: deque[_Shown] = field(default_factory=deque)
@@ -237,7 +242,7 @@ class Gathered(Struct):
 
     def take(self, text: str, failing: Failing | None) -> None:
         """Add the next line."""
-        number, self.lines = self.first + self.lines, self.lines + 1
+        number, self.lines, self.chars = self.first + self.lines, self.lines + 1, self.chars + len(text) + 1
         short = cut_line(text, self.limits.width)
         self.cut_lines += short is not text
         if failing:
@@ -252,16 +257,24 @@ class Gathered(Struct):
             self._tail_chars -= len(self.tail.popleft().text) + 1
 
     def digest(self, most_bytes: int, opened: str = OPENED) -> Digest:
-        """Return the digest, in at most this many bytes as JSON; `opened` says how the omitted lines are read."""
-        whole = self._whole(most_bytes)
-        if whole is not None:
+        """Return the digest, in at most this many bytes as JSON; `opened` says how the omitted lines are read.
+
+        Of a run with failed tests that isn't short, hardly more is shown than what failed.
+        """
+        is_run, whole = self.failures.tests > 0 and self.chars > SHORT, self._whole(most_bytes)
+        if whole is not None and not is_run:
             return Digest(whole, self.lines, False, 0, None)
         limits = self.limits
         room = _Room(limits.chars - _NOTES, limits.lines - _NOTE_LINES, most_bytes - _NOTES - 2 * _NOTE_LINES)
         chosen, shown_failures = self._failing(room)
-        around = [line for line in self._around(room, chosen) if line.number not in chosen]
+        left, rest = self.chars // _OF_A_RUN - sum(map(len, chosen.values())) - _NOTES, room
+        if is_run:
+            rest = _Room(min(room.chars, max(left, 0)), min(room.lines, _FEW_LINES), room.bytes)
+        around = [line for line in self._around(rest, chosen) if line.number not in chosen]
         shown_failures += sum(line.failing for line in around)
         chosen |= {line.number: line.text for line in around}
+        if whole is not None and len(chosen) == self.lines:
+            return Digest(whole, self.lines, False, 0, None)
         lost = self.failures.count - shown_failures
         return self._composed(chosen, lost, room.reached(limits, most_bytes), opened)
 

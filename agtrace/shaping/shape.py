@@ -37,6 +37,9 @@ from agtrace.text.next_call import Hint, NextCall, calls_in, complete, text_of
 
 _BUDGET_PART = 80  # bytes that `budget` takes
 _TRUNCATION_PART = 140  # that `truncation` takes next to a digest
+_LARGE = 30_720
+"""Bytes of an answer that warns of its size (seed 003)."""
+_WARNING_PART = 120
 _LONGEST_HINT = 400
 _LONGEST_MESSAGE = 600
 _AROUND_ALL = 4_096
@@ -206,7 +209,8 @@ class _Envelope(Struct):
         chunk = WIDEST.get(type(text))
         for data in around:
             for frame in self._smaller(self._parts(self._chosen(data), chunk=chunk, hint=hint)):
-                room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8
+                warning = _WARNING_PART if self.budget > _LARGE else 0
+                room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8 - warning
                 if room >= self.budget // 4:
                     yield frame, room
 
@@ -292,7 +296,11 @@ def _serialize(parts: dict[str, Any], budget: int) -> bytes:
         "budget_used": round(tokens / most, 2),
         "budget_remaining": max(most - tokens, 0),
     }
-    return orjson.dumps({**known, "budget": measured, **hint})
+    text = orjson.dumps({**known, "budget": measured, **hint})
+    if len(text) <= _LARGE:
+        return text
+    warning = f"This answer takes {len(text) // 1024} KB of your context: ask for fields, sections or fewer bytes."
+    return orjson.dumps({**known, "budget": measured, "warning": warning, **hint})
 
 
 def _index_state(fresh: Freshness) -> dict[str, Any] | None:

@@ -243,7 +243,10 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
     )
     differences = list(_differences(compared.one, compared.two))
     budget = wanted.max_bytes or limits().size()
-    data = _fitting(compared, differences, budget)
+    for lengths in (*(_LONG_LENGTHS if budget > limits().usual else ()), *_LENGTHS):  # shape shortens the shortest
+        data = dump(compared.cut(lengths, differences))
+        if len(orjson.dumps(data)) <= budget - _ENVELOPE:
+            break
     more = f". max_bytes={_MOST_BYTES} lists more." if budget < _MOST_BYTES and _is_cut(data) else "."
     return Reply(
         summary=_summary(compared, differences),
@@ -257,15 +260,6 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
             for what in ("turn_count", "tool_calls", "failed_calls", "total_tokens")
         },
     )
-
-
-def _fitting(compared: Compared, differences: list[str], budget: int) -> dict[str, Any]:
-    """Return the comparison with the longest lists that fit; if none do, `shape` shortens the shortest."""
-    for lengths in (*(_LONG_LENGTHS if budget > limits().usual else ()), *_LENGTHS):
-        data = dump(compared.cut(lengths, differences))
-        if len(orjson.dumps(data)) <= budget - _ENVELOPE:
-            break
-    return data
 
 
 def _is_cut(data: dict[str, Any]) -> bool:

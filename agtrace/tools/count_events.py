@@ -114,7 +114,9 @@ def _opening(wanted: CountEvents, group: str) -> NextCall | None:
         case "tool" | "program" | "file":
             failed = True if wanted.measure == "failed" else wanted.failed
             calls = {"session_id": wanted.session_id, "failed": failed, "kind": "call", "order": "newest"}
-            searched = call("search_event_previews", **_search_of(wanted.group_by, group), **given, **calls)
+            named = {"tool": {"tool": group}, "file": {"path": group[-_LONGEST_PATH:]}}.get(wanted.group_by)
+            about = {"query": group} if named is None else {"query": "", **named}
+            searched = call("search_event_previews", **about, **given, **calls)
             return searched.saying("lists its calls, the newest first")
         case _:
             return None
@@ -126,13 +128,6 @@ def _widening(wanted: CountEvents) -> NextCall | None:
         return None
     measure = None if wanted.measure == "calls" else wanted.measure
     return call(TOOL.name, group_by=wanted.group_by, measure=measure).saying("counts without filters")
-
-
-def _search_of(by: GroupBy, group: str) -> dict[str, str]:
-    """Return the arguments of a search that finds the calls of a group."""
-    if by == "file":
-        return {"query": "", "path": group[-_LONGEST_PATH:]}
-    return {"query": "", "tool": group} if by == "tool" else {"query": group}
 
 
 TOOL = Tool(

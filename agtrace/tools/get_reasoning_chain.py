@@ -33,15 +33,6 @@ TEXT = 1_000
 _KINDS = (EventType.REASONING, EventType.TOOL_CALL, EventType.MESSAGE)
 
 
-class Extent(NamedTuple):
-    """The part of a session to examine."""
-
-    turn_index: int | None
-    """Only this turn; None for the whole session."""
-    last_event: int
-    """The newest event of the snapshot."""
-
-
 class Chain(NamedTuple):
     """The events with the thinking of a session; their texts are not opened yet."""
 
@@ -53,14 +44,14 @@ class Chain(NamedTuple):
     """How many of the readable ones are copies from another session."""
 
 
-def chain_of(connection: sqlite3.Connection, session: Session, extent: Extent) -> Chain:
-    """Find the thoughts of a session, including copies but not superseded ones.
+def chain_of(connection: sqlite3.Connection, session: Session, turn_index: int | None, last_event: int) -> Chain:
+    """Find the thoughts of a session, or of a turn, up to an event, including copies but not superseded ones.
 
     Codex's encrypted reasoning is counted per log, so it is among the hidden only if no turn is requested.
     """
-    found = events.reasoning(connection, session.id, last_event=extent.last_event, turn_index=extent.turn_index)
+    found = events.reasoning(connection, session.id, last_event=last_event, turn_index=turn_index)
     having_text = events.having_text(connection, session.id, found)
-    left_out = 0 if extent.turn_index is not None else events.reasoning_left_out(connection, session.file_id)
+    left_out = 0 if turn_index is not None else events.reasoning_left_out(connection, session.file_id)
     return Chain(
         readable=[index for index in found if index in having_text],
         hidden=len(found) - len(having_text) + left_out,
@@ -148,7 +139,7 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
     behind, last_event = -1, last_event_of(connection, session)
     if wanted.cursor is not None:
         behind, last_event = context.cursors.read(TOOL.name, query, wanted.cursor)
-    chain = chain_of(connection, session, Extent(wanted.turn_index, last_event))
+    chain = chain_of(connection, session, wanted.turn_index, last_event)
     left = [index for index in chain.readable if index > behind]
     shown = thoughts(connection, session, left[: wanted.limit], last_event)
     shown_id = short_id(connection, session.uid)

@@ -171,11 +171,8 @@ def _measured(sort: Sort | None, total: float | None, *, at_least: bool) -> str:
     """Return what all sessions of a sorted list come to, as the end of a summary."""
     if sort is None or total is None:
         return ""
-    return (
-        f", longest failure_run {total}"
-        if sort == "failure_run"
-        else f", {'at least ' if at_least else ''}{total} {FIELDS[sort]}"
-    )
+    how = "longest " if sort == "failure_run" else "at least " if at_least else ""
+    return f", {f'{how}failure_run {total}' if sort == 'failure_run' else f'{how}{total} {FIELDS[sort]}'}"
 
 
 def _opening(item: SessionItem) -> NextCall:
@@ -219,8 +216,7 @@ def _of_project(context: Context, name: str, snapshot: int) -> NextCall | None:
     except UnknownProject:
         return None
     total = sessions.count(context.connection, SessionFilters(projects=found, kind="main"), newest=snapshot).sessions
-    listed = call(TOOL.name, project=name)
-    return listed.saying(f"lists the {counted(total, 'session')} of the project")
+    return call(TOOL.name, project=name).saying(f"lists the {counted(total, 'session')} of the project")
 
 
 TOOL = Tool(

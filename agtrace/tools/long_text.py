@@ -86,10 +86,8 @@ def check_question(**others: str | None) -> None:
     """Raise `InvalidParameter` for arguments that can't be combined with a question."""
     for name, value in others.items():
         if value is not None:
-            message = (
-                f"{QUESTION}: gives the lines that it is about in a single answer; leave out {name}, or the question"
-            )
-            raise InvalidParameter(QUESTION, message)
+            said = f"gives the lines that it is about in a single answer; leave out {name}, or the question"
+            raise InvalidParameter(QUESTION, f"{QUESTION}: {said}")
 
 
 def budget_of(asked: TextArguments) -> int:
@@ -186,16 +184,13 @@ def _digest_hint(
     larger = None if clamped else _LARGER.get(asked.mode)
     if made.omitted_failures and larger:
         more = given.call(start_line=asked.start_line, end_line=asked.end_line, mode=larger)
-        says = f"shows more of the {failures.count:,} failing lines"
-        return more.saying(says, up_to(of_mode(larger).budget))
+        return more.saying(f"shows more of the {failures.count:,} failing lines", up_to(of_mode(larger).budget))
     if made.omitted_failures:
         rest = given.call(start_line=failures.first, end_line=failures.last)
-        says = f"has all {failures.count:,} failing lines, verbatim in chunks"
-        return rest.saying(says)
+        return rest.saying(f"has all {failures.count:,} failing lines, verbatim in chunks")
     after = f"; mode={larger!r} shows more." if larger else "."
     if failures.count:
-        around = _around(given, failures.explained, shown[1])
-        return around.saying("shows the first failure verbatim", after=after)
+        return _around(given, failures.explained, shown[1]).saying("shows the first failure verbatim", after=after)
     first, last = made.omitted or shown
     left = given.call(start_line=first, end_line=last)
     return left.saying("has what is left out, verbatim in chunks", after=after)
@@ -211,10 +206,7 @@ def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str,
         return {}, given.hint
     told, all_of_them = failures.told(most_bytes)
     if all_of_them:
-        first = failures.explained
-        around = _around(given, first, len(lines))
-        shows = around.saying("shows the first failure")
-        return {"failures": told}, shows
+        return {"failures": told}, _around(given, failures.explained, len(lines)).saying("shows the first failure")
     size_of_all = up_to(of_mode("standard").budget)
     return {"failures": told}, given.call(mode="standard").saying("shows the other failing lines", size_of_all)
 
@@ -374,13 +366,11 @@ class _Failing(NamedTuple):
 
 def _failures_hint(given: LongText, failures: Failures) -> NextCall:
     more = given.call(start_line=failures.first, end_line=failures.last, mode="standard")
-    size = up_to(of_mode("standard").budget)
-    return more.saying(f"shows more of the {failures.count:,} failing lines", size)
+    return more.saying(f"shows more of the {failures.count:,} failing lines", up_to(of_mode("standard").budget))
 
 
 def _gap_hint(given: LongText, found: Focused, start: int) -> NextCall:
     """Return the call that opens the first lines left out."""
     first, last = gaps(found, start)[0]
     opened = given.call(start_line=first, end_line=last)
-    says = "opens the first lines left out, verbatim"
-    return opened.saying(says, after="; likewise any others.")
+    return opened.saying("opens the first lines left out, verbatim", after="; likewise any others.")

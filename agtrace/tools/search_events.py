@@ -48,14 +48,14 @@ def answer(context: Context, wanted: SearchEvents) -> Reply:
     build = found.data.build
 
     def whole(count: int) -> dict[str, Any]:
-        return {"matches": [one | {"payload": _payload(context, one)} for one in build(count)["matches"]]}
+        matches, connection = build(count)["matches"], context.connection
+        opened = [
+            find_event(connection, find_session(connection, one["session_id"]), one["event_index"]) for one in matches
+        ]
+        texts = [{"payload": {text_key(event): canonical_text(event)}} for event in opened]
+        return {"matches": [one | text for one, text in zip(matches, texts, strict=True)]}
 
     return replace(found, data=replace(found.data, build=whole))
-
-
-def _payload(context: Context, match: dict[str, Any]) -> dict[str, Any]:
-    event = find_event(context.connection, find_session(context.connection, match["session_id"]), match["event_index"])
-    return {text_key(event): canonical_text(event)}
 
 
 TOOL = Tool(

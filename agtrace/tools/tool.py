@@ -55,7 +55,7 @@ class Context(Struct, frozen=True):
         return analyze(self.connection, session, now=self.now, prices=self.prices)
 
     def projects(self, given: str | None) -> tuple[int, ...] | None:
-        """Return the row ids of the folders of a project; None for none given.
+        """Return the row ids of the folders of a project, or of several with commas between; None for none given.
 
         Raises `InvalidParameter` if none has that name; while the index is incomplete, nothing is found instead.
         """
@@ -64,6 +64,8 @@ class Context(Struct, frozen=True):
         try:
             return resolved(self.connection, given, several=True)
         except UnknownProject:
+            if "," in given:
+                return tuple(row for one in given.split(",") for row in self.projects(one.strip()) or ())
             if self.freshness.state == "ready":
                 raise
             return ()

@@ -200,6 +200,9 @@ class SessionStats(Model):
     tool_calls: int
     failed_calls: int | None = None
     """Absent if the log doesn't say how the calls ended."""
+    failed_by_text: int | None = None
+    """How many of the first 200 of these only the text of an output tells of, such as an exit code; the log flags the
+    others."""
     cancelled_calls: int | None = None
     """Further calls that the human refused or stopped, if any: no failures, though the section `failures` has them."""
     failure_run: int | None = None

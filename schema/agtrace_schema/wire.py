@@ -44,6 +44,8 @@ class McpResponse(BaseModel, Generic[Data]):
     truncation: Truncation | None = None
     pruning: Pruning | None = None
     budget: Budget
+    warning: str | None = None
+    """Of an answer above 30 KB: what it takes of a context."""
     hint: str | None = None
 
 

@@ -164,6 +164,7 @@ def check(given: Answer, most: int) -> None:
     assert json.loads(given.text) == value, "the text and the structured content are the same"
     assert len(given.text.encode()) <= most, f"{len(given.text.encode())} of {most} bytes: {given.text[:300]}"
     assert value["success"] is not given.is_error
+    assert ("warning" in value) is (len(given.text.encode()) > 30_720)
     assert 0 < len(value["summary"]) <= 100
     assert len(value["summary"].splitlines()) == 1 and not CONTROLS.search(value["summary"]), "one line"
     if not given.is_error:

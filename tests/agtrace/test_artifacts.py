@@ -146,7 +146,7 @@ def test_a_digest_of_a_range_is_one_of_these_lines_alone(asker: Asker) -> None:
     shown = value["data"]["payload"]["content"].split("\n")
     assert shown[0] == "line 8500" and "line 9500" in shown
     assert "9000: FAILED tests/test_tide.py::test_ebb - assert 3 == 4" in shown
-    assert value["truncation"] == {"reason": "digest", "shown": 97, "total": 1_001, "omitted_failures": 0}
+    assert value["truncation"] == {"reason": "digest", "shown": 21, "total": 1_001, "omitted_failures": 0}
 
 
 # -- digests and failures --------------------------------------------------------------------------

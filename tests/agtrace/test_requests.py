@@ -41,6 +41,12 @@ def test_the_stats_of_a_session_are_the_measures_of_lists(each: Asker) -> None:
         assert stats["human_requests"] == len(said_by_humans(each, uid))
 
 
+def test_failures_that_only_a_text_tells_of_are_told_apart(samples: Asker) -> None:
+    for id, failed, by_text in (("ccde789b", 2, 1), ("338b9da1", 1, 1), ("d41f7a52", None, None)):
+        stats = samples.ask("get_session_details", session_id=id, sections="stats")["data"]["stats"]
+        assert stats.get("failed_by_text") == by_text and failed in (None, stats["failed_calls"])
+
+
 @pytest.fixture
 def asked(tmp_path: Path) -> Asker:
     log = claude_log(tmp_path / "logs", "aaaaaaaa-0000-4000-8000-000000000000")

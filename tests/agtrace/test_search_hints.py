@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.agtrace.asking import Asker, call_in, claude_log, query
+from tests.agtrace.asking import Asker, call_in, claude_log
 
 ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
-SEARCH = "mcp__agtrace__search_event_previews"
 
 
 @pytest.fixture
@@ -82,21 +81,6 @@ def test_parts_of_words_are_found_and_nothing_is_stemmed(asker: Asker) -> None:
     assert len(search(asker, "nterva")["data"]["matches"]) == 5
     assert search(asker, "intervals")["data"]["matches"] == []
     assert search(asker, "checking")["data"]["matches"] == []
-
-
-def test_a_rare_match_of_an_old_session_is_found_behind_many_of_another_provider(samples: Asker) -> None:
-    """Nothing is cut off before the filters."""
-    for provider in ("claude_code", "codex", "gemini"):
-        everything = [
-            match
-            for match in samples.items("search_event_previews", "matches", order="newest", query="error", limit=50)
-            if (match["session_id"],)
-            in query(samples, "SELECT substr(uid, 1, 8) FROM session WHERE provider = ?", provider)
-        ]
-        of_provider = samples.items(
-            "search_event_previews", "matches", order="newest", query="error", limit=3, provider=provider
-        )
-        assert [m for m in of_provider if len(m["session_id"]) == 8] == everything
 
 
 def test_sessions_that_only_started_or_were_asked_once_are_searched_too(tmp_path: Path) -> None:
@@ -175,19 +159,6 @@ def test_an_id_that_stands_in_no_text_leads_to_its_session(asker: Asker, given: 
     answer = search(asker, given)
     assert call_in(answer["hint"]) == ("get_session_details", {"session_id": ONE[:8]})
     assert led_to(asker, answer)["data"]["session_id"].startswith(ONE[:8])
-
-
-def test_what_only_calls_to_agtrace_say_is_not_found(tmp_path: Path) -> None:
-    """A session that searched for a text isn't where the text was spoken of."""
-    log = claude_log(tmp_path / "logs", ONE).prompt("look it up")
-    log.call(SEARCH, {"query": "drifting buoy"}, "Found 3 events containing 'drifting buoy'")
-    asker = Asker(tmp_path / "data", tmp_path / "logs")
-    assert search(asker, "drifting buoy")["data"]["matches"] == []
-    log.say("The drifting buoy is back.")
-    asker.index()
-    assert len(search(asker, "drifting buoy")["data"]["matches"]) == 1
-    grouped = search(asker, "drifting buoy", group_by="session")["data"]
-    assert grouped["matches"][0]["hits"] == 1
 
 
 def test_where_nothing_helps_the_hint_is_still_a_call(asker: Asker) -> None:

@@ -49,6 +49,8 @@ def test_the_measures_are_those_of_what_was_done(tmp_path: Path) -> None:
     log.write("system", "Compacted", subtype="compact_boundary").prompt("and now?").used(10, 7)
     asker = Asker(tmp_path / "index", tmp_path / "logs")
     figures = {"tool_calls": 7, "failed_calls": 4, "failure_run": 2, "edits": 2, "files": 2, "compactions": 1}
+    (plain,) = asker.items("list_sessions", "sessions")
+    assert not plain.keys() & {"output_tokens", "failure_run", "compactions", "edits", "files"}
     for sort, figure in {**figures, "turns": 2, "output_tokens": 7, "total_tokens": 17}.items():
         (item,) = asker.items("list_sessions", "sessions", sort=sort)
         assert item[FIELDS.get(sort, sort)] == figure, sort

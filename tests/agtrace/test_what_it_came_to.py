@@ -74,6 +74,18 @@ def test_the_best_session_comes_with_what_it_did_and_came_to(asker: Asker) -> No
     ]  # fmt: skip
 
 
+def test_landmarks_are_those_near_the_best_hit_and_pull_requests_say_whether_they_were_created(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Mend the lights.")
+    for number in range(20):
+        log.call("Bash", {"command": f"git commit -m {number}"}, f"[main 3fa9c{number:02}] {number}\n 1 file changed")
+        log.say("The foghorn of the pier is mended." if number == 3 else f"Light {number} is mended.")
+        if number == 4:
+            log.call("Bash", {"command": "gh pr create --title x"}, "https://github.com/mira/pier/pull/7")
+    best = best_of(tmp_path, "foghorn pier mended")
+    assert [row[2] for row in best["landmarks"]] == ["3fa9c02", "3fa9c03", "3fa9c04", "7"]
+    assert best["landmarks"][-1][3] == "created"
+
+
 def test_the_best_session_says_how_it_went_on_and_what_was_asked_last(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", ONE)
     later = ["Revert it, we built that.", "Merge.", "Tag it.", "Do 0.54."]
@@ -104,7 +116,7 @@ def test_a_refused_call_is_opened_with_all_that_the_human_said(asker: Asker) -> 
     failures = asker.ask("get_session_details", session_id=ONE, sections=["failures"])["data"]["failures"]
     assert [failure["argument"] for failure in failures] == ["make check", "npm install gauge"]
     stats = asker.ask("get_session_details", session_id=ONE)["data"]["stats"]
-    assert (stats["failed_calls"], stats["cancelled_calls"]) == (1, 1)
+    assert (stats["failed_calls"], stats["cancelled_calls"], "failed_by_text" in stats) == (1, 1, False)
     assert len(asker.items("search_event_previews", "matches", query="", kind="error")) == 2
     opened = asker.ask("get_event_details", session_id=ONE, event_index=failures[-1]["call_event"])["data"]
     assert opened["result"] == "use pnpm"

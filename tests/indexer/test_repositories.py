@@ -340,6 +340,8 @@ def test_two_projects_of_one_name_are_both_asked_and_told_apart(tmp_path: Path) 
     assert asker.ask("list_sessions", project="app")["summary"] == f"Found 2 sessions {both}"
     assert both in asker.ask("search_event_previews", query="hello", project="app", order="newest")["summary"]
     assert both[:28] in asker.ask("count_events", group_by="project", project="app")["summary"]
+    assert asker.ask("list_sessions", project="mira/app, otto/app")["summary"] == f"Found 2 sessions {both}"
+    assert "nobody" in asker.error("list_sessions", project="mira/app,nobody")["message"]
     assert len(asker.ask("list_sessions", project="/srv/mira/app")["data"]["sessions"]) == 1
     assert len(asker.ask("list_sessions", project="otto/app")["data"]["sessions"]) == 1
 
