@@ -145,7 +145,7 @@ class Answers:
         request = request_of(name, arguments, given, origin, held, at=self._now(), ms=ms, id=id)
         self._observe(request, held)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
-        told = {"level": "info", "at": iso(request.at), "request": id, "tool": name, "ms": round(ms, 1)}
+        told: dict[str, Any] = {"level": "info", "at": iso(request.at), "request": id, "tool": name, "ms": round(ms, 1)}
         told |= {"request_bytes": len(orjson.dumps(arguments, default=dict)), "bytes": size, **oversized}
         told["decisions"] = [how for how in ("paginated", "chunked", "summarized", "pruned") if getattr(request, how)]
         self._log({"event": "answer", **told, "ok": not given.is_error})
