@@ -151,7 +151,9 @@ _CLOSES = later(r"\*\*|\]\(|`|\">")
 """What closes Markdown or a tag, and so what prose says, too."""
 _TOLD = later(r"(?=[^\n]*[0-9])(?=[^\n]*[A-Za-z])|[^\n]*[a-z][A-Z]")
 """What a value has that nothing but a blank joins to its name."""
-_SENTENCE = later(r"`?[ ][a-z]+[ ][^\s-]+[ ]")
+_GIVEN = later(r"\s*(?:to|as)\s")
+"""What joins a verb, or what becomes of a thing, to another thing: `pass to x`, `copies the secret to x`."""
+_SENTENCE = later(r"`?[ ][a-z]+\s+[^\s-]+\s")
 """How a sentence goes on behind the name of an option and a word."""
 _LABEL = later(r"(?:[A-Z]?[a-z]{2,}[-_ /.:]?)++(?:v?[0-9]{1,2})?\Z")
 """Readable words as the salt of a derivation."""
@@ -355,6 +357,10 @@ def _tier(level: Strength, join: _Join, found: re.Match[str], name: str, named: 
         return None
     in_code = '"' in named or "'" in named or (name.isupper() and "_" in name)
     if value.quoted and sign == "," and not (value.literal and in_code):  # a list of names, a variable
+        return None
+    if join.written == "option" and "`" in named:
+        return None
+    if name.lower() in words("prose") and join.context is Context.TOLD and _GIVEN.match(found[0]):
         return None
     if sign.startswith("==") and text[value.start - 1] in _QUOTES and text[found.start() - 1] in _QUOTES:
         return None

@@ -28,8 +28,8 @@ class Cell(Struct, frozen=True):
 _CELLS = {
     sign: later(rf"(?:\A|{re.escape(sign)})(?P<cell>\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}]*)") for sign in "|,\t;"
 }
-_HEADER = later(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
-"""The first row of CSV."""
+_HEADER = later(r"(?:\"?[A-Za-z_#][\w -]{0,39}\"?[,;\t])+\"?[A-Za-z_][\w -]{0,39}\"?\r?")
+"""The first row of CSV and the like."""
 _LIST = later(r"(?:[A-Za-z]\w{0,39}\|)+[A-Za-z]\w{0,39}\r?")
 """The first row of what `sqlite3 -header` prints: no frame, no blanks, no rule below it."""
 _VARIABLE = later(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
@@ -71,7 +71,8 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
         numbered
         or not ruled
         or start < tables.get(form, 0)
-        or (sign in ",;" and not _HEADER.fullmatch(text, start, end))
+        or (sign != "|" and not _HEADER.fullmatch(text, start, end))
+        or (sign == "\t" and _line_above(text, start).count(sign) == len(header) - 1)
     ):
         return
     for _ in range(_MOST_ROWS):
@@ -91,6 +92,11 @@ def in_table(text: str, at: int, tables: dict[tuple[str, tuple[int, ...]], int])
 def _is_heading(cell: str) -> bool:
     """Whether a cell may be the name of a column."""
     return len(cell) <= 40 and cell.count(" ") <= 3 and cell.lower() not in words("results") and not cell.endswith(":")
+
+
+def _line_above(text: str, start: int) -> str:
+    """Return the line before the one that starts here: a list that goes on has no header in the middle."""
+    return text[text.rfind("\n", max(0, start - _LONGEST_ROW), max(0, start - 1)) + 1 : start]
 
 
 def _line_end(text: str, at: int) -> int:

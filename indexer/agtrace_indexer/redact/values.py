@@ -78,7 +78,11 @@ def _reads_like_words(text: str) -> bool:
     """Whether a language may join the letters of a text like this, whatever stands between its words."""
     follow = _follow()
     letters = ["".join(filter(str.isalpha, word.lower())) for word in _LETTERS.findall(text)]
-    rare = sum(after not in follow.get(before, after) for word in letters for before, after in pairwise(word))
+    rare = sum(
+        after not in follow.get(before, after) and after.isascii()
+        for word in letters
+        for before, after in pairwise(word)
+    )
     return rare * _RARE <= sum(map(len, letters))
 
 
@@ -115,7 +119,7 @@ def is_scrambled(text: str) -> bool:
     return len(text) >= 12 and len(set(text) - _USUAL) >= 3 and len(_WORD.findall(text)) >= 5 and is_jumbled(text)
 
 
-_USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:, ")
+_USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:, ();")
 
 
 def _signs(text: str, usual: str = "_-./:,;[]'\"") -> int:
