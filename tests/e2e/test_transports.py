@@ -100,15 +100,15 @@ def test_both_transports_give_what_was_answered(
     """Answers and errors; the text and the structured copy are identical."""
 
     async def ask() -> None:
-        with anyio.fail_after(SECONDS):
-            async with transport(folder, mode) as client:
-                listed = await client.list_tools()
-                schemas = {tool.name: Draft202012Validator(tool.output_schema or {}) for tool in listed.tools}
-                for name, arguments, answer in expected:
+        async with transport(folder, mode) as client:
+            listed = await client.list_tools()
+            schemas = {tool.name: Draft202012Validator(tool.output_schema or {}) for tool in listed.tools}
+            for name, arguments, answer in expected:
+                with anyio.fail_after(SECONDS):
                     result = await client.call_tool(name, arguments)
-                    assert [block.text for block in result.content[:1]] == [answer.text]
-                    assert result.structured_content == json.loads(answer.text) == answer.value
-                    assert bool(result.is_error) is answer.is_error
-                    schemas[name].validate(result.structured_content)
+                assert [block.text for block in result.content[:1]] == [answer.text]
+                assert result.structured_content == json.loads(answer.text) == answer.value
+                assert bool(result.is_error) is answer.is_error
+                schemas[name].validate(result.structured_content)
 
     anyio.run(ask)
