@@ -81,14 +81,16 @@ def _draw(browser: str, link: str) -> None:
     base = link.partition("/enter")[0]
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        first = opened.new_context()
+        page = first.new_page()
+        page.goto(link)  # it works once; the others have its cookie
+        page.wait_for_url(f"{base}/work")
         for picture in PICTURES:
             context = opened.new_context(
                 viewport={"width": picture.width, "height": picture.height}, color_scheme=picture.scheme,
-                reduced_motion="reduce",
+                reduced_motion="reduce", storage_state=first.storage_state(),
             )  # fmt: skip
             page = context.new_page()
-            page.goto(link)
-            page.wait_for_url(f"{base}/")
             page.goto(base + picture.path)
             page.wait_for_timeout(1_500)
             picture.prepare(page)

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -258,10 +258,13 @@ def roots(context: click.Context, as_json: bool) -> None:
         from agtrace_indexer.index.opening import open_read_only
         from agtrace_indexer.index.roots import listed, removed
 
-        with closing(open_read_only(with_index().database)) as connection:
+        from agtrace.index.reader import home_roots
+
+        chosen = with_index()
+        with closing(open_read_only(chosen.database)) as connection:
             found, away = listed(connection), sorted(removed(connection))
         value = {"roots": [root._asdict() for root in found], "removed": away}
-        leave_lines(value, as_json, _readable(_roots_lines(found, away)))
+        leave_lines(value, as_json, _readable(_roots_lines(found, away, home_roots(chosen))))
 
 
 @roots.command(short_help="Stop keeping a file or folder fresh.")
@@ -281,11 +284,15 @@ def remove(path: str, as_json: bool) -> None:
     leave_lines({"removed": root._asdict()}, as_json, _readable(_told(root)))
 
 
-def _roots_lines(roots: list[Root], away: list[str]) -> Iterator[str]:
+def _roots_lines(roots: list[Root], away: list[str], usual: Collection[str]) -> Iterator[str]:
     if not roots:
         yield "nothing is kept fresh; to add a file or folder: agtrace index PATH"
+    absent = sum(not root.exists and root.path in usual for root in roots)
     for root in roots:
-        yield f"{root.path}  {_held(root) if root.exists else 'missing'}"
+        if root.exists or root.path not in usual:
+            yield f"{root.path}  {_held(root) if root.exists else 'missing'}"
+    if absent:
+        yield f"absent  {counted(absent, 'more place')} where agents keep logs: `--json` names them"
     yield from (f"{path}  removed: agtrace index PATH brings it back" for path in away)
 
 

@@ -26,6 +26,7 @@ from agtrace.upkeep.agents import (
     config_path,
     entry_in,
     found,
+    has_plugin,
     named,
     programs,
     put_back_command,
@@ -183,6 +184,9 @@ def _add(name: str, server: Server) -> None:
     """Let the agent add the server. An existing entry is replaced, but for its environment; if that fails, it stays."""
     agent = AGENTS[name]()
     place = config_path(agent, server.machine.home, server.machine.environment)
+    if name == "claude" and has_plugin(server.machine):
+        _say(f"{agent.title} has agtrace as a plugin already: nothing to do")
+        return
     _require(agent)
     before = _entry(agent, place)
     kept = {name: str(value) for name, value in ((before or {}).get("env") or {}).items()}

@@ -96,7 +96,7 @@ class _Source:
 
 
 @click.command("open")
-@click.argument("place", metavar="[SESSION[:EVENT]]", required=False)
+@click.argument("place", metavar="[SESSION[:EVENT]|FILE]", required=False)
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="The port; by default any free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
 @click.option("--no-dollars", is_flag=True, help="Only tokens, for those who pay by subscription.")
@@ -111,6 +111,7 @@ def open_(place: str | None, port: int, no_browser: bool, no_dollars: bool) -> N
       agtrace open
       agtrace open last
       agtrace open fb3cff44:812
+      agtrace open src/store.py         who wrote each line, and for which request
     """
     from agtrace.answers.desk import Answers
     from agtrace.answers.log import silent

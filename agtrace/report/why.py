@@ -465,14 +465,18 @@ def text(found: Why) -> str:
 
 
 def _line_groups(found: Why) -> Iterator[str]:
+    told: set[tuple[str, int | None]] = set()
     for number, part in enumerate(found.lines or ()):
         if number:
             yield ""
-        yield from _part(found.path, part)
+        yield from _part(found.path, part, told)
 
 
-def _part(path: str, part: WhyLines) -> Iterator[str]:
-    """Yield some lines with their origin: how sure it is, the session, its request, the edit, the commit."""
+def _part(path: str, part: WhyLines, told: set[tuple[str, int | None]]) -> Iterator[str]:
+    """Yield some lines with their origin: how sure it is, the session, its request, the edit, the commit.
+
+    `told` are the sessions and turns that were named before, of which only the edit is named again.
+    """
     place = f"{part.first_line}-{part.last_line}" if part.last_line > part.first_line else str(part.first_line)
     yield f"{path}:{place}"
     width = len(str(part.last_line))
@@ -480,7 +484,9 @@ def _part(path: str, part: WhyLines) -> Iterator[str]:
         yield f"  {number:>{width}}  {line}".rstrip()
     yield f"{part.sure}: {_SURE[part.sure]}"
     if part.session is not None:
-        yield from _session_lines(part.session)
+        turn = part.session.id, part.session.turn_index
+        yield from _session_lines(part.session, again=turn in told)
+        told.add(turn)
     if part.commit is not None:
         day = when(part.commit.at)[:10]
         hash = part.commit.hash[:_ABBREVIATED]
@@ -502,13 +508,13 @@ def _file_sessions(found: Why) -> Iterator[str]:
         yield from rest
 
 
-def _session_lines(session: WhySession) -> Iterator[str]:
+def _session_lines(session: WhySession, *, again: bool = False) -> Iterator[str]:
     facts = (session.id, session.title, session.project or "", AGENTS[session.provider].title, when(session.at))
-    yield "  " + "  ".join(filter(None, facts))
-    if session.request and session.request != session.title:
+    yield f"  {session.id}  as above" if again else "  " + "  ".join(filter(None, facts))
+    if session.request and session.request != session.title and not again:
         yield f"  turn {session.turn_index}: {session.request}"
     if session.event:
         call = f"Last {session.last} of the file" if session.last else session.tool
         yield f"  {call}: {showing(session.event)}"
-    if session.resume:
+    if session.resume and not again:
         yield f"  continue it: {session.resume}"

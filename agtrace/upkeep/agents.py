@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agtrace_indexer.events.json_values import fields
 from agtrace_indexer.providers import registry
 from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, Setup
 
@@ -69,6 +71,15 @@ def config_path(agent: Setup, home: Path, environment: Mapping[str, str]) -> Pat
     """
     moved_to = environment.get(agent.home_variable)
     return Path(moved_to) / agent.moved_config_file if moved_to else home / agent.config_file
+
+
+def has_plugin(machine: Machine) -> bool:
+    """Whether Claude Code has our plugin turned on, which brings the server."""
+    folder = machine.environment.get("CLAUDE_CONFIG_DIR") or machine.home / ".claude"
+    with suppress(OSError, ValueError):
+        plugins = fields(fields(json.loads(Path(folder, "settings.json").read_text("utf-8"))).get("enabledPlugins"))
+        return any(on is True and name.partition("@")[0] == SERVER_NAME for name, on in plugins.items())
+    return False
 
 
 # -- programs -----------------------------------------------------------------------------------------
@@ -135,7 +146,8 @@ def _agent(name: str, agent: Setup, machine: Machine) -> Program:
     file = config_path(agent, machine.home, machine.environment)
     here, logs = _on_path(agent.executable, machine) or file.exists(), _has_logs(name, machine)
     try:
-        added = file.exists() and entry_in(agent, file.read_text(encoding="utf-8")) is not None
+        entry = file.exists() and entry_in(agent, file.read_text(encoding="utf-8")) is not None
+        added = entry or (name == "claude" and has_plugin(machine))
     except (OSError, ValueError) as error:
         return Program(name, agent.title, here, logs, None, file, f"{file}: {error}")
     return Program(name, agent.title, here, logs, added, file)

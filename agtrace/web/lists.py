@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 from agtrace_indexer.index.questions import sessions, upkeep
@@ -13,6 +14,7 @@ from agtrace_schema.model import dump
 from agtrace_schema.patterns import later
 from agtrace_schema.requests import CostBy
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
@@ -20,18 +22,21 @@ from agtrace.answers.desk import Answers
 from agtrace.answers.running import DAY_MS, asked
 from agtrace.conversation.document import fit_for_the_page
 from agtrace.problems import InvalidParameter, SessionNotFound
-from agtrace.report.costs import OVER_TIME, costs, lacking
+from agtrace.report.costs import OVER_TIME, costs, lacking, left_of
 from agtrace.report.selection import Selection
+from agtrace.report.why import MOST_LINES, why
 from agtrace.report.wording import AGENTS
+from agtrace.report.worklog import worklog
 from agtrace.sessions.listing import list_sessions
 from agtrace.sessions.prices import PriceTable
 from agtrace.sessions.projects import labels, list_projects
 from agtrace.sessions.query import find_session
+from agtrace.sessions.terms import ENDINGS
 from agtrace.sessions.usage import Order, Place, Snapshot, snapshot_now
 from agtrace.settings.limits import limits
 from agtrace.text.lines import repeated
 from agtrace.tools.tool import Context
-from agtrace.web.session import title
+from agtrace.web.session import number, title
 
 # -- what an address asks for ----------------------------------------------------------------------
 
@@ -188,7 +193,7 @@ class Ledger(NamedTuple):
     bars: list[Bar]
     in_time: bool
     lacking: list[str]
-    """Which figures the logs lack, as phrases."""
+    """Which figures the logs lack, and what is left of limits, as phrases."""
 
 
 def listed(
@@ -217,10 +222,13 @@ def projects(connection: sqlite3.Connection, prices: PriceTable) -> list[dict[st
 
 
 def ledger(
-    connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable, *, dollars: bool
+    connection: sqlite3.Connection, selection: Selection, by: CostBy, prices: PriceTable, *, now: float, dollars: bool
 ) -> Ledger:
-    """Return what was spent in a selection, by group; bars are as long as costs, or tokens without dollars."""
-    found = costs(connection, selection, by, prices=prices, dollars=dollars)
+    """Return what was spent in a selection, by group; bars are as long as costs, or tokens without dollars.
+
+    `now` is seconds since 1970 UTC.
+    """
+    found = costs(connection, selection, by, prices=prices, dollars=dollars, now=now)
     told: Any = fit_for_the_page(dump(found))
     groups: Sequence[dict[str, Any]] = told["groups"]
     measure = "cost_usd" if any(group.get("cost_usd") for group in groups) else "total_tokens"
@@ -228,7 +236,7 @@ def ledger(
     if by == "agent":
         groups = [group | {"group": AGENTS.get(group["group"], group["group"])} for group in groups]
     bars = [Bar(group, (group.get(measure) or 0) / most) for group in groups]
-    return Ledger(told, bars, by in OVER_TIME, list(lacking(found)))
+    return Ledger(told, bars, by in OVER_TIME, [*lacking(found), *map(left_of, found.limits or ())])
 
 
 # -- pages -------------------------------------------------------------------------------------------
@@ -251,7 +259,9 @@ def projects_page(context: Context, request: Request) -> dict[str, Any]:
 def costs_page(context: Context, request: Request, *, dollars: bool) -> dict[str, Any]:
     """Return what was spent, by group."""
     asked = Asked.of(request.query_params)
-    found = ledger(context.connection, asked.selection(context), asked.group, context.prices, dollars=dollars)
+    found = ledger(
+        context.connection, asked.selection(context), asked.group, context.prices, now=context.now, dollars=dollars
+    )
     return {"ledger": found, "groups": GROUPS, **_choices(context, asked)}
 
 
@@ -277,6 +287,52 @@ def _titles(context: Context, answer: dict[str, Any]) -> dict[str, str]:
     with suppress(SessionNotFound):  # one was forgotten since
         return {id: title(find_session(context.connection, id), _TITLE) for id in {hit["session_id"] for hit in hits}}
     return {}
+
+
+WORK = {"today": "Today", "yesterday": "Yesterday", "this week": "This week"}
+"""The periods of a worklog, as `--since` and `--until` take them."""
+
+
+def work_page(context: Context, request: Request) -> dict[str, Any]:
+    """Return the worklog of a period; if none is named, of the first one in which something was done."""
+    asked = request.query_params.get("period", "")
+    if asked and asked not in WORK:
+        raise InvalidParameter("period", f"period: expected one of {', '.join(WORK)}, got {repeated(asked, 60)!r}")
+    for shown in [asked] if asked else WORK:
+        period = context.period(shown, shown)
+        found = worklog(
+            context.connection,
+            Selection(since=period.since, until=period.until),
+            now=context.now,
+            prices=context.prices,
+        )
+        if found.projects:
+            break
+    return {
+        "work": fit_for_the_page(dump(found)),
+        "shown": shown,
+        "periods": WORK,
+        "endings": ENDINGS,
+        "titles": AGENTS,
+    }
+
+
+def why_page(context: Context, request: Request) -> dict[str, Any]:
+    """Return who wrote lines of a file, which a session must have named, and which sessions wrote it."""
+    file, first = (
+        Path(request.query_params.get("file", "")),
+        max(number(request.query_params.get("from", "1"), "from"), 1),
+    )
+    found = why(context.connection, file, None, named_only=True)
+    last = min(first + MOST_LINES - 1, found.total_lines or 0)
+    lines = why(context.connection, file, (first, last), named_only=True).lines if first <= last else None
+    told: Any = fit_for_the_page(dump(replace(found, lines=lines)))
+    return {
+        "why": told,
+        "file": str(file),
+        "following": last + 1 if last < (found.total_lines or 0) else None,
+        "titles": AGENTS,
+    }
 
 
 def sessions_page(context: Context, request: Request) -> dict[str, Any]:

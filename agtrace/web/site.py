@@ -84,7 +84,8 @@ class Pages:
         self._templates.undefined = ChainableUndefined  # answers leave out what isn't known
         self._templates.filters |= {
             "short": short, "number": wording.plain, "dollars": wording.shown_dollars, "percent": percent,
-            "duration": seconds, "clock": clock, "when": date_and_time, "moment": _moment,
+            "duration": seconds, "clock": clock, "weekday": lambda moment: f"{_local(moment):%a}",
+            "when": date_and_time, "moment": _moment,
             "path": lambda text: quote(str(text), safe=""), "unmarked": html.unmarked, "as_line": line_of,
         }  # fmt: skip
         self._templates.globals |= {
@@ -302,9 +303,11 @@ _SECONDS = 10
 
 
 def path_of(desk: Answers, place: str | None) -> str:
-    """Return the path of the page of SESSION or SESSION:EVENT; of the first page for none. Raises `Problem`."""
+    """Return the path of the page of SESSION, SESSION:EVENT or FILE; of the worklog for none. Raises `Problem`."""
     if place is None:
-        return "/"
+        return "/work"
+    if os.path.isfile(place):
+        return address("/why", file=os.path.abspath(place))
     parts = _EVENT.fullmatch(place)
     given, event = (place, None) if parts is None else (parts["session"], int(parts["event"]))
 
@@ -438,6 +441,8 @@ def _application(desk: Answers, keys: Keys, port: int, *, dollars: bool) -> Star
     return Starlette(
         routes=[
             Route("/", page("sessions", lists.sessions_page)),
+            Route("/work", page("work", lists.work_page)),
+            Route("/why", page("why", lists.why_page)),
             Route("/more", page("rows", lists.sessions_page)),
             Route("/projects", page("projects", lists.projects_page)),
             Route("/costs", page("costs", partial(lists.costs_page, dollars=dollars))),

@@ -31,6 +31,13 @@ def programs() -> Path:
     raise NoServer("no PostgreSQL is installed (Debian: apt install postgresql; macOS: brew install postgresql@17)")
 
 
+def _runuser() -> str:
+    """Return the program that runs another one as somebody else; root's PATH may lack its folder."""
+    return (
+        shutil.which("runuser", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))) or "runuser"
+    )
+
+
 class Server:
     """A server in a folder, which listens on a socket in it, and nowhere else.
 
@@ -80,7 +87,7 @@ class Server:
         return f"postgresql:///{database}?host={self.folder}&user={login}"
 
     def _run(self, program: str, *arguments: str) -> None:
-        before: Sequence[str] = ["runuser", "-u", _NOBODY, "--"] if os.getuid() == 0 else []
+        before: Sequence[str] = [_runuser(), "-u", _NOBODY, "--"] if os.getuid() == 0 else []
         found = subprocess.run(
             [*before, str(self._bin / program), *arguments], cwd="/", stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,

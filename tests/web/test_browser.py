@@ -25,7 +25,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "reduced_motion": "reduce"}
 PAGES = [
     "/",
     "/projects",
-    "/costs?by=week",
+    "/costs?by=session",
+    "/work?period=this+week",
     "/search?q=database+locked",
     f"/s/{LARGE}",
     f"/s/{LARGE}/text/3",

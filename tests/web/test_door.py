@@ -20,7 +20,8 @@ from tests.depth import SECOND
 from tests.web.opening import AGTRACE, Site, opened, started, until
 
 PAGES = [
-    "/", "/more", "/projects", "/costs", "/search?q=locked", "/found?q=locked", "/live", "/s/d41f7a52",
+    "/", "/more", "/projects", "/costs", "/work", "/why?file=x",
+    "/search?q=locked", "/found?q=locked", "/live", "/s/d41f7a52",
     "/s/d41f7a52/window/0", "/s/d41f7a52/outline", "/s/d41f7a52/call/3", "/s/d41f7a52/text/3", "/s/d41f7a52/health",
     "/s/d41f7a52/live", "/s/d41f7a52/image/3/0", "/static/x/script.js", "/nothing",
 ]  # fmt: skip
@@ -58,7 +59,7 @@ def test_a_link_opens_once_for_a_browser_that_gets_a_cookie_which_only_our_pages
         cookie, key = answer.headers["set-cookie"], key_of(link)
         assert answer.status_code == 200 and key not in cookie
         assert "httponly" in cookie.lower() and "samesite=strict" in cookie.lower() and "path=/" in cookie.lower()
-        assert key not in answer.text and 'content="0; url=/"' in answer.text
+        assert key not in answer.text and 'content="0; url=/work"' in answer.text
         again = other.get(link)
         assert again.status_code == 401 and "set-cookie" not in again.headers
         assert visitor.get(link).status_code == 200
