@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -11,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-import orjson
 from agtrace_indexer.index.opening import one_moment
 from agtrace_indexer.redact import load_key
 from agtrace_schema.reports import RequestMetrics
@@ -146,7 +146,7 @@ class Answers:
         self._observe(request, held)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
         told: dict[str, Any] = {"level": "info", "at": iso(request.at), "request": id, "tool": name, "ms": round(ms, 1)}
-        told |= {"request_bytes": len(orjson.dumps(arguments, default=dict)), "bytes": size, **oversized}
+        told |= {"request_bytes": len(json.dumps(arguments, default=dict)), "bytes": size, **oversized}
         told["decisions"] = [how for how in ("paginated", "chunked", "summarized", "pruned") if getattr(request, how)]
         self._log({"event": "answer", **told, "ok": not given.is_error})
         if size > _LARGE and not _SIZING & arguments.keys():
@@ -220,8 +220,8 @@ class Answers:
 
     def _user_in(self, arguments: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
         """Take out whose sessions of a team's index are asked, which every tool takes there, and none elsewhere."""
-        user = arguments.get("user")
-        if self._settings.asked is None or not isinstance(user, str):
+        user = None if self._settings.asked is None else arguments.get("user")
+        if not isinstance(user, str):
             return None, arguments
         return user, {name: value for name, value in arguments.items() if name != "user"}
 

@@ -9,7 +9,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agtrace_indexer.index.questions import upkeep
+from agtrace_indexer.index.questions import events, upkeep
+from agtrace_indexer.index.questions.events import with_texts
+from agtrace_indexer.index.questions.usage import taken
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
 from agtrace_schema.status import AnswerHealth, Configuration, Health, IndexHealth, TelemetryHealth
@@ -19,7 +21,7 @@ from agtrace.index.reader import bytes_on_disk
 from agtrace.index.trouble import Freshness
 from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
-from agtrace.shaping.shape import Answer
+from agtrace.shaping.shape import Answer, estimated_tokens
 from agtrace.text.lines import one_line
 from agtrace.times import iso
 
@@ -132,6 +134,25 @@ class Metrics:
 
 def _share(part: int, whole: int) -> float:
     return round(min(part / whole, 1), 3) if whole else 0
+
+
+_CHECKED, _CLOSE = 1_000, 0.2
+
+
+def estimates(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Compare the estimated tokens of the newest answers with what the models that read them counted (002, FR-014).
+
+    `median` is that of estimated by counted tokens, `close` the share that differs by no more than a fifth.
+    """
+    from statistics import median
+
+    found = []
+    for session, index, tokens in taken(connection, _CHECKED):
+        if tokens and tokens > 0:
+            (read,) = with_texts(connection, events.several(connection, session, [index]))
+            found.append(estimated_tokens(len(read.text)) / tokens)
+    close = sum(abs(ratio - 1) <= _CLOSE for ratio in found)
+    return {"answers": len(found), "median": round(median(found or [0]), 2), "close": _share(close, len(found))}
 
 
 _LONGEST_PROBLEM = 400

@@ -81,9 +81,10 @@ def _repair(*, as_json: bool) -> None:
 @click.option("--outcome", type=click.Choice(get_args(RequestOutcome)), help="Only requests that ended like this.")
 @click.option("--by", type=click.Choice(get_args(RequestsBy)), help="The groups, by default tool.")
 @click.option("--ab", is_flag=True, help="Compare answers with and without protection (the setting `ab.mode`).")
+@click.option("--estimates", is_flag=True, help="Compare estimates of tokens with what models counted.")
 @plain_json
 def metrics(
-    as_json: bool, ab: bool, since: str | None, until: str | None, by: RequestsBy | None, **wanted: Any
+    as_json: bool, ab: bool, estimates: bool, since: str | None, until: str | None, by: RequestsBy | None, **wanted: Any
 ) -> None:
     """Show what servers were asked, and how fast, how large and how complete their answers were.
 
@@ -116,6 +117,16 @@ def metrics(
 
     from agtrace.answers.telemetry import store
 
+    if estimates:
+        from agtrace.answers import status
+        from agtrace.index.reader import index_of
+        from agtrace.render.terminal import OUT
+
+        with index_of(settings).reader() as reader:
+            checked = status.estimates(reader.connection)
+        said = "{answers} answers in logs: estimated by counted tokens, median {median}; {close:.0%} within a fifth"
+        print_json(checked) if as_json else OUT.print(said.format(**checked))
+        return
     if ab:
         sides = store.comparison(settings.telemetry_file, asked)
         if as_json:

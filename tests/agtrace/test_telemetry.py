@@ -16,6 +16,7 @@ from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.recorder import Recorder, _Writer
 from agtrace.answers.telemetry.store import Request, Wanted, metrics
 from agtrace.problems import TelemetryUnavailable
+from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import agtrace, agtrace_here
 
 DAY = 24 * 3600
@@ -184,6 +185,18 @@ def test_the_period_is_told_and_why_there_is_nothing_to_tell(data: Path, tmp_pat
     assert "No request is recorded yet: `agtrace setup`" in agtrace_here("metrics").out
     off = agtrace_here("metrics", AGTRACE_TELEMETRY="0")
     assert off.code == 0 and "nothing is recorded now: the setting telemetry.enabled is off" in off.err
+
+
+def test_estimates_are_compared_with_the_tokens_that_a_model_counted(data: Path) -> None:
+    """1,600 characters are estimated at 480 tokens; a second answer beside one can't be told from it."""
+    log = claude_log(data / "logs", "0badc0de-0000-4000-8000-000000000001").prompt("Look it up.").used(100, 20)
+    log.call("mcp__agtrace__search_event_previews", {"query": "x"}, "hit " * 400).used(520, 9)
+    for _ in range(2):
+        log.call("mcp__agtrace__list_sessions", {}, "hit " * 400)
+    log.used(1_400, 5)
+    Asker(data, data / "logs")
+    assert agtrace_here("metrics", "--estimates", "--json").json() == {"answers": 1, "median": 1.2, "close": 1.0}
+    assert "1 answers in logs" in agtrace_here("metrics", "--estimates").out
 
 
 def test_versions_of_a_client_are_one_client(data: Path) -> None:

@@ -29,6 +29,7 @@ from agtrace_indexer.index.questions.queries import (
     only,
     pairs,
     rows,
+    tuples,
 )
 from agtrace_indexer.index.questions.turns import TOKEN_COLUMNS, Step, TokenCounts
 from agtrace_indexer.index.sums import CONTEXT_CLASS, MODEL_USAGE, TOTAL, WHOLE_INPUT
@@ -45,6 +46,24 @@ SELECT u.event_index, u.model, {WHOLE_INPUT}, u.context_window
 FROM token_usage u JOIN event e USING (session_id, event_index)
 WHERE u.session_id = ? AND e.step_index IS NOT NULL AND e.superseded_by IS NULL AND {WHOLE_INPUT} > 0
 ORDER BY u.event_index DESC LIMIT 1
+"""
+
+# Answers of agtrace that stand alone between two responses, and what the input of the second one has more.
+_TOOK = f"""
+WITH answer AS (
+  SELECT e.id, e.session_id, e.event_index, max(b.event_index) AS before,
+    (SELECT min(a.event_index) FROM token_usage a WHERE a.session_id = e.session_id AND a.event_index > e.event_index)
+      AS after
+  FROM event e JOIN token_usage b ON b.session_id = e.session_id AND b.event_index < e.event_index
+  WHERE e.own = 1 AND e.type = :result AND {COUNTED} GROUP BY 1, 2, 3)
+SELECT n.session_id, n.event_index,
+  (SELECT {WHOLE_INPUT} FROM token_usage u WHERE u.session_id = n.session_id AND u.event_index = n.after)
+  - (SELECT {TOTAL} FROM token_usage u
+     WHERE u.session_id = n.session_id AND u.event_index = n.before AND u.complete = 1)
+FROM answer n WHERE NOT EXISTS (
+  SELECT 1 FROM event o WHERE o.session_id = n.session_id AND o.event_index BETWEEN n.before AND n.after
+    AND o.event_index != n.event_index AND o.type IN (:result, :user))
+ORDER BY n.id DESC LIMIT :most
 """
 
 _MODELS_THEN = f"""
@@ -148,6 +167,11 @@ def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> lis
 def largest_request(connection: sqlite3.Connection, session_row: int) -> tuple[int | None, int | None]:
     """Return the input of a session's largest request, without copies, and the context window according to the log."""
     return only(connection, lambda *row: row, _LARGEST_REQUEST, (session_row,))
+
+
+def taken(connection: sqlite3.Connection, most: int) -> Iterator[tuple[int, int, int | None]]:
+    """Yield (session, event, tokens) of the newest answers of agtrace, as their readers counted them, if they did."""
+    return tuples(connection, _TOOK, {**CODES, "most": most})
 
 
 class Filled(NamedTuple):
