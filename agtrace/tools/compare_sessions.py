@@ -288,8 +288,7 @@ def _hint(compared: Compared, *, after: str) -> NextCall:
         example = worst.facts.failures.examples[0]
         opens = f"opens the first unsuccessful call of {1 if worst is compared.one else 2}"
         return opens_event(worst.shown_id, example.event_index, opens, after)
-    opening = call("get_session_details", session_id=compared.two.shown_id)
-    return opening.saying("shows the turns of 2", after=after)
+    return call("get_session_details", session_id=compared.two.shown_id).saying("shows the turns of 2", after=after)
 
 
 def _differences(one: Side, two: Side) -> Iterator[str]:

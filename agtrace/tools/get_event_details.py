@@ -127,8 +127,7 @@ def _after_event(connection: sqlite3.Connection, session: Session, shown_id: str
         opened = call("get_event_details", session_id=shown_id, event_index=event["event_index"], around=_AROUND)
         what = "was tried after it" if event.get("outcome") == "failed" else "happened around it"
         return opened.saying(f"shows what {what}")
-    opened = call("get_session_details", session_id=shown_id)
-    return opened.saying("shows its session")
+    return call("get_session_details", session_id=shown_id).saying("shows its session")
 
 
 def _after_lines(connection: sqlite3.Connection, session: Session, shown_id: str, event: StoredEvent) -> NextCall:

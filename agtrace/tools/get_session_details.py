@@ -169,8 +169,9 @@ class View(Struct, frozen=True):
         following = stored_turns.behind(self.context.connection, self.session.id, turn_index, self.last_event)
         if following is not None:
             return self.hint("turns", following, "shows the next turn")
-        opening = call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index)
-        return opening.saying("shows why it was done")
+        return call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index).saying(
+            "shows why it was done"
+        )
 
     def failing_turn_hint(self, listed: list[TurnOverview]) -> NextCall:
         """Return the diagnosis of a session with many failures; else the first turn with a failure, or the first."""
@@ -203,7 +204,8 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
             head = replace(head, failing_turns=turns.failing_turns(connection, session, last_event))
         inside = wanted.turn_index is not None and wanted.detail_level != "summary" and not wanted.fields
         top = {"session_id": session.uid} if inside else dump(head)
-        if _has_room_for_more(wanted):
+        has_room = wanted.max_bytes is None or wanted.max_bytes >= WITH_MORE
+        if has_room and wanted.detail_level == "summary" and not wanted.sections and wanted.turn_index is None:
             told = telling_landmarks(connection, session.id, last_event)
             top |= {"landmarks": dump_all(told.items)} if told.items else {}
             top |= {"total_landmarks": told.total} if told.items and told.total > len(told.items) else {}
@@ -215,12 +217,6 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
     query = {**query_of(wanted), "session_id": session.uid}
     last_event, *position = context.cursors.read(NAME, query, wanted.cursor)
     return View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session.uid})
-
-
-def _has_room_for_more(wanted: GetSessionDetails) -> bool:
-    if wanted.detail_level != "summary" or wanted.sections or wanted.turn_index is not None:
-        return False
-    return wanted.max_bytes is None or wanted.max_bytes >= WITH_MORE
 
 
 def _check_sections(wanted: GetSessionDetails) -> None:

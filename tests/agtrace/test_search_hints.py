@@ -76,13 +76,6 @@ def test_a_search_that_finds_nothing_says_how_many_sessions_it_looked_into(sampl
     assert inside["summary"] == "Found 0 events containing 'zqxjkv'"
 
 
-def test_parts_of_words_are_found_and_nothing_is_stemmed(asker: Asker) -> None:
-    """Identifiers are found as they are written."""
-    assert len(search(asker, "nterva")["data"]["matches"]) == 5
-    assert search(asker, "intervals")["data"]["matches"] == []
-    assert search(asker, "checking")["data"]["matches"] == []
-
-
 def test_sessions_that_only_started_or_were_asked_once_are_searched_too(tmp_path: Path) -> None:
     """Hidden from lists, reachable by search and by their id."""
     claude_log(tmp_path / "logs", ONE).write("user", "Warmup", isSidechain=True, agentId="a1").say("ready, one-shot")

@@ -217,13 +217,10 @@ def request_of(
         index_state=value["index"]["state"] if "index" in value else "ready",
         connection=origin.connection_digest,
         arm=held.arm,
-        arguments=_written(arguments) if held.settings.telemetry.arguments else None,
+        arguments=json.dumps(redact_json(dict(arguments)), ensure_ascii=False, default=str)[:_LONGEST_ARGUMENTS]
+        if held.settings.telemetry.arguments
+        else None,
     )
-
-
-def _written(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as one line, without secrets and not too long."""
-    return json.dumps(redact_json(dict(arguments)), ensure_ascii=False, default=str)[:_LONGEST_ARGUMENTS]
 
 
 def _items(data: Any) -> int | None:
